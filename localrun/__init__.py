@@ -1,0 +1,3 @@
+"""Run a language model on your own machine."""
+
+__version__ = "0.1.0"

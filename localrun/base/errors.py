@@ -1,0 +1,70 @@
+"""The one family of errors a user may see: what happened, and what to try."""
+
+
+class LocalrunError(Exception):
+    """Base of every expected failure; faces print `message`, then `hint`, and leave with `exit_code`."""
+
+    exit_code = 1
+    kind = "internal"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(LocalrunError):
+    """The call itself is wrong, or asks for a backend this machine lacks."""
+
+    exit_code = 2
+    kind = "usage"
+
+
+class NotFoundError(LocalrunError):
+    """No such model, repo, file or precision."""
+
+    exit_code = 3
+    kind = "not_found"
+
+
+class DoesNotFitError(LocalrunError):
+    """The model or its cache does not fit, or memory ran out."""
+
+    exit_code = 4
+    kind = "does_not_fit"
+
+
+class PromptTooLongError(LocalrunError):
+    """The prompt is longer than the context."""
+
+    exit_code = 5
+    kind = "prompt_too_long"
+
+
+class ModelFileError(LocalrunError):
+    """A model file is malformed or unsupported. `code` names the rule it broke, `offset` the byte where known."""
+
+    exit_code = 6
+    kind = "bad_model_file"
+
+    def __init__(self, code: str, message: str, *, path: str = "", offset: int | None = None, hint: str = "") -> None:
+        where = f"{path}: " if path else ""
+        at = f" (at byte {offset:,})" if offset is not None else ""
+        super().__init__(f"{where}{message}{at}", hint or "download the file again, or try another one")
+        self.code = code
+        self.path = path
+        self.offset = offset
+
+
+class HubError(LocalrunError):
+    """Anything between us and the hub: gated, token, network, checksum, disk full."""
+
+    exit_code = 7
+    kind = "hub"
+
+
+class EngineError(LocalrunError):
+    """The engine died, or computed something that is not a number."""
+
+    exit_code = 8
+    kind = "engine"

@@ -1,0 +1,52 @@
+"""What a face asks of an engine: how to load a model, and what to generate. Plain data, no torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Backend = Literal["auto", "reference", "cpu", "cuda", "mps"]
+KVCodecName = Literal["auto", "f32", "f16", "q8", "k8v4", "q4"]
+Think = Literal["on", "off", "auto"]
+Message = dict[str, Any]  # {"role", "content", …} in the OpenAI shape
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How to hold a model. `ctx=None` means: as much as the model allows and memory holds."""
+
+    path: Path
+    name: str = ""
+    backend: Backend = "auto"
+    threads: int | None = None
+    ctx: int | None = None
+    kv: KVCodecName = "auto"
+    prefix_cache: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is chosen. temperature 0 is greedy; None leaves a choice to the model's own settings."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One generation: either chat `messages` (rendered by the model's template) or a raw `prompt`."""
+
+    messages: tuple[Message, ...] = ()
+    prompt: str | None = None
+    sampling: Sampling = Sampling()
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    think: Think = "auto"
+    tools: tuple[Mapping[str, Any], ...] = ()

@@ -1,0 +1,34 @@
+"""Where weights come from: what GGUF files and safetensors folders have in common."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """One tensor of a file. `shape` is in torch order (rows first), `offset` absolute in `file`, sizes in bytes."""
+
+    name: str
+    shape: tuple[int, ...]
+    qtype: str  # a key of formats.quant.QUANT_TYPES
+    nbytes: int
+    file: Path
+    offset: int
+
+
+class TensorSource(Protocol):
+    """An opened and fully validated model file or folder; nothing of the weights is in memory yet."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def format(self) -> str: ...  # "gguf" | "safetensors"
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...  # GGUF key-values, or config.json
+    @property
+    def tensors(self) -> Mapping[str, TensorInfo]: ...
+    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
+        """The raw bytes of a tensor (or of some of its rows), read from the file, not mapped."""
+        ...
