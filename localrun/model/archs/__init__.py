@@ -1,0 +1,47 @@
+"""The table of architectures: a new one is one small file and one row here. Torch-free."""
+
+from localrun.base.errors import ModelFileError
+from localrun.base.sanitize import clean
+from localrun.formats.source import TensorSource
+from localrun.model.archs.base import Arch
+from localrun.model.archs.gemma2 import Gemma2
+from localrun.model.archs.gemma3 import Gemma3
+from localrun.model.archs.granite import Granite
+from localrun.model.archs.llama import Llama
+from localrun.model.archs.mistral import Mistral
+from localrun.model.archs.olmo2 import Olmo2
+from localrun.model.archs.phi3 import Phi3
+from localrun.model.archs.qwen2 import Qwen2
+from localrun.model.archs.qwen3 import Qwen3
+from localrun.model.archs.smollm3 import SmolLM3
+
+ARCHS: tuple[Arch, ...] = (
+    Llama(),
+    Mistral(),
+    Qwen2(),
+    Qwen3(),
+    Gemma2(),
+    Gemma3(),
+    Phi3(),
+    Olmo2(),
+    Granite(),
+    SmolLM3(),
+)
+
+
+def arch_of(source: TensorSource) -> Arch:
+    """The architecture a file or folder declares. Raises ModelFileError (UNSUPPORTED) for one we do not know."""
+    if source.format == "gguf":
+        names = [source.metadata.get("general.architecture")]
+        found = next((arch for arch in ARCHS if names[0] in arch.gguf), None)
+    else:
+        declared = source.metadata.get("architectures")
+        names = declared if isinstance(declared, list) else [declared]
+        found = next((arch for arch in ARCHS if any(name in arch.hf for name in names)), None)
+    if found is None:
+        known = ", ".join(arch.name for arch in ARCHS)
+        shown = clean(", ".join(str(name) for name in names))
+        raise ModelFileError(
+            "UNSUPPORTED", f"architecture {shown!r} is not supported", path=str(source.path), hint=f"supported: {known}"
+        )
+    return found

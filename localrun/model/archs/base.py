@@ -1,0 +1,237 @@
+"""What dense decoder architectures share; an architecture overrides only what sets it apart. Torch-free."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from localrun.base.errors import ModelFileError
+from localrun.base.sanitize import clean
+from localrun.formats.source import TensorSource
+from localrun.model.config import Activation, LayerSpec, ModelConfig, QKNorm, RopeSpec
+from localrun.model.fields import Fields
+from localrun.model.rope import rope_from_gguf, rope_from_hf
+
+ACTIVATIONS: dict[str, Activation] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_new": "gelu",
+}
+GGUF_NAMES: dict[str, str] = {
+    "embed": "token_embd.weight",
+    "output_norm": "output_norm.weight",
+    "output": "output.weight",
+    "attn_norm": "blk.{}.attn_norm.weight",
+    "q": "blk.{}.attn_q.weight",
+    "k": "blk.{}.attn_k.weight",
+    "v": "blk.{}.attn_v.weight",
+    "o": "blk.{}.attn_output.weight",
+    "q_bias": "blk.{}.attn_q.bias",
+    "k_bias": "blk.{}.attn_k.bias",
+    "v_bias": "blk.{}.attn_v.bias",
+    "o_bias": "blk.{}.attn_output.bias",
+    "q_norm": "blk.{}.attn_q_norm.weight",
+    "k_norm": "blk.{}.attn_k_norm.weight",
+    "attn_post_norm": "blk.{}.post_attention_norm.weight",
+    "ffn_norm": "blk.{}.ffn_norm.weight",
+    "gate": "blk.{}.ffn_gate.weight",
+    "up": "blk.{}.ffn_up.weight",
+    "down": "blk.{}.ffn_down.weight",
+    "gate_bias": "blk.{}.ffn_gate.bias",
+    "up_bias": "blk.{}.ffn_up.bias",
+    "down_bias": "blk.{}.ffn_down.bias",
+    "ffn_post_norm": "blk.{}.post_ffw_norm.weight",
+}
+HF_NAMES: dict[str, str] = {
+    "embed": "embed_tokens.weight",
+    "output_norm": "norm.weight",
+    "output": "lm_head.weight",
+    "attn_norm": "layers.{}.input_layernorm.weight",
+    "q": "layers.{}.self_attn.q_proj.weight",
+    "k": "layers.{}.self_attn.k_proj.weight",
+    "v": "layers.{}.self_attn.v_proj.weight",
+    "o": "layers.{}.self_attn.o_proj.weight",
+    "q_bias": "layers.{}.self_attn.q_proj.bias",
+    "k_bias": "layers.{}.self_attn.k_proj.bias",
+    "v_bias": "layers.{}.self_attn.v_proj.bias",
+    "o_bias": "layers.{}.self_attn.o_proj.bias",
+    "q_norm": "layers.{}.self_attn.q_norm.weight",
+    "k_norm": "layers.{}.self_attn.k_norm.weight",
+    "ffn_norm": "layers.{}.post_attention_layernorm.weight",
+    "gate": "layers.{}.mlp.gate_proj.weight",
+    "up": "layers.{}.mlp.up_proj.weight",
+    "down": "layers.{}.mlp.down_proj.weight",
+    "gate_bias": "layers.{}.mlp.gate_proj.bias",
+    "up_bias": "layers.{}.mlp.up_proj.bias",
+    "down_bias": "layers.{}.mlp.down_proj.bias",
+}
+HF_POST_NORM_NAMES: dict[str, str] = {
+    "attn_post_norm": "layers.{}.post_attention_layernorm.weight",
+    "ffn_norm": "layers.{}.pre_feedforward_layernorm.weight",
+    "ffn_post_norm": "layers.{}.post_feedforward_layernorm.weight",
+}
+
+
+class Arch:
+    """One architecture: which files it reads, how they name things, and what its layers are made of."""
+
+    name: ClassVar[str]
+    gguf: ClassVar[tuple[str, ...]]  # general.architecture
+    hf: ClassVar[tuple[str, ...]]  # config.json "architectures"
+    hf_names: ClassVar[Mapping[str, str]] = {}  # where they differ from HF_NAMES
+    permuted_in_gguf: ClassVar[bool] = False  # Q and K rows pair dims (2j, 2j+1) there; ours pair (j, j + dims/2)
+    hf_norm_offset: ClassVar[float] = 0.0  # added to norm weights of HF checkpoints
+    qkv_fused: ClassVar[bool] = False  # one tensor of q, k and v rows, one of gate and up rows
+    qk_norm: ClassVar[QKNorm] = "none"
+    pre_norm: ClassVar[bool] = True
+    post_norm: ClassVar[bool] = False
+    activation: ClassVar[Activation] = "silu"
+    full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
+
+    def config(self, source: TensorSource) -> ModelConfig:
+        """Read and check the hyperparameters of `source`. Raises ModelFileError."""
+        fields = fields_of(source)
+        heads, hidden = fields["n_heads"], fields["hidden_size"]
+        kv_heads = fields["n_kv_heads"] or heads
+        if heads % kv_heads:
+            raise fields.error(f"{heads} query heads cannot share {kv_heads} key-value heads")
+        if fields["head_dim"] is None and hidden % heads:
+            raise fields.error(f"a hidden size of {hidden} cannot be split into {heads} heads")
+        head_dim = fields["head_dim"] or hidden // heads
+        if fields["value_dim"] not in (None, head_dim):
+            raise ModelFileError("UNSUPPORTED", "keys and values differ in size", path=fields.path)
+        ropes = self.ropes(source, fields, self.rope_dims(fields, head_dim))
+        base = LayerSpec(
+            kind="full",
+            window=None,
+            rope=0,
+            n_heads=heads,
+            n_kv_heads=kv_heads,
+            head_dim=head_dim,
+            ffn_size=fields["ffn_size"],
+            activation=self.read_activation(fields),
+            pre_norm=self.pre_norm,
+            post_norm=self.post_norm,
+            qk_norm=self.qk_norm,
+            attn_scale=self.attn_scale(fields, head_dim),
+            attn_softcap=fields["attn_softcap"] or None,
+            residual_scale=fields["residual_scale"],
+        )
+        windowed = self.windowed_layers(fields)
+        layers = tuple(self.layer(fields, index, base, windowed[index]) for index in range(fields["n_layers"]))
+        return ModelConfig(
+            arch=self.name,
+            hidden_size=hidden,
+            vocab_size=vocab_size(source, fields),
+            max_context=fields["max_context"],
+            rms_eps=fields["rms_eps"],
+            layers=layers,
+            ropes=ropes,
+            embed_scale=self.embed_scale(fields),
+            logit_scale=self.logit_scale(fields),
+            logit_softcap=fields["logit_softcap"] or None,
+        )
+
+    def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
+        """The layer at `index`, given what all layers share."""
+        return replace(base, kind="window", window=self.window(fields)) if windowed else base
+
+    def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
+        if source.format == "gguf":
+            return (rope_from_gguf(source, fields, fields["rope_theta"], dims),)
+        scaling = hf_rope_parameters(fields)
+        return (rope_from_hf(fields, scaling, hf_theta(fields, scaling), dims),)
+
+    def rope_dims(self, fields: Fields, head_dim: int) -> int:
+        dims = fields["rope_dims"]
+        if dims is None:
+            factor = fields["partial_rotary_factor"] or hf_rope_parameters(fields).get("partial_rotary_factor") or 1.0
+            dims = int(head_dim * factor)
+        if dims > head_dim:
+            raise fields.error(f"rotary embeddings of {dims} dims do not fit heads of {head_dim}")
+        return int(dims)
+
+    def window(self, fields: Fields) -> int | None:
+        """The window in tokens, or None where the model has none or it reaches past the context."""
+        window = fields["window"]
+        if not window or window >= fields["max_context"] or fields.values_by_key.get("use_sliding_window") is False:
+            return None
+        return int(window)
+
+    def windowed_layers(self, fields: Fields) -> list[bool]:
+        n_layers = fields["n_layers"]
+        if self.window(fields) is None:
+            return [False] * n_layers
+        if fields.format == "gguf":
+            pattern = fields.values_by_key.get(f"{fields.prefix}.attention.sliding_window_pattern")
+        else:
+            kinds = fields.values_by_key.get("layer_types")
+            pattern = [kind == "sliding_attention" for kind in kinds] if isinstance(kinds, list) else None
+            if pattern is None and fields.values_by_key.get("use_sliding_window"):
+                first = fields.values_by_key.get("max_window_layers", 0)
+                pattern = [index >= first for index in range(n_layers)] if isinstance(first, int) else None
+        if isinstance(pattern, list):
+            if len(pattern) != n_layers:
+                raise fields.error(f"the window pattern names {len(pattern)} layers of {n_layers}")
+            return [bool(windowed) for windowed in pattern]
+        period = pattern if isinstance(pattern, int) and pattern >= 0 else self.full_every
+        return [period == 0 or (index + 1) % period != 0 for index in range(n_layers)]
+
+    def read_activation(self, fields: Fields) -> Activation:
+        if fields.format == "gguf":
+            return self.activation
+        name = fields.values_by_key.get("hidden_activation") or fields.values_by_key.get("hidden_act")
+        if name is None:
+            return self.activation
+        if not isinstance(name, str) or name not in ACTIVATIONS:
+            raise ModelFileError("UNSUPPORTED", f"unknown activation {clean(str(name))!r}", path=fields.path)
+        return ACTIVATIONS[name]
+
+    def attn_scale(self, fields: Fields, head_dim: int) -> float:
+        return float(fields["attn_scale"] or head_dim**-0.5)
+
+    def embed_scale(self, fields: Fields) -> float:
+        return float(fields["embed_scale"])
+
+    def logit_scale(self, fields: Fields) -> float:
+        return 1.0
+
+
+def fields_of(source: TensorSource) -> Fields:
+    """The hyperparameter view of a source; multimodal configs keep their language model under `text_config`."""
+    values = source.metadata
+    prefix = str(values.get("general.architecture", ""))
+    if source.format != "gguf" and isinstance(values.get("text_config"), dict):
+        values = {**values, **values["text_config"]}
+    return Fields(values, source.format, prefix, str(source.path))
+
+
+def hf_rope_parameters(fields: Fields, layer_type: str = "") -> dict[str, Any]:
+    """The rope dictionary of a config.json: `rope_parameters` (one, or one a layer type) or older `rope_scaling`."""
+    values = fields.values_by_key.get("rope_parameters") or fields.values_by_key.get("rope_scaling") or {}
+    if not isinstance(values, dict):
+        raise fields.error("rope_parameters should be a dictionary")
+    nested = values.get(layer_type or "full_attention")
+    return dict(nested) if isinstance(nested, dict) else dict(values)
+
+
+def hf_theta(fields: Fields, scaling: Mapping[str, Any]) -> float:
+    theta = scaling.get("rope_theta")
+    if theta is None:
+        return float(fields["rope_theta"])
+    return float(Fields({"rope_theta": theta}, fields.format, "", fields.path)["rope_theta"])
+
+
+def vocab_size(source: TensorSource, fields: Fields) -> int:
+    """Rows of the embedding; a GGUF need not say it elsewhere."""
+    if source.format != "gguf":
+        if fields["vocab_size"] is None:
+            raise fields.error("vocab_size is missing")
+        return int(fields["vocab_size"])
+    info = source.tensors.get(GGUF_NAMES["embed"])
+    if info is None:
+        declared = fields["vocab_size"] or len(source.metadata.get("tokenizer.ggml.tokens", ()))
+        return int(declared)
+    if len(info.shape) != 2:
+        raise ModelFileError("BAD_TENSOR", "the embedding should be a matrix", path=fields.path)
+    return info.shape[0]

@@ -1,0 +1,26 @@
+"""Gemma 2: norms before and after each block, soft-capped scores and logits, every second layer windowed."""
+
+from localrun.model.archs.base import HF_POST_NORM_NAMES, Arch
+from localrun.model.fields import Fields
+
+
+class Gemma2(Arch):
+    name = "gemma2"
+    gguf = ("gemma2",)
+    hf = ("Gemma2ForCausalLM",)
+    hf_names = HF_POST_NORM_NAMES
+    hf_norm_offset = 1.0
+    post_norm = True
+    activation = "gelu"
+    full_every = 2
+    n_layers_27b = 46  # the one size whose GGUF needs another attention scale
+
+    def attn_scale(self, fields: Fields, head_dim: int) -> float:
+        if fields.format != "gguf":
+            return float((fields["query_pre_attn_scalar"] or 256.0) ** -0.5)
+        if fields["n_layers"] == self.n_layers_27b:
+            return float((fields["hidden_size"] / fields["n_heads"]) ** -0.5)
+        return float(head_dim**-0.5)
+
+    def embed_scale(self, fields: Fields) -> float:
+        return float(fields["hidden_size"] ** 0.5)

@@ -1,0 +1,80 @@
+"""What a model is, in one vocabulary, whatever file it came from. Torch-free."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+LayerKind = Literal["full", "window"]
+QKNorm = Literal["none", "head", "row"]
+Activation = Literal["silu", "gelu"]
+
+
+@dataclass(frozen=True, slots=True)
+class RopeSpec:
+    """One kind of rotary embedding: pair j of the first `dims` dims turns by position / (theta^(2j/dims) · divisor_j).
+
+    `long_divisors` replace `divisors` when the context is larger than `original_context` (longrope);
+    `magnitude` multiplies cos and sin, `long_magnitude` likewise.
+    """
+
+    theta: float
+    dims: int
+    divisors: tuple[float, ...] | None = None  # [dims / 2]
+    long_divisors: tuple[float, ...] | None = None  # [dims / 2]
+    original_context: int | None = None
+    magnitude: float = 1.0
+    long_magnitude: float = 1.0
+
+    def for_context(self, ctx: int) -> "RopeSpec":
+        """The spec with the choice between short and long factors made for a context of `ctx` tokens."""
+        if self.long_divisors is None or self.original_context is None or ctx <= self.original_context:
+            return replace(self, long_divisors=None)
+        return replace(self, divisors=self.long_divisors, magnitude=self.long_magnitude, long_divisors=None)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpec:
+    """One decoder layer. `rope` indexes ModelConfig.ropes (None: positions are not encoded in this layer)."""
+
+    kind: LayerKind
+    window: int | None  # tokens a query sees, itself included; None in a full layer
+    rope: int | None
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    ffn_size: int
+    activation: Activation = "silu"
+    pre_norm: bool = True
+    post_norm: bool = False
+    qk_norm: QKNorm = "none"
+    attn_scale: float = 0.0  # multiplies q·k
+    attn_softcap: float | None = None
+    residual_scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """The whole model. Sizes in elements, `max_context` in tokens."""
+
+    arch: str
+    hidden_size: int
+    vocab_size: int
+    max_context: int
+    rms_eps: float
+    layers: tuple[LayerSpec, ...]
+    ropes: tuple[RopeSpec, ...]
+    embed_scale: float = 1.0
+    logit_scale: float = 1.0
+    logit_softcap: float | None = None
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.layers)
+
+    @property
+    def window(self) -> int | None:
+        """The sliding window of the windowed layers, if there are any."""
+        return next((spec.window for spec in self.layers if spec.window is not None), None)
+
+    def for_context(self, ctx: int) -> "ModelConfig":
+        """The config with every choice that depends on the context length made."""
+        return replace(self, ropes=tuple(rope.for_context(ctx) for rope in self.ropes))

@@ -1,0 +1,104 @@
+"""The declarative schema of hyperparameters: one row a field, checked before anything is allocated."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localrun.base.errors import ModelFileError
+from localrun.base.sanitize import clean
+
+Number = int | float
+REQUIRED = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A number in a model file: its names there, its type, and the closed range it must lie in."""
+
+    name: str
+    gguf: str  # after "<arch>."
+    hf: str
+    kind: type[int] | type[float]
+    low: Number
+    high: Number
+    default: object = REQUIRED  # None: the field may be absent and is then None
+
+
+FIELDS: dict[str, Field] = {
+    field.name: field
+    for field in (
+        Field("n_layers", "block_count", "num_hidden_layers", int, 1, 512),
+        Field("hidden_size", "embedding_length", "hidden_size", int, 8, 1 << 16),
+        Field("ffn_size", "feed_forward_length", "intermediate_size", int, 8, 1 << 20),
+        Field("n_heads", "attention.head_count", "num_attention_heads", int, 1, 1024),
+        Field("n_kv_heads", "attention.head_count_kv", "num_key_value_heads", int, 1, 1024, None),
+        Field("head_dim", "attention.key_length", "head_dim", int, 2, 1024, None),
+        Field("value_dim", "attention.value_length", "v_head_dim", int, 2, 1024, None),
+        Field("vocab_size", "vocab_size", "vocab_size", int, 1, 1 << 24, None),
+        Field("max_context", "context_length", "max_position_embeddings", int, 1, 1 << 27),
+        Field("rms_eps", "attention.layer_norm_rms_epsilon", "rms_norm_eps", float, 1e-12, 0.1),
+        Field("rope_theta", "rope.freq_base", "rope_theta", float, 1.0, 1e12, 10000.0),
+        Field("rope_theta_window", "rope.freq_base_swa", "rope_local_base_freq", float, 1.0, 1e12, None),
+        Field("rope_dims", "rope.dimension_count", "", int, 2, 1024, None),
+        Field("partial_rotary_factor", "", "partial_rotary_factor", float, 0.01, 1.0, None),
+        Field("window", "attention.sliding_window", "sliding_window", int, 0, 1 << 27, None),
+        Field("attn_softcap", "attn_logit_softcapping", "attn_logit_softcapping", float, 0.0, 1e6, None),
+        Field("logit_softcap", "final_logit_softcapping", "final_logit_softcapping", float, 0.0, 1e6, None),
+        Field("attn_scale", "attention.scale", "attention_multiplier", float, 1e-6, 1e3, None),
+        Field("query_pre_attn_scalar", "", "query_pre_attn_scalar", float, 1e-3, 1e6, None),
+        Field("embed_scale", "embedding_scale", "embedding_multiplier", float, 1e-6, 1e6, 1.0),
+        Field("residual_scale", "residual_scale", "residual_multiplier", float, 1e-6, 1e6, 1.0),
+        Field("logit_scale", "logit_scale", "logits_scaling", float, 1e-6, 1e6, 1.0),
+        Field("no_rope_step", "", "no_rope_layer_interval", int, 1, 512, None),
+        Field("expert_count", "expert_count", "num_local_experts", int, 0, 0, None),
+    )
+}
+
+
+class Fields(Mapping[str, Any]):
+    """The hyperparameters of one file by our names; a bad value is a ModelFileError naming the file's own key."""
+
+    def __init__(self, values: Mapping[str, Any], format: str, prefix: str, path: str) -> None:
+        self.values_by_key = values
+        self.format = format
+        self.prefix = prefix
+        self.path = path
+
+    def key(self, field: Field) -> str:
+        """The name of a field in this file; empty when the format has none."""
+        if self.format == "gguf":
+            return f"{self.prefix}.{field.gguf}" if field.gguf else ""
+        return field.hf
+
+    def __getitem__(self, name: str) -> Any:
+        field = FIELDS[name]
+        key = self.key(field)
+        value = self.values_by_key.get(key) if key else None
+        if value is None:
+            if field.default is REQUIRED:
+                raise self.error(f"the hyperparameter {clean(key)} is missing")
+            return field.default
+        return self.checked(field, key, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FIELDS)
+
+    def __len__(self) -> int:
+        return len(FIELDS)
+
+    def checked(self, field: Field, key: str, value: Any) -> Number:
+        if isinstance(value, list):  # per-layer arrays: we run models whose layers agree
+            if not value or any(item != value[0] for item in value):
+                raise ModelFileError("UNSUPPORTED", f"{clean(key)} differs between layers", path=self.path)
+            value = value[0]
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.error(f"{clean(key)} should be a number, not {type(value).__name__}")
+        if not math.isfinite(value) or (field.kind is int and value != int(value)):
+            raise self.error(f"{clean(key)} is {value}, not a usable {field.kind.__name__}")
+        if not field.low <= value <= field.high:
+            raise self.error(f"{clean(key)} is {value}, outside {field.low}…{field.high}")
+        return field.kind(value)
+
+    def error(self, message: str) -> ModelFileError:
+        return ModelFileError("BAD_HPARAM" if self.format == "gguf" else "BAD_CONFIG", message, path=self.path)

@@ -1,0 +1,165 @@
+"""Reading rotary-embedding settings: every scaling rule becomes divisors of the base frequencies. Torch-free."""
+
+import math
+from array import array
+from collections.abc import Mapping
+from typing import Any
+
+from localrun.base.errors import ModelFileError
+from localrun.base.sanitize import clean
+from localrun.formats.source import TensorSource
+from localrun.model.config import RopeSpec
+from localrun.model.fields import Fields
+
+SCALING_TYPES = ("none", "default", "linear", "llama3", "yarn", "longrope", "su")
+
+
+def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int) -> RopeSpec:
+    """The rope of a GGUF file: scaling keys under `rope.scaling.`, divisors in small F32 tensors."""
+    keys = source.metadata
+    prefix = f"{fields.prefix}.rope.scaling."
+    scaling = {
+        "rope_type": keys.get(prefix + "type", "none"),
+        "factor": keys.get(prefix + "factor", keys.get(f"{fields.prefix}.rope.scale_linear", 1.0)),
+        "original_max_position_embeddings": keys.get(prefix + "original_context_length"),
+        "attention_factor": keys.get(prefix + "attn_factor"),
+    }
+    if scaling["rope_type"] == "none" and scaling["factor"] != 1.0:
+        scaling["rope_type"] = "linear"
+    if "rope_freqs.weight" in source.tensors:
+        return RopeSpec(theta, dims, divisors=_read_divisors(source, fields, "rope_freqs.weight", dims))
+    if "rope_factors_long.weight" in source.tensors:
+        scaling["rope_type"] = "longrope"
+        scaling["long_factor"] = _read_divisors(source, fields, "rope_factors_long.weight", dims)
+        scaling["short_factor"] = _read_divisors(source, fields, "rope_factors_short.weight", dims)
+        scaling["attention_factor"] = scaling["attention_factor"] or 1.0
+    return scaled_rope(fields, scaling, theta, dims)
+
+
+def rope_from_hf(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int) -> RopeSpec:
+    """The rope of a config.json: `scaling` is its rope_scaling or rope_parameters dictionary."""
+    original = scaling.get("original_max_position_embeddings") or fields.values_by_key.get(
+        "original_max_position_embeddings"
+    )
+    rope_type = scaling.get("rope_type") or scaling.get("type") or "default"
+    return scaled_rope(
+        fields, {**scaling, "rope_type": rope_type, "original_max_position_embeddings": original}, theta, dims
+    )
+
+
+def scaled_rope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int) -> RopeSpec:
+    """Turn one scaling rule into a RopeSpec. Raises ModelFileError for unknown rules and unusable numbers."""
+    if dims % 2 or dims < 2:
+        raise fields.error(f"rotary embeddings need an even number of dims, not {dims}")
+    rope_type = scaling["rope_type"]
+    if rope_type not in SCALING_TYPES:
+        raise fields.error(f"unknown rope scaling {clean(str(rope_type))!r}; known: {', '.join(SCALING_TYPES)}")
+    if rope_type in ("none", "default"):
+        return RopeSpec(theta, dims)
+    if rope_type in ("longrope", "su"):
+        return _longrope(fields, scaling, theta, dims)
+    factor = _number(fields, scaling, "factor", 1.0, 1e6)
+    if rope_type == "linear":
+        return RopeSpec(theta, dims, divisors=(factor,) * (dims // 2))
+    original = _number(fields, scaling, "original_max_position_embeddings", 1, 1 << 27, fields["max_context"])
+    if rope_type == "llama3":
+        return RopeSpec(theta, dims, divisors=_llama3_divisors(fields, scaling, theta, dims, factor, original))
+    magnitude = scaling.get("attention_factor")
+    if magnitude is None or fields.format == "gguf":  # a GGUF's attn_factor multiplies YaRN's own
+        magnitude = _yarn_magnitude(fields, scaling, factor) * float(magnitude or 1.0)
+    divisors = _yarn_divisors(fields, scaling, theta, dims, factor, original)
+    return RopeSpec(theta, dims, divisors=divisors, magnitude=float(magnitude))
+
+
+def _llama3_divisors(
+    fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int, factor: float, original: float
+) -> tuple[float, ...]:
+    """Long wavelengths are slowed by `factor`, short ones kept, those between blended (Llama 3.1)."""
+    low = _number(fields, scaling, "low_freq_factor", 1e-6, 1e6, 1.0)
+    high = _number(fields, scaling, "high_freq_factor", 1e-6, 1e6, 4.0)
+    if not low < high:
+        raise fields.error("llama3 rope scaling needs low_freq_factor < high_freq_factor")
+
+    def divisor(pair: int) -> float:
+        wavelength = 2 * math.pi * theta ** (2 * pair / dims)
+        if wavelength < original / high:
+            return 1.0
+        if wavelength > original / low:
+            return factor
+        smooth = (original / wavelength - low) / (high - low)
+        return 1.0 / ((1 - smooth) / factor + smooth)
+
+    return tuple(divisor(pair) for pair in range(dims // 2))
+
+
+def _yarn_divisors(
+    fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int, factor: float, original: float
+) -> tuple[float, ...]:
+    """YaRN (Peng et al. 2023): a ramp over pairs between extrapolation and interpolation by `factor`."""
+    fast = _number(fields, scaling, "beta_fast", 1e-3, 1e6, 32.0)
+    slow = _number(fields, scaling, "beta_slow", 1e-3, 1e6, 1.0)
+
+    def pair_of(rotations: float) -> float:
+        return dims * math.log(original / (rotations * 2 * math.pi)) / (2 * math.log(theta))
+
+    low, high = pair_of(fast), pair_of(slow)
+    if scaling.get("truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, dims - 1)
+    width = max(high - low, 0.001)
+
+    def divisor(pair: int) -> float:
+        interpolated = min(1.0, max(0.0, (pair - low) / width))
+        return 1.0 / (interpolated / factor + (1.0 - interpolated))
+
+    return tuple(divisor(pair) for pair in range(dims // 2))
+
+
+def _yarn_magnitude(fields: Fields, scaling: Mapping[str, Any], factor: float) -> float:
+    def scaled(mscale: float) -> float:
+        return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+    mscale, all_dims = scaling.get("mscale"), scaling.get("mscale_all_dim")
+    if mscale and all_dims:
+        return scaled(float(mscale)) / scaled(float(all_dims))
+    return scaled(1.0)
+
+
+def _longrope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int) -> RopeSpec:
+    """LongRoPE: one table of divisors below the original context, another above it."""
+    short = _factors(fields, scaling, "short_factor", dims)
+    long = _factors(fields, scaling, "long_factor", dims)
+    original = int(_number(fields, scaling, "original_max_position_embeddings", 2, 1 << 27, fields["max_context"]))
+    magnitude = scaling.get("attention_factor")
+    if magnitude is None:
+        ratio = scaling.get("factor") or fields["max_context"] / original
+        magnitude = math.sqrt(1 + math.log(ratio) / math.log(original)) if ratio > 1 else 1.0
+    return RopeSpec(theta, dims, short, long, original, float(magnitude), float(magnitude))
+
+
+def _factors(fields: Fields, scaling: Mapping[str, Any], name: str, dims: int) -> tuple[float, ...]:
+    values = scaling.get(name)
+    usable = isinstance(values, (list, tuple)) and len(values) == dims // 2
+    if not usable or not all(isinstance(v, (int, float)) and 0 < v < math.inf for v in values):
+        raise fields.error(f"rope scaling needs {dims // 2} positive numbers in {name}")
+    return tuple(float(v) for v in values)
+
+
+def _number(
+    fields: Fields, scaling: Mapping[str, Any], name: str, low: float, high: float, default: float | None = None
+) -> float:
+    value = scaling.get(name)
+    value = default if value is None else value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise fields.error(f"rope scaling needs {name} between {low:g} and {high:g}, not {clean(str(value))}")
+    return float(value)
+
+
+def _read_divisors(source: TensorSource, fields: Fields, name: str, dims: int) -> tuple[float, ...]:
+    info = source.tensors.get(name)
+    if info is None or info.qtype != "F32" or info.shape != (dims // 2,):
+        raise ModelFileError("BAD_TENSOR", f"{name} should hold {dims // 2} F32 values", path=str(source.path))
+    values = tuple(array("f", bytes(source.read(name))))
+    if not all(0 < value < math.inf for value in values):
+        raise ModelFileError("BAD_TENSOR", f"{name} holds a value that is not positive", path=str(source.path))
+    return values
