@@ -1,0 +1,58 @@
+# make run        set everything up and answer one prompt, offline
+# make test       lint, types and tests (minutes)
+# make test-slow  fuzzing, both wheels, comparison with llama.cpp (longer)
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PEERS := .venv-peers
+PIP_INSTALL := -m pip install --disable-pip-version-check -c constraints.txt
+LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
+	-DLLAMA_BUILD_SERVER=OFF -DLLAMA_CURL=OFF
+SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
+
+.PHONY: run test test-slow lint peers clean
+.DEFAULT_GOAL := run
+
+run: $(VENV)/installed
+	@echo 'localrun run --stats "Why is the second token faster than the first?"' >&2
+	@$(BIN)/localrun run --no-stdin --stats "Why is the second token faster than the first?"
+	@echo >&2
+	@echo 'Chat:               $(BIN)/localrun' >&2
+	@echo 'Install for good:   pipx install .     (or: pip install .)' >&2
+
+test: $(VENV)/dev lint
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(VENV)/dev $(PEERS)/built
+	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" $(BIN)/python -m pytest -n auto -m slow
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+peers: $(PEERS)/built
+
+clean:
+	rm -rf $(VENV) $(PEERS) build dist
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "localrun needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])' >&2
+	@$(PYTHON) -m venv $(VENV) >&2
+
+$(VENV)/installed: $(SOURCES) | $(VENV)/bin/python
+	@echo 'Setting up $(VENV): downloads PyTorch and a few small packages' >&2
+	@echo '(0.3 GB; about 3 GB on Linux where pip picks PyTorch with CUDA).' >&2
+	@$(BIN)/python $(PIP_INSTALL) -e . >&2
+	@touch $@
+
+# A test run never goes without the native library: a failed compile is a failed build.
+$(VENV)/dev: $(SOURCES) | $(VENV)/bin/python
+	LOCALRUN_REQUIRE_NATIVE=1 $(BIN)/python $(PIP_INSTALL) --quiet -e '.[dev]'
+	@touch $(VENV)/installed $@
+
+# llama.cpp as an oracle: its library and Python bindings, from source, in a folder of their own.
+$(PEERS)/built: constraints.txt | $(VENV)/bin/python
+	CMAKE_ARGS="$(LLAMA_CMAKE_ARGS)" $(BIN)/python $(PIP_INSTALL) --quiet --no-deps \
+		--target $(PEERS) --upgrade --no-binary llama-cpp-python llama-cpp-python
+	@touch $@

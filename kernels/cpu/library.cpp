@@ -1,0 +1,79 @@
+// Choice of the instruction set, and the C ABI on top of the chosen table.
+#include "isa.h"
+
+#include <atomic>
+#include <math.h>
+#include <string.h>
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+namespace {
+
+bool runs_here(const lr_kernels* k) {
+#if defined(__x86_64__) || defined(_M_X64)
+  __builtin_cpu_init();
+  const bool avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  if (k == &lr_kernels_avx2) return avx2;
+  if (k == &lr_kernels_avxvnni) return avx2 && __builtin_cpu_supports("avxvnni");
+  if (k == &lr_kernels_avx512)
+    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+#elif defined(__aarch64__) && defined(__linux__)
+  if (k == &lr_kernels_neon) {
+    const unsigned long hwcap = getauxval(AT_HWCAP);
+    return (hwcap & HWCAP_ASIMDDP) && (hwcap & HWCAP_ASIMDHP);
+  }
+#endif
+  return k != nullptr;  // generic runs anywhere; every Apple arm64 has dot products and half floats
+}
+
+const lr_kernels* const kAll[] = {
+    &lr_kernels_generic,
+#if defined(__x86_64__) || defined(_M_X64)
+    &lr_kernels_avx2, &lr_kernels_avxvnni, &lr_kernels_avx512,
+#elif defined(__aarch64__) || defined(_M_ARM64)
+    &lr_kernels_neon,
+#endif
+};
+
+struct Machine {
+  const lr_kernels* best = &lr_kernels_generic;
+  char names[128] = "";
+  Machine() {
+    for (const lr_kernels* k : kAll) {
+      if (!runs_here(k)) continue;
+      best = k;
+      if (names[0]) strcat(names, " ");
+      strcat(names, k->isa);
+    }
+  }
+};
+
+const Machine kMachine;
+std::atomic<const lr_kernels*> g_kernels{kMachine.best};
+
+}  // namespace
+
+int lr_version(void) { return LR_ABI_VERSION; }
+const char* lr_isas(void) { return kMachine.names; }
+const char* lr_isa(void) { return g_kernels.load()->isa; }
+
+int lr_use_isa(const char* name) {
+  for (const lr_kernels* k : kAll) {
+    if (strcmp(k->isa, name) == 0 && runs_here(k)) {
+      g_kernels.store(k);
+      return LR_OK;
+    }
+  }
+  return LR_UNSUPPORTED;
+}
+
+int lr_logits_stats(const float* x, int64_t n, float inv_temp, lr_logits_stats_t* out) {
+  if (!x || !out || n < 1 || n > INT32_MAX || !(inv_temp > 0.0f) || !isfinite(inv_temp)) return LR_BAD_ARGUMENT;
+  g_kernels.load()->logits_stats(x, n, inv_temp, out);
+  return LR_OK;
+}

@@ -1,0 +1,212 @@
+"""config.toml and LOCALRUN_* variables: what a user may set once instead of typing it every time.
+
+Precedence: flag > LOCALRUN_* > config.toml > the model's own generation settings > defaults. This module does the
+second and third step; None means that neither said anything. One table drives reading, checking, writing and help.
+"""
+
+import math
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+from localrun.base.errors import UsageError
+from localrun.base.paths import folder, what_is_not_kept, writable_folder
+from localrun.base.request import Backend, KVCodecName
+
+FILE_NAME = "config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting; None where nothing was set."""
+
+    model: str | None = None
+    ctx: int | None = None
+    kv: str | None = None
+    threads: int | None = None
+    backend: str | None = None
+    isa: str | None = None
+    system: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row: `parse` takes a TOML value or a string and gives the value to use, or raises ValueError."""
+
+    help: str
+    parse: Callable[[object], Any]
+
+
+def whole(low: int, high: int) -> Callable[[object], int]:
+    """A parser of whole numbers within [low, high]."""
+
+    def parse(value: object) -> int:
+        try:
+            if isinstance(value, bool) or not isinstance(value, int | str):
+                raise ValueError
+            number = int(value)
+        except ValueError:
+            number = low - 1
+        if not low <= number <= high:
+            raise ValueError(f"a whole number from {low} to {high} is needed")
+        return number
+
+    return parse
+
+
+def real(low: float, high: float) -> Callable[[object], float]:
+    """A parser of finite numbers within [low, high]."""
+
+    def parse(value: object) -> float:
+        try:
+            if isinstance(value, bool) or not isinstance(value, int | float | str):
+                raise ValueError
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if not low <= number <= high:
+            raise ValueError(f"a number from {low:g} to {high:g} is needed")
+        return number
+
+    return parse
+
+
+def one_of(*names: str) -> Callable[[object], str]:
+    """A parser of one of these words, in any case."""
+
+    def parse(value: object) -> str:
+        word = str(value).lower()
+        if word not in names:
+            raise ValueError(f"one of {', '.join(names)} is needed")
+        return word
+
+    return parse
+
+
+def text(value: object) -> str:
+    """A parser of any text but the empty one."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text is needed")
+    return value
+
+
+def context(value: object) -> int | None:
+    """A parser of a context length; `auto` (None) is as much as the model allows and memory holds."""
+    return None if value == "auto" else whole(1, 1 << 24)(value)
+
+
+SETTINGS: dict[str, Setting] = {
+    "model": Setting("the model that answers when none is named", text),
+    "ctx": Setting("context length in tokens, or auto", context),
+    "kv": Setting("how the KV cache is stored", one_of("auto", "f32", "f16")),
+    "threads": Setting("CPU threads to compute with", whole(1, 1024)),
+    "backend": Setting("what to compute on", one_of(*get_args(Backend))),
+    "isa": Setting("CPU instruction set of the native library", text),
+    "system": Setting("system message at the start of every chat", text),
+    "max_tokens": Setting("longest answer in tokens", whole(1, 1 << 24)),
+    "temperature": Setting("0 always takes the likeliest token", real(0, 100)),
+    "top_k": Setting("choose among the k likeliest tokens; 0 is all", whole(0, 1 << 24)),
+    "top_p": Setting("choose among the likeliest tokens of this mass", real(0, 1)),
+    "min_p": Setting("drop tokens less likely than this share of the best", real(0, 1)),
+    "repeat_penalty": Setting("divide the logits of tokens already seen; 1 is off", real(0.01, 100)),
+    "presence_penalty": Setting("subtract once from tokens already used", real(-100, 100)),
+    "frequency_penalty": Setting("subtract for every use of a token", real(-100, 100)),
+    "seed": Setting("the same seed gives the same answer", whole(0, (1 << 64) - 1)),
+}
+_IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
+
+assert set(SETTINGS) == {field.name for field in fields(Settings)}
+assert set(get_args(KVCodecName)) >= {"auto", "f32", "f16"}
+
+
+def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
+    """What LOCALRUN_* and config.toml say. UsageError names the variable, or the file and line, that is wrong."""
+    values = _read_file(config_file())
+    for key in _IN_ENVIRONMENT:
+        variable = f"LOCALRUN_{key.upper()}"
+        if environ.get(variable):
+            values[key] = _parse(key, environ[variable], variable)
+    return Settings(**values)
+
+
+def config_file() -> Path | None:
+    """Where config.toml is or would be; None without a home folder."""
+    home = folder("config")
+    return home / FILE_NAME if home else None
+
+
+def write_setting(key: str, value: str | None) -> Path:
+    """Set `key` in config.toml, or take it out with None; comments and order stay. Gives the file written."""
+    check_key(key)
+    parsed = None if value is None else _parse(key, value, key)
+    home = writable_folder("config")
+    if home is None:
+        raise UsageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
+    import tomlkit
+
+    path = home / FILE_NAME
+    _read_file(path)  # a broken file is reported, not overwritten
+    document = tomlkit.parse(path.read_text("utf-8")) if path.exists() else tomlkit.document()
+    if value is None:
+        document.pop(key, None)
+    else:
+        document[key] = "auto" if parsed is None else parsed
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:
+        file.write(tomlkit.dumps(document))
+    os.replace(file.name, path)
+    return path
+
+
+def check_key(key: str, where: str = "") -> None:
+    """UsageError unless `key` is a setting; the hint names the nearest ones."""
+    if key not in SETTINGS:
+        near = get_close_matches(key, SETTINGS, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(SETTINGS)}"
+        raise UsageError(f"{where}there is no setting {key!r}", hint)
+
+
+def _read_file(path: Path | None) -> dict[str, Any]:
+    if path is None or not path.exists():
+        return {}
+    try:
+        source = path.read_text("utf-8")
+        document = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}", "correct that line, or move the file away") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", "correct the file, or move it away") from None
+    values = {}
+    for key, value in document.items():
+        where = f"{path}, line {_line_of(key, source)}: "
+        check_key(key, where)
+        values[key] = _parse(key, value, f"{where}{key}")
+    return values
+
+
+def _parse(key: str, value: object, where: str) -> Any:
+    try:
+        return SETTINGS[key].parse(value)
+    except ValueError as error:
+        raise UsageError(f"{where} = {value!r}: {error}", SETTINGS[key].help) from None
+
+
+def _line_of(key: str, source: str) -> int:
+    starts = (key, f'"{key}"', f"'{key}'", f"[{key}", f"[[{key}")
+    for number, line in enumerate(source.splitlines(), 1):
+        if line.lstrip().startswith(starts):
+            return number
+    return 1

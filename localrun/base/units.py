@@ -1,0 +1,39 @@
+"""Numbers as people read them. Inside the program sizes are bytes and times are seconds or milliseconds."""
+
+
+def gib(n_bytes: float) -> str:
+    """Bytes as GiB, or MiB and KiB where GiB would read 0.0: `4.37 GiB`, `12.5 MiB`."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(n_bytes) >= size * 0.1 or unit == "KiB":
+            break
+    value = n_bytes / size
+    return f"{value:.{_decimals(value)}f} {unit}"
+
+
+def ms(milliseconds: float) -> str:
+    """A duration: `0.42 ms`, `87 ms`, `3.4 s`, `2 min 05 s`."""
+    if milliseconds >= 60_000:
+        minutes, seconds = divmod(round(milliseconds / 1000), 60)
+        return f"{minutes} min {seconds:02d} s"
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.1f} s"
+    return f"{milliseconds:.{_decimals(milliseconds)}f} ms"
+
+
+def tps(rate: float) -> str:
+    """A rate in tokens per second: `41.3 tok/s`."""
+    return f"{rate:.{min(_decimals(rate), 1)}f} tok/s"
+
+
+def count(n: int) -> str:
+    """A count of parameters: `8.03 B`, `4.2 M`, `512`."""
+    for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)):
+        if n >= size:
+            return f"{n / size:.{_decimals(n / size)}f} {unit}"
+    return str(n)
+
+
+def _decimals(value: float) -> int:
+    """Three significant digits are as many as anyone reads."""
+    size = abs(value)
+    return 0 if size >= 100 else 1 if size >= 10 else 2

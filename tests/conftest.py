@@ -1,0 +1,97 @@
+"""Every test: its own LOCALRUN_HOME, no network but loopback, one thread; in CI no skip that hides a missing oracle."""
+
+import itertools
+import os
+import re
+import socket
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from localrun_testing import shared_folder
+
+IN_CI = os.environ.get("CI") == "true"
+# A skip in CI is a failure, except for what a machine may lack: sample data, an accelerator, an instruction set, an OS.
+SKIPS_ALLOWED_IN_CI = re.compile(r"shared folder|cuda|mps|gpu|instruction set|windows|macos", re.IGNORECASE)
+OURS_TO_KEEP = {"LOCALRUN_SHARED", "LOCALRUN_PEERS", "LOCALRUN_LLAMA_LIB", "LOCALRUN_REQUIRE_NATIVE"}
+
+os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"  # workers run side by side; torch reads these
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+for _name in [n for n in os.environ if n.startswith("LOCALRUN_") and n not in OURS_TO_KEEP]:
+    del os.environ[_name]
+
+if peers := os.environ.get("LOCALRUN_PEERS"):  # a `pip install --target` folder with llama-cpp-python
+    sys.path.append(peers)
+    os.environ.setdefault("LOCALRUN_LLAMA_LIB", str(Path(peers) / "llama_cpp" / "lib"))
+
+hypothesis.settings.register_profile("localrun", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("localrun")
+
+_homes = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """LOCALRUN_HOME of this test; it does not exist yet. The Hugging Face cache is empty too."""
+    path = tmp_path_factory.getbasetemp() / f"home-{next(_homes)}"
+    monkeypatch.setenv("LOCALRUN_HOME", str(path))
+    monkeypatch.setenv("HF_HOME", str(path / "huggingface"))
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """Sample data beside the checkout; a counted skip without it."""
+    folder = shared_folder()
+    if folder is None:
+        pytest.skip("no shared folder: set LOCALRUN_SHARED")
+    return folder
+
+
+def _guard_network() -> None:
+    """Connecting anywhere but this machine raises, so no test can depend on the network."""
+
+    def guarded(name: str) -> None:
+        original = getattr(socket.socket, name)
+
+        def connect(self: socket.socket, address: Any) -> Any:
+            if self.family in (socket.AF_INET, socket.AF_INET6):
+                host = str(address[0])
+                if not (host.startswith("127.") or host in ("::1", "localhost")):
+                    raise OSError(f"tests may not connect to {host}")
+            return original(self, address)
+
+        setattr(socket.socket, name, connect)
+
+    guarded("connect")
+    guarded("connect_ex")
+
+
+_guard_network()
+
+
+def _forbid_skip(report: Any) -> None:
+    if not (IN_CI and report.skipped) or hasattr(report, "wasxfail"):
+        return
+    reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if not SKIPS_ALLOWED_IN_CI.search(reason):
+        report.outcome = "failed"
+        report.longrepr = f"in CI a skip is a failure: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    report = yield
+    _forbid_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    report = yield
+    _forbid_skip(report)
+    return report

@@ -1,0 +1,161 @@
+"""The native library: it is there, it is the strongest this machine runs, every instruction set gives the same bits."""
+
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from localrun_testing import REPOSITORY
+
+from localrun.base.errors import UsageError
+from localrun.ops import library
+from localrun.ops.library import NativeLibrary, load_library, why_no_library
+
+MUST_BE_THERE = os.environ.get("CI") == "true" or bool(os.environ.get("LOCALRUN_REQUIRE_NATIVE"))
+
+
+@pytest.fixture
+def native() -> Iterator[NativeLibrary]:
+    loaded = load_library()
+    if loaded is None:
+        pytest.skip(f"no native library: {why_no_library()}")
+    isa = loaded.isa
+    yield loaded
+    loaded.use_isa(isa)
+
+
+def test_the_library_is_loaded_where_there_is_a_compiler() -> None:
+    if MUST_BE_THERE:
+        assert load_library() is not None, why_no_library()
+        assert why_no_library() == ""
+
+
+def cpu_flags() -> set[str]:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith(("flags", "Features")):
+            return set(line.split(":")[1].split())
+    return set()
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="windows and macos have no /proc/cpuinfo")
+def test_the_isa_is_the_strongest_of_this_machine(native: NativeLibrary) -> None:
+    avx512 = "avx512f avx512bw avx512vl avx512dq avx512_vnni avx512_bf16"
+    needs = {
+        "x86_64": {"avx2": "avx2 fma f16c", "avxvnni": "avx2 fma f16c avx_vnni", "avx512": f"avx2 fma f16c {avx512}"},
+        "aarch64": {"neon": "asimddp asimdhp"},
+    }[platform.machine()]
+    flags = cpu_flags()
+    expected = ("generic", *(isa for isa, names in needs.items() if flags >= set(names.split())))
+    assert native.isas == expected
+    assert native.isa == expected[-1]
+
+
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avxvnni", "avx512", "neon"])
+def test_localrun_isa_forces_one(native: NativeLibrary, isa: str) -> None:
+    code = "from localrun.ops.library import load_library; print(load_library().isa)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "LOCALRUN_ISA": isa}, capture_output=True, text=True
+    )
+    if isa in native.isas:
+        assert done.stdout.strip() == isa
+    else:
+        assert "UsageError" in done.stderr
+        with pytest.raises(UsageError, match=isa):
+            native.use_isa(isa)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 33, 1023, 1024, 1025, 151_936])
+@pytest.mark.parametrize("inv_temp", [1.0, 0.5, 7.25])
+def test_logits_stats_match_torch_and_do_not_depend_on_the_isa(native: NativeLibrary, n: int, inv_temp: float) -> None:
+    row = torch.randn(n, generator=torch.Generator().manual_seed(n)) * 8
+    results = []
+    for isa in native.isas:
+        native.use_isa(isa)
+        results.append(native.logits_stats(row, inv_temp))
+    assert len(set(results)) == 1
+    stats = results[0]
+    assert stats.finite
+    assert (stats.argmax, stats.max) == (int(row.argmax()), float(row.max()))
+    assert stats.logsumexp == pytest.approx(float((row.double() * inv_temp).logsumexp(0)), abs=2e-6)
+
+
+def test_among_equal_logits_the_lowest_id_wins(native: NativeLibrary) -> None:
+    for isa in native.isas:
+        native.use_isa(isa)
+        for first in (0, 3, 16, 40, 63):
+            row = torch.zeros(64)
+            row[first:] = 2.5
+            assert native.logits_stats(row).argmax == first
+
+
+@pytest.mark.parametrize("place", [0, 5, 16, 99])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_broken_logit_is_seen_wherever_it_stands(native: NativeLibrary, place: int, value: float) -> None:
+    for isa in native.isas:
+        native.use_isa(isa)
+        row = torch.randn(100)
+        row[place] = value
+        assert not native.logits_stats(row).finite
+
+
+def test_tokens_ruled_out_are_not_broken_unless_all_are(native: NativeLibrary) -> None:
+    row = torch.full((100,), -math.inf)
+    assert not native.logits_stats(row).finite
+    row[42] = -3.0
+    stats = native.logits_stats(row, 0.5)
+    assert (stats.finite, stats.argmax, stats.max) == (True, 42, -3.0)
+    assert stats.logsumexp == pytest.approx(-1.5)
+
+
+@pytest.mark.parametrize(
+    ("row", "inv_temp"),
+    [
+        (torch.zeros(0), 1.0),
+        (torch.zeros(4), 0.0),
+        (torch.zeros(4), math.nan),
+        (torch.zeros(4, dtype=torch.float64), 1.0),
+        (torch.zeros(4, 4), 1.0),
+        (torch.zeros(8)[::2], 1.0),
+    ],
+)
+def test_what_is_not_a_row_of_logits_is_refused(native: NativeLibrary, row: torch.Tensor, inv_temp: float) -> None:
+    with pytest.raises(ValueError, match=r"logits|row"):
+        native.logits_stats(row, inv_temp)
+
+
+def test_without_a_library_the_reason_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("localrun.ops.__path__", [str(tmp_path)])
+    monkeypatch.setattr(library, "_load", library._load.__wrapped__)
+    assert load_library() is None
+    assert "without the native library" in why_no_library()
+    (tmp_path / library.FILE_NAME).write_bytes(b"not a library")
+    assert load_library() is None
+    assert "cannot be loaded" in why_no_library()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="windows has no nm")
+def test_isa_units_share_no_symbol_with_each_other(tmp_path: Path) -> None:
+    """A weak symbol compiled for AVX-512 could be the copy that every unit runs."""
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    assert cmake, "cmake is part of the dev extra"
+    source = REPOSITORY / "kernels" / "cpu"
+    subprocess.run([cmake, "-S", source, "-B", tmp_path], check=True, capture_output=True)
+    subprocess.run([cmake, "--build", tmp_path], check=True, capture_output=True)
+    units = sorted(tmp_path.rglob("isa_*.o"))
+    assert len(units) >= 2
+    for unit in units:
+        isa = unit.name.removeprefix("isa_").split(".")[0]
+        symbols = subprocess.run(["nm", unit], check=True, capture_output=True, text=True).stdout.split("\n")
+        defined = {line.split()[-1]: line.split()[-2] for line in symbols if len(line.split()) == 3}
+        assert not [name for name, kind in defined.items() if kind in "WwVvu"], "weak symbols"
+        exported = {name.lstrip("_") for name, kind in defined.items() if kind.isupper()}
+        assert exported == {f"lr_kernels_{isa}"}
+    rules = "".join(path.read_text() for path in tmp_path.rglob("*") if path.name in ("build.ninja", "flags.make"))
+    assert "-ffp-contract=off" in rules
+    assert not {"-ffast-math", "-Ofast", "-march=native"} & set(rules.split())
