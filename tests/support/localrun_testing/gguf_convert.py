@@ -1,0 +1,208 @@
+"""Turn a safetensors folder into the GGUF that llama.cpp's own conversion would make: an oracle for our reader.
+
+Nothing of localrun is used here. Names, keys and the Q/K row order are the GGUF convention, checked against llama.cpp
+itself in `test_gguf_convert`.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import torch
+import transformers
+from safetensors import safe_open
+
+Array = npt.NDArray[Any]
+
+ARCHS = {
+    "llama": "llama",
+    "mistral": "llama",
+    "qwen2": "qwen2",
+    "qwen3": "qwen3",
+    "gemma2": "gemma2",
+    "gemma3_text": "gemma3",
+    "phi3": "phi3",
+    "olmo2": "olmo2",
+    "granite": "granite",
+    "smollm3": "smollm3",
+}
+PAIRS_INTERLEAVED = {"llama", "granite", "smollm3"}  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
+NORMS_AROUND_ZERO = {"gemma2", "gemma3"}  # the checkpoint stores w - 1, the GGUF stores w
+POST_NORMED = {"gemma2", "gemma3", "olmo2"}
+
+MODEL_TENSORS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+LAYER_TENSORS = {
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.qkv_proj": "attn_qkv",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "mlp.gate_up_proj": "ffn_up",
+}
+
+
+def convert(folder: Path, target: Path, qtype: str = "F32") -> Path:
+    """Write `folder` as a GGUF whose matrices are F32, F16 or a type `gguf.quants` can encode; norms stay F32.
+
+    A matrix whose rows do not divide into blocks of `qtype` becomes F16, as llama.cpp does.
+    """
+    config = transformers.AutoConfig.from_pretrained(folder)
+    arch = ARCHS[config.model_type]
+    writer = gguf.GGUFWriter(target, arch)
+    add_hyperparameters(writer, arch, config)
+    add_vocabulary(writer, folder)
+    for name, data in [*tensors(folder, arch, config), *rope_tensors(config)]:
+        encoded, encoding = encode(data, qtype)
+        writer.add_tensor(name, encoded, raw_dtype=encoding)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return target
+
+
+def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None:
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    rope = global_rope(config)
+    writer.add_name("tiny random model")  # a name with "phi3" in it makes llama.cpp expect phi3's own tokens
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_key_length(head_dim)
+    writer.add_value_length(head_dim)
+    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    writer.add_rope_freq_base(rope["rope_theta"])
+    add_rope_scaling(writer, config, rope)
+    if arch in PAIRS_INTERLEAVED:
+        writer.add_vocab_size(config.vocab_size)
+    if arch in {"gemma2", "gemma3", "phi3"}:
+        writer.add_sliding_window(config.sliding_window or 0)
+    if arch == "gemma3":
+        writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    if arch == "gemma2":
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if arch == "granite":
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
+
+
+def global_rope(config: Any) -> dict[str, Any]:
+    """The rope settings of the full-attention layers."""
+    rope: dict[str, Any] = config.rope_parameters
+    return dict(rope.get("full_attention", rope))
+
+
+def add_rope_scaling(writer: gguf.GGUFWriter, config: Any, rope: dict[str, Any]) -> None:
+    kind = rope["rope_type"]
+    if kind == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
+    elif kind == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    elif kind == "longrope":
+        original = rope["original_max_position_embeddings"]
+        stretch = config.max_position_embeddings / original
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)
+        writer.add_rope_scaling_orig_ctx_len(original)
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(stretch) / math.log(original)))
+
+
+def rope_tensors(config: Any) -> Iterator[tuple[str, Array]]:
+    """The divisors of each rope frequency, where a scaling keeps them as tensors."""
+    rope = global_rope(config)
+    if rope["rope_type"] == "longrope":
+        yield "rope_factors_long.weight", np.array(rope["long_factor"], dtype=np.float32)
+        yield "rope_factors_short.weight", np.array(rope["short_factor"], dtype=np.float32)
+    elif rope["rope_type"] == "llama3":
+        scaled, _ = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config)
+        head_dim = scaled.numel() * 2
+        plain = rope["rope_theta"] ** -(torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+        yield "rope_freqs.weight", (plain / scaled.double()).float().numpy()
+
+
+def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]:
+    """Every tensor of every shard as fp32, renamed and rearranged as GGUF has it."""
+    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    for shard in sorted(folder.glob("*.safetensors")):
+        with safe_open(shard, framework="pt") as file:
+            for hf_name in sorted(file.keys()):
+                name = gguf_name(hf_name, arch)
+                data = file.get_tensor(hf_name).float()
+                short = name.split(".")[-2]
+                if arch in PAIRS_INTERLEAVED and short in heads:
+                    data = interleave_pairs(data, heads[short])
+                if arch in NORMS_AROUND_ZERO and short.endswith("norm"):
+                    data = data + 1
+                yield name, data.numpy()
+
+
+def gguf_name(hf_name: str, arch: str) -> str:
+    """`model.layers.3.self_attn.q_proj.weight` → `blk.3.attn_q.weight`."""
+    stem, kind = hf_name.rsplit(".", 1)
+    layer = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", stem)
+    if layer is None:
+        return f"{MODEL_TENSORS[stem]}.{kind}"
+    number, part = layer.groups()
+    if part == "post_attention_layernorm" and arch in POST_NORMED:
+        return f"blk.{number}.post_attention_norm.{kind}"
+    return f"blk.{number}.{LAYER_TENSORS[part]}.{kind}"
+
+
+def interleave_pairs(data: torch.Tensor, n_heads: int) -> torch.Tensor:
+    """Reorder the rows of each head from halves (i, i + d/2) to neighbours (2i, 2i + 1)."""
+    rows_per_half = data.shape[0] // n_heads // 2
+    halves = data.reshape(n_heads, 2, rows_per_half, *data.shape[1:])
+    return halves.swapaxes(1, 2).reshape(data.shape)
+
+
+def encode(data: Array, qtype: str) -> tuple[Array, gguf.GGMLQuantizationType]:
+    wanted = gguf.GGMLQuantizationType[qtype]
+    if data.ndim == 1:
+        wanted = gguf.GGMLQuantizationType.F32
+    elif data.shape[-1] % gguf.GGML_QUANT_SIZES[wanted][0]:
+        wanted = gguf.GGMLQuantizationType.F16
+    return gguf.quants.quantize(data, wanted), wanted
+
+
+def add_vocabulary(writer: gguf.GGUFWriter, folder: Path) -> None:
+    """The byte-level BPE of tokenizer.json as GGUF metadata."""
+    content = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = content["model"]["vocab"] | {token["content"]: token["id"] for token in content["added_tokens"]}
+    kinds = {
+        token["content"]: gguf.TokenType.CONTROL if token["special"] else gguf.TokenType.USER_DEFINED
+        for token in content["added_tokens"]
+    }
+    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([kinds.get(token, gguf.TokenType.NORMAL) for token in tokens])
+    writer.add_token_merges([" ".join(pair) for pair in content["model"]["merges"]])
+    writer.add_bos_token_id(vocabulary[settings["bos_token"]])
+    writer.add_eos_token_id(vocabulary[settings["eos_token"]])
+    writer.add_add_bos_token(settings["add_bos_token"])

@@ -1,0 +1,263 @@
+"""Tiny random checkpoints of every supported architecture, written as transformers writes them.
+
+Each one is small but odd: grouped heads, a head size unlike hidden/heads where the architecture allows it, windows and
+patterns that matter within 80 tokens, and norms, biases and softcaps far from their harmless defaults.
+"""
+
+import copy
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers as _transformers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+transformers: Any = _transformers  # its annotations are partial
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+VOCAB_SIZE = 300
+BOS_ID, EOS_ID = 0, 1
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TinyModel:
+    """A recipe. `config` is transformers' own spelling; the two views say what a GGUF of it can express, and what
+    llama.cpp then makes of that, as changes to the same config (a window that no key holds, for instance).
+    """
+
+    model_type: str
+    config: Config
+    gguf_view: Config = field(default_factory=dict)
+    llama_cpp_view: Config = field(default_factory=dict)
+
+
+def _config(**changes: Any) -> dict[str, Any]:
+    return {
+        "hidden_size": 96,
+        "intermediate_size": 160,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 512,
+        "rms_norm_eps": 1e-5,
+        "vocab_size": VOCAB_SIZE,
+        "bos_token_id": BOS_ID,
+        "eos_token_id": EOS_ID,
+        "pad_token_id": None,
+        "tie_word_embeddings": False,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        **changes,
+    }
+
+
+def _gemma(**changes: Any) -> dict[str, Any]:
+    return _config(
+        head_dim=24,
+        query_pre_attn_scalar=24,
+        sliding_window=16,
+        tie_word_embeddings=True,
+        hidden_activation="gelu_pytorch_tanh",
+        **changes,
+    )
+
+
+_GEMMA2_CAPS = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 5.0}
+_LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 5000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+_GEMMA3_ROPE = {
+    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 50_000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0},
+}
+_LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10000.0,
+    "partial_rotary_factor": 0.75,
+    "short_factor": [1.0 + 0.05 * i for i in range(12)],
+    "long_factor": [1.5 + 0.9 * i for i in range(12)],
+}
+_FULL = {"sliding_window": None}
+_NO_WINDOW = {"use_sliding_window": False}
+
+TINY_MODELS: dict[str, TinyModel] = {
+    "llama": TinyModel("llama", _config(head_dim=32)),
+    "llama-llama3-rope": TinyModel(
+        "llama", _config(head_dim=24, tie_word_embeddings=True, rope_parameters=_LLAMA3_ROPE)
+    ),
+    "llama-biases": TinyModel(
+        "llama",
+        _config(
+            attention_bias=True,
+            mlp_bias=True,
+            rope_parameters={"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0},
+        ),
+    ),
+    "mistral": TinyModel("mistral", _config(head_dim=24, sliding_window=16), gguf_view=_FULL, llama_cpp_view=_FULL),
+    "mistral-full": TinyModel("mistral", _config(head_dim=24, sliding_window=None)),
+    "qwen2": TinyModel("qwen2", _config(tie_word_embeddings=True)),
+    "qwen2-window": TinyModel(
+        "qwen2",
+        _config(num_hidden_layers=4, use_sliding_window=True, sliding_window=16, max_window_layers=2),
+        gguf_view=_NO_WINDOW,
+        llama_cpp_view=_NO_WINDOW,
+    ),
+    "qwen3": TinyModel("qwen3", _config(head_dim=40)),
+    "qwen3-yarn": TinyModel(
+        "qwen3",
+        _config(
+            head_dim=32,
+            rope_parameters={
+                "rope_type": "yarn",
+                "rope_theta": 10000.0,
+                "factor": 4.0,
+                "original_max_position_embeddings": 64,
+            },
+        ),
+    ),
+    "gemma2": TinyModel("gemma2", _gemma(num_hidden_layers=4, **_GEMMA2_CAPS)),
+    # 46 layers is how a GGUF reader recognises the 27B model, whose score scale is not 1/sqrt(head_dim).
+    "gemma2-27b": TinyModel(
+        "gemma2",
+        _gemma(num_hidden_layers=46, **_GEMMA2_CAPS)
+        | {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "query_pre_attn_scalar": 16},
+    ),
+    "gemma3": TinyModel("gemma3_text", _gemma(num_hidden_layers=8) | {"rope_parameters": _GEMMA3_ROPE}),
+    "phi3": TinyModel("phi3", _config(sliding_window=16), llama_cpp_view=_FULL),
+    "phi3-longrope": TinyModel(
+        "phi3",
+        _config(
+            hidden_size=128,
+            num_attention_heads=4,
+            original_max_position_embeddings=64,
+            max_position_embeddings=256,
+            rope_parameters=_LONGROPE,
+        ),
+    ),
+    "olmo2": TinyModel("olmo2", _config()),
+    "granite": TinyModel(
+        "granite",
+        _config(
+            tie_word_embeddings=True,
+            embedding_multiplier=6.0,
+            residual_multiplier=0.4,
+            attention_multiplier=0.15,
+            logits_scaling=2.5,
+        ),
+    ),
+    "smollm3": TinyModel(
+        "smollm3",
+        _config(
+            num_hidden_layers=5,
+            tie_word_embeddings=True,
+            rope_parameters={"rope_type": "default", "rope_theta": 2_000_000.0},
+        ),
+    ),
+}
+
+
+def build(name: str, **config_changes: Any) -> Any:
+    """The fp32 transformers model of a recipe, always the same weights, attention computed eagerly."""
+    recipe = TINY_MODELS[name]
+    settings = copy.deepcopy({**recipe.config, **config_changes})  # transformers edits the rope settings it is given
+    config = transformers.AutoConfig.for_model(recipe.model_type, **settings)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+    randomise(model, seed=zlib.crc32(name.encode()))
+    return model.eval()
+
+
+def randomise(model: torch.nn.Module, seed: int) -> None:
+    """Replace every weight so that each matters: norms spread around 1, biases are not zero, logits are well apart."""
+    generator = torch.Generator().manual_seed(seed)
+    zero_centred_norms = type(model).__name__.startswith("Gemma")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if name.endswith("norm.weight") or "layernorm" in name:
+                parameter.copy_(noise * 0.3 + (0.0 if zero_centred_norms else 1.0))
+            elif name.endswith("bias"):
+                parameter.copy_(noise * 0.3)
+            elif "embed_tokens" in name or "lm_head" in name:
+                parameter.copy_(noise * 3.0 * parameter.shape[-1] ** -0.5)
+            else:
+                parameter.copy_(noise * 1.2 * parameter.shape[-1] ** -0.5)
+
+
+def save(
+    name: str,
+    folder: Path,
+    *,
+    dtype: torch.dtype = torch.float32,
+    max_shard_size: str = "1GB",
+    hub_config: bool = False,
+) -> Path:
+    """Write a recipe as a safetensors folder with config and tokenizer, and return the folder.
+
+    `hub_config` rewrites config.json in the older spelling that most published models still have.
+    """
+    model = build(name).to(dtype)
+    model.save_pretrained(folder, max_shard_size=max_shard_size)
+    save_tokenizer(folder, TINY_MODELS[name].config["vocab_size"])
+    if hub_config:
+        path = folder / "config.json"
+        path.write_text(json.dumps(hub_spelling(json.loads(path.read_text())), indent=2))
+    return folder
+
+
+def hub_spelling(config: Config) -> dict[str, Any]:
+    """The same configuration with rope settings at the top level, as transformers wrote it before version 5."""
+    older = dict(config)
+    rope = dict(older.pop("rope_parameters"))
+    if "full_attention" in rope:
+        older["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        older.pop("layer_types")
+        older["sliding_window_pattern"] = 6
+        rope = dict(rope["full_attention"])
+    older["rope_theta"] = rope.pop("rope_theta")
+    if "partial_rotary_factor" in rope:
+        older["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+    if older["model_type"] == "phi3":
+        rope.pop("original_max_position_embeddings", None)
+    kind = rope.pop("rope_type")
+    kind_key = "type" if older["model_type"] == "phi3" else "rope_type"  # both are in the wild
+    older["rope_scaling"] = None if kind == "default" else {kind_key: kind, **rope}
+    older["torch_dtype"] = older.pop("dtype")
+    return older
+
+
+def tokenizer(vocab_size: int = VOCAB_SIZE) -> Tokenizer:
+    """A byte-level BPE of exactly `vocab_size` tokens: two control tokens, every byte, some merges, fillers."""
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=min(vocab_size, 280),
+        special_tokens=["<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(["the cat sat on the mat and the other cat ran to the hat"], trainer)
+    bpe.add_tokens([AddedToken(f"<|{i}|>", normalized=False) for i in range(bpe.get_vocab_size(), vocab_size)])
+    return bpe
+
+
+def save_tokenizer(folder: Path, vocab_size: int = VOCAB_SIZE) -> None:
+    """Write tokenizer.json and tokenizer_config.json beside a model."""
+    tokenizer(vocab_size).save(str(folder / "tokenizer.json"))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "add_bos_token": True,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2))
