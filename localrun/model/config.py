@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from localrun.ops.terms import Activation, QKNorm
+
 LayerKind = Literal["full", "window"]
-QKNorm = Literal["none", "head", "row"]
-Activation = Literal["silu", "gelu"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The native CPU library: found beside this package, loaded once, its instruction set chosen here.
 
-Calls go through ctypes, which releases the GIL. Built without a compiler there is no library; the reference runs instead.
+Calls go through ctypes, which releases the GIL. Without a compiler there is no library; the reference runs instead.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
-from localrun.model.config import Activation, LayerSpec, ModelConfig, QKNorm, RopeSpec
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf
+from localrun.ops.terms import Activation, QKNorm
 
 ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",

@@ -1,0 +1,84 @@
+"""The one forward pass. It is run once, on a recorder; what it asks for is what every step replays."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops.interface import Ops, Value
+from localrun.ops.layouts import Packed
+from localrun.ops.terms import GatedActivation
+
+GATED: dict[str, GatedActivation] = {"silu": "silu_mul", "gelu": "gelu_mul"}
+Linear = tuple[Packed, Tensor | None]  # weight and bias
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """Weights of one layer; what its LayerSpec does not use is None."""
+
+    q: Linear
+    k: Linear
+    v: Linear
+    o: Linear
+    gate: Linear
+    up: Linear
+    down: Linear
+    attn_norm: Tensor | None = None
+    attn_post_norm: Tensor | None = None
+    ffn_norm: Tensor | None = None
+    ffn_post_norm: Tensor | None = None
+    q_norm: Tensor | None = None
+    k_norm: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWeights:
+    """All weights. With tied embeddings `output` is `embed` itself."""
+
+    embed: Packed
+    layers: tuple[LayerWeights, ...]
+    output_norm: Tensor
+    output: Packed
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A config and its weights on one device."""
+
+    config: ModelConfig
+    weights: ModelWeights
+
+    def forward(self, ops: Ops) -> Value:
+        """Ask `ops` for one step of the model -> Logits."""
+        config, weights = self.config, self.weights
+        x = ops.embed(weights.embed, config.embed_scale)  # [R, hidden]
+        for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
+            x = attention_block(ops, x, index, spec, layer, config.rms_eps)
+            x = ffn_block(ops, x, spec, layer, config.rms_eps)
+        a = ops.norm(x, weights.output_norm, config.rms_eps)
+        return ops.logits(a, weights.output, config.logit_scale, config.logit_softcap)
+
+
+def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
+    a = x if layer.attn_norm is None else ops.norm(x, layer.attn_norm, eps)
+    q, k, v = ops.linear(a, [layer.q, layer.k, layer.v])
+    q = ops.rope_append(q, k, v, index, spec.rope, spec.qk_norm, layer.q_norm, layer.k_norm, eps)
+    o = ops.attention(q, index, spec.attn_scale, spec.attn_softcap, spec.window)
+    return close_block(ops, x, o, layer.o, layer.attn_post_norm, spec.residual_scale, eps)
+
+
+def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
+    a = x if layer.ffn_norm is None else ops.norm(x, layer.ffn_norm, eps)
+    (hidden,) = ops.linear(a, [layer.gate, layer.up], act=GATED[spec.activation])
+    return close_block(ops, x, hidden, layer.down, layer.ffn_post_norm, spec.residual_scale, eps)
+
+
+def close_block(
+    ops: Ops, x: Value, inner: Value, weight: Linear, post_norm: Tensor | None, scale: float, eps: float
+) -> Value:
+    """Project back to the hidden size and add to the residual stream, through a norm where the layer has one."""
+    if post_norm is None:
+        return ops.linear(inner, [weight], out_scale=scale, residual=x)[0]
+    (y,) = ops.linear(inner, [weight], out_scale=scale)
+    return ops.norm(y, post_norm, eps, residual=x)

@@ -1,0 +1,162 @@
+"""Which tensors a model is made of, and where a file keeps each of them. Torch-free."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from localrun.base.errors import ModelFileError
+from localrun.base.sanitize import clean
+from localrun.formats.source import TensorSource
+from localrun.model.archs.base import GGUF_NAMES, HF_NAMES, Arch
+from localrun.model.config import LayerSpec, ModelConfig
+
+GGUF_FUSED = {"qkv": "blk.{}.attn_qkv.weight", "gate_up": "blk.{}.ffn_up.weight"}
+HF_FUSED = {"qkv": "layers.{}.self_attn.qkv_proj.weight", "gate_up": "layers.{}.mlp.gate_up_proj.weight"}
+FLOAT_TYPES = ("F32", "F16", "BF16", "F64")
+INTEGER_TYPES = ("I8", "I16", "I32", "I64", "U8")
+ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRef:
+    """One weight of the model: rows first_row … first_row+shape[0] of the tensor `name` of the file.
+
+    `interleaved`: heads whose rows pair dims (2j, 2j+1) and must be put into our pairing (j, j + dims/2), given as
+    (n_heads, rotated dims). `offset` is added to a norm's values.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    first_row: int = 0
+    interleaved: tuple[int, int] | None = None
+    offset: float = 0.0
+
+
+def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[str, WeightRef]:
+    """Every weight by our name (`embed`, `layers.3.q`, …), checked against the file. Raises ModelFileError."""
+    namer = Namer(arch, config, source)
+    refs = dict(namer.refs())
+    for weight, ref in refs.items():
+        check_tensor(source, weight, ref, namer.file_rows(ref))
+    known = {ref.name for ref in refs.values()} | set(ROPE_TENSORS)
+    for name in source.tensors:
+        if name not in known and not namer.ignorable(name):
+            raise ModelFileError(
+                "BAD_TENSOR", f"tensor {clean(name)!r} has no place in a {arch.name} model", path=str(source.path)
+            )
+    return refs
+
+
+class Namer:
+    """Walks the weights of a config and names the tensor that holds each one in one particular file."""
+
+    def __init__(self, arch: Arch, config: ModelConfig, source: TensorSource) -> None:
+        self.arch, self.config, self.source = arch, config, source
+        self.gguf = source.format == "gguf"
+        self.fused = GGUF_FUSED if self.gguf else HF_FUSED
+        self.prefix = "" if self.gguf else hf_prefix(source)
+        self.rows_in_file: dict[str, int] = {}
+
+    def refs(self) -> Iterator[tuple[str, WeightRef]]:
+        config = self.config
+        yield "embed", self.ref("embed", (config.vocab_size, config.hidden_size))
+        yield "output_norm", self.ref("output_norm", (config.hidden_size,))
+        output = self.ref("output", (config.vocab_size, config.hidden_size))
+        if output.name in self.source.tensors and not self.says_tied():
+            yield "output", output
+        for index, spec in enumerate(config.layers):
+            for name, ref in self.layer_refs(index, spec):
+                yield f"layers.{index}.{name}", ref
+
+    def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
+        hidden, q_rows, kv_rows = self.config.hidden_size, spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
+        norms = {"attn_norm": spec.pre_norm, "ffn_norm": spec.pre_norm}
+        norms |= {"attn_post_norm": spec.post_norm, "ffn_post_norm": spec.post_norm}
+        for name in (name for name, present in norms.items() if present):
+            yield name, self.ref(name, (hidden,), index)
+        if spec.qk_norm != "none":
+            row = spec.qk_norm == "row"
+            yield "q_norm", self.ref("q_norm", (q_rows if row else spec.head_dim,), index)
+            yield "k_norm", self.ref("k_norm", (kv_rows if row else spec.head_dim,), index)
+        if self.arch.qkv_fused and self.name("qkv", index) in self.source.tensors:
+            yield from self.fused_refs("qkv", index, {"q": q_rows, "k": kv_rows, "v": kv_rows}, hidden)
+        else:
+            yield "q", self.ref("q", (q_rows, hidden), index, self.interleaved(spec, spec.n_heads))
+            yield "k", self.ref("k", (kv_rows, hidden), index, self.interleaved(spec, spec.n_kv_heads))
+            yield "v", self.ref("v", (kv_rows, hidden), index)
+        yield "o", self.ref("o", (hidden, q_rows), index)
+        if self.arch.qkv_fused:
+            yield from self.fused_refs("gate_up", index, {"gate": spec.ffn_size, "up": spec.ffn_size}, hidden)
+        else:
+            yield "gate", self.ref("gate", (spec.ffn_size, hidden), index)
+            yield "up", self.ref("up", (spec.ffn_size, hidden), index)
+        yield "down", self.ref("down", (hidden, spec.ffn_size), index)
+        biases = {"q": q_rows, "k": kv_rows, "v": kv_rows, "o": hidden, "down": hidden}
+        biases |= {"gate": spec.ffn_size, "up": spec.ffn_size}
+        heads = {"q": spec.n_heads, "k": spec.n_kv_heads}
+        for name, size in biases.items():
+            if self.name(f"{name}_bias", index) in self.source.tensors:
+                turn = self.interleaved(spec, heads[name]) if name in heads else None
+                yield f"{name}_bias", self.ref(f"{name}_bias", (size,), index, turn)
+
+    def fused_refs(
+        self, fused: str, index: int, parts: Mapping[str, int], n_cols: int
+    ) -> Iterator[tuple[str, WeightRef]]:
+        name, first = self.name(fused, index), 0
+        self.rows_in_file[name] = sum(parts.values())
+        for part, rows in parts.items():
+            yield part, WeightRef(name, (rows, n_cols), first_row=first)
+            first += rows
+
+    def ref(
+        self, weight: str, shape: tuple[int, ...], index: int = 0, interleaved: tuple[int, int] | None = None
+    ) -> WeightRef:
+        offset = 0.0 if self.gguf or "norm" not in weight else self.arch.hf_norm_offset
+        return WeightRef(self.name(weight, index), shape, interleaved=interleaved, offset=offset)
+
+    def name(self, weight: str, index: int = 0) -> str:
+        if weight in self.fused:
+            return self.prefix + self.fused[weight].format(index)
+        if self.gguf:
+            return GGUF_NAMES[weight].format(index)
+        if weight == "output":
+            return next((name for name in self.source.tensors if name.endswith("lm_head.weight")), "lm_head.weight")
+        template = self.arch.hf_names.get(weight) or HF_NAMES.get(weight, "")
+        return self.prefix + template.format(index)
+
+    def interleaved(self, spec: LayerSpec, n_heads: int) -> tuple[int, int] | None:
+        if not (self.gguf and self.arch.permuted_in_gguf):
+            return None
+        return n_heads, self.config.ropes[0].dims
+
+    def file_rows(self, ref: WeightRef) -> int:
+        return self.rows_in_file.get(ref.name, ref.shape[0])
+
+    def says_tied(self) -> bool:
+        return not self.gguf and self.source.metadata.get("tie_word_embeddings") is True
+
+    def ignorable(self, name: str) -> bool:
+        """Tensors that are not weights of the language model: saved rope tables, vision towers, a tied output."""
+        if self.gguf:
+            return False
+        return name.endswith(("rotary_emb.inv_freq", "lm_head.weight")) or not name.startswith(self.prefix)
+
+
+def hf_prefix(source: TensorSource) -> str:
+    """What stands before `embed_tokens.weight` in a checkpoint: `model.`, `language_model.model.`, …"""
+    ending = HF_NAMES["embed"]
+    name = next((name for name in source.tensors if name.endswith(ending)), "model." + ending)
+    return name[: -len(ending)]
+
+
+def check_tensor(source: TensorSource, weight: str, ref: WeightRef, file_rows: int) -> None:
+    path = str(source.path)
+    info = source.tensors.get(ref.name)
+    if info is None:
+        raise ModelFileError("MISSING_TENSOR", f"tensor {ref.name!r} is missing", path=path)
+    expected = (file_rows, *ref.shape[1:])
+    if info.shape != expected:
+        shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
+        raise ModelFileError("BAD_TENSOR", f"tensor {ref.name!r} {shapes}", path=path, offset=info.offset)
+    vector = len(expected) == 1
+    if info.qtype in INTEGER_TYPES or (vector and info.qtype not in FLOAT_TYPES):
+        raise ModelFileError("BAD_TENSOR", f"tensor {ref.name!r} cannot be of type {info.qtype}", path=path)

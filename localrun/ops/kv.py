@@ -1,0 +1,54 @@
+"""KV codecs: how keys and values are stored, one row each. Torch-free until one is used."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+
+MAX_F16 = 65504.0
+SCALE_GROUP = 128  # dims that share one fp16 scale (4 bit: scale and min), per token and KV head
+
+
+@dataclass(frozen=True, slots=True)
+class KVCodec:
+    """One way to hold keys and values. `k_bits`, `v_bits` per element, without the scales."""
+
+    name: str
+    k_bits: int
+    v_bits: int
+    native: bool  # stored as plain numbers; otherwise codes and scales
+    rotates: bool  # q, k and v are turned by a Hadamard matrix before coding
+    executable: bool  # some backend of this build runs it
+
+    def bytes_per_token(self, head_dim: int) -> int:
+        """Bytes of K and V of one token and one KV head, scales included."""
+        groups = -(-head_dim // SCALE_GROUP)
+        return sum(bits * head_dim // 8 + groups * SIDE_BYTES[bits] for bits in (self.k_bits, self.v_bits))
+
+    def dtype(self) -> "dtype":
+        """The torch type of a native codec's pool."""
+        import torch
+
+        return {16: torch.float16, 32: torch.float32}[self.k_bits]
+
+    def encode(self, x: "Tensor") -> "Tensor":
+        """The stored form of x; f16 clamps to ±65504 so that a large value never becomes infinite."""
+        return (x.clamp(-MAX_F16, MAX_F16) if self.k_bits == 16 else x).to(self.dtype())
+
+    def decode(self, stored: "Tensor") -> "Tensor":
+        """What attention computes with, f32."""
+        return stored.float()
+
+
+SIDE_BYTES = {32: 0, 16: 0, 8: 2, 4: 4}  # of one scale group: nothing, fp16 scale, fp16 scale and min
+KV_CODECS: dict[str, KVCodec] = {
+    codec.name: codec
+    for codec in (
+        KVCodec("f32", 32, 32, native=True, rotates=False, executable=True),
+        KVCodec("f16", 16, 16, native=True, rotates=False, executable=True),
+        KVCodec("q8", 8, 8, native=False, rotates=True, executable=False),
+        KVCodec("k8v4", 8, 4, native=False, rotates=True, executable=False),
+        KVCodec("q4", 4, 4, native=False, rotates=True, executable=False),
+    )
+}

@@ -1,0 +1,168 @@
+"""Programs: the decoder runs once on a recorder; from then on a step replays the list of operations."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from localrun.ops.interface import Logits, Ops, StepCancelled, StepInput
+from localrun.ops.layouts import Packed
+from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The future result of a recorded operation."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One recorded call; `dead` are the slots nothing reads afterwards."""
+
+    op: str
+    arguments: tuple[Any, ...]
+    results: tuple[int, ...]
+    dead: tuple[int, ...] = ()
+
+
+class Backend(Protocol):
+    """Executable operations bound to a device and a cache."""
+
+    def begin(self, step: StepInput) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of instructions on one backend; values cross to the next segment as they are."""
+
+    backend: Backend
+    instructions: tuple[Instruction, ...]
+
+
+class Handle:
+    """A step under way. On the CPU it is done when `run` returns."""
+
+    def __init__(self, result: Logits) -> None:
+        self._result = result
+
+    def result(self) -> Logits:
+        return self._result
+
+
+class Recorder:
+    """An `Ops` that writes down what it is asked; there is no control flow on data in a decoder, so once is enough."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.n_slots = 0
+
+    def emit(self, op: str, arguments: tuple[Any, ...], n_results: int = 1) -> list[Slot]:
+        slots = [Slot(self.n_slots + i) for i in range(n_results)]
+        self.n_slots += n_results
+        self.instructions.append(Instruction(op, arguments, tuple(slot.index for slot in slots)))
+        return slots
+
+    def embed(self, weight: Packed, scale: float) -> Slot:
+        return self.emit("embed", (weight, scale))[0]
+
+    def norm(
+        self, x: Slot, weight: Tensor, eps: float, residual: Slot | None = None, forms: tuple[Form, ...] = ("f32",)
+    ) -> Slot:
+        return self.emit("norm", (x, weight, eps, residual, forms))[0]
+
+    def linear(
+        self,
+        a: Slot,
+        weights: Sequence[tuple[Packed, Tensor | None]],
+        out_scale: float = 1.0,
+        residual: Slot | None = None,
+        act: GatedActivation = "none",
+    ) -> list[Slot]:
+        n_results = len(weights) if act == "none" else 1
+        return self.emit("linear", (a, tuple(weights), out_scale, residual, act), n_results)
+
+    def rope_append(
+        self,
+        q: Slot,
+        k: Slot,
+        v: Slot,
+        layer: int,
+        rope: int | None,
+        qk_norm: QKNorm = "none",
+        q_weight: Tensor | None = None,
+        k_weight: Tensor | None = None,
+        eps: float = 0.0,
+    ) -> Slot:
+        return self.emit("rope_append", (q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps))[0]
+
+    def attention(
+        self,
+        q: Slot,
+        layer: int,
+        scale: float,
+        softcap: float | None = None,
+        window: int | None = None,
+        sinks: Tensor | None = None,
+    ) -> Slot:
+        return self.emit("attention", (q, layer, scale, softcap, window, sinks))[0]
+
+    def moe(
+        self,
+        a: Slot,
+        router: Packed,
+        experts: Sequence[tuple[Packed, Packed, Packed]],
+        top_k: int,
+        norm_weights: bool,
+        activation: Activation = "silu",
+    ) -> Slot:
+        return self.emit("moe", (a, router, tuple(experts), top_k, norm_weights, activation))[0]
+
+    def logits(self, a: Slot, weight: Packed, scale: float = 1.0, softcap: float | None = None) -> Slot:
+        return self.emit("logits", (a, weight, scale, softcap))[0]
+
+
+class Program:
+    """A recorded decoder. `run` executes one step; a step that sees `cancel` raises StepCancelled."""
+
+    def __init__(self, segments: Sequence[Segment], n_slots: int, result: Slot) -> None:
+        self.segments = tuple(segments)
+        self.n_slots = n_slots
+        self.result = result
+
+    def run(self, step: StepInput) -> Handle:
+        values: list[Any] = [None] * self.n_slots
+        for segment in self.segments:
+            segment.backend.begin(step)
+            for instruction in segment.instructions:
+                if step.cancel.is_set():
+                    raise StepCancelled
+                arguments = [values[a.index] if isinstance(a, Slot) else a for a in instruction.arguments]
+                results = getattr(segment.backend, instruction.op)(*arguments)
+                for index, value in zip(
+                    instruction.results, results if isinstance(results, list) else [results], strict=True
+                ):
+                    values[index] = value
+                for index in instruction.dead:
+                    values[index] = None
+        result: Logits = values[self.result.index]
+        return Handle(result)
+
+
+def record(forward: Callable[[Ops], Any], backend: Backend) -> Program:
+    """Run `forward` once on a recorder and keep what it asked for, to be executed by `backend`."""
+    recorder = Recorder()
+    result = forward(recorder)
+    last_use = {
+        argument.index: position
+        for position, instruction in enumerate(recorder.instructions)
+        for argument in instruction.arguments
+        if isinstance(argument, Slot)
+    }
+    instructions = tuple(
+        Instruction(i.op, i.arguments, i.results, tuple(slot for slot, last in last_use.items() if last == position))
+        for position, i in enumerate(recorder.instructions)
+    )
+    return Program([Segment(backend, instructions)], recorder.n_slots, result)

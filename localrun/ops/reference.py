@@ -1,0 +1,231 @@
+"""The reference backend: every operation in plain torch, on any device. It defines what correct means.
+
+No float64 and no complex numbers: Apple's MPS has neither.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from localrun.ops.interface import MAX_CANDIDATES, Act, LogitAdjust, Logits, StepInput
+from localrun.ops.kv_pool import KVPool
+from localrun.ops.layouts import F32, Packed
+from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
+
+TILE_BYTES = 64 << 20  # of f32 rows, when a matrix is decoded as it is used
+
+
+class ReferenceOps:
+    """Implements `ops.interface.Ops` on `device`; `pool` holds the keys and values of every sequence."""
+
+    def __init__(self, pool: KVPool, device: torch.device) -> None:
+        self.pool = pool
+        self.device = device
+        self.step: StepInput
+
+    def begin(self, step: StepInput) -> None:
+        """Point all operations at one step; called once before them."""
+        self.step = step
+        self.pool.begin(step)
+        self.positions = torch.tensor(step.positions, device=self.device)  # [R]
+        self.rows_of = [  # [S][rows], ascending
+            torch.tensor([r for r, s in enumerate(step.row_sequence) if s == index], device=self.device)
+            for index in range(len(step.sequences))
+        ]
+
+    def embed(self, weight: Packed, scale: float) -> Tensor:
+        ids = torch.tensor(self.step.token_ids, device=self.device)
+        return weight.unpack_rows(ids) * scale
+
+    def norm(
+        self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None, forms: tuple[Form, ...] = ("f32",)
+    ) -> Act | Tensor:
+        normed = rms_norm(x, weight, eps)
+        return Act(normed) if residual is None else residual + normed
+
+    def linear(
+        self,
+        a: Act | Tensor,
+        weights: Sequence[tuple[Packed, Tensor | None]],
+        out_scale: float = 1.0,
+        residual: Tensor | None = None,
+        act: GatedActivation = "none",
+    ) -> list[Tensor]:
+        x = a.f32 if isinstance(a, Act) else a
+        results = [self.matmul(x, weight, bias) for weight, bias in weights]
+        if act != "none":
+            gate, up = results
+            results = [activate(gate, "silu" if act == "silu_mul" else "gelu") * up]
+        if out_scale != 1.0:
+            results = [y * out_scale for y in results]
+        return results if residual is None else [residual + y for y in results]
+
+    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
+        """x @ weight.T + bias, decoding the matrix in tiles of rows unless it is held as f32."""
+        if weight.layout is F32:
+            return F.linear(x, weight.planes[0], bias)
+        tile = max(1, TILE_BYTES // (4 * weight.n_cols))
+        parts = [F.linear(x, weight.unpack(r, min(tile, weight.n_rows - r))) for r in range(0, weight.n_rows, tile)]
+        y = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+        return y if bias is None else y + bias
+
+    def rope_append(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        layer: int,
+        rope: int | None,
+        qk_norm: QKNorm = "none",
+        q_weight: Tensor | None = None,
+        k_weight: Tensor | None = None,
+        eps: float = 0.0,
+    ) -> Tensor:
+        place = self.pool.layers[layer]
+        if qk_norm == "row" and q_weight is not None and k_weight is not None:
+            q, k = rms_norm(q, q_weight, eps), rms_norm(k, k_weight, eps)
+        q = q.unflatten(-1, (place.n_heads, place.head_dim))
+        k = k.unflatten(-1, (place.n_kv_heads, place.head_dim))
+        v = v.unflatten(-1, (place.n_kv_heads, place.head_dim))
+        if qk_norm == "head" and q_weight is not None and k_weight is not None:
+            q, k = rms_norm(q, q_weight, eps), rms_norm(k, k_weight, eps)
+        if rope is not None:
+            cos, sin = self.step.cos_sin[rope]
+            q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        self.pool.append(layer, k, v)
+        return q
+
+    def attention(
+        self,
+        q: Tensor,
+        layer: int,
+        scale: float,
+        softcap: float | None = None,
+        window: int | None = None,
+        sinks: Tensor | None = None,
+    ) -> Tensor:
+        out = torch.empty_like(q)
+        for index, rows in enumerate(self.rows_of):
+            first, keys, values = self.pool.gather(layer, index)
+            positions = self.positions[rows]
+            mask = visible(positions, first, keys.shape[0], window)
+            out[rows] = attend(q[rows], keys, values, mask, scale, softcap, sinks)
+        return out.flatten(1)
+
+    def moe(
+        self,
+        a: Act | Tensor,
+        router: Packed,
+        experts: Sequence[tuple[Packed, Packed, Packed]],
+        top_k: int,
+        norm_weights: bool,
+        activation: Activation = "silu",
+    ) -> Tensor:
+        x = a.f32 if isinstance(a, Act) else a
+        weights, chosen = torch.softmax(self.matmul(x, router, None), dim=-1).topk(top_k)  # [R, top_k]
+        if norm_weights:
+            weights = weights / weights.sum(-1, keepdim=True)
+        out = torch.zeros_like(x)
+        for expert, (gate, up, down) in enumerate(experts):
+            rows, slot = torch.where(chosen == expert)
+            if len(rows):
+                hidden = activate(self.matmul(x[rows], gate, None), activation) * self.matmul(x[rows], up, None)
+                out[rows] += self.matmul(hidden, down, None) * weights[rows, slot, None]
+        return out
+
+    def logits(self, a: Act | Tensor, weight: Packed, scale: float = 1.0, softcap: float | None = None) -> Logits:
+        x = a.f32 if isinstance(a, Act) else a
+        rows = self.matmul(x[torch.tensor(self.step.logits_rows, dtype=torch.long, device=self.device)], weight, None)
+        if scale != 1.0:
+            rows = rows * scale
+        if softcap is not None:
+            rows = softcap * torch.tanh(rows / softcap)
+        return finish_logits(rows, self.step.adjust)
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x / sqrt(mean(x²) + eps) · weight over the last dim (Zhang and Sennrich 2019)."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+
+
+def activate(x: Tensor, activation: Activation) -> Tensor:
+    return F.silu(x) if activation == "silu" else F.gelu(x, approximate="tanh")
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary embedding of x [R, heads, head_dim]: dims j and j + dims/2 are one pair; dims past those stay.
+
+    cos, sin: [R, dims / 2] (Su et al. 2021, in the pairing of GPT-NeoX).
+    """
+    half = cos.shape[-1]
+    cos, sin = cos[:, None, :], sin[:, None, :]
+    low, high, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    return torch.cat((low * cos - high * sin, high * cos + low * sin, rest), dim=-1)
+
+
+def visible(positions: Tensor, first: int, n_keys: int, window: int | None) -> Tensor:
+    """Which of the keys first … first+n_keys-1 the queries at `positions` see -> bool [R, n_keys]."""
+    behind = positions[:, None] - torch.arange(first, first + n_keys, device=positions.device)
+    return (behind >= 0) if window is None else (behind >= 0) & (behind < window)
+
+
+def attend(
+    q: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    scale: float,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> Tensor:
+    """q [R, n_heads, d], keys and values [T, n_kv_heads, d], mask [R, T] -> [R, n_heads, d]."""
+    n_rows, n_heads, head_dim = q.shape
+    n_kv_heads = keys.shape[1]
+    grouped = q.view(n_rows, n_kv_heads, n_heads // n_kv_heads, head_dim)
+    scores = torch.einsum("rkgd,tkd->rkgt", grouped, keys) * scale
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
+    if sinks is not None:
+        column = sinks.view(1, n_kv_heads, -1, 1).expand(n_rows, -1, -1, 1)
+        scores = torch.cat((scores, column), dim=-1)
+    weights = torch.softmax(scores, dim=-1)[..., : keys.shape[0]]
+    return torch.einsum("rkgt,tkd->rkgd", weights, values).reshape(q.shape)
+
+
+def finish_logits(rows: Tensor, adjust: Sequence[LogitAdjust | None]) -> Logits:
+    """Check, adjust by id, and pick the candidates of raw logits [L, vocab]."""
+    finite = torch.isfinite(rows).all(-1)
+    temperatures = torch.ones(len(rows), 1, device=rows.device)
+    for index, change in enumerate(adjust):
+        if change is not None:
+            apply_adjust(rows[index], change)
+            temperatures[index] = change.temperature or 1.0
+    top_values, top_ids = ranked(rows, min(MAX_CANDIDATES, rows.shape[-1]))
+    return Logits(rows, top_ids, top_values, torch.logsumexp(rows / temperatures, dim=-1), finite)
+
+
+def ranked(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` best values of each row and their ids, best first, equal values by lower id."""
+    values, ids = rows.topk(min(count + 1, rows.shape[-1]))
+    if bool((values[:, count - 1 : count] == values[:, count:]).any()):  # topk cut through a tie: settle it exactly
+        values, ids = rows.sort(dim=-1, descending=True, stable=True)
+        return values[:, :count], ids[:, :count]
+    ids, order = ids[:, :count].sort(dim=-1)
+    values, rank = values[:, :count].gather(-1, order).sort(dim=-1, descending=True, stable=True)
+    return values, ids.gather(-1, rank)
+
+
+def apply_adjust(row: Tensor, change: LogitAdjust) -> None:
+    """Penalties and bias, in place: repeat divides positive and multiplies negative logits (Keskar et al. 2019)."""
+    if change.counts:
+        ids = torch.tensor(list(change.counts), device=row.device)
+        counts = torch.tensor(list(change.counts.values()), dtype=row.dtype, device=row.device)
+        seen = row[ids]
+        seen = torch.where(seen > 0, seen / change.repeat, seen * change.repeat)
+        row[ids] = seen - change.presence - change.frequency * counts
+    if change.bias:
+        ids = torch.tensor(list(change.bias), device=row.device)
+        row[ids] += torch.tensor(list(change.bias.values()), dtype=row.dtype, device=row.device)
