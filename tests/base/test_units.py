@@ -1,0 +1,28 @@
+import pytest
+
+from localrun.base.units import count, gib, ms, tps
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (gib(0), "0.00 KiB"),
+        (gib(812), "0.79 KiB"),
+        (gib(5 << 20), "5.00 MiB"),
+        (gib(200 << 20), "0.20 GiB"),
+        (gib(4.37 * 2**30), "4.37 GiB"),
+        (gib(200 << 30), "200 GiB"),
+        (ms(0.4217), "0.42 ms"),
+        (ms(87.4), "87.4 ms"),
+        (ms(999.4), "999 ms"),
+        (ms(3400), "3.4 s"),
+        (ms(125_000), "2 min 05 s"),
+        (tps(41.27), "41.3 tok/s"),
+        (tps(4127), "4127 tok/s"),
+        (count(8_030_000_000), "8.03 B"),
+        (count(12_400_000), "12.4 M"),
+        (count(512), "512"),
+    ],
+)
+def test_numbers_as_people_read_them(shown: str, expected: str) -> None:
+    assert shown == expected

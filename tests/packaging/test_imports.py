@@ -1,0 +1,132 @@
+"""The house: imports point down its list only, and its torch-free rooms import where torch is not."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from localrun_testing import REPOSITORY
+
+# From the top down; two rooms on one level do not import each other.
+LEVELS = (
+    ("localrun.__main__", "localrun_tui"),
+    ("localrun.cli", "localrun.server"),
+    ("localrun.client",),
+    ("localrun.diagnose",),
+    ("localrun.chat",),
+    ("localrun.hub",),
+    ("localrun.engine",),
+    ("localrun.fit",),
+    ("localrun.cache",),
+    ("localrun.model",),
+    ("localrun.ops",),
+    ("localrun.text",),
+    ("localrun.formats",),
+    ("localrun.base",),
+)
+LEVEL_OF = {room: len(LEVELS) - number for number, rooms in enumerate(LEVELS) for room in rooms}
+ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: version, and LLM lazily
+
+TORCH_FREE = (
+    *("localrun", "localrun.__main__", "localrun.base", "localrun.formats", "localrun.text", "localrun.model.config"),
+    *("localrun.model.archs", "localrun.cache.blocks", "localrun.cache.prefix", "localrun.fit", "localrun.hub"),
+    *("localrun.chat", "localrun.client", "localrun.cli", "localrun.ops.library"),
+)
+POSIX_ONLY = ("fcntl", "resource", "termios")
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    for path in sorted((REPOSITORY / "localrun").rglob("*.py")):
+        parts = path.relative_to(REPOSITORY).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def room_of(module: str) -> str | None:
+    """The room a module stands in; None for the package root and for what is not ours."""
+    return next((room for room in LEVEL_OF if module == room or module.startswith(room + ".")), None)
+
+
+def imports_of(module: str, path: Path) -> Iterator[tuple[str, int]]:
+    """Every module that `path` imports, inside functions too, with its line."""
+    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            target = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield f"{target}.{alias.name}", node.lineno
+
+
+def offences(module: str, path: Path) -> list[str]:
+    room = room_of(module)
+    found = []
+    for target, line in imports_of(module, path):
+        other = room_of(target)
+        if other is None or other == room:
+            continue
+        allowed = other in ROOT_MAY_IMPORT if room is None else LEVEL_OF[other] < LEVEL_OF[room]
+        if not allowed:
+            found.append(f"{path}:{line}: {module} may not import {target}")
+    return found
+
+
+def test_imports_point_down_the_house() -> None:
+    assert not [offence for module, path in sources() for offence in offences(module, path)]
+
+
+def test_every_module_stands_in_a_room() -> None:
+    assert [module for module, _ in sources() if room_of(module) is None and module != "localrun"] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("localrun.base.x", "from localrun.text import y"),
+        ("localrun.text.x", "def f():\n    import localrun.ops.reference"),
+        ("localrun.model.x", "from ..cache import blocks"),
+        ("localrun.ops.x", "from localrun import engine"),
+        ("localrun.x", "import localrun.engine"),
+    ],
+)
+def test_an_upward_import_is_seen(module: str, source: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(source)
+    if module == "localrun.x":
+        module = "localrun"
+    assert offences(module, path)
+
+
+def modules_in(room: str) -> list[str]:
+    return [name for name, _ in sources() if name == room or (room != "localrun" and name.startswith(room + "."))]
+
+
+@pytest.mark.parametrize("blocked", [("torch",), POSIX_ONLY], ids=["torch", "posix"])
+def test_torch_free_rooms_import_without(blocked: tuple[str, ...]) -> None:
+    """Each module on its own. Other people's packages may use what only POSIX has, so they are imported before."""
+    names = [module for room in TORCH_FREE for module in modules_in(room)]
+    code = f"""
+import importlib, sys
+
+def import_afresh(name):
+    for loaded in [m for m in sys.modules if m.split(".")[0] == "localrun"]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+
+if {blocked == POSIX_ONLY}:
+    for name in {names!r}:
+        import_afresh(name)
+for name in {blocked!r}:
+    sys.modules[name] = None
+for name in {names!r}:
+    try:
+        import_afresh(name)
+    except ImportError as error:
+        print(name, "cannot be imported:", error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    assert (done.stdout, done.stderr) == ("", "")
