@@ -61,7 +61,8 @@ class Namer:
         yield "embed", self.ref("embed", (config.vocab_size, config.hidden_size))
         yield "output_norm", self.ref("output_norm", (config.hidden_size,))
         output = self.ref("output", (config.vocab_size, config.hidden_size))
-        if output.name in self.source.tensors and not self.says_tied():
+        tied = self.says_tied()
+        if tied is False or (tied is None and output.name in self.source.tensors):
             yield "output", output
         for index, spec in enumerate(config.layers):
             for name, ref in self.layer_refs(index, spec):
@@ -131,8 +132,10 @@ class Namer:
     def file_rows(self, ref: WeightRef) -> int:
         return self.rows_in_file.get(ref.name, ref.shape[0])
 
-    def says_tied(self) -> bool:
-        return not self.gguf and self.source.metadata.get("tie_word_embeddings") is True
+    def says_tied(self) -> bool | None:
+        """Whether the output shares the embedding; None where only the presence of a tensor tells."""
+        tied = None if self.gguf else self.source.metadata.get("tie_word_embeddings")
+        return tied if isinstance(tied, bool) else None
 
     def ignorable(self, name: str) -> bool:
         """Tensors that are not weights of the language model: saved rope tables, vision towers, a tied output."""

@@ -1,0 +1,122 @@
+"""Weights from a file onto a device, tensor by tensor: the peak is the result and one tensor."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from localrun.base.errors import DoesNotFitError
+from localrun.base.units import gib
+from localrun.formats.quant import QUANT_TYPES
+from localrun.formats.source import TensorSource
+from localrun.model.archs import arch_of
+from localrun.model.config import ModelConfig
+from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
+from localrun.model.weights import WeightRef, weight_refs
+from localrun.ops.layouts import Layout, Packed, pack, row_bytes
+
+Progress = Callable[[int, int], None]  # bytes done, bytes in all
+MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
+NORMS = ("attn_norm", "attn_post_norm", "ffn_norm", "ffn_post_norm", "q_norm", "k_norm")
+
+
+def read_config(source: TensorSource) -> ModelConfig:
+    """The checked config of an opened model. Raises ModelFileError."""
+    return arch_of(source).config(source)
+
+
+def read_weight_refs(source: TensorSource, config: ModelConfig) -> dict[str, WeightRef]:
+    """Every weight of the model and where it is, checked by name, shape and type. Raises ModelFileError."""
+    return weight_refs(arch_of(source), config, source)
+
+
+def held_bytes(source: TensorSource, refs: dict[str, WeightRef], layout: Layout) -> int:
+    """Exact bytes of all weights once loaded with their matrices in `layout`."""
+    total = 0
+    for ref in refs.values():
+        if len(ref.shape) == 1:
+            total += 4 * ref.shape[0]
+        else:
+            total += ref.shape[0] * layout.bytes_per_row(source.tensors[ref.name].qtype, ref.shape[1])
+    return total
+
+
+def load_model(
+    source: TensorSource,
+    layout: Layout,
+    device: torch.device | None = None,
+    config: ModelConfig | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Model:
+    """Load all weights, matrices in `layout`. Raises ModelFileError, or DoesNotFitError when memory runs out."""
+    config = config or read_config(source)
+    refs = read_weight_refs(source, config)
+    loader = Loader(source, refs, layout, device or torch.device("cpu"), progress)
+    try:
+        return Model(config, loader.weights(config))
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        need = gib(held_bytes(source, refs, layout))
+        raise DoesNotFitError(f"memory ran out while loading {need} of weights", "try a smaller precision") from error
+
+
+class Loader:
+    """Reads, permutes and packs one weight at a time."""
+
+    def __init__(
+        self, source: TensorSource, refs: dict[str, WeightRef], layout: Layout, device: torch.device, progress: Progress
+    ) -> None:
+        self.source, self.refs, self.layout, self.device, self.progress = source, refs, layout, device, progress
+        self.done, self.total = 0, sum(source.tensors[ref.name].nbytes for ref in refs.values())
+
+    def weights(self, config: ModelConfig) -> ModelWeights:
+        embed = self.matrix("embed")
+        layers = tuple(self.layer(index) for index in range(config.n_layers))
+        output = self.matrix("output") if "output" in self.refs else embed
+        return ModelWeights(embed, layers, self.required_vector("output_norm"), output)
+
+    def layer(self, index: int) -> LayerWeights:
+        prefix = f"layers.{index}."
+        linears = {name: self.linear(prefix + name) for name in MATRICES}
+        norms = {name: self.vector(prefix + name) for name in NORMS}
+        return LayerWeights(**linears, **norms)
+
+    def linear(self, name: str) -> Linear:
+        return self.matrix(name), self.vector(name + "_bias")
+
+    def matrix(self, name: str) -> Packed:
+        ref = self.refs[name]
+        n_rows, n_cols = ref.shape
+        qtype = self.source.tensors[ref.name].qtype
+        raw = self.read(ref, n_rows, row_bytes(qtype, n_cols))
+        return pack(raw, qtype, n_cols, self.layout)
+
+    def vector(self, name: str) -> Tensor | None:
+        return self.required_vector(name) if name in self.refs else None
+
+    def required_vector(self, name: str) -> Tensor:
+        ref = self.refs[name]
+        (size,) = ref.shape
+        kind = QUANT_TYPES[self.source.tensors[ref.name].qtype]
+        raw = self.read(ref, size, kind.block_bytes)
+        return kind.decode(raw, (size,)) + ref.offset
+
+    def read(self, ref: WeightRef, n_rows: int, n_bytes: int) -> Tensor:
+        """The bytes of a weight as uint8 [n_rows, n_bytes], rows in our order."""
+        raw = torch.frombuffer(self.source.read(ref.name, ref.first_row, n_rows), dtype=torch.uint8)
+        raw = raw.view(n_rows, n_bytes)
+        if ref.interleaved is not None:
+            raw = raw[row_order(n_rows, *ref.interleaved)]
+        self.done += raw.nbytes
+        self.progress(self.done, self.total)
+        return raw.to(self.device)
+
+
+def row_order(n_rows: int, n_heads: int, dims: int) -> Tensor:
+    """Where our row r lies in a matrix whose heads pair dims (2j, 2j+1) -> int64 [n_rows].
+
+    Our first half of the rotated dims are the even ones there, our second half the odd ones; the rest stay.
+    """
+    head_dim = n_rows // n_heads
+    within = torch.arange(head_dim)
+    within[:dims] = torch.cat((torch.arange(0, dims, 2), torch.arange(1, dims, 2)))
+    return (torch.arange(n_heads)[:, None] * head_dim + within).flatten()
