@@ -1,0 +1,66 @@
+"""Taking packed bytes apart. Tensor methods only, in integers of at most 64 bits and float32: runs on every device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+def planes(raw: torch.Tensor, bits: int, run: int) -> torch.Tensor:
+    """Unpack `bits`-wide fields: of every `run` bytes, first all lowest fields, then all next ones, and so on.
+
+    uint8 [n, k] -> uint8 [n, k * 8 / bits]
+    """
+    shifts = raw.new_tensor(range(0, 8, bits)).view(-1, 1)
+    fields = (raw.reshape(raw.shape[0], -1, 1, run) >> shifts) & ((1 << bits) - 1)  # [n, k / run, 8 / bits, run]
+    return fields.flatten(1)
+
+
+def fp16(raw: torch.Tensor) -> torch.Tensor:
+    """Little-endian IEEE halves as float32. uint8 [n, 2 k] -> float32 [n, k]"""
+    import torch
+
+    return aligned(raw, 2).view(torch.float16).float()
+
+
+def fp32(raw: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return aligned(raw, 4).view(torch.float32)
+
+
+def i8(raw: torch.Tensor) -> torch.Tensor:
+    """The same bytes read as signed, as float32."""
+    import torch
+
+    return raw.view(torch.int8).float()
+
+
+def u16(raw: torch.Tensor) -> torch.Tensor:
+    """Little-endian 16-bit words as int32. uint8 [n, 2 k] -> int32 [n, k]"""
+    return raw[..., 0::2].int() | raw[..., 1::2].int() << 8
+
+
+def u32(raw: torch.Tensor) -> torch.Tensor:
+    """Little-endian 32-bit words as int32: the top bit is the sign, so mask after every shift."""
+    import torch
+
+    return aligned(raw, 4).view(torch.int32)
+
+
+def signs(bits: torch.Tensor) -> torch.Tensor:
+    """Bit 0 -> +1, bit 1 -> -1, as float32."""
+    return 1 - 2 * bits.float()
+
+
+def lookup(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Rows of `table` by an index tensor of any shape and integer type."""
+    return table[index.long()]
+
+
+def aligned(raw: torch.Tensor, n_bytes: int) -> torch.Tensor:
+    """Contiguous, and starting where a view of a wider type may start."""
+    raw = raw.contiguous()
+    return raw if raw.storage_offset() % n_bytes == 0 else raw.clone()

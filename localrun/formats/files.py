@@ -1,0 +1,93 @@
+"""Opening and reading files that may be anything: pipes, devices, half a download, replaced while in use."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from localrun.base.errors import DoesNotFitError, ModelFileError, NotFoundError
+from localrun.base.sanitize import clean
+
+_OPEN_FLAGS = os.O_RDONLY
+for _flag in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"):  # non-blocking: a pipe must not stop us in open()
+    _OPEN_FLAGS |= getattr(os, _flag, 0)
+
+_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+_MAX_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells one version of a file from the next. No inode: network file systems invent new ones."""
+
+    size: int
+    mtime_ns: int
+
+
+def shown(text: str) -> str:
+    """Untrusted text as it may stand in a message: quoted, escapes visible, cut when long."""
+    return repr(text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…")
+
+
+def bad_file(code: str, message: str, path: Path, offset: int | None = None, hint: str = "") -> ModelFileError:
+    return ModelFileError(code, message, path=clean(str(path), keep_newlines=False), offset=offset, hint=hint)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """An unbuffered file to read from. Never blocks on a pipe; anything but a regular file is refused."""
+    try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
+            raise bad_file("NOT_A_FILE", f"this is {kind}, not a file", path, hint="give the path of a model file")
+        return os.fdopen(os.open(path, _OPEN_FLAGS), "rb", buffering=0)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # ValueError: a NUL in the path
+        raise NotFoundError(f"no such file: {shown(str(path))}", "check the path, or see `localrun list`") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: OSError) -> ModelFileError:
+    reason = error.strerror or type(error).__name__
+    return bad_file("UNREADABLE", f"cannot be read: {reason}", path, hint="check the permissions and the disk")
+
+
+def stamp_of(file: BinaryIO) -> Stamp:
+    status = os.fstat(file.fileno())
+    return Stamp(status.st_size, status.st_mtime_ns)
+
+
+def read_up_to(file: BinaryIO, path: Path, offset: int, n_bytes: int) -> bytearray:
+    """`n_bytes` from `offset` on, or as many as there are before the end of the file."""
+    try:
+        data = bytearray(n_bytes)
+        view, done = memoryview(data), 0
+        file.seek(offset)
+        while done < n_bytes and (n := file.readinto(view[done:])):  # type: ignore[attr-defined]
+            done += n
+        view.release()
+        del data[done:]
+        return data
+    except MemoryError:
+        message = f"no memory for {n_bytes:,} bytes of {shown(path.name)}"
+        raise DoesNotFitError(message, "close other programs, or take a smaller model") from None
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def read_range(path: Path, offset: int, n_bytes: int, stamp: Stamp) -> bytearray:
+    """Exactly `n_bytes` of a file that was `stamp` when it was checked."""
+    with open_regular(path) as file:
+        if stamp_of(file) == stamp and len(data := read_up_to(file, path, offset, n_bytes)) == n_bytes:
+            return data
+    raise bad_file("CHANGED", "the file changed after it was opened", path, offset, "load the model again")
+
+
+def read_small(path: Path, max_bytes: int) -> bytes:
+    """A whole file that has to be small."""
+    with open_regular(path) as file:
+        size = stamp_of(file).size
+        if size > max_bytes:
+            raise bad_file("TOO_BIG", f"{size:,} bytes, where at most {max_bytes:,} are sensible", path)
+        return bytes(read_up_to(file, path, 0, size))

@@ -1,0 +1,106 @@
+"""GGUF model files: one file, or a set of shards of which any opens all."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from localrun.base.errors import NotFoundError
+from localrun.formats.files import Stamp, bad_file, open_regular, read_up_to, shown, stamp_of
+from localrun.formats.gguf_header import GgufHeader, read_header
+from localrun.formats.metadata import Metadata
+from localrun.formats.source import TensorInfo
+from localrun.formats.weights import WeightFiles
+
+SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
+_SHARD_HINT = "put all parts of the model into one folder, under the names they had"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GgufFile(WeightFiles):
+    """An opened GGUF model; `path` is the file that was asked for, `metadata` that of the first shard."""
+
+    version: int
+    format: Literal["gguf"] = "gguf"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    path: Path
+    stamp: Stamp
+    header: GgufHeader
+
+    @property
+    def metadata(self) -> Metadata:
+        return Metadata(self.header.metadata, self.path)
+
+
+def open_gguf(path: str | Path) -> GgufFile:
+    """Open and fully check a GGUF model. Nothing stays open, and no weight is read.
+
+    Raises NotFoundError when there is no such file, ModelFileError for everything wrong with one.
+    """
+    path = Path(path)
+    opened = _open_shard(path)
+    n_shards = opened.metadata.get_int("split.count", 1)
+    shards = [opened] if n_shards in (0, 1) else _open_set(opened, n_shards)
+    return GgufFile(
+        path=path,
+        version=shards[0].header.version,
+        metadata=shards[0].metadata,
+        tensors=_join_tensors(shards),
+        stamps={shard.path: shard.stamp for shard in shards},
+        warnings=tuple(_trailing_warning(shard) for shard in shards if shard.header.n_trailing),
+    )
+
+
+def _open_shard(path: Path) -> _Shard:
+    with open_regular(path) as file:
+        stamp = stamp_of(file)
+        header = read_header(lambda offset, n_bytes: read_up_to(file, path, offset, n_bytes), stamp.size, path)
+    return _Shard(path, stamp, header)
+
+
+def _open_set(opened: _Shard, n_shards: int) -> list[_Shard]:
+    """All shards in order, given one of them."""
+    match = SHARD_NAME.fullmatch(opened.path.name)
+    if match is None or int(match["count"]) != n_shards:
+        message = f"this is one of {n_shards:,} parts of a model, but its name does not say so"
+        raise bad_file("BAD_SPLIT", message, opened.path, hint=_SHARD_HINT)
+    shards = []
+    for number in range(1, n_shards + 1):
+        path = opened.path.with_name(f"{match['stem']}-{number:05d}-of-{n_shards:05d}.gguf")
+        try:
+            shard = opened if path == opened.path else _open_shard(path)
+        except NotFoundError:
+            message = f"part {number} of {n_shards} is missing: {shown(path.name)}"
+            raise bad_file("MISSING_SHARD", message, opened.path, hint=_SHARD_HINT) from None
+        _check_number(shard, number, n_shards)
+        shards.append(shard)
+    expected = shards[0].metadata.get_int("split.tensors.count")
+    found = sum(len(shard.header.tensors) for shard in shards)
+    if expected != found:
+        message = f"{expected:,} tensors are announced, and all parts together have {found:,}"
+        raise bad_file("BAD_SPLIT", message, opened.path, hint=_SHARD_HINT)
+    return shards
+
+
+def _check_number(shard: _Shard, number: int, n_shards: int) -> None:
+    found = shard.metadata.get_int("split.no"), shard.metadata.get_int("split.count")
+    if found != (number - 1, n_shards):
+        message = f"its name says part {number} of {n_shards}, its content part {found[0] + 1} of {found[1]}"
+        raise bad_file("BAD_SPLIT", message, shard.path, hint=_SHARD_HINT)
+
+
+def _join_tensors(shards: list[_Shard]) -> dict[str, TensorInfo]:
+    tensors: dict[str, TensorInfo] = {}
+    for shard in shards:
+        for name, info in shard.header.tensors.items():
+            if name in tensors:
+                raise bad_file("DUP_TENSOR", f"the tensor {shown(name)} is in two parts", shard.path, info.offset)
+            tensors[name] = info
+    return tensors
+
+
+def _trailing_warning(shard: _Shard) -> str:
+    return f"{shown(shard.path.name)}: {shard.header.n_trailing:,} bytes after the last tensor were ignored"

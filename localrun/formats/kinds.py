@@ -1,0 +1,74 @@
+"""What a file really is, by its first bytes: to name the mistake instead of saying "bad magic"."""
+
+import re
+from dataclasses import dataclass
+
+HEAD_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of file that is not a model we read. `code` is the error's, `hint` what to do about it."""
+
+    name: str
+    code: str = "UNKNOWN_FORMAT"
+    hint: str = ""
+
+
+_PICKLE_HINT = "pickled weights can run code when loaded: get the .safetensors or .gguf of this model"
+_PICKLE = Kind("a Python pickle (an old .bin/.pt/.pth checkpoint)", "PICKLE", _PICKLE_HINT)
+_ARCHIVE = "unpack it first, or download the .gguf or .safetensors itself"
+_OLD_GGML = Kind("a GGML file from before GGUF", hint="get the model as GGUF")
+_SAFETENSORS = Kind("a safetensors file", hint="give the folder it is in")
+
+_MAGICS: tuple[tuple[bytes, Kind], ...] = (
+    (b"GGUF", Kind("a GGUF file")),
+    (b"FUGG", Kind("a big-endian GGUF file", "BIG_ENDIAN", "get the little-endian file")),
+    *((magic, _OLD_GGML) for name in (b"ggml", b"ggmf", b"ggjt", b"ggla") for magic in (name, name[::-1])),
+    (b"PK\x03\x04", Kind("a zip archive (most likely a PyTorch checkpoint)", "PICKLE", _PICKLE_HINT)),
+    (b"PK\x05\x06", Kind("an empty zip archive", hint=_ARCHIVE)),
+    *((b"\x80" + bytes([protocol]), _PICKLE) for protocol in range(1, 6)),
+    (b"version https://git-lfs", Kind("a git-lfs pointer, not the file itself", hint="run `git lfs pull`")),
+    (b"7z\xbc\xaf\x27\x1c", Kind("a 7z archive", hint=_ARCHIVE)),
+    (b"\x1f\x8b", Kind("a gzip archive", hint=_ARCHIVE)),
+    (b"\x28\xb5\x2f\xfd", Kind("a zstd archive", hint=_ARCHIVE)),
+    (b"\xfd7zXZ\x00", Kind("an xz archive", hint=_ARCHIVE)),
+    (b"BZh", Kind("a bzip2 archive", hint=_ARCHIVE)),
+    (b"Rar!", Kind("a rar archive", hint=_ARCHIVE)),
+    (b"\x93NUMPY", Kind("a NumPy array file")),
+    (b"\x89HDF", Kind("an HDF5 file (Keras weights)")),
+    (b"\x7fELF", Kind("a program, not a model")),
+    (b"MZ", Kind("a Windows program, not a model")),
+    (b"%PDF", Kind("a PDF document")),
+)
+_TEXT_KINDS: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
+    (
+        re.compile(rb"\s*<(!doctype|html|head|\?xml|!--)", re.IGNORECASE),
+        Kind("a web page, most likely a login or error page saved in place of the file"),
+    ),
+    (re.compile(rb"\s*[{\[]"), Kind("a JSON text", hint="give the model's folder, or its .gguf file")),
+)
+
+
+def recognise(head: bytes) -> Kind:
+    """The kind of a file from its first HEAD_BYTES bytes."""
+    if not head:
+        return Kind("an empty file", "TRUNCATED")
+    for magic, kind in _MAGICS:
+        if head.startswith(magic):
+            return kind
+    for pattern, kind in _TEXT_KINDS:
+        if pattern.match(head):
+            return kind
+    if is_safetensors(head):
+        return _SAFETENSORS
+    if head[257:262] == b"ustar":
+        return Kind("a tar archive", hint=_ARCHIVE)
+    if not head.strip(b"\0"):
+        return Kind("a file of zeros, most likely an unfinished download")
+    return Kind("neither GGUF nor safetensors")
+
+
+def is_safetensors(head: bytes) -> bool:
+    """Whether a header length and an opening brace stand where safetensors has them."""
+    return head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 32

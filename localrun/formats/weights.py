@@ -1,0 +1,53 @@
+"""Tensors on disk, whatever their container: how many, and the bytes of one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from localrun.formats.files import Stamp, bad_file, read_range, shown
+from localrun.formats.metadata import Metadata
+from localrun.formats.quant import QUANT_TYPES
+from localrun.formats.source import TensorInfo
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightFiles:
+    """What GGUF files and safetensors folders share. `stamps` holds every file as it was when it was checked."""
+
+    path: Path
+    metadata: Metadata
+    tensors: Mapping[str, TensorInfo]
+    stamps: Mapping[Path, Stamp]
+    warnings: tuple[str, ...] = ()  # odd, but harmless
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that hold tensors, in their order."""
+        return tuple(self.stamps)
+
+    @property
+    def n_params(self) -> int:
+        """Elements of all tensors together (of packed integer checkpoints: packed elements)."""
+        return sum(prod(info.shape) for info in self.tensors.values())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(info.nbytes for info in self.tensors.values())
+
+    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
+        """The bytes of a tensor, or of `n_rows` of its rows: runs of shape[-1] elements, counted over all of it.
+
+        Read from the file into new memory each time; any thread may call. Raises ModelFileError MISSING_TENSOR, or
+        CHANGED when the file is not the one that was checked; ValueError for rows that do not exist.
+        """
+        info = self.tensors.get(name)
+        if info is None:
+            raise bad_file("MISSING_TENSOR", f"there is no tensor {shown(name)}", self.path)
+        row_bytes = QUANT_TYPES[info.qtype].nbytes(info.shape[-1:])
+        total = info.nbytes // row_bytes
+        count = total - first_row if n_rows is None else n_rows
+        if not 0 <= first_row <= first_row + count <= total:
+            raise ValueError(f"rows {first_row} to {first_row + count} of a tensor of {total} rows")
+        offset = info.offset + first_row * row_bytes
+        return read_range(info.file, offset, count * row_bytes, self.stamps[info.file])
