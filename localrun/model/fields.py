@@ -1,8 +1,8 @@
 """The declarative schema of hyperparameters: one row a field, checked before anything is allocated."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from localrun.base.errors import ModelFileError
@@ -38,8 +38,8 @@ FIELDS: dict[str, Field] = {
         Field("vocab_size", "vocab_size", "vocab_size", int, 1, 1 << 24, None),
         Field("max_context", "context_length", "max_position_embeddings", int, 1, 1 << 27),
         Field("rms_eps", "attention.layer_norm_rms_epsilon", "rms_norm_eps", float, 1e-12, 0.1),
-        Field("rope_theta", "rope.freq_base", "rope_theta", float, 1.0, 1e12, 10000.0),
-        Field("rope_theta_window", "rope.freq_base_swa", "rope_local_base_freq", float, 1.0, 1e12, None),
+        Field("rope_theta", "rope.freq_base", "rope_theta", float, 1.01, 1e12, 10000.0),
+        Field("rope_theta_window", "rope.freq_base_swa", "rope_local_base_freq", float, 1.01, 1e12, None),
         Field("rope_dims", "rope.dimension_count", "", int, 2, 1024, None),
         Field("partial_rotary_factor", "", "partial_rotary_factor", float, 0.01, 1.0, None),
         Field("window", "attention.sliding_window", "sliding_window", int, 0, 1 << 27, None),
@@ -50,20 +50,37 @@ FIELDS: dict[str, Field] = {
         Field("embed_scale", "embedding_scale", "embedding_multiplier", float, 1e-6, 1e6, 1.0),
         Field("residual_scale", "residual_scale", "residual_multiplier", float, 1e-6, 1e6, 1.0),
         Field("logit_scale", "logit_scale", "logits_scaling", float, 1e-6, 1e6, 1.0),
+        Field("max_window_layers", "", "max_window_layers", int, 0, 512, 28),
         Field("no_rope_step", "", "no_rope_layer_interval", int, 1, 512, None),
-        Field("expert_count", "expert_count", "num_local_experts", int, 0, 0, None),
+        Field("n_experts", "expert_count", "num_local_experts", int, 0, 4096, None),
+        Field("n_experts_used", "expert_used_count", "num_experts_per_tok", int, 0, 4096, None),
     )
 }
 
 
 class Fields(Mapping[str, Any]):
-    """The hyperparameters of one file by our names; a bad value is a ModelFileError naming the file's own key."""
+    """The hyperparameters of one file by our names; a bad value is a ModelFileError naming the file's own key.
 
-    def __init__(self, values: Mapping[str, Any], format: str, prefix: str, path: str) -> None:
+    `defaults` (by our names) stand in for keys the file leaves out; a key it sets to null is not left out.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        format: str,
+        prefix: str,
+        path: str,
+        defaults: Mapping[str, Number | None] = MappingProxyType({}),
+    ) -> None:
         self.values_by_key = values
         self.format = format
         self.prefix = prefix
         self.path = path
+        self.defaults = defaults
+
+    def within(self, values: Mapping[str, Any]) -> "Fields":
+        """The same schema over a nested dictionary of the same file."""
+        return Fields(values, self.format, self.prefix, self.path)
 
     def key(self, field: Field) -> str:
         """The name of a field in this file; empty when the format has none."""
@@ -75,6 +92,8 @@ class Fields(Mapping[str, Any]):
         field = FIELDS[name]
         key = self.key(field)
         value = self.values_by_key.get(key) if key else None
+        if name in self.defaults and not (key and key in self.values_by_key):
+            return self.defaults[name]
         if value is None:
             if field.default is REQUIRED:
                 raise self.error(f"the hyperparameter {clean(key)} is missing")
@@ -94,10 +113,10 @@ class Fields(Mapping[str, Any]):
             value = value[0]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.error(f"{clean(key)} should be a number, not {type(value).__name__}")
-        if not math.isfinite(value) or (field.kind is int and value != int(value)):
-            raise self.error(f"{clean(key)} is {value}, not a usable {field.kind.__name__}")
-        if not field.low <= value <= field.high:
-            raise self.error(f"{clean(key)} is {value}, outside {field.low}…{field.high}")
+        if not field.low <= value <= field.high:  # false for NaN too
+            raise self.error(f"{clean(key)} is {clean(repr(value)[:24])}, outside {field.low:,} … {field.high:,}")
+        if field.kind is int and value != int(value):
+            raise self.error(f"{clean(key)} is {value}, not a whole number")
         return field.kind(value)
 
     def error(self, message: str) -> ModelFileError:

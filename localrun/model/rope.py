@@ -24,7 +24,8 @@ def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int
         "original_max_position_embeddings": keys.get(prefix + "original_context_length"),
         "attention_factor": keys.get(prefix + "attn_factor"),
     }
-    if scaling["rope_type"] == "none" and scaling["factor"] != 1.0:
+    check_dims(fields, dims)
+    if prefix + "type" not in keys and scaling["factor"] not in (0.0, 1.0):  # zero stands for one there
         scaling["rope_type"] = "linear"
     if "rope_freqs.weight" in source.tensors:
         return RopeSpec(theta, dims, divisors=_read_divisors(source, fields, "rope_freqs.weight", dims))
@@ -32,7 +33,7 @@ def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int
         scaling["rope_type"] = "longrope"
         scaling["long_factor"] = _read_divisors(source, fields, "rope_factors_long.weight", dims)
         scaling["short_factor"] = _read_divisors(source, fields, "rope_factors_short.weight", dims)
-        scaling["attention_factor"] = scaling["attention_factor"] or 1.0
+        scaling["attention_factor"] = scaling["attention_factor"] or 1.0  # never derived there
     return scaled_rope(fields, scaling, theta, dims)
 
 
@@ -49,8 +50,7 @@ def rope_from_hf(fields: Fields, scaling: Mapping[str, Any], theta: float, dims:
 
 def scaled_rope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int) -> RopeSpec:
     """Turn one scaling rule into a RopeSpec. Raises ModelFileError for unknown rules and unusable numbers."""
-    if dims % 2 or dims < 2:
-        raise fields.error(f"rotary embeddings need an even number of dims, not {dims}")
+    check_dims(fields, dims)
     rope_type = scaling["rope_type"]
     if rope_type not in SCALING_TYPES:
         raise fields.error(f"unknown rope scaling {clean(str(rope_type))!r}; known: {', '.join(SCALING_TYPES)}")
@@ -64,11 +64,16 @@ def scaled_rope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: 
     original = _number(fields, scaling, "original_max_position_embeddings", 1, 1 << 27, fields["max_context"])
     if rope_type == "llama3":
         return RopeSpec(theta, dims, divisors=_llama3_divisors(fields, scaling, theta, dims, factor, original))
-    magnitude = scaling.get("attention_factor")
+    magnitude = _optional(fields, scaling, "attention_factor")
     if magnitude is None or fields.format == "gguf":  # a GGUF's attn_factor multiplies YaRN's own
-        magnitude = _yarn_magnitude(fields, scaling, factor) * float(magnitude or 1.0)
+        magnitude = _yarn_magnitude(fields, scaling, factor) * (magnitude or 1.0)
     divisors = _yarn_divisors(fields, scaling, theta, dims, factor, original)
-    return RopeSpec(theta, dims, divisors=divisors, magnitude=float(magnitude))
+    return RopeSpec(theta, dims, divisors=divisors, magnitude=magnitude)
+
+
+def check_dims(fields: Fields, dims: int) -> None:
+    if dims % 2 or dims < 2:
+        raise fields.error(f"rotary embeddings need an even number of dims, not {dims}")
 
 
 def _llama3_divisors(
@@ -87,7 +92,7 @@ def _llama3_divisors(
         if wavelength > original / low:
             return factor
         smooth = (original / wavelength - low) / (high - low)
-        return 1.0 / ((1 - smooth) / factor + smooth)
+        return float(1.0 / ((1 - smooth) / factor + smooth))
 
     return tuple(divisor(pair) for pair in range(dims // 2))
 
@@ -119,9 +124,9 @@ def _yarn_magnitude(fields: Fields, scaling: Mapping[str, Any], factor: float) -
     def scaled(mscale: float) -> float:
         return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
 
-    mscale, all_dims = scaling.get("mscale"), scaling.get("mscale_all_dim")
+    mscale, all_dims = _optional(fields, scaling, "mscale"), _optional(fields, scaling, "mscale_all_dim")
     if mscale and all_dims:
-        return scaled(float(mscale)) / scaled(float(all_dims))
+        return scaled(mscale) / scaled(all_dims)
     return scaled(1.0)
 
 
@@ -130,19 +135,22 @@ def _longrope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: in
     short = _factors(fields, scaling, "short_factor", dims)
     long = _factors(fields, scaling, "long_factor", dims)
     original = int(_number(fields, scaling, "original_max_position_embeddings", 2, 1 << 27, fields["max_context"]))
-    magnitude = scaling.get("attention_factor")
+    magnitude = _optional(fields, scaling, "attention_factor")
     if magnitude is None:
-        ratio = scaling.get("factor") or fields["max_context"] / original
+        ratio = _optional(fields, scaling, "factor") or fields["max_context"] / original
         magnitude = math.sqrt(1 + math.log(ratio) / math.log(original)) if ratio > 1 else 1.0
-    return RopeSpec(theta, dims, short, long, original, float(magnitude), float(magnitude))
+    return RopeSpec(theta, dims, short, long, original, magnitude, magnitude)
 
 
 def _factors(fields: Fields, scaling: Mapping[str, Any], name: str, dims: int) -> tuple[float, ...]:
     values = scaling.get(name)
-    usable = isinstance(values, (list, tuple)) and len(values) == dims // 2
-    if not usable or not all(isinstance(v, (int, float)) and 0 < v < math.inf for v in values):
-        raise fields.error(f"rope scaling needs {dims // 2} positive numbers in {name}")
-    return tuple(float(v) for v in values)
+    if isinstance(values, (list, tuple)) and len(values) == dims // 2 and all(map(_is_divisor, values)):
+        return tuple(float(value) for value in values)
+    raise fields.error(f"rope scaling needs {dims // 2} positive numbers in {name}")
+
+
+def _is_divisor(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 1e-6 <= value <= 1e9
 
 
 def _number(
@@ -151,8 +159,14 @@ def _number(
     value = scaling.get(name)
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise fields.error(f"rope scaling needs {name} between {low:g} and {high:g}, not {clean(str(value))}")
+        shown = clean(repr(value)[:24])
+        raise fields.error(f"rope scaling needs {name} between {low:g} and {high:g}, not {shown}")
     return float(value)
+
+
+def _optional(fields: Fields, scaling: Mapping[str, Any], name: str) -> float | None:
+    """A factor that a rule may leave to be derived."""
+    return None if scaling.get(name) is None else _number(fields, scaling, name, 0.0, 1e6)
 
 
 def _read_divisors(source: TensorSource, fields: Fields, name: str, dims: int) -> tuple[float, ...]:
@@ -160,6 +174,6 @@ def _read_divisors(source: TensorSource, fields: Fields, name: str, dims: int) -
     if info is None or info.qtype != "F32" or info.shape != (dims // 2,):
         raise ModelFileError("BAD_TENSOR", f"{name} should hold {dims // 2} F32 values", path=str(source.path))
     values = tuple(array("f", bytes(source.read(name))))
-    if not all(0 < value < math.inf for value in values):
-        raise ModelFileError("BAD_TENSOR", f"{name} holds a value that is not positive", path=str(source.path))
+    if not all(map(_is_divisor, values)):
+        raise ModelFileError("BAD_TENSOR", f"{name} holds a value that cannot divide", path=str(source.path))
     return values

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
@@ -71,6 +71,7 @@ HF_POST_NORM_NAMES: dict[str, str] = {
     "ffn_norm": "layers.{}.pre_feedforward_layernorm.weight",
     "ffn_post_norm": "layers.{}.post_feedforward_layernorm.weight",
 }
+Windows = Literal["never", "always", "flagged"]  # whether sliding_window counts; flagged: if use_sliding_window is true
 
 
 class Arch:
@@ -87,11 +88,15 @@ class Arch:
     pre_norm: ClassVar[bool] = True
     post_norm: ClassVar[bool] = False
     activation: ClassVar[Activation] = "silu"
+    windows: ClassVar[Windows] = "never"
     full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
+    defaults: ClassVar[Mapping[str, Any]] = {}  # of fields that published files leave out
 
     def config(self, source: TensorSource) -> ModelConfig:
         """Read and check the hyperparameters of `source`. Raises ModelFileError."""
-        fields = fields_of(source)
+        fields = fields_of(source, self.defaults)
+        if fields["n_experts"]:
+            raise ModelFileError("UNSUPPORTED", "mixtures of experts cannot be run", path=fields.path)
         heads, hidden = fields["n_heads"], fields["hidden_size"]
         kv_heads = fields["n_kv_heads"] or heads
         if heads % kv_heads:
@@ -146,7 +151,8 @@ class Arch:
     def rope_dims(self, fields: Fields, head_dim: int) -> int:
         dims = fields["rope_dims"]
         if dims is None:
-            factor = fields["partial_rotary_factor"] or hf_rope_parameters(fields).get("partial_rotary_factor") or 1.0
+            nested = fields.within(hf_rope_parameters(fields))
+            factor = fields["partial_rotary_factor"] or nested["partial_rotary_factor"] or 1.0
             dims = int(head_dim * factor)
         if dims > head_dim:
             raise fields.error(f"rotary embeddings of {dims} dims do not fit heads of {head_dim}")
@@ -155,7 +161,8 @@ class Arch:
     def window(self, fields: Fields) -> int | None:
         """The window in tokens, or None where the model has none or it reaches past the context."""
         window = fields["window"]
-        if not window or window >= fields["max_context"] or fields.values_by_key.get("use_sliding_window") is False:
+        flagged = self.windows == "flagged" and fields.values_by_key.get("use_sliding_window") is True
+        if not window or window >= fields["max_context"] or not (flagged or self.windows == "always"):
             return None
         return int(window)
 
@@ -163,20 +170,23 @@ class Arch:
         n_layers = fields["n_layers"]
         if self.window(fields) is None:
             return [False] * n_layers
-        if fields.format == "gguf":
-            pattern = fields.values_by_key.get(f"{fields.prefix}.attention.sliding_window_pattern")
-        else:
-            kinds = fields.values_by_key.get("layer_types")
-            pattern = [kind == "sliding_attention" for kind in kinds] if isinstance(kinds, list) else None
-            if pattern is None and fields.values_by_key.get("use_sliding_window"):
-                first = fields.values_by_key.get("max_window_layers", 0)
-                pattern = [index >= first for index in range(n_layers)] if isinstance(first, int) else None
+        pattern = self.window_pattern(fields)
         if isinstance(pattern, list):
             if len(pattern) != n_layers:
                 raise fields.error(f"the window pattern names {len(pattern)} layers of {n_layers}")
-            return [bool(windowed) for windowed in pattern]
-        period = pattern if isinstance(pattern, int) and pattern >= 0 else self.full_every
+            return pattern
+        period = self.full_every if pattern is None else pattern
         return [period == 0 or (index + 1) % period != 0 for index in range(n_layers)]
+
+    def window_pattern(self, fields: Fields) -> list[bool] | int | None:
+        """Which layers are windowed as the file says it: one flag a layer, or n for all but every n-th."""
+        if fields.format != "gguf" and isinstance(kinds := fields.values_by_key.get("layer_types"), list):
+            return [kind == "sliding_attention" for kind in kinds]
+        key = f"{fields.prefix}.attention.sliding_window_pattern"
+        pattern = fields.values_by_key.get(key if fields.format == "gguf" else "sliding_window_pattern")
+        if isinstance(pattern, list):
+            return [bool(windowed) for windowed in pattern]
+        return pattern if isinstance(pattern, int) and pattern >= 0 else None
 
     def read_activation(self, fields: Fields) -> Activation:
         if fields.format == "gguf":
@@ -198,13 +208,15 @@ class Arch:
         return 1.0
 
 
-def fields_of(source: TensorSource) -> Fields:
+def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
     """The hyperparameter view of a source; multimodal configs keep their language model under `text_config`."""
     values = source.metadata
     prefix = str(values.get("general.architecture", ""))
     if source.format != "gguf" and isinstance(values.get("text_config"), dict):
         values = {**values, **values["text_config"]}
-    return Fields(values, source.format, prefix, str(source.path))
+    fields = Fields(values, source.format, prefix, str(source.path), defaults)
+    dict(fields)  # every field is checked, used or not
+    return fields
 
 
 def hf_rope_parameters(fields: Fields, layer_type: str = "") -> dict[str, Any]:
@@ -220,7 +232,7 @@ def hf_theta(fields: Fields, scaling: Mapping[str, Any]) -> float:
     theta = scaling.get("rope_theta")
     if theta is None:
         return float(fields["rope_theta"])
-    return float(Fields({"rope_theta": theta}, fields.format, "", fields.path)["rope_theta"])
+    return float(fields.within(scaling)["rope_theta"])
 
 
 def vocab_size(source: TensorSource, fields: Fields) -> int:

@@ -1,5 +1,7 @@
 """Gemma 2: norms before and after each block, soft-capped scores and logits, every second layer windowed."""
 
+from typing import ClassVar
+
 from localrun.model.archs.base import HF_POST_NORM_NAMES, Arch
 from localrun.model.fields import Fields
 
@@ -7,17 +9,24 @@ from localrun.model.fields import Fields
 class Gemma2(Arch):
     name = "gemma2"
     gguf = ("gemma2",)
-    hf = ("Gemma2ForCausalLM",)
+    hf: ClassVar[tuple[str, ...]] = ("Gemma2ForCausalLM",)
     hf_names = HF_POST_NORM_NAMES
     hf_norm_offset = 1.0
     post_norm = True
     activation = "gelu"
+    windows = "always"
     full_every = 2
+    defaults: ClassVar = {
+        "window": 4096,
+        "attn_softcap": 50.0,
+        "logit_softcap": 30.0,
+        "query_pre_attn_scalar": 256.0,
+    }
     n_layers_27b = 46  # the one size whose GGUF needs another attention scale
 
     def attn_scale(self, fields: Fields, head_dim: int) -> float:
         if fields.format != "gguf":
-            return float((fields["query_pre_attn_scalar"] or 256.0) ** -0.5)
+            return float(fields["query_pre_attn_scalar"] ** -0.5)
         if fields["n_layers"] == self.n_layers_27b:
             return float((fields["hidden_size"] / fields["n_heads"]) ** -0.5)
         return float(head_dim**-0.5)

@@ -1,6 +1,7 @@
 """Gemma 3 (text): five windowed layers to each full one, each kind with its own rope; norms on q and k heads."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import HF_POST_NORM_NAMES, hf_rope_parameters, hf_theta
@@ -18,15 +19,23 @@ class Gemma3(Gemma2):
     qk_norm = "head"
     full_every = 6
     n_layers_27b = 62
-    theta_full, theta_window = 1_000_000.0, 10_000.0
+    defaults: ClassVar = {  # the larger models' config.json holds little more than sizes
+        "n_heads": 8,
+        "n_kv_heads": 4,
+        "head_dim": 256,
+        "vocab_size": 262_208,
+        "max_context": 131_072,
+        "rms_eps": 1e-6,
+        "query_pre_attn_scalar": 256.0,
+        "rope_theta": 1_000_000.0,
+        "rope_theta_window": 10_000.0,
+    }
 
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
         (full,) = super().ropes(source, fields, dims)
-        theta = fields["rope_theta_window"] or self.theta_window
+        theta = fields["rope_theta_window"]
         if source.format == "gguf":
             return full, RopeSpec(theta, dims)
-        if "rope_theta" not in hf_rope_parameters(fields) and "rope_theta" not in fields.values_by_key:
-            full = replace(full, theta=self.theta_full)
         windowed = hf_rope_parameters(fields, "sliding_attention")
         if windowed == hf_rope_parameters(fields):  # one dictionary only: it speaks of the full layers
             return full, RopeSpec(theta, dims)

@@ -7,3 +7,4 @@ class Mistral(Arch):
     name = "mistral"
     gguf = ()
     hf = ("MistralForCausalLM",)
+    windows = "always"

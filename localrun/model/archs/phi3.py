@@ -8,3 +8,4 @@ class Phi3(Arch):
     gguf = ("phi3",)
     hf = ("Phi3ForCausalLM",)
     qkv_fused = True
+    windows = "always"

@@ -1,9 +1,9 @@
 """Qwen3: a norm over each head of q and k, no biases."""
 
-from localrun.model.archs.base import Arch
+from localrun.model.archs.qwen2 import Qwen2
 
 
-class Qwen3(Arch):
+class Qwen3(Qwen2):
     name = "qwen3"
     gguf = ("qwen3",)
     hf = ("Qwen3ForCausalLM",)
