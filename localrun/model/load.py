@@ -13,7 +13,7 @@ from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.model.weights import WeightRef, weight_refs
-from localrun.ops.layouts import Layout, Packed, pack, row_bytes
+from localrun.ops.layouts import Layout, Packed, pack
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
@@ -76,9 +76,8 @@ class Loader:
 
     def layer(self, index: int) -> LayerWeights:
         prefix = f"layers.{index}."
-        linears = {name: self.linear(prefix + name) for name in MATRICES}
-        norms = {name: self.vector(prefix + name) for name in NORMS}
-        return LayerWeights(**linears, **norms)
+        q, k, v, o, gate, up, down = (self.linear(prefix + name) for name in MATRICES)
+        return LayerWeights(q, k, v, o, gate, up, down, *(self.vector(prefix + name) for name in NORMS))
 
     def linear(self, name: str) -> Linear:
         return self.matrix(name), self.vector(name + "_bias")
@@ -87,28 +86,28 @@ class Loader:
         ref = self.refs[name]
         n_rows, n_cols = ref.shape
         qtype = self.source.tensors[ref.name].qtype
-        raw = self.read(ref, n_rows, row_bytes(qtype, n_cols))
-        return pack(raw, qtype, n_cols, self.layout)
+        raw = self.read(ref.name, ref.first_row, n_rows).view(n_rows, -1)
+        if ref.interleaved is not None:
+            raw = raw[row_order(n_rows, *ref.interleaved)]
+        return pack(raw.to(self.device), qtype, n_cols, self.layout)
 
     def vector(self, name: str) -> Tensor | None:
         return self.required_vector(name) if name in self.refs else None
 
     def required_vector(self, name: str) -> Tensor:
         ref = self.refs[name]
-        (size,) = ref.shape
-        kind = QUANT_TYPES[self.source.tensors[ref.name].qtype]
-        raw = self.read(ref, size, kind.block_bytes)
-        return kind.decode(raw, (size,)) + ref.offset
-
-    def read(self, ref: WeightRef, n_rows: int, n_bytes: int) -> Tensor:
-        """The bytes of a weight as uint8 [n_rows, n_bytes], rows in our order."""
-        raw = torch.frombuffer(self.source.read(ref.name, ref.first_row, n_rows), dtype=torch.uint8)
-        raw = raw.view(n_rows, n_bytes)
+        raw = self.read(ref.name, 0, None)
+        values = QUANT_TYPES[self.source.tensors[ref.name].qtype].decode(raw, ref.shape)
         if ref.interleaved is not None:
-            raw = raw[row_order(n_rows, *ref.interleaved)]
+            values = values[row_order(ref.shape[0], *ref.interleaved)]
+        return (values + ref.offset).to(self.device)
+
+    def read(self, name: str, first_row: int, n_rows: int | None) -> Tensor:
+        """The bytes of a tensor, or of some of its rows, as flat uint8."""
+        raw = torch.frombuffer(self.source.read(name, first_row, n_rows), dtype=torch.uint8)
         self.done += raw.nbytes
         self.progress(self.done, self.total)
-        return raw.to(self.device)
+        return raw
 
 
 def row_order(n_rows: int, n_heads: int, dims: int) -> Tensor:

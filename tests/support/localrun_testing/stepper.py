@@ -1,0 +1,59 @@
+"""The model under test, one step at a time: logits of every position, however the text is cut into steps."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from localrun.cache.groups import BLOCK_TOKENS
+from localrun.engine.runner import Runner, sequence_input
+from localrun.formats.gguf import open_gguf
+from localrun.model.load import load_model, read_config
+from localrun.ops.kv import KV_CODECS
+from localrun.ops.layouts import FILE, Layout
+from localrun.ops.reference import ReferenceOps
+
+
+class Stepper:
+    """One model file on the reference backend, its cache blocks handed out in a scattered order."""
+
+    def __init__(
+        self,
+        path: Path,
+        ctx: int = 256,
+        codec: str = "f32",
+        layout: Layout = FILE,
+        ops: type[ReferenceOps] = ReferenceOps,
+    ) -> None:
+        source = open_gguf(path)
+        device = torch.device("cpu")
+        self.config = read_config(source).for_context(ctx)
+        self.model = load_model(source, layout, device, self.config)
+        n_blocks = -(-ctx // BLOCK_TOKENS) + 3
+        self.runner = Runner(self.model, n_blocks, KV_CODECS[codec], device, ops)
+        self.blocks = random.Random(n_blocks).sample(range(n_blocks), n_blocks)
+
+    def logits(self, ids: Sequence[int], chunks: Sequence[int] | None = None) -> torch.Tensor:
+        """fp32 logits [n_tokens, vocab_size], computed in steps of `chunks` tokens each (default: one step)."""
+        rows, start = [], 0
+        for size in chunks or [len(ids)]:
+            rows.append(self.step(ids[start : start + size], start))
+            start += size
+        assert start == len(ids)
+        return torch.cat(rows)
+
+    def step(self, ids: Sequence[int], start: int) -> torch.Tensor:
+        """Logits of `ids` at positions start … , given all earlier positions already computed."""
+        end = start + len(ids)
+        tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
+        view = sequence_input(tables, end, len(self.runner.groups))
+        return self.runner.compute([(ids, start)], [view], range(len(ids))).rows.clone()
+
+
+def random_chunks(n_tokens: int, seed: int) -> list[int]:
+    """Chunk sizes between 1 and 40 that add up to `n_tokens`."""
+    generator = random.Random(seed)
+    chunks: list[int] = []
+    while (left := n_tokens - sum(chunks)) > 0:
+        chunks.append(min(left, generator.choice((1, 2, 3, 7, 16, 17, 31, 40))))
+    return chunks
