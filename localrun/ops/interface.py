@@ -5,7 +5,7 @@ program is recorded. Shapes: R rows (one per token of the step), S sequences, L 
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -36,11 +36,12 @@ class SequenceInput:
 class LogitAdjust:
     """How a request changes its logits before anything is chosen, by token id (OpenAI and CTRL penalties, bias)."""
 
-    counts: dict[int, int] = field(default_factory=dict)  # how often each id stands in the penalised text
+    seen: Collection[int] = ()  # ids the repeat penalty speaks of: prompt and answer
+    counts: Mapping[int, int] = field(default_factory=dict)  # how often each id stands in the answer
     repeat: float = 1.0
     presence: float = 0.0
     frequency: float = 0.0
-    bias: dict[int, float] = field(default_factory=dict)
+    bias: Mapping[int, float] = field(default_factory=dict)
     temperature: float = 1.0  # of the logsumexp; 0 stands for 1
 
 

@@ -46,19 +46,13 @@ class Packed:
         return self.layout.unpack(tuple(plane[index] for plane in self.planes), self.qtype, self.n_cols)
 
 
-def row_bytes(qtype: str, n_cols: int) -> int:
-    """Bytes of one row of `n_cols` elements in a file's own encoding."""
-    kind = QUANT_TYPES[qtype]
-    return n_cols // kind.block_size * kind.block_bytes
-
-
 def _decode(raw: "Tensor", qtype: str, n_cols: int) -> "Tensor":
     return QUANT_TYPES[qtype].decode(raw, (raw.shape[0], n_cols))
 
 
 FILE = Layout(
     "file",  # the file's own blocks, decoded each time they are used: small and slow
-    bytes_per_row=row_bytes,
+    bytes_per_row=lambda qtype, n_cols: QUANT_TYPES[qtype].nbytes((n_cols,)),
     pack=lambda raw, qtype, n_cols: (raw,),
     unpack=lambda planes, qtype, n_cols: _decode(planes[0], qtype, n_cols),
 )

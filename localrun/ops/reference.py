@@ -14,7 +14,7 @@ from localrun.ops.kv_pool import KVPool
 from localrun.ops.layouts import F32, Packed
 from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
 
-TILE_BYTES = 64 << 20  # of f32 rows, when a matrix is decoded as it is used
+TILE_BYTES = 64 << 20  # of a matrix decoded as it is used, or of attention scores, at a time
 
 
 class ReferenceOps:
@@ -109,9 +109,9 @@ class ReferenceOps:
         out = torch.empty_like(q)
         for index, rows in enumerate(self.rows_of):
             first, keys, values = self.pool.gather(layer, index)
-            positions = self.positions[rows]
-            mask = visible(positions, first, keys.shape[0], window)
-            out[rows] = attend(q[rows], keys, values, mask, scale, softcap, sinks)
+            for part in rows.split(max(1, TILE_BYTES // (4 * q.shape[1] * len(keys)))):
+                mask = visible(self.positions[part], first, len(keys), window)
+                out[part] = attend(q[part], keys, values, mask, scale, softcap, sinks)
         return out.flatten(1)
 
     def moe(
@@ -220,12 +220,13 @@ def ranked(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 def apply_adjust(row: Tensor, change: LogitAdjust) -> None:
     """Penalties and bias, in place: repeat divides positive and multiplies negative logits (Keskar et al. 2019)."""
-    if change.counts:
+    if change.seen and change.repeat != 1.0:
+        ids = torch.tensor(list(change.seen), device=row.device)
+        row[ids] = torch.where(row[ids] > 0, row[ids] / change.repeat, row[ids] * change.repeat)
+    if change.counts and (change.presence or change.frequency):
         ids = torch.tensor(list(change.counts), device=row.device)
         counts = torch.tensor(list(change.counts.values()), dtype=row.dtype, device=row.device)
-        seen = row[ids]
-        seen = torch.where(seen > 0, seen / change.repeat, seen * change.repeat)
-        row[ids] = seen - change.presence - change.frequency * counts
+        row[ids] -= change.presence + change.frequency * counts
     if change.bias:
         ids = torch.tensor(list(change.bias), device=row.device)
         row[ids] += torch.tensor(list(change.bias.values()), dtype=row.dtype, device=row.device)

@@ -1,0 +1,195 @@
+"""The engine: one thread that schedules, runs and postprocesses steps until told to stop."""
+
+import math
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError
+from localrun.base.events import Prefill
+from localrun.cache.store import CacheStore
+from localrun.engine.runner import Runner
+from localrun.engine.sampler import candidates, choose, random_for
+from localrun.engine.scheduler import Plan, Scheduler
+from localrun.engine.sequence import GenerationRequest, Sequence
+from localrun.ops.interface import Logits, StepCancelled
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """The engine chose a token that belongs to the answer."""
+
+    token_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A generation ended; its Sequence holds the figures."""
+
+    sequence: Sequence
+
+
+EngineEvent = Prefill | NewToken | Finished | LocalrunError
+
+
+@dataclass(eq=False, slots=True)
+class Ticket:
+    """A generation under way: iterate it for its events, `cancel` it from any thread."""
+
+    sequence: Sequence
+    engine: "Engine"
+    events: "queue.SimpleQueue[EngineEvent]" = field(default_factory=queue.SimpleQueue)
+
+    def __iter__(self) -> Iterator[Prefill | NewToken | Finished]:
+        while True:
+            event = self.events.get()
+            if isinstance(event, LocalrunError):
+                raise event
+            yield event
+            if isinstance(event, Finished):
+                return
+
+    def cancel(self) -> None:
+        self.sequence.cancelled.set()
+        self.engine.interrupt()
+
+
+class Engine:
+    """Owns the cache and the runner. All computing happens on its own thread."""
+
+    def __init__(self, runner: Runner, store: CacheStore, ctx: int) -> None:
+        self.runner, self.store, self.ctx = runner, store, ctx
+        self.scheduler = Scheduler(store, ctx)
+        self.tickets: dict[int, Ticket] = {}
+        self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self.cancel_step = threading.Event()
+        self.thread = threading.Thread(target=self._loop, name="localrun-engine", daemon=True)
+        self.thread.start()
+
+    def submit(self, request: GenerationRequest) -> Ticket:
+        """Start a generation. Raises PromptTooLongError before anything is computed."""
+        if len(request.prompt) >= self.ctx:
+            raise PromptTooLongError(
+                f"the prompt has {len(request.prompt):,} tokens, the context holds {self.ctx:,} and needs one for the answer",
+                "shorten it, or give the model a larger context with --ctx",
+            )
+        if not request.prompt:
+            raise EngineError("the prompt is empty", "give at least one token")
+        ticket = Ticket(Sequence(request), self)
+        self.inbox.put(ticket)
+        return ticket
+
+    def interrupt(self) -> None:
+        """Look at cancellations now rather than after the step."""
+        self.cancel_step.set()
+
+    def close(self) -> None:
+        """Stop the thread; running generations end as cancelled."""
+        for ticket in list(self.tickets.values()):
+            ticket.cancel()
+        self.inbox.put(None)
+        self.thread.join()
+
+    def _loop(self) -> None:
+        while self._receive():
+            try:
+                self._step()
+            except LocalrunError as error:
+                self._fail(error)
+            except MemoryError:
+                self._fail(EngineError("memory ran out during a step", "try a smaller context"))
+            except Exception as error:  # a bug of ours must reach the caller, not vanish with the thread
+                failure = EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")
+                failure.__cause__ = error
+                self._fail(failure)
+
+    def _receive(self) -> bool:
+        """Take new work, waiting for some when idle; False to stop."""
+        while not self.inbox.empty() or not self.scheduler.busy:
+            ticket = self.inbox.get()
+            if ticket is None:
+                for left in list(self.tickets.values()):
+                    left.sequence.stop_reason = "cancelled"
+                    self._finish(left.sequence)
+                return False
+            self.tickets[ticket.sequence.number] = ticket
+            self.scheduler.add(ticket.sequence)
+        return True
+
+    def _step(self) -> None:
+        """Schedule, run, postprocess."""
+        self.cancel_step.clear()
+        self._drop_cancelled()
+        plan = self.scheduler.schedule()
+        if plan.work:
+            try:
+                started = time.perf_counter()
+                logits = self.runner.run(plan, self.cancel_step)
+            except StepCancelled:
+                return
+            self._postprocess(plan, logits, time.perf_counter() - started)
+        for sequence in [t.sequence for t in self.tickets.values() if t.sequence.stop_reason is not None]:
+            self._finish(sequence)
+
+    def _postprocess(self, plan: Plan, logits: Logits, seconds: float) -> None:
+        now = time.perf_counter()
+        if any(n > 1 for _, n in plan.work):
+            self.scheduler.observe(plan.n_rows, seconds)
+        for row, (sequence, n) in enumerate(plan.work):
+            ticket = self.tickets[sequence.number]
+            prompt_left = sequence.n_prompt - sequence.n_computed
+            sequence.n_computed += n
+            if prompt_left > 0:
+                sequence.prefill_seconds += seconds
+                done = min(sequence.n_computed, sequence.n_prompt)
+                ticket.events.put(Prefill(done, sequence.n_cached, sequence.n_prompt))
+            if sequence.n_computed < sequence.n_tokens:
+                continue
+            if not bool(logits.finite[row]):
+                raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
+            before = sequence.n_tokens
+            sequence.append(pick(logits, row, sequence), now)
+            if sequence.n_tokens > before:
+                ticket.events.put(NewToken(sequence.token_ids[-1]))
+            if sequence.stop_reason is None and sequence.n_tokens >= self.ctx:
+                sequence.stop_reason = "length"
+
+    def _drop_cancelled(self) -> None:
+        for ticket in list(self.tickets.values()):
+            if ticket.sequence.cancelled.is_set():
+                ticket.sequence.stop_reason = "cancelled"
+                self._finish(ticket.sequence)
+
+    def _finish(self, sequence: Sequence) -> None:
+        self.scheduler.finish(sequence)
+        self.tickets.pop(sequence.number).events.put(Finished(sequence))
+
+    def _fail(self, error: LocalrunError) -> None:
+        """End every generation of the failed step with its error; nothing it computed is kept."""
+        for ticket in list(self.tickets.values()):
+            ticket.sequence.n_computed = 0
+            self.scheduler.finish(ticket.sequence)
+            self.tickets.pop(ticket.sequence.number).events.put(error)
+
+
+def pick(logits: Logits, row: int, sequence: Sequence) -> int:
+    """The next token of one row: the argmax, or the sampler chain on candidates and, where needed, on the full row."""
+    settings = sequence.request.settings
+    if settings.temperature <= 0:
+        return int(logits.argmax[row])
+    u = random_for(sequence.request.seed, sequence.n_tokens)
+    ids, values = logits.top_ids[row].cpu().numpy(), logits.top_values[row].cpu().numpy().astype(np.float64)
+    logsumexp = float(logits.logsumexp[row])
+    few = candidates(ids, values, logsumexp, settings.temperature, complete=len(ids) == logits.rows.shape[-1])
+    token = choose(few, settings, u)
+    if token is None:
+        full, order = logits.rows[row].sort(descending=True, stable=True)
+        values = full.cpu().numpy().astype(np.float64)
+        every = candidates(order.cpu().numpy(), values, logsumexp, settings.temperature, complete=True)
+        token = choose(every, settings, u)
+    assert token is not None and math.isfinite(logsumexp)
+    return token

@@ -1,0 +1,78 @@
+"""One generation as the engine sees it: token ids, what is computed of them, and what ends it. No tensors."""
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from localrun.base.events import StopReason
+from localrun.cache.store import Lease
+from localrun.engine.sampler import SamplerSettings
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """Token ids in, at most `max_tokens` out; any id of `stop_ids` ends the answer and is not part of it."""
+
+    prompt: tuple[int, ...]
+    max_tokens: int
+    stop_ids: frozenset[int]
+    settings: SamplerSettings
+    seed: int
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """The state of one generation."""
+
+    request: GenerationRequest
+    number: int = field(default_factory=lambda: next(_numbers))
+    token_ids: list[int] = field(default_factory=list)
+    n_computed: int = 0  # tokens whose keys and values are in the cache
+    n_cached: int = 0  # of the prompt, not computed again
+    lease: Lease | None = None
+    seen: set[int] = field(default_factory=set)  # ids of prompt and answer
+    counts: Counter[int] = field(default_factory=Counter)  # of the answer
+    stop_reason: StopReason | None = None
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    started: float = field(default_factory=time.perf_counter)  # seconds
+    prefill_seconds: float = 0.0
+    token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
+
+    def __post_init__(self) -> None:
+        self.token_ids = list(self.request.prompt)
+        self.seen = set(self.token_ids)
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def n_prompt(self) -> int:
+        return len(self.request.prompt)
+
+    @property
+    def n_generated(self) -> int:
+        return self.n_tokens - self.n_prompt
+
+    @property
+    def prefilling(self) -> bool:
+        """More than the newest token still has to be computed."""
+        return self.n_tokens - self.n_computed > 1
+
+    def append(self, token_id: int, now: float) -> None:
+        """Take the newly chosen token, or end on it."""
+        self.token_times.append(now)
+        if token_id in self.request.stop_ids:
+            self.stop_reason = "stop"
+            return
+        self.token_ids.append(token_id)
+        self.seen.add(token_id)
+        self.counts[token_id] += 1
+        if self.n_generated >= self.request.max_tokens:
+            self.stop_reason = "length"
