@@ -6,8 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP_INSTALL := -m pip install --disable-pip-version-check -c constraints.txt
-LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
-	-DLLAMA_BUILD_SERVER=OFF -DLLAMA_CURL=OFF
+LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF $(addprefix -DLLAMA_BUILD_,$(addsuffix =OFF,COMMON TESTS TOOLS EXAMPLES SERVER APP))
 SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
 
 .PHONY: run test test-slow lint peers clean

@@ -1,0 +1,69 @@
+"""What the name of a model, a file or a repository says: precision, shard, repository and file."""
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+
+_PRECISION = re.compile(
+    r"(?:^|[-._])((?:UD-)?(?:I?Q\d+(?:_[A-Z0-9]+)*|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4|BF16|FP?(?:16|32)|INT[248]))$",
+    re.IGNORECASE,
+)
+_SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
+_HUB_PREFIX = re.compile(r"^(?:https?://)?(?:huggingface\.co|hf\.co)/|^hf:(?://)?", re.IGNORECASE)
+_HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
+_HUB_FILE_PAGE = re.compile(r"^(\w[\w.-]*/\w[\w.-]*)/(?:resolve|blob)/[^/]+/([^?#]+)")
+
+# What to take of several precisions on disk when none was asked for and none was used: the usual balance first.
+RECOMMENDED = ("Q4_K_M", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q5_K_S", "Q6_K", "Q8_0")
+
+
+@dataclass(frozen=True, slots=True)
+class HubName:
+    """`org/repo`, and the file or precision of it that was asked for (empty: any)."""
+
+    repo: str
+    wanted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """A GGUF's file name taken apart: `Qwen3-4B-Q4_K_M-00001-of-00003.gguf`."""
+
+    model: str  # qwen3-4b
+    precision: str  # Q4_K_M; empty where the name does not say
+    shard: int = 1
+    n_shards: int = 1
+
+
+def parse_file_name(name: str) -> FileName:
+    """The parts of a GGUF's file name."""
+    stem = PurePath(name).stem
+    shard = _SHARD.search(stem)
+    stem = stem[: shard.start()] if shard else stem
+    precision = _PRECISION.search(stem)
+    model = stem[: precision.start()] if precision and precision.start() else stem
+    return FileName(
+        model.lower(),
+        precision[1].upper() if precision else "",
+        *((int(shard[1]), int(shard[2])) if shard else (1, 1)),
+    )
+
+
+def parse_hub_name(text: str) -> HubName | None:
+    """`text` as a repository of the hub, with a file or a precision behind a colon; None when it is none."""
+    prefix = _HUB_PREFIX.match(text)
+    rest = text[prefix.end() :].rstrip("/") if prefix else text
+    page = _HUB_FILE_PAGE.match(rest)
+    if page:
+        return HubName(page[1], page[2])
+    repo, _, wanted = rest.partition(":")
+    return HubName(repo, wanted) if _HUB_NAME.match(repo) else None
+
+
+def same_precision(a: str, b: str) -> bool:
+    """Whether two spellings mean one precision: case does not matter, and fp16 is F16."""
+    return _plain(a) == _plain(b)
+
+
+def _plain(precision: str) -> str:
+    return precision.upper().replace("FP16", "F16").replace("FP32", "F32")

@@ -1,0 +1,114 @@
+"""MODEL, as people type it, to the one model on disk that it means. Never downloads."""
+
+import os
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from localrun.base.errors import NotFoundError
+from localrun.hub.catalogue import BUILTIN
+from localrun.hub.library import StoredModel, builtin_models, scan, stored_at
+from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
+
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
+
+
+def resolve(model: str, precision: str = "auto") -> StoredModel:
+    """What `model` means: an existing path, a name on disk, `builtin`, or `org/repo[:file or precision]`.
+
+    `NAME:PRECISION` is split only where the whole names nothing; `precision` does the same for any MODEL. Without one
+    the last used is taken, else the usual one. NotFoundError says what there is instead.
+    """
+    wanted = "" if precision.lower() == "auto" else precision
+    stored: list[StoredModel] | None = None
+    for name, of_name in _spellings(model, wanted):
+        found = _at_path(name) or (builtin_models() if name.lower() == BUILTIN else [])
+        if not found and not _is_path_like(name):
+            stored = scan() if stored is None else stored
+            found = _named(name, stored)
+        if found:
+            return _choose(found, name, of_name)
+    raise _not_found(model, stored or [])
+
+
+def _spellings(model: str, wanted: str) -> Iterator[tuple[str, str]]:
+    """The readings of `model` in turn: whole, a repository of the hub, split at its last colon."""
+    yield model, wanted
+    hub = parse_hub_name(model)
+    if hub:
+        yield hub.repo, hub.wanted or wanted
+    name, colon, precision = model.rpartition(":")
+    if colon and name:
+        yield name, precision
+
+
+def _at_path(text: str) -> list[StoredModel]:
+    """The models at an existing path. A bare word is a path only where it is a .gguf or a folder with a model in it."""
+    path = Path(os.path.expanduser(text))
+    try:
+        if path.is_dir():
+            return stored_at(path) or _tokenizer_only(path)
+        if not path.is_file():
+            return []
+    except (OSError, ValueError):  # a name that no file system takes
+        return []
+    if path.suffix == ".safetensors" or path.name in ("config.json", "model.safetensors.index.json"):
+        return stored_at(path.parent) or stored_at(path)
+    return stored_at(path) if path.suffix == ".gguf" or _is_path_like(text) else []
+
+
+def _tokenizer_only(path: Path) -> list[StoredModel]:
+    """A folder without weights can still tokenize."""
+    if any((path / name).is_file() for name in _TOKENIZER_FILES):
+        return [StoredModel(path.absolute().name, "", path, 0, "safetensors", "path")]
+    return []
+
+
+def _is_path_like(text: str) -> bool:
+    """Whether `text` can only be meant as a path: it starts like one, or has more parts than org/repo."""
+    separators = text.count("/") + text.count(os.sep) * (os.sep != "/")
+    is_hub = parse_hub_name(text) is not None
+    return text.startswith((".", "~")) or os.path.isabs(text) or (separators > 0 and not is_hub)
+
+
+def _named(name: str, stored: list[StoredModel]) -> list[StoredModel]:
+    """The models called `name`; else those whose repository or file is called so without its owner or folder."""
+    wanted = name.lower()
+    exact = [model for model in stored if model.name.lower() == wanted]
+    return exact or [model for model in stored if wanted in (_last_part(model.name), model.path.name.lower())]
+
+
+def _last_part(name: str) -> str:
+    return name.lower().rpartition("/")[2]
+
+
+def _choose(models: list[StoredModel], name: str, wanted: str) -> StoredModel:
+    """One precision of a model: the wanted one, else the last used, else the usual one, else the smallest."""
+    if wanted:
+        matching = [m for m in models if same_precision(m.precision, wanted) or m.path.name.lower() == wanted.lower()]
+        if not matching:
+            there = ", ".join(sorted({m.precision or m.path.name for m in models}))
+            raise NotFoundError(f"{name} is not on disk as {wanted}", f"it is there as {there}")
+        models = matching
+    used = [model for model in models if model.last_used is not None]
+    if used:
+        return max(used, key=lambda model: model.last_used or 0.0)
+    by_precision = {model.precision: model for model in reversed(models)}
+    usual = next((by_precision[precision] for precision in RECOMMENDED if precision in by_precision), None)
+    return usual or min(models, key=lambda model: model.bytes)
+
+
+def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
+    names = {known.name.lower(): known.name for known in stored}
+    names |= {_last_part(name): name for name in names.values()}
+    near = [names[key] for key in get_close_matches(model.lower(), names, n=3, cutoff=0.5)]
+    if os.path.isdir(os.path.expanduser(model)):
+        return NotFoundError(
+            f"there is no model in the folder {model}", "a .gguf, or config.json and .safetensors, is needed"
+        )
+    if _is_path_like(model):
+        return NotFoundError(f"there is no file or folder {model}", "check the path, or see `localrun list`")
+    if near:
+        return NotFoundError(f"there is no model {model} on disk", f"did you mean {' or '.join(dict.fromkeys(near))}?")
+    there = ", ".join(list(dict.fromkeys(names.values()))[:8])
+    return NotFoundError(f"there is no model {model} on disk", f"there is {there}; a path to a .gguf works too")

@@ -1,0 +1,112 @@
+"""What is on disk, from folders made up here. Names and sizes matter; contents do not, so files are a few bytes."""
+
+import json
+import time
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from localrun.hub import library
+from localrun.hub.catalogue import read_catalogue
+from localrun.hub.library import mark_used, scan
+
+
+def put(path: Path, size: int = 10) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"G" * size)
+    return path
+
+
+def rows() -> list[tuple[str, str, int, str, str]]:
+    return [(m.name, m.precision, m.bytes, m.format, m.source) for m in scan() if m.source != "builtin"]
+
+
+def test_the_builtin_model_is_always_there() -> None:
+    names = [(model.name, model.precision) for model in scan()]
+    assert names == [("builtin", precision) for precision in read_catalogue()["builtin"]["files"]]
+
+
+def test_models_folder(home: Path) -> None:
+    put(home / "models/tiny-Q8_0.gguf", 5)
+    put(home / "models/org/repo/tiny-Q4_0.gguf", 4)
+    put(home / "models/notes.txt")
+    put(home / "models/mmproj-tiny-F16.gguf")
+    put(home / "models/.partial/x-Q8_0.gguf")
+    assert rows() == [("tiny", "Q4_0", 4, "gguf", "models"), ("tiny", "Q8_0", 5, "gguf", "models")]
+
+
+def test_split_models_are_one_row_and_incomplete_ones_none(home: Path) -> None:
+    for number in (1, 2, 3):
+        put(home / f"models/big-Q4_K_M-{number:05d}-of-00003.gguf", number)
+    put(home / "models/lost-Q4_K_M-00001-of-00002.gguf")
+    assert rows() == [("big", "Q4_K_M", 6, "gguf", "models")]
+
+
+@pytest.mark.parametrize(
+    ("config", "precision"),
+    [
+        ({"dtype": "bfloat16"}, "bf16"),
+        ({"torch_dtype": "float16"}, "fp16"),
+        ({"torch_dtype": "float16", "quantization_config": {"quant_method": "gptq", "bits": 4}}, "int4"),
+        ({"architectures": []}, ""),
+    ],
+)
+def test_safetensors_folders(home: Path, config: dict[str, object], precision: str) -> None:
+    put(home / "models/Small/model-00001-of-00002.safetensors", 3)
+    put(home / "models/Small/model-00002-of-00002.safetensors", 4)
+    (home / "models/Small/config.json").write_text(json.dumps(config))
+    assert rows() == [("small", precision, 7, "safetensors", "models")]
+
+
+def test_hub_cache_takes_each_file_once_and_main_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = home / "huggingface/hub/models--Org--Some-Model"
+    for revision in ("aaa", "bbb"):
+        put(repo / f"snapshots/{revision}/Some-Model-Q8_0.gguf", 8)
+    put(repo / "snapshots/aaa/Some-Model-Q4_0.gguf", 4)
+    (repo / "snapshots/bbb/broken-Q2_K.gguf").symlink_to(repo / "blobs/gone")
+    put(repo / "refs/main").write_text("bbb\n")
+    put(home / "huggingface/hub/datasets--Org--Data/snapshots/aaa/x-Q8_0.gguf")
+    assert rows() == [("Org/Some-Model", "Q4_0", 4, "gguf", "hub"), ("Org/Some-Model", "Q8_0", 8, "gguf", "hub")]
+    assert [model.path.parent.name for model in scan() if model.precision == "Q8_0" and model.source == "hub"] == [
+        "bbb"
+    ]
+
+    monkeypatch.delenv("HF_HOME")
+    monkeypatch.setenv("HF_HUB_CACHE", str(home / "nowhere"))
+    assert rows() == []
+
+
+def test_a_name_that_does_not_say_the_precision_is_looked_up_inside(home: Path) -> None:
+    path = home / "models/unnamed.gguf"
+    path.parent.mkdir(parents=True)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tensor("big", np.zeros((4, 64), np.float16))
+    writer.add_tensor("small", np.zeros(4, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    put(home / "models/rubbish.gguf")
+    assert [row[:2] for row in rows()] == [("rubbish", ""), ("unnamed", "F16")]
+
+
+def test_last_used_is_remembered(home: Path) -> None:
+    path = put(home / "models/tiny-Q8_0.gguf")
+    before = time.time()
+    mark_used(path)
+    mark_used(path)
+    (used,) = [model.last_used for model in scan() if model.path == path]
+    assert used is not None
+    assert before - 1 <= used <= time.time() + 1
+    for text in ("[1]", "{", '{"x": "y"}', "\udcff"):
+        (home / "cache" / library._USED_FILE).write_text(text, errors="surrogateescape")
+        assert rows() == [("tiny", "Q8_0", 10, "gguf", "models")]
+
+
+def test_an_unreadable_home_is_no_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(home / "models/tiny-Q8_0.gguf")
+    monkeypatch.setenv("LOCALRUN_HOME", str(home / "models/tiny-Q8_0.gguf"))
+    mark_used(home)
+    assert rows() == []

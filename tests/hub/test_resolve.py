@@ -1,0 +1,130 @@
+"""MODEL to path: the order of readings, the choice of a precision, and errors that name what there is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localrun.base.errors import NotFoundError
+from localrun.hub.library import mark_used
+from localrun.hub.resolve import resolve
+
+
+@pytest.fixture
+def models(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """tiny in two precisions and a split one in localrun's folder, one repository in the hub's cache."""
+    monkeypatch.chdir(tmp_path)
+    hub = "huggingface/hub/models--Org--Repo-GGUF/snapshots/a"
+    for name in (
+        *("models/tiny-Q8_0.gguf", "models/tiny-Q4_0.gguf", "models/other-Q3_K_S.gguf", "models/other-Q2_K.gguf"),
+        *("models/big-F16-00001-of-00002.gguf", "models/big-F16-00002-of-00002.gguf"),
+        *(f"{hub}/Repo-Q8_0.gguf", f"{hub}/Repo-Q4_K_M.gguf"),
+    ):
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"GGUF" + b"x" * len(name))
+    return home / "models"
+
+
+@pytest.mark.parametrize(
+    ("model", "file"),
+    [
+        ("tiny", "tiny-Q4_0.gguf"),
+        ("TINY:q8_0", "tiny-Q8_0.gguf"),
+        ("tiny-Q8_0.gguf", "tiny-Q8_0.gguf"),
+        ("other", "other-Q2_K.gguf"),
+        ("big", "big-F16-00001-of-00002.gguf"),
+        ("big:fp16", "big-F16-00001-of-00002.gguf"),
+        ("Org/Repo-GGUF", "Repo-Q4_K_M.gguf"),
+        ("org/repo-gguf:Q8_0", "Repo-Q8_0.gguf"),
+        ("repo-gguf:q8_0", "Repo-Q8_0.gguf"),
+        ("hf.co/Org/Repo-GGUF:Repo-Q8_0.gguf", "Repo-Q8_0.gguf"),
+        ("https://huggingface.co/Org/Repo-GGUF/resolve/main/Repo-Q8_0.gguf", "Repo-Q8_0.gguf"),
+        ("builtin", "localrun-tiny.gguf"),
+        ("Builtin:q8_0", "localrun-tiny.gguf"),
+    ],
+)
+def test_names(models: Path, model: str, file: str) -> None:
+    assert resolve(model).path.name == file
+
+
+@pytest.mark.parametrize("shown", ["relative", "absolute", "tilde"])
+def test_paths_go_before_names(models: Path, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes((models / "tiny-Q8_0.gguf").read_bytes())
+    text = {"relative": "tiny.gguf", "absolute": str(path), "tilde": "~/tiny.gguf"}[shown]
+    found = resolve(text)
+    assert found.path.resolve() == path
+    assert found.source == "path"
+
+
+def test_any_shard_is_the_whole(models: Path) -> None:
+    found = resolve(str(models / "big-F16-00002-of-00002.gguf"))
+    assert found.path.name == "big-F16-00001-of-00002.gguf"
+    assert found.bytes == sum(path.stat().st_size for path in models.glob("big*"))
+
+
+def test_a_missing_shard_is_left_to_the_reader_to_explain(models: Path) -> None:
+    (models / "big-F16-00001-of-00002.gguf").unlink()
+    shard = models / "big-F16-00002-of-00002.gguf"
+    assert resolve(str(shard)).path == shard
+
+
+def test_folders(models: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    with pytest.raises(NotFoundError, match="no model in the folder"):
+        resolve("checkpoint")
+    (folder / "tokenizer.json").write_text("{}")
+    assert resolve("./checkpoint").path.resolve() == folder
+    (folder / "config.json").write_text(json.dumps({"dtype": "bfloat16"}))
+    (folder / "model.safetensors").write_bytes(b"x")
+    for text in ("checkpoint", str(folder), str(folder / "model.safetensors"), str(folder / "config.json")):
+        found = resolve(text)
+        assert (found.path.resolve(), found.precision, found.format) == (folder, "bf16", "safetensors")
+    assert resolve(str(models), "Q8_0").path.name == "tiny-Q8_0.gguf"
+    assert resolve(f"{models}:Q8_0").path.name == "tiny-Q8_0.gguf"
+
+
+def test_a_folder_of_the_same_name_that_holds_no_model_is_in_nobodys_way(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny").mkdir()
+    assert resolve("tiny").path.parent == models
+
+
+def test_the_last_used_precision_is_taken_unless_one_is_asked_for(models: Path) -> None:
+    mark_used(models / "tiny-Q8_0.gguf")
+    assert resolve("tiny").precision == "Q8_0"
+    assert resolve("tiny", "auto").precision == "Q8_0"
+    assert resolve("tiny", "q4_0").precision == "Q4_0"
+
+
+def test_a_file_whose_name_contains_a_colon_is_a_file(models: Path, tmp_path: Path) -> None:
+    path = tmp_path / "tiny:Q8_0.gguf"
+    path.write_bytes(b"GGUF")
+    assert resolve(str(path)).path == path
+    assert resolve("tiny:Q8_0.gguf").path.resolve() == path
+
+
+@pytest.mark.parametrize(
+    ("model", "says", "hints"),
+    [
+        ("tini", "no model tini", "did you mean tiny"),
+        ("repo-guff", "no model", "Org/Repo-GGUF"),
+        ("something-else", "no model something-else on disk", "builtin"),
+        ("tiny:Q5_K_M", "tiny is not on disk as Q5_K_M", "Q4_0, Q8_0"),
+        ("Org/Repo-GGUF:Q2_K", "not on disk as Q2_K", "Q4_K_M, Q8_0"),
+        ("./missing.gguf", "no file or folder", "localrun list"),
+        ("/nowhere/at/all", "no file or folder", "localrun list"),
+        ("nobody/nothing", "no model nobody/nothing", ""),
+        ("a\0b", "no model", ""),
+        ("x" * 5000, "no model", ""),
+        ("", "no model", ""),
+        (":", "no model", ""),
+    ],
+)
+def test_errors_name_what_there_is(models: Path, model: str, says: str, hints: str) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        resolve(model)
+    assert says in caught.value.message
+    assert hints.lower() in caught.value.hint.lower()
