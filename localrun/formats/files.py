@@ -45,10 +45,18 @@ def open_regular(path: Path) -> BinaryIO:
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # ValueError: a NUL in the path
         raise NotFoundError(f"no such file: {shown(str(path))}", "check the path, or see `localrun list`") from error
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise _unreadable(path, error) from error
 
 
-def unreadable(path: Path, error: OSError) -> ModelFileError:
+def list_folder(folder: Path) -> list[str]:
+    """The names in a folder, sorted."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> ModelFileError:
     reason = error.strerror or type(error).__name__
     return bad_file("UNREADABLE", f"cannot be read: {reason}", path, hint="check the permissions and the disk")
 
@@ -73,7 +81,7 @@ def read_up_to(file: BinaryIO, path: Path, offset: int, n_bytes: int) -> bytearr
         message = f"no memory for {n_bytes:,} bytes of {shown(path.name)}"
         raise DoesNotFitError(message, "close other programs, or take a smaller model") from None
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise _unreadable(path, error) from error
 
 
 def read_range(path: Path, offset: int, n_bytes: int, stamp: Stamp) -> bytearray:

@@ -13,6 +13,7 @@ from typing import Any
 from localrun.formats.files import shown
 from localrun.formats.gguf_cursor import Cursor, Fetch
 from localrun.formats.kinds import HEAD_BYTES, recognise
+from localrun.formats.layout import check_layout, is_tensor_name, padded
 from localrun.formats.quant import BY_GGUF_ID
 from localrun.formats.source import TensorInfo
 
@@ -45,9 +46,9 @@ def read_header(fetch: Fetch, size: int, path: Path) -> GgufHeader:
     n_keys = _read_count(cursor, "keys", _MIN_KEY_BYTES)
     metadata, alignment = _read_metadata(cursor, n_keys)
     table = _read_tensor_table(cursor, n_tensors)
-    data_start = _padded(cursor.pos, alignment)
-    data_end = _check_layout(cursor, table, data_start, alignment)
+    data_start = padded(cursor.pos, alignment)
     tensors = {name: replace(info, offset=data_start + info.offset) for name, info in table.items()}
+    data_end = check_layout(tensors.values(), path, size, data_start, alignment)
     return GgufHeader(version, metadata, tensors, max(0, size - data_end))
 
 
@@ -101,7 +102,7 @@ def _check_alignment(cursor: Cursor, value_type: int, value: Any, at: int) -> in
 
 
 def _read_tensor_table(cursor: Cursor, n_tensors: int) -> dict[str, TensorInfo]:
-    """Tensors by name; `offset` is still relative to the start of the data."""
+    """Tensors by name; their `offset` still counts from the start of the data."""
     tensors: dict[str, TensorInfo] = {}
     for _ in range(n_tensors):
         at = cursor.pos
@@ -112,11 +113,6 @@ def _read_tensor_table(cursor: Cursor, n_tensors: int) -> dict[str, TensorInfo]:
             cursor.fail("DUP_TENSOR", f"the tensor {shown(name)} is there twice", at)
         tensors[name] = _read_tensor_info(cursor, name)
     return tensors
-
-
-def is_tensor_name(name: str) -> bool:
-    """Names end up in messages, tables and files: no controls, nothing that climbs out of a folder."""
-    return name.isprintable() and not name.startswith("/") and ".." not in name and "\\" not in name and name != ""
 
 
 def _read_tensor_info(cursor: Cursor, name: str) -> TensorInfo:
@@ -140,27 +136,3 @@ def _read_tensor_info(cursor: Cursor, name: str) -> TensorInfo:
     if prod(dims) >= 1 << 63 or nbytes >= 1 << 63:
         cursor.fail("TOO_BIG", f"the tensor {shown(name)} has the impossible size {dims}", at)
     return TensorInfo(name, tuple(reversed(dims)), qtype.name, nbytes, cursor.path, cursor.number("Q", what))
-
-
-def _check_layout(cursor: Cursor, table: dict[str, TensorInfo], data_start: int, alignment: int) -> int:
-    """Where the padding of the last tensor ends. Every tensor has to start where the one before it ended."""
-    expected = data_start
-    for info in sorted(table.values(), key=lambda info: info.offset):
-        name, start = f"the tensor {shown(info.name)}", data_start + info.offset
-        if info.offset % alignment:
-            cursor.fail("BAD_OFFSET", f"{name} starts at {info.offset:,}, not a multiple of {alignment}", start)
-        if start < expected:
-            cursor.fail("OVERLAP", f"{name} overlaps the tensor before it", start)
-        if start > expected and start >= cursor.size:
-            cursor.fail("BAD_OFFSET", f"{name} starts behind the end of the file", start)
-        if start > expected:
-            cursor.fail("GAP", f"{start - expected:,} bytes before {name} belong to no tensor", expected)
-        if start + info.nbytes > cursor.size:
-            missing = start + info.nbytes - cursor.size
-            cursor.fail("TRUNCATED", f"the last {missing:,} bytes of {name} are missing: the file is cut short", start)
-        expected = _padded(start + info.nbytes, alignment)
-    return expected
-
-
-def _padded(n_bytes: int, alignment: int) -> int:
-    return -(-n_bytes // alignment) * alignment

@@ -15,8 +15,9 @@ _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 class Metadata(Mapping[str, Any]):
     """GGUF key-values, or config.json: a mapping with typed getters.
 
-    A getter without a default demands its key. Getters raise ModelFileError: MISSING_KEY, or BAD_TYPE for a value of
-    another type. true is not 1; but a whole number will do for a float, since JSON writes 10000 for 10000.0.
+    A getter without a default demands its key; null is the same as no key. Getters raise ModelFileError: MISSING_KEY,
+    or BAD_TYPE for a value of another type. true is not 1; but a whole number will do for a float, since JSON writes
+    10000 for 10000.0.
     """
 
     def __init__(self, values: Mapping[str, Any], path: Path) -> None:
@@ -63,8 +64,10 @@ class Metadata(Mapping[str, Any]):
         raise self._wrong_type(key, _NAMES[kind])
 
     def _find(self, key: str, default: Any) -> Any:
-        value = self._values.get(key, default)
-        if value is None and key not in self._values:
+        value = self._values.get(key)
+        if value is None:
+            value = default
+        if value is None:
             raise bad_file("MISSING_KEY", f"the key {shown(key)} is missing", self._path)
         return value
 

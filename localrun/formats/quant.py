@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import ModelFileError, UsageError
+from localrun.formats import decode_iq, decode_k, decode_legacy, decode_plain, decode_table
 
 if TYPE_CHECKING:
     import torch
@@ -24,13 +24,13 @@ _CHUNK = 1 << 20  # elements decoded at a time: the temporaries of a decoder sta
 
 @dataclass(frozen=True, slots=True)
 class QuantType:
-    """One row. `decoder` is "module:function" in this package: uint8 [n, block_bytes] -> float32 [n, block_size]."""
+    """One row. `decode_blocks` is the meaning of the bits: uint8 [n, block_bytes] -> float32 [n, block_size]."""
 
     name: str
     gguf_id: int | None  # None: safetensors only
     block_size: int
     block_bytes: int
-    decoder: str
+    decode_blocks: Callable[[torch.Tensor], torch.Tensor]
     encodes: bool = False
 
     @property
@@ -51,12 +51,11 @@ class QuantType:
         if raw.dtype != torch.uint8 or raw.numel() != self.nbytes(shape):
             message = f"{raw.numel():,} bytes of {raw.dtype} are no {self.name} tensor of shape {tuple(shape)}"
             raise ModelFileError("TRUNCATED", message)
-        decode_blocks = self._decoder()
         blocks = raw.reshape(-1, self.block_bytes)
         values = torch.empty(blocks.shape[0], self.block_size, dtype=torch.float32, device=raw.device)
         step = _CHUNK // self.block_size
         for start in range(0, blocks.shape[0], step):
-            values[start : start + step] = decode_blocks(blocks[start : start + step])
+            values[start : start + step] = self.decode_blocks(blocks[start : start + step])
         return values.reshape(tuple(shape))
 
     def encode(self, weights: torch.Tensor) -> torch.Tensor:
@@ -71,47 +70,42 @@ class QuantType:
         array = weights.detach().to("cpu", torch.float32).contiguous().numpy()
         return torch.from_numpy(quants.quantize(array, GGMLQuantizationType(self.gguf_id))).view(torch.uint8).flatten()
 
-    def _decoder(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        module, function = self.decoder.split(":")
-        found: Callable[[torch.Tensor], torch.Tensor] = getattr(import_module(f"localrun.formats.{module}"), function)
-        return found
-
 
 _ROWS = (
-    # name, GGUF id, elements and bytes of a block, decoder, can be encoded
-    QuantType("F32", 0, 1, 4, "decode_plain:f32", True),
-    QuantType("F16", 1, 1, 2, "decode_plain:f16", True),
-    QuantType("BF16", 30, 1, 2, "decode_plain:bf16", True),
-    QuantType("F64", 28, 1, 8, "decode_plain:f64"),
-    QuantType("I8", 24, 1, 1, "decode_plain:i8"),
-    QuantType("U8", None, 1, 1, "decode_plain:u8"),
-    QuantType("I16", 25, 1, 2, "decode_plain:i16"),
-    QuantType("I32", 26, 1, 4, "decode_plain:i32"),
-    QuantType("I64", 27, 1, 8, "decode_plain:i64"),
-    QuantType("Q4_0", 2, 32, 18, "decode_legacy:q4_0", True),
-    QuantType("Q4_1", 3, 32, 20, "decode_legacy:q4_1", True),
-    QuantType("Q5_0", 6, 32, 22, "decode_legacy:q5_0", True),
-    QuantType("Q5_1", 7, 32, 24, "decode_legacy:q5_1", True),
-    QuantType("Q8_0", 8, 32, 34, "decode_legacy:q8_0", True),
-    QuantType("Q2_K", 10, 256, 84, "decode_k:q2_k"),
-    QuantType("Q3_K", 11, 256, 110, "decode_k:q3_k"),
-    QuantType("Q4_K", 12, 256, 144, "decode_k:q4_k"),
-    QuantType("Q5_K", 13, 256, 176, "decode_k:q5_k"),
-    QuantType("Q6_K", 14, 256, 210, "decode_k:q6_k"),
-    QuantType("Q8_K", 15, 256, 292, "decode_k:q8_k"),
-    QuantType("IQ2_XXS", 16, 256, 66, "decode_iq:iq2_xxs"),
-    QuantType("IQ2_XS", 17, 256, 74, "decode_iq:iq2_xs"),
-    QuantType("IQ2_S", 22, 256, 82, "decode_iq:iq2_s"),
-    QuantType("IQ3_XXS", 18, 256, 98, "decode_iq:iq3_xxs"),
-    QuantType("IQ3_S", 21, 256, 110, "decode_iq:iq3_s"),
-    QuantType("IQ1_S", 19, 256, 50, "decode_iq:iq1_s"),
-    QuantType("IQ1_M", 29, 256, 56, "decode_iq:iq1_m"),
-    QuantType("IQ4_NL", 20, 32, 18, "decode_table:iq4_nl"),
-    QuantType("IQ4_XS", 23, 256, 136, "decode_table:iq4_xs"),
-    QuantType("MXFP4", 39, 32, 17, "decode_table:mxfp4", True),
-    QuantType("NVFP4", 40, 64, 36, "decode_table:nvfp4"),
-    QuantType("TQ1_0", 34, 256, 54, "decode_table:tq1_0", True),
-    QuantType("TQ2_0", 35, 256, 66, "decode_table:tq2_0", True),
+    # name, GGUF id, elements and bytes of a block, decoder, whether it can be encoded
+    QuantType("F32", 0, 1, 4, decode_plain.f32, True),
+    QuantType("F16", 1, 1, 2, decode_plain.f16, True),
+    QuantType("BF16", 30, 1, 2, decode_plain.bf16, True),
+    QuantType("F64", 28, 1, 8, decode_plain.f64),
+    QuantType("I8", 24, 1, 1, decode_plain.i8),
+    QuantType("U8", None, 1, 1, decode_plain.u8),
+    QuantType("I16", 25, 1, 2, decode_plain.i16),
+    QuantType("I32", 26, 1, 4, decode_plain.i32),
+    QuantType("I64", 27, 1, 8, decode_plain.i64),
+    QuantType("Q4_0", 2, 32, 18, decode_legacy.q4_0, True),
+    QuantType("Q4_1", 3, 32, 20, decode_legacy.q4_1, True),
+    QuantType("Q5_0", 6, 32, 22, decode_legacy.q5_0, True),
+    QuantType("Q5_1", 7, 32, 24, decode_legacy.q5_1, True),
+    QuantType("Q8_0", 8, 32, 34, decode_legacy.q8_0, True),
+    QuantType("Q2_K", 10, 256, 84, decode_k.q2_k),
+    QuantType("Q3_K", 11, 256, 110, decode_k.q3_k),
+    QuantType("Q4_K", 12, 256, 144, decode_k.q4_k),
+    QuantType("Q5_K", 13, 256, 176, decode_k.q5_k),
+    QuantType("Q6_K", 14, 256, 210, decode_k.q6_k),
+    QuantType("Q8_K", 15, 256, 292, decode_k.q8_k),
+    QuantType("IQ2_XXS", 16, 256, 66, decode_iq.iq2_xxs),
+    QuantType("IQ2_XS", 17, 256, 74, decode_iq.iq2_xs),
+    QuantType("IQ2_S", 22, 256, 82, decode_iq.iq2_s),
+    QuantType("IQ3_XXS", 18, 256, 98, decode_iq.iq3_xxs),
+    QuantType("IQ3_S", 21, 256, 110, decode_iq.iq3_s),
+    QuantType("IQ1_S", 19, 256, 50, decode_iq.iq1_s),
+    QuantType("IQ1_M", 29, 256, 56, decode_iq.iq1_m),
+    QuantType("IQ4_NL", 20, 32, 18, decode_table.iq4_nl),
+    QuantType("IQ4_XS", 23, 256, 136, decode_table.iq4_xs),
+    QuantType("MXFP4", 39, 32, 17, decode_table.mxfp4, True),
+    QuantType("NVFP4", 40, 64, 36, decode_table.nvfp4),
+    QuantType("TQ1_0", 34, 256, 54, decode_table.tq1_0, True),
+    QuantType("TQ2_0", 35, 256, 66, decode_table.tq2_0, True),
 )
 QUANT_TYPES: Mapping[str, QuantType] = MappingProxyType({row.name: row for row in _ROWS})
 BY_GGUF_ID: Mapping[int, QuantType] = MappingProxyType({row.gguf_id: row for row in _ROWS if row.gguf_id is not None})

@@ -1,0 +1,69 @@
+"""JSON from files that nobody checked: bounded in size, depth and number, and only what JSON allows."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from localrun.formats.files import bad_file, read_small
+
+MAX_CONFIG_BYTES = 8 << 20
+MAX_ITEMS = 1 << 20  # a bound on what parsing allocates, taken before parsing
+
+
+def read_json(path: Path, code: str, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]:
+    """The object in a JSON file; ModelFileError `code` for anything else."""
+    return parse_json(read_small(path, max_bytes), path, code)
+
+
+def parse_json(raw: bytes, path: Path, code: str, unique_keys: bool = False) -> dict[str, Any]:
+    """The object that `raw` holds. NaN, infinities, endless nesting and lone surrogates are errors; with
+    `unique_keys` so is a key that is there twice (otherwise the last one counts)."""
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_ITEMS:
+        raise bad_file(code, f"the JSON has more than {MAX_ITEMS:,} items", path)
+    try:
+        value = json.loads(
+            raw.decode(),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_unique if unique_keys else None,
+        )
+        if b"\\u" in raw:
+            json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate has no encoding
+    except UnicodeDecodeError as error:
+        raise bad_file("BAD_UTF8", "the JSON is not UTF-8 text", path, error.start) from None
+    except UnicodeEncodeError:
+        raise bad_file("BAD_UTF8", "the JSON holds half a UTF-16 pair", path) from None
+    except _DuplicateKeyError as error:
+        raise bad_file("DUP_KEY", f"the JSON has the key {error} twice", path) from None
+    except ValueError as error:
+        raise bad_file(code, f"this is not valid JSON: {error}", path) from None
+    except RecursionError:
+        raise bad_file(code, "the JSON is nested too deeply", path) from None
+    if not isinstance(value, dict):
+        raise bad_file(code, "the JSON is not an object", path)
+    return value
+
+
+class _DuplicateKeyError(Exception):
+    pass
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for key, item in pairs:
+        if key in value:
+            raise _DuplicateKeyError(repr(key[:80]))
+        value[key] = item
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return value

@@ -1,0 +1,119 @@
+"""Model folders in the Hugging Face layout: config.json, a tokenizer, and weights in .safetensors files."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from localrun.base.errors import NotFoundError
+from localrun.formats.files import bad_file, list_folder, open_regular, read_small, shown
+from localrun.formats.json_files import read_json
+from localrun.formats.metadata import Metadata
+from localrun.formats.safetensors_shards import Shard, join_tensors, open_set, open_shard, read_index
+from localrun.formats.weights import WeightFiles
+
+INDEX_NAME = "model.safetensors.index.json"
+MAX_TEMPLATE_BYTES = 1 << 20
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafetensorsFolder(WeightFiles):
+    """An opened model folder; `metadata` is config.json.
+
+    What the folder lacks is empty or None: one that holds nothing but a tokenizer opens too, with no tensors.
+    """
+
+    folder: Path
+    generation_config: Metadata
+    tokenizer_config: Metadata
+    tokenizer_json: Path | None
+    chat_templates: Mapping[str, str]  # by name; the usual one is "default"
+    format: Literal["safetensors"] = "safetensors"
+
+    @property
+    def chat_template(self) -> str | None:
+        return self.chat_templates.get("default")
+
+
+def open_safetensors(path: str | Path) -> SafetensorsFolder:
+    """Open and fully check a model folder, or one .safetensors file together with the folder around it.
+
+    Nothing stays open, and no weight is read. A file that the folder's index names opens the whole set.
+    Raises NotFoundError when there is nothing to open, ModelFileError for everything wrong with what there is.
+    """
+    path = Path(path)
+    if os.path.isdir(path):
+        folder, asked = path, None
+    else:
+        open_regular(path).close()
+        folder, asked = path.parent, path.name
+    names = set(list_folder(folder))
+    shards = _open_weights(folder, names, asked)
+    if not shards and not names & {"config.json", "tokenizer.json"}:
+        raise NotFoundError(f"there is no model in the folder {shown(str(path))}", "it holds no .safetensors or .gguf")
+    tokenizer_config = _config(folder, names, "tokenizer_config.json")
+    return SafetensorsFolder(
+        path=path,
+        folder=folder,
+        metadata=_config(folder, names, "config.json"),
+        generation_config=_config(folder, names, "generation_config.json"),
+        tokenizer_config=tokenizer_config,
+        tokenizer_json=folder / "tokenizer.json" if "tokenizer.json" in names else None,
+        chat_templates=_chat_templates(folder, names, tokenizer_config),
+        tensors=join_tensors(shards),
+        stamps={shard.path: shard.stamp for shard in shards},
+    )
+
+
+def _open_weights(folder: Path, names: set[str], asked: str | None) -> list[Shard]:
+    """model.safetensors wins over an index beside it: quantized repos tend to keep the index of the original."""
+    single = asked or ("model.safetensors" if "model.safetensors" in names else None)
+    if INDEX_NAME in names and single != "model.safetensors":
+        index = read_index(folder / INDEX_NAME)
+        if single is None or single in index.weight_map.values():
+            return open_set(index)
+    if single is not None:
+        return [open_shard(folder / single)]
+    files = sorted(name for name in names if name.endswith(".safetensors"))
+    if len(files) > 1:
+        message = f"there are {len(files)} .safetensors files, and no {INDEX_NAME} that says how they belong together"
+        raise bad_file("MISSING_INDEX", message, folder, hint=f"download {INDEX_NAME} too, or name one of the files")
+    if not files and (pickles := sorted(name for name in names if name.endswith(_PICKLES))):
+        message = f"the weights are Python pickles ({shown(pickles[0])}), which can run code when they are loaded"
+        raise bad_file("PICKLE", message, folder, hint="get this model as .safetensors or .gguf")
+    return [open_shard(folder / name) for name in files]
+
+
+def _config(folder: Path, names: set[str], name: str) -> Metadata:
+    path = folder / name
+    return Metadata(read_json(path, "BAD_CONFIG") if name in names else {}, path)
+
+
+def _chat_templates(folder: Path, names: set[str], tokenizer_config: Metadata) -> dict[str, str]:
+    """A file of its own wins over tokenizer_config.json, which has one template or a list of named ones."""
+    templates = _listed_templates(folder, tokenizer_config.get("chat_template"))
+    if "chat_template.json" in names and "default" not in templates:
+        templates["default"] = _config(folder, names, "chat_template.json").get_str("chat_template")
+    if "chat_template.jinja" in names:
+        path = folder / "chat_template.jinja"
+        try:
+            templates["default"] = read_small(path, MAX_TEMPLATE_BYTES).decode()
+        except UnicodeDecodeError as error:
+            raise bad_file("BAD_UTF8", "the chat template is not UTF-8 text", path, error.start) from None
+    return templates
+
+
+def _listed_templates(folder: Path, value: Any) -> dict[str, str]:
+    if value is None:
+        return {}
+    named = [{"name": "default", "template": value}] if isinstance(value, str) else value
+    try:
+        templates = {entry["name"]: entry["template"] for entry in named}
+    except (TypeError, KeyError):
+        templates = {"": None}
+    if not all(type(text) is str for pair in templates.items() for text in pair):
+        message = "chat_template is neither a text nor a list of named texts"
+        raise bad_file("BAD_CONFIG", message, folder / "tokenizer_config.json")
+    return templates
