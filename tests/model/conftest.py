@@ -1,13 +1,17 @@
-"""Tiny models on disk, each written once a session."""
+"""Tiny models on disk, in transformers and under test, each made once a session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 from localrun_testing import gguf_convert, tiny_models
+from localrun_testing.oracle import model_logits
+from localrun_testing.stepper import Stepper
 
 TinyFile = Callable[..., Path]
+Reference = Callable[[str, str, Sequence[int]], torch.Tensor]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,12 +22,10 @@ def _one_thread() -> None:
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> TinyFile:
     """`tiny_folder(name)` → the safetensors folder of a recipe, fp32, in the hub's spelling of config.json."""
-    folders: dict[str, Path] = {}
 
+    @cache
     def make(name: str) -> Path:
-        if name not in folders:
-            folders[name] = tiny_models.save(name, tmp_path_factory.mktemp(name), hub_config=True)
-        return folders[name]
+        return tiny_models.save(name, tmp_path_factory.mktemp(name), hub_config=True)
 
     return make
 
@@ -31,12 +33,33 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> TinyFile:
 @pytest.fixture(scope="session")
 def tiny_gguf(tmp_path_factory: pytest.TempPathFactory, tiny_folder: TinyFile) -> TinyFile:
     """`tiny_gguf(name, qtype="F32")` → the same weights as one GGUF."""
-    files: dict[tuple[str, str], Path] = {}
 
+    @cache
     def make(name: str, qtype: str = "F32") -> Path:
-        if (name, qtype) not in files:
-            target = tmp_path_factory.mktemp("gguf") / f"{name}.{qtype}.gguf"
-            files[name, qtype] = gguf_convert.convert(tiny_folder(name), target, qtype)
-        return files[name, qtype]
+        target = tmp_path_factory.mktemp("gguf") / f"{name}.{qtype}.gguf"
+        return gguf_convert.convert(tiny_folder(name), target, qtype)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_stepper(tiny_folder: TinyFile, tiny_gguf: TinyFile) -> Callable[[str, str], Stepper]:
+    """`tiny_stepper(name, "gguf" | "safetensors")` → the model under test, fp32 cache."""
+
+    @cache
+    def make(name: str, file_format: str) -> Stepper:
+        return Stepper(tiny_gguf(name) if file_format == "gguf" else tiny_folder(name))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def reference() -> Reference:
+    """`reference(name, file_format, ids)` → transformers' logits for what a file of that format can express."""
+
+    @cache
+    def make(name: str, file_format: str, ids: tuple[int, ...]) -> torch.Tensor:
+        view = tiny_models.TINY_MODELS[name].gguf_view if file_format == "gguf" else {}
+        return model_logits(tiny_models.build(name, **view), list(ids))
+
+    return lambda name, file_format, ids: make(name, file_format, tuple(ids))

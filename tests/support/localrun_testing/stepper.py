@@ -1,13 +1,16 @@
 """The model under test, one step at a time: logits of every position, however the text is cut into steps."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.engine.runner import Runner, sequence_input
 from localrun.formats.gguf import open_gguf
+from localrun.formats.safetensors import open_safetensors
+from localrun.model.config import ModelConfig
 from localrun.model.load import load_model, read_config
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import FILE, Layout
@@ -24,10 +27,11 @@ class Stepper:
         codec: str = "f32",
         layout: Layout = FILE,
         ops: type[ReferenceOps] = ReferenceOps,
+        change: Callable[[ModelConfig], ModelConfig] = lambda config: config,
     ) -> None:
-        source = open_gguf(path)
+        source = open_safetensors(path) if path.is_dir() else open_gguf(path)
         device = torch.device("cpu")
-        self.config = read_config(source).for_context(ctx)
+        self.config = change(read_config(source).for_context(ctx))
         self.model = load_model(source, layout, device, self.config)
         n_blocks = -(-ctx // BLOCK_TOKENS) + 3
         self.runner = Runner(self.model, n_blocks, KV_CODECS[codec], device, ops)

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import gguf
 import torch
 import transformers as _transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from localrun_testing.gguf_convert import encode
 
 transformers: Any = _transformers  # its annotations are partial
 transformers.logging.set_verbosity_error()
@@ -191,6 +194,15 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
                 parameter.copy_(noise * 3.0 * parameter.shape[-1] ** -0.5)
             else:
                 parameter.copy_(noise * 1.2 * parameter.shape[-1] ** -0.5)
+
+
+def round_weights(model: Any, qtype: str) -> Any:
+    """The model with every matrix as it is after a GGUF of type `qtype` was written and read again."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            encoded, kind = encode(parameter.numpy(), qtype)
+            parameter.copy_(torch.from_numpy(gguf.quants.dequantize(encoded, kind)))
+    return model
 
 
 def save(

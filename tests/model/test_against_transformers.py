@@ -1,0 +1,87 @@
+"""The logits are right: every architecture, from both file formats, over any cutting into steps."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from localrun_testing.oracle import difference, model_logits, reference_logits, token_ids
+from localrun_testing.stepper import Stepper, random_chunks
+from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, round_weights, save
+
+from localrun.ops.layouts import F32, FILE
+from localrun.ops.reference_rows import RowReferenceOps
+
+MAX_ABS, NMSE = 1e-4, 1e-9  # transformers differs from itself in fp64 by 6e-6 and 1e-12
+
+Reference = Callable[[str, str, Sequence[int]], torch.Tensor]
+TinyFile = Callable[..., Path]
+TinyStepper = Callable[[str, str], Stepper]
+
+CHUNKINGS: dict[str, Callable[[int], list[int]]] = {
+    "at-once": lambda n: [n],
+    "one-by-one": lambda n: [1] * n,
+    "random": lambda n: random_chunks(n, seed=n),
+}
+
+
+@pytest.mark.parametrize("chunking", CHUNKINGS)
+@pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
+@pytest.mark.parametrize("name", TINY_MODELS)
+def test_logits(name: str, file_format: str, chunking: str, tiny_stepper: TinyStepper, reference: Reference) -> None:
+    n_tokens = 30 if name == "gemma2-27b" else 80  # 46 layers take their time
+    ids = token_ids(n_tokens, VOCAB_SIZE)
+    logits = tiny_stepper(name, file_format).logits(ids, CHUNKINGS[chunking](n_tokens))
+    found = difference(logits, reference(name, file_format, ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
+@pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
+def test_longrope_keeps_its_short_factors_in_a_short_context(
+    file_format: str, tiny_folder: TinyFile, tiny_gguf: TinyFile, reference: Reference
+) -> None:
+    path = (tiny_gguf if file_format == "gguf" else tiny_folder)("phi3-longrope")
+    ids = token_ids(60, VOCAB_SIZE)
+    expected = reference("phi3-longrope", file_format, ids)
+    assert difference(Stepper(path, ctx=64).logits(ids), expected).within(MAX_ABS, NMSE)
+    assert not difference(Stepper(path, ctx=65).logits(ids), expected).within(MAX_ABS, NMSE)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_sharded_checkpoints_of_narrow_floats(dtype: torch.dtype, tmp_path: Path) -> None:
+    folder = save("qwen2", tmp_path, dtype=dtype, max_shard_size="60KB")
+    assert len(list(folder.glob("*.safetensors"))) > 3
+    ids = token_ids(40, VOCAB_SIZE)
+    assert difference(Stepper(folder).logits(ids), reference_logits(folder, ids)).within(MAX_ABS, NMSE)
+
+
+@pytest.mark.parametrize("qtype", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])
+@pytest.mark.parametrize("name", ["llama-biases", "phi3", "gemma2"])
+def test_quantised_weights_compute_what_they_decode_to(name: str, qtype: str, tiny_gguf: TinyFile) -> None:
+    """Rows of packed types are permuted, split and looked up without loss."""
+    ids = token_ids(40, VOCAB_SIZE)
+    model = round_weights(build(name, **TINY_MODELS[name].gguf_view), qtype)
+    found = difference(Stepper(tiny_gguf(name, qtype)).logits(ids), model_logits(model, ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
+def test_layouts_agree(tiny_gguf: TinyFile) -> None:
+    ids = token_ids(20, VOCAB_SIZE)
+    packed, decoded = (Stepper(tiny_gguf("granite", "Q8_0"), layout=layout) for layout in (FILE, F32))
+    assert torch.equal(packed.logits(ids), decoded.logits(ids))
+
+
+def test_a_half_precision_cache_stays_close(tiny_gguf: TinyFile, reference: Reference) -> None:
+    ids = token_ids(80, VOCAB_SIZE)
+    found = difference(Stepper(tiny_gguf("llama"), codec="f16").logits(ids), reference("llama", "gguf", ids))
+    assert 1e-9 < found.nmse < 1e-6
+    assert found.same_top1 == 1.0
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma3"])
+def test_row_mode_is_exact_over_any_cutting(name: str, tiny_gguf: TinyFile, reference: Reference) -> None:
+    ids = token_ids(40, VOCAB_SIZE)
+    stepper = Stepper(tiny_gguf(name), ops=RowReferenceOps)
+    at_once = stepper.logits(ids)
+    assert difference(at_once, reference(name, "gguf", ids)).within(MAX_ABS, NMSE)
+    assert torch.equal(at_once, stepper.logits(ids, random_chunks(40, seed=3)))

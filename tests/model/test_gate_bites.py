@@ -1,0 +1,107 @@
+"""The comparison with transformers fails when the model is wrong: each classic mistake, made on purpose."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from localrun_testing.oracle import difference, token_ids
+from localrun_testing.stepper import Stepper
+from localrun_testing.tiny_models import VOCAB_SIZE
+
+from localrun.model.archs.gemma2 import Gemma2
+from localrun.model.archs.llama import Llama
+from localrun.model.archs.qwen3 import Qwen3
+from localrun.model.config import ModelConfig
+from localrun.ops import reference as reference_ops
+
+Reference = Callable[[str, str, Sequence[int]], torch.Tensor]
+TinyFile = Callable[..., Path]
+
+
+def caught(
+    path: Path, reference: Reference, change: Callable[[ModelConfig], ModelConfig] = lambda config: config
+) -> bool:
+    """Whether the gate turns red for the model at `path` (stem = recipe) once `change` is applied to its config."""
+    ids = token_ids(80, VOCAB_SIZE)
+    name = path.name.split(".")[0]
+    found = difference(Stepper(path, change=change).logits(ids), reference(name, "gguf", ids))
+    return not found.within(1e-4, 1e-9)
+
+
+def every_layer(**values: Any) -> Callable[[ModelConfig], ModelConfig]:
+    return lambda config: replace(config, layers=tuple(replace(layer, **values) for layer in config.layers))
+
+
+def every_rope(scale_theta: float) -> Callable[[ModelConfig], ModelConfig]:
+    return lambda config: replace(config, ropes=tuple(replace(r, theta=r.theta * scale_theta) for r in config.ropes))
+
+
+CONFIG_MISTAKES: dict[str, tuple[str, Callable[[ModelConfig], ModelConfig]]] = {
+    "wrong rope base": ("llama", every_rope(1.01)),
+    "rope where there is none": ("smollm3", every_layer(rope=0)),
+    "one rope for both kinds of layer": ("gemma3", every_layer(rope=0)),
+    "rope scaling ignored": (
+        "llama-llama3-rope",
+        lambda c: replace(c, ropes=tuple(replace(rope, divisors=None) for rope in c.ropes)),
+    ),
+    "window one too long": ("phi3", every_layer(window=17)),
+    "window one too short": ("phi3", every_layer(window=15)),
+    "windows everywhere": ("gemma2", every_layer(window=16)),
+    "no score cap": ("gemma2", every_layer(attn_softcap=None)),
+    "no logit cap": ("gemma2", lambda c: replace(c, logit_softcap=None)),
+    "score scale of the smaller models": ("gemma2-27b", every_layer(attn_scale=24**-0.5)),
+    "embeddings not scaled": ("gemma3", lambda c: replace(c, embed_scale=1.0)),
+    "residuals not scaled": ("granite", every_layer(residual_scale=1.0)),
+    "logits not scaled": ("granite", lambda c: replace(c, logit_scale=1.0)),
+    "wrong activation": ("llama", every_layer(activation="gelu")),
+    "eps of another model": ("llama", lambda c: replace(c, rms_eps=1e-3)),
+}
+
+
+@pytest.mark.parametrize("mistake", CONFIG_MISTAKES)
+def test_config_mistake(mistake: str, tiny_gguf: TinyFile, reference: Reference) -> None:
+    name, change = CONFIG_MISTAKES[mistake]
+    assert caught(tiny_gguf(name), reference, change)
+
+
+def test_rows_of_q_and_k_left_interleaved(
+    tiny_gguf: TinyFile, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Llama, "permuted_in_gguf", False)
+    assert caught(tiny_gguf("llama"), reference)
+
+
+def test_rows_of_q_and_k_permuted_for_nothing(
+    tiny_gguf: TinyFile, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Qwen3, "permuted_in_gguf", True)
+    assert caught(tiny_gguf("qwen3"), reference)
+
+
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_causal_mask_off_by_one(
+    shift: int, tiny_gguf: TinyFile, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shifted(positions: torch.Tensor, first: int, n_keys: int, window: int | None) -> torch.Tensor:
+        return visible(positions + shift, first, n_keys, window)
+
+    visible = reference_ops.visible
+    monkeypatch.setattr(reference_ops, "visible", shifted)
+    assert caught(tiny_gguf("llama"), reference)
+
+
+def test_norm_weights_without_their_offset(
+    tiny_folder: TinyFile, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Gemma2, "hf_norm_offset", 0.0)
+    ids = token_ids(80, VOCAB_SIZE)
+    logits = Stepper(tiny_folder("gemma2")).logits(ids)
+    assert not difference(logits, reference("gemma2", "safetensors", ids)).within(1e-4, 1e-9)
+
+
+def test_nothing_is_caught_without_a_mistake(tiny_gguf: TinyFile, reference: Reference) -> None:
+    for name in sorted({name for name, _ in CONFIG_MISTAKES.values()}):
+        assert not caught(tiny_gguf(name), reference)

@@ -1,0 +1,64 @@
+"""Real sizes: what passes on toys may overflow, or cost too much memory, with wide layers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from localrun_testing.gguf_convert import convert
+from localrun_testing.oracle import difference, reference_logits, token_ids
+from localrun_testing.stepper import Stepper
+from localrun_testing.tiny_models import build, save_tokenizer
+
+EIGHT_B = {
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 2000,
+}
+HALF_B = {**EIGHT_B, "hidden_size": 1024, "intermediate_size": 3584, "num_attention_heads": 8, "vocab_size": 32000}
+
+MEASURE = """
+import sys
+from pathlib import Path
+from localrun.formats.gguf import open_gguf
+from localrun.model.load import held_bytes, load_model, read_config, read_weight_refs
+from localrun.ops.layouts import FILE
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+source = open_gguf(sys.argv[1])
+Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+before = status("VmRSS")
+model = load_model(source, FILE)
+held = held_bytes(source, read_weight_refs(source, read_config(source)), FILE)
+print(status("VmHWM") - before, held, max(info.nbytes for info in source.tensors.values()))
+"""
+
+
+@pytest.mark.slow
+def test_a_few_layers_of_an_8b_model(tmp_path: Path) -> None:
+    build("llama", **EIGHT_B).to(torch.bfloat16).save_pretrained(tmp_path, max_shard_size="500MB")
+    ids = token_ids(70, EIGHT_B["vocab_size"])
+    expected = reference_logits(tmp_path, ids)
+    stepper = Stepper(tmp_path, ctx=128)
+    for chunks in ([70], [64, 1, 5]):
+        found = difference(stepper.logits(ids, chunks), expected)
+        assert found.within(max_abs=1e-3, nmse=1e-9), found  # sums of 14336 products
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_loading_holds_the_result_and_one_tensor(tmp_path: Path) -> None:
+    build("llama", **HALF_B).to(torch.float16).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, HALF_B["vocab_size"])
+    path = convert(tmp_path, tmp_path / "model.gguf", "F16")
+    output = subprocess.check_output([sys.executable, "-c", MEASURE, str(path)], text=True, timeout=120)
+    peak, held, largest = map(int, output.split())
+    assert held * 0.9 < peak < held + 1.2 * largest + (8 << 20), (peak, held, largest)
