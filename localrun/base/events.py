@@ -34,9 +34,13 @@ class Prefill:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One new token and the text it completed (empty while a UTF-8 character or a stop string is pending)."""
+    """One new token and the text it completed (empty while a UTF-8 character or a stop string is pending).
 
-    token_id: int
+    `token_id` is None for text that comes without a token of its own: the rest of one that ended the thinking, or
+    what was held back when the answer ended.
+    """
+
+    token_id: int | None
     text: str
     channel: Channel
 

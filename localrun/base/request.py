@@ -17,6 +17,7 @@ class LoadOptions:
 
     path: Path
     name: str = ""
+    precision: str = ""  # as the user knows it, such as Q4_K_M; empty: named after the commonest type in the file
     backend: Backend = "auto"
     threads: int | None = None
     ctx: int | None = None

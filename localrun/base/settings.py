@@ -26,7 +26,7 @@ class Settings:
     """Every setting; None where nothing was set."""
 
     model: str | None = None
-    ctx: int | None = None
+    ctx: int | None = None  # 0: auto
     kv: str | None = None
     threads: int | None = None
     backend: str | None = None
@@ -104,9 +104,9 @@ def text(value: object) -> str:
     return value
 
 
-def context(value: object) -> int | None:
-    """A parser of a context length; `auto` (None) is as much as the model allows and memory holds."""
-    return None if value == "auto" else whole(1, 1 << 24)(value)
+def context(value: object) -> int:
+    """A parser of a context length; `auto`, which is 0, is as much as the model allows and memory holds."""
+    return 0 if value == "auto" else whole(1, 1 << 24)(value)
 
 
 SETTINGS: dict[str, Setting] = {
@@ -164,7 +164,7 @@ def write_setting(key: str, value: str | None) -> Path:
     if value is None:
         document.pop(key, None)
     else:
-        document[key] = "auto" if parsed is None else parsed
+        document[key] = "auto" if key == "ctx" and parsed == 0 else parsed
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:
         file.write(tomlkit.dumps(document))
     os.replace(file.name, path)

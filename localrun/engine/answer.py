@@ -1,0 +1,108 @@
+"""From token ids to what a person reads: text by channel, stop strings, figures."""
+
+import statistics
+from collections.abc import Iterable, Iterator
+
+from localrun.base.events import Channel, Completion, Event, ModelInfo, Prefill, Token
+from localrun.engine.engine import Finished, NewToken, Ticket
+from localrun.engine.sequence import Sequence
+from localrun.text.detokenizer import Detokenizer
+from localrun.text.reasoning import ReasoningSplitter
+from localrun.text.stop import StopStrings
+from localrun.text.tokenizer import Tokenizer
+
+
+class AnswerStream:
+    """The text of one generation. `hit` is set when a stop string ended the answer."""
+
+    def __init__(self, tokenizer: Tokenizer, stops: Iterable[str], splitter: ReasoningSplitter | None) -> None:
+        self.detokenizer = Detokenizer(tokenizer)
+        self.stops = StopStrings(stops)
+        self.splitter = splitter
+        self.hit = False
+        self.texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
+
+    def push(self, token_id: int) -> Iterator[Token]:
+        """The events of one new token: one, or two when its text spans thinking and answer."""
+        pieces = self.split(self.detokenizer.push(token_id)) or [("answer", "")]
+        for index, (channel, text) in enumerate(pieces):
+            yield self.token(token_id if index == 0 else None, channel, text)
+
+    def flush(self) -> Iterator[Token]:
+        """What was held back, once no more tokens come."""
+        pieces = self.split(self.detokenizer.flush())
+        pieces += self.splitter.flush() if self.splitter else []
+        for channel, text in pieces:
+            yield self.token(None, channel, text)
+        rest = "" if self.hit else self.stops.flush()
+        if rest:
+            self.texts["answer"].append(rest)
+            yield Token(None, rest, "answer")
+
+    def text(self, channel: Channel) -> str:
+        return "".join(self.texts[channel])
+
+    def split(self, text: str) -> list[tuple[Channel, str]]:
+        return self.splitter.push(text) if self.splitter else [("answer", text)]
+
+    def token(self, token_id: int | None, channel: Channel, text: str) -> Token:
+        if channel == "answer":
+            text, hit = ("", True) if self.hit else self.stops.push(text)
+            self.hit = self.hit or hit
+        self.texts[channel].append(text)
+        return Token(token_id, text, channel)
+
+
+def stream_answer(ticket: Ticket, answer: AnswerStream) -> Iterator[Prefill | Token | Sequence]:
+    """Events of a generation; the last one is its Sequence. Closing the iterator cancels the generation."""
+    try:
+        for event in ticket:
+            if isinstance(event, Prefill):
+                yield event
+            elif isinstance(event, NewToken):
+                if answer.hit:  # computed after the stop string, before the engine heard of it
+                    continue
+                yield from answer.push(event.token_id)
+                if answer.hit:
+                    ticket.cancel()
+            elif isinstance(event, Finished):
+                yield from answer.flush()
+                yield event.sequence
+    finally:
+        ticket.cancel()
+
+
+def completion(sequence: Sequence, answer: AnswerStream, info: ModelInfo, kv_bytes: int, peak_rss: int) -> Completion:
+    """The figures of a finished generation."""
+    token_ids = tuple(sequence.token_ids[sequence.n_prompt :])
+    times = sequence.token_times
+    gaps = sorted(1000 * (b - a) for a, b in zip(times, times[1:], strict=False))
+    computed = sequence.n_prompt - sequence.n_cached
+    return Completion(
+        model=info.name,
+        precision=info.precision,
+        backend=info.backend,
+        text=answer.text("answer"),
+        thinking=answer.text("thinking"),
+        stop_reason="stop" if answer.hit else sequence.stop_reason or "cancelled",
+        prompt_tokens=sequence.n_prompt,
+        cached_tokens=sequence.n_cached,
+        completion_tokens=len(token_ids),
+        token_ids=token_ids,
+        load_ms=info.load_ms,
+        ttft_ms=1000 * (times[0] - sequence.started) if times else 0.0,
+        itl_ms_p50=statistics.median(gaps) if gaps else 0.0,
+        itl_ms_p95=gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))] if gaps else 0.0,
+        prefill_tps=computed / sequence.prefill_seconds if sequence.prefill_seconds else 0.0,
+        decode_tps=len(gaps) / (times[-1] - times[0]) if gaps and times[-1] > times[0] else 0.0,
+        peak_rss=peak_rss,
+        kv_bytes=kv_bytes,
+        kv_codec=info.kv_codec,
+        ctx=info.ctx,
+        seed=sequence.request.seed,
+        path=info.path,
+        notes=info.notes,
+    )
+
+
+__all__ = ["AnswerStream", "Event", "completion", "stream_answer"]

@@ -1,0 +1,195 @@
+"""The engine loop: what is cached, batched, preempted or cancelled never changes an answer."""
+
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
+from localrun.base.events import Prefill
+from localrun.engine.engine import Engine, Finished, NewToken, Ticket
+from localrun.engine.sampler import SamplerSettings
+from localrun.engine.sequence import Sequence
+from localrun.ops.reference_rows import RowReferenceOps
+from localrun_testing.small_model import VOCAB_SIZE, greedy, small_engine, small_model
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    engine = small_engine(ops=RowReferenceOps)
+    yield engine
+    engine.close()
+
+
+def text(n_tokens: int, seed: int = 0) -> list[int]:
+    return random.Random(seed).choices(range(VOCAB_SIZE), k=n_tokens)
+
+
+def finish(ticket: Ticket) -> Sequence:
+    for event in ticket:
+        if isinstance(event, Finished):
+            return event.sequence
+    raise AssertionError("no end")
+
+
+def answer(ticket: Ticket) -> list[int]:
+    sequence = finish(ticket)
+    return sequence.token_ids[sequence.n_prompt :]
+
+
+def fresh_answer(prompt: list[int], max_tokens: int = 20) -> list[int]:
+    engine = small_engine(ops=RowReferenceOps)
+    try:
+        return answer(engine.submit(greedy(prompt, max_tokens)))
+    finally:
+        engine.close()
+
+
+def test_a_second_turn_reuses_all_but_the_last_token(engine: Engine) -> None:
+    prompt = text(100)
+    first = answer(engine.submit(greedy(prompt)))
+    longer = prompt + first + text(7, seed=1)
+    second = finish(engine.submit(greedy(longer)))
+    assert second.n_cached == len(prompt) + len(first) - 1  # the last token of an answer is never fed back
+    assert second.token_ids[second.n_prompt :] == fresh_answer(longer)
+
+
+def test_regenerate_and_branch_reuse_and_agree_with_a_fresh_engine(engine: Engine) -> None:
+    prompt = text(150)
+    answer(engine.submit(greedy(prompt)))
+    again = finish(engine.submit(greedy(prompt)))
+    assert again.n_cached == len(prompt) - 1
+    branch = prompt[:90] + text(30, seed=5)
+    other = finish(engine.submit(greedy(branch)))
+    assert other.n_cached >= 90
+    assert other.token_ids[other.n_prompt :] == fresh_answer(branch)
+    assert finish(engine.submit(greedy(prompt))).n_cached == len(prompt) - 1
+
+
+def test_side_by_side_equals_one_by_one(engine: Engine) -> None:
+    prompts = [text(n, seed=n) for n in (5, 70, 130, 64, 1)]
+    tickets = [engine.submit(greedy(prompt)) for prompt in prompts]
+    assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt) for prompt in prompts]
+
+
+def test_more_sequences_than_blocks_are_preempted_and_still_right() -> None:
+    engine = small_engine(ctx=256, n_blocks=5, ops=RowReferenceOps)
+    prompts = [text(100, seed=n) for n in range(4)]
+    try:
+        tickets = [engine.submit(greedy(prompt, 60)) for prompt in prompts]
+        assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt, 60) for prompt in prompts]
+    finally:
+        engine.close()
+
+
+def test_a_seed_gives_the_same_answer_whatever_runs_beside_it(engine: Engine) -> None:
+    request = replace(greedy(text(40), 30), settings=SamplerSettings(temperature=1.5), seed=42)
+    alone = answer(engine.submit(request))
+    tickets = [engine.submit(r) for r in (greedy(text(90, 3)), request, replace(request, seed=43))]
+    answers = [answer(ticket) for ticket in tickets]
+    assert answers[1] == alone != answers[2]
+
+
+def test_stop_ids_end_an_answer_and_are_not_part_of_it(engine: Engine) -> None:
+    prompt = text(30)
+    free = answer(engine.submit(greedy(prompt)))
+    stop = free[5]
+    ended = finish(engine.submit(greedy(prompt, stop_ids=frozenset({stop}))))
+    assert ended.stop_reason == "stop"
+    assert ended.token_ids[ended.n_prompt :] == free[: free.index(stop)]
+
+
+def test_max_tokens_and_a_full_context_are_length(engine: Engine) -> None:
+    limited = finish(engine.submit(greedy(text(10), 3)))
+    assert (limited.stop_reason, limited.n_generated) == ("length", 3)
+    full = finish(engine.submit(greedy(text(500), 100)))
+    assert (full.stop_reason, full.n_tokens) == ("length", 512)
+
+
+def test_a_prompt_that_leaves_no_room_is_refused_at_once(engine: Engine) -> None:
+    with pytest.raises(PromptTooLongError, match=r"512 tokens, the context holds 512"):
+        engine.submit(greedy(text(512)))
+
+
+def test_prefill_is_chunked_and_reported(engine: Engine) -> None:
+    engine.scheduler.rows_per_second = 64.0
+    events = [e for e in engine.submit(greedy(text(300), 2)) if isinstance(e, Prefill)]
+    assert len(events) > 1
+    assert [e.done for e in events] == sorted({e.done for e in events})
+    assert (events[-1].done, events[-1].total) == (300, 300)
+
+
+def test_cancel_keeps_what_was_generated_and_the_engine_goes_on(engine: Engine) -> None:
+    prompt = text(60)
+    free = answer(engine.submit(greedy(prompt, 30)))
+    ticket = engine.submit(greedy(prompt, 400))
+    got = []
+    for event in ticket:
+        if isinstance(event, NewToken):
+            got.append(event.token_id)
+            if len(got) == 4:
+                ticket.cancel()
+        if isinstance(event, Finished):
+            assert event.sequence.stop_reason == "cancelled"
+    assert got[:4] == free[:4]
+    assert len(got) < 400
+    assert answer(engine.submit(greedy(prompt, 30))) == free
+
+
+def test_cancel_at_random_moments_never_corrupts_the_cache(engine: Engine) -> None:
+    prompts = [text(180, seed=n % 3) + text(20, seed=n) for n in range(12)]
+    for prompt in prompts:
+        ticket = engine.submit(greedy(prompt, 200))
+        threading.Timer(random.Random(len(prompt)).uniform(0, 0.05), ticket.cancel).start()
+        finish(ticket)
+    for prompt in prompts[:3]:
+        assert answer(engine.submit(greedy(prompt))) == fresh_answer(prompt)
+
+
+def test_weights_that_are_not_numbers_are_an_error_not_an_answer() -> None:
+    model = small_model()
+    model.weights.output_norm[3] = float("nan")
+    engine = small_engine(model=model)
+    try:
+        with pytest.raises(ModelFileError) as caught:
+            finish(engine.submit(greedy(text(5))))
+        assert caught.value.code == "NONFINITE"
+    finally:
+        engine.close()
+
+
+def test_a_bug_inside_a_step_reaches_the_caller_and_the_next_request_works(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("broken on purpose")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.runner, "run", broken)
+        with pytest.raises(EngineError, match="broken on purpose"):
+            finish(engine.submit(greedy(text(5))))
+    assert answer(engine.submit(greedy(text(5)))) == fresh_answer(text(5))
+
+
+def test_closing_ends_what_runs() -> None:
+    engine = small_engine()
+    ticket = engine.submit(greedy(text(5), 400))
+    engine.close()
+    assert finish(ticket).stop_reason in ("cancelled", "length")
+    assert not engine.thread.is_alive()
+
+
+def test_steps_do_not_run_on_the_calling_thread(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set()
+    compute = engine.runner.run
+
+    def watched(*arguments: object) -> object:
+        threads.add(threading.current_thread())
+        return compute(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine.runner, "run", watched)
+    finish(engine.submit(greedy(text(5))))
+    assert threads == {engine.thread}
+    assert torch.get_num_threads() >= 1

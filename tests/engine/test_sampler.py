@@ -1,0 +1,114 @@
+"""The sampler chain on candidates against the textbook chain on the full row."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from localrun.base.request import Sampling
+from localrun.engine.philox import uniform
+from localrun.engine.sampler import SamplerSettings, candidates, choose, settle
+from localrun.ops.interface import LogitAdjust
+from localrun.ops.reference import finish_logits
+
+CHAINS = [
+    SamplerSettings(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0),
+    SamplerSettings(temperature=0.7, top_k=40, top_p=1.0, min_p=0.0),
+    SamplerSettings(temperature=1.3, top_k=0, top_p=0.9, min_p=0.0),
+    SamplerSettings(temperature=0.9, top_k=0, top_p=1.0, min_p=0.05),
+    SamplerSettings(temperature=0.8, top_k=40, top_p=0.95, min_p=0.05),
+    SamplerSettings(temperature=2.0, top_k=300, top_p=0.99, min_p=0.0),
+]
+
+
+def textbook(logits: torch.Tensor, chain: SamplerSettings) -> torch.Tensor:
+    """The distribution by the book: softmax at the temperature, then top-k, top-p and min-p on all of it -> [vocab]."""
+    p = torch.softmax(logits.double() / chain.temperature, -1)
+    if chain.top_k:
+        p = torch.where(p >= p.topk(min(chain.top_k, len(p))).values[-1], p, 0.0)
+        p = p / p.sum()
+    order = p.argsort(descending=True)
+    before = p[order].cumsum(0) - p[order]
+    p[order[before >= chain.top_p]] = 0.0
+    p[p < chain.min_p * p.max()] = 0.0
+    return p / p.sum()
+
+
+def chosen(logits: torch.Tensor, chain: SamplerSettings, u: float) -> int:
+    """Our way: on 256 candidates, and on the full row only if those cannot tell."""
+    row = finish_logits(logits.clone()[None], [LogitAdjust(temperature=chain.temperature)])
+    few = candidates(
+        row.top_ids[0].numpy(), row.top_values[0].double().numpy(), float(row.logsumexp[0]), chain.temperature, False
+    )
+    token = choose(few, chain, u)
+    return full_choice(logits, chain, u) if token is None else token
+
+
+def full_choice(logits: torch.Tensor, chain: SamplerSettings, u: float) -> int:
+    values, ids = logits.sort(descending=True, stable=True)
+    logsumexp = float(torch.logsumexp(logits / chain.temperature, -1))
+    token = choose(candidates(ids.numpy(), values.double().numpy(), logsumexp, chain.temperature, True), chain, u)
+    assert token is not None
+    return token
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_draws_follow_the_textbook_distribution(chain: SamplerSettings) -> None:
+    logits = torch.randn(600, generator=torch.Generator().manual_seed(3)) * 2.0
+    expected = textbook(logits, chain)
+    n = 4000
+    counts = torch.bincount(torch.tensor([chosen(logits, chain, uniform(11, i)) for i in range(n)]), minlength=600)
+    assert counts[expected == 0].sum() == 0
+    likely = expected * n >= 5
+    rare = ~likely & (expected > 0)
+    observed = torch.cat((counts[likely].double(), counts[rare].sum().double()[None]))
+    wanted = torch.cat((expected[likely] * n, (expected[rare].sum() * n)[None]))
+    keep = wanted > 0
+    chi_squared = float(((observed - wanted)[keep] ** 2 / wanted[keep]).sum())
+    freedom = int(keep.sum()) - 1
+    assert chi_squared < freedom + 4.0 * (2 * freedom) ** 0.5 + 8  # far beyond 99.9 %
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.floats(0.05, 3.0),
+    st.sampled_from([0, 1, 3, 40, 255, 256, 257, 700]),
+    st.sampled_from([0.05, 0.5, 0.9, 0.999, 1.0]),
+    st.sampled_from([0.0, 0.001, 0.05, 1.0]),
+    st.floats(0.0, 1.0, exclude_max=True),
+)
+def test_candidates_and_full_row_always_agree(
+    seed: int, temperature: float, top_k: int, top_p: float, min_p: float, u: float
+) -> None:
+    spread = 0.1 + seed % 5
+    logits = torch.randn(1000, generator=torch.Generator().manual_seed(seed)) * spread
+    chain = SamplerSettings(temperature, top_k, top_p, min_p)
+    assert chosen(logits, chain, u) == full_choice(logits, chain, u)
+
+
+def test_equal_logits_rank_by_id() -> None:
+    row = finish_logits(torch.zeros(1, 5000), [])
+    assert row.top_ids[0].tolist() == list(range(256))
+
+
+def test_penalties_and_bias_by_the_book() -> None:
+    logits = torch.tensor([[2.0, -2.0, 1.0, 0.5, 3.0]])
+    change = LogitAdjust(
+        seen={0, 1}, counts={0: 1, 2: 3}, repeat=2.0, presence=0.25, frequency=0.5, bias={3: 4.0, 4: -100.0}
+    )
+    rows = finish_logits(logits, [change]).rows[0]
+    expected = [2.0 / 2 - 0.25 - 0.5, -2.0 * 2, 1.0 - 0.25 - 1.5, 4.5, -97.0]
+    assert rows.tolist() == pytest.approx(expected)
+
+
+def test_logits_that_are_not_finite_are_noticed_even_when_banned() -> None:
+    logits = torch.tensor([[1.0, float("nan"), 0.0], [1.0, 2.0, 3.0]])
+    row = finish_logits(logits, [LogitAdjust(bias={1: -100.0}), None])
+    assert row.finite.tolist() == [False, True]
+
+
+def test_wishes_then_the_models_own_settings_then_ours() -> None:
+    settled = settle(Sampling(temperature=0.0), Sampling(temperature=0.6, top_k=20))
+    assert settled == SamplerSettings(temperature=0.0, top_k=20)
+    assert np.isclose(SamplerSettings().top_p, 0.95)

@@ -1,0 +1,77 @@
+"""A model of random weights made in memory, with no file and no tokenizer: for cache, engine and op tests."""
+
+from dataclasses import replace
+
+import torch
+from localrun.cache.groups import group_layers
+from localrun.cache.store import CacheStore
+from localrun.engine.engine import Engine
+from localrun.engine.runner import Runner
+from localrun.engine.sampler import SamplerSettings
+from localrun.engine.sequence import GenerationRequest
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
+from localrun.ops.kv import KV_CODECS
+from localrun.ops.layouts import F32, Packed
+from localrun.ops.reference import ReferenceOps
+
+VOCAB_SIZE = 97
+HIDDEN = 32
+FULL = LayerSpec("full", None, 0, n_heads=4, n_kv_heads=2, head_dim=8, ffn_size=48, attn_scale=8**-0.5)
+WINDOWED = replace(FULL, kind="window", window=20)
+
+
+def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: int = 0) -> Model:
+    """Random weights for `layers`; greedy answers wander over the vocabulary."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def matrix(n_rows: int, n_cols: int, spread: float = 1.5) -> Packed:
+        weights = torch.randn(n_rows, n_cols, generator=generator) * spread * n_cols**-0.5
+        return Packed(F32, "F32", n_rows, n_cols, (weights,))
+
+    def linear(n_rows: int, n_cols: int) -> Linear:
+        return matrix(n_rows, n_cols), None
+
+    def norm() -> torch.Tensor:
+        return 1 + 0.3 * torch.randn(HIDDEN, generator=generator)
+
+    weights = [
+        LayerWeights(
+            q=linear(spec.n_heads * spec.head_dim, HIDDEN),
+            k=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
+            v=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
+            o=linear(HIDDEN, spec.n_heads * spec.head_dim),
+            gate=linear(spec.ffn_size, HIDDEN),
+            up=linear(spec.ffn_size, HIDDEN),
+            down=linear(HIDDEN, spec.ffn_size),
+            attn_norm=norm(),
+            ffn_norm=norm(),
+        )
+        for spec in layers
+    ]
+    config = ModelConfig("llama", HIDDEN, VOCAB_SIZE, 4096, 1e-5, layers, (RopeSpec(10000.0, 8),))
+    embed = matrix(VOCAB_SIZE, HIDDEN, 4.0)
+    return Model(config, ModelWeights(embed, tuple(weights), norm(), matrix(VOCAB_SIZE, HIDDEN, 4.0)))
+
+
+def small_runner(
+    n_blocks: int = 12, codec: str = "f32", ops: type[ReferenceOps] = ReferenceOps, model: Model | None = None
+) -> Runner:
+    return Runner(model or small_model(), n_blocks, KV_CODECS[codec], torch.device("cpu"), ops)
+
+
+def small_engine(
+    ctx: int = 512,
+    n_blocks: int = 12,
+    ops: type[ReferenceOps] = ReferenceOps,
+    keep_prefixes: bool = True,
+    model: Model | None = None,
+) -> Engine:
+    """An engine on a small model; close it."""
+    model = model or small_model()
+    store = CacheStore(group_layers(model.config.layers), n_blocks, keep_prefixes)
+    return Engine(small_runner(n_blocks, ops=ops, model=model), store, ctx)
+
+
+def greedy(prompt: list[int], max_tokens: int = 20, stop_ids: frozenset[int] = frozenset()) -> GenerationRequest:
+    return GenerationRequest(tuple(prompt), max_tokens, stop_ids, SamplerSettings(temperature=0.0), seed=0)
