@@ -18,36 +18,38 @@ def planes(raw: torch.Tensor, bits: int, run: int) -> torch.Tensor:
     return fields.flatten(1)
 
 
+def words(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The same bytes as little-endian numbers of `dtype`, wherever in memory they start. [.., k] -> [.., k / size]"""
+    flat = raw.reshape(-1)
+    if flat.storage_offset() % dtype.itemsize:
+        flat = flat.clone()
+    return flat.view(dtype).reshape(*raw.shape[:-1], raw.shape[-1] // dtype.itemsize)
+
+
 def fp16(raw: torch.Tensor) -> torch.Tensor:
-    """Little-endian IEEE halves as float32. uint8 [n, 2 k] -> float32 [n, k]"""
+    """IEEE halves as float32. uint8 [n, 2 k] -> float32 [n, k]"""
     import torch
 
-    return aligned(raw, 2).view(torch.float16).float()
-
-
-def fp32(raw: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    return aligned(raw, 4).view(torch.float32)
+    return words(raw, torch.float16).float()
 
 
 def i8(raw: torch.Tensor) -> torch.Tensor:
-    """The same bytes read as signed, as float32."""
+    """Signed bytes as float32."""
     import torch
 
     return raw.view(torch.int8).float()
 
 
 def u16(raw: torch.Tensor) -> torch.Tensor:
-    """Little-endian 16-bit words as int32. uint8 [n, 2 k] -> int32 [n, k]"""
+    """16-bit words as int32. uint8 [n, 2 k] -> int32 [n, k]"""
     return raw[..., 0::2].int() | raw[..., 1::2].int() << 8
 
 
 def u32(raw: torch.Tensor) -> torch.Tensor:
-    """Little-endian 32-bit words as int32: the top bit is the sign, so mask after every shift."""
+    """32-bit words as int32: the top bit is the sign, so mask after every shift. uint8 [.., 4 k] -> int32 [.., k]"""
     import torch
 
-    return aligned(raw, 4).view(torch.int32)
+    return words(raw, torch.int32)
 
 
 def signs(bits: torch.Tensor) -> torch.Tensor:
@@ -58,9 +60,3 @@ def signs(bits: torch.Tensor) -> torch.Tensor:
 def lookup(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """Rows of `table` by an index tensor of any shape and integer type."""
     return table[index.long()]
-
-
-def aligned(raw: torch.Tensor, n_bytes: int) -> torch.Tensor:
-    """Contiguous, and starting where a view of a wider type may start."""
-    raw = raw.contiguous()
-    return raw if raw.storage_offset() % n_bytes == 0 else raw.clone()

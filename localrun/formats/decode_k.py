@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from localrun.formats.bits import fp16, fp32, i8, planes
+from localrun.formats.bits import fp16, i8, planes, words
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +47,9 @@ def q6_k(raw: torch.Tensor) -> torch.Tensor:
 
 def q8_k(raw: torch.Tensor) -> torch.Tensor:
     """A float32 scale and 256 signed bytes; the sums of 16 behind them only serve dot products."""
-    return fp32(raw[:, :4]) * i8(raw[:, 4:260])
+    import torch
+
+    return words(raw[:, :4], torch.float32) * i8(raw[:, 4:260])
 
 
 def _scales_and_minima(raw: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

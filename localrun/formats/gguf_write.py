@@ -68,7 +68,7 @@ def write_gguf(
         encoded = tensor if isinstance(tensor, Encoded) else _encode(tensor, qtype)
         row = QUANT_TYPES[encoded.qtype]
         raw = np.frombuffer(encoded.raw, np.uint8).reshape(*encoded.shape[:-1], row.nbytes(encoded.shape[-1:]))
-        writer.add_tensor(name, raw, raw_dtype=GGMLQuantizationType(row.gguf_id))
+        writer.add_tensor(name, raw, raw_dtype=GGMLQuantizationType[row.name])
     writer.write_header_to_file(Path(path))
     writer.write_kv_data_to_file()
     files = writer.format_shard_names(Path(path))

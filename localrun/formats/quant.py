@@ -62,13 +62,13 @@ class QuantType:
         """`weights` in this type as flat uint8 on the CPU, rounded as the gguf package does. Needs `encodes`."""
         import torch
 
-        if not self.encodes or self.gguf_id is None:
+        if not self.encodes:
             raise UsageError(f"{self.name} can be read but not written", "choose Q8_0, Q4_0 or F16")
         self.nbytes(weights.shape)
         from gguf import GGMLQuantizationType, quants
 
         array = weights.detach().to("cpu", torch.float32).contiguous().numpy()
-        return torch.from_numpy(quants.quantize(array, GGMLQuantizationType(self.gguf_id))).view(torch.uint8).flatten()
+        return torch.from_numpy(quants.quantize(array, GGMLQuantizationType[self.name])).view(torch.uint8).flatten()
 
 
 _ROWS = (

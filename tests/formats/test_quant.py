@@ -1,0 +1,166 @@
+"""Decoders against the gguf package, bit for bit; where it has none, against the layout of the struct."""
+
+import struct
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from gguf import GGMLQuantizationType, quants
+
+from localrun.base.errors import ModelFileError, UsageError
+from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES, QuantType
+
+Blocks = npt.NDArray[np.uint8]
+
+WITHOUT_ORACLE = ("F64", "I8", "U8", "I16", "I32", "I64", "Q8_K")
+WITH_ORACLE = [name for name in QUANT_TYPES if name not in WITHOUT_ORACLE]
+INTEGER_FORMATS = {"I8": "b", "U8": "B", "I16": "h", "I32": "i", "I64": "q"}
+SPECIAL_HALVES = (0x0000, 0x8000, 0x0001, 0x83FF, 0x7C00, 0xFC00, 0x7C01, 0x7E00, 0xFFFF, 0x7BFF, 0xFBFF, 0x0400)
+# Where the fp16 scales of a block are, so that special values can be put there.
+SCALE_OFFSETS = {
+    "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82), "Q3_K": (108,),
+    "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ2_XXS": (0,), "IQ2_XS": (0,), "IQ2_S": (0,), "IQ3_XXS": (0,),
+    "IQ3_S": (0,), "IQ1_S": (0,), "IQ4_NL": (0,), "IQ4_XS": (0,), "TQ1_0": (52,), "TQ2_0": (64,), "F16": (0,),
+}  # fmt: skip
+
+
+def random_blocks(qtype: QuantType, n_blocks: int, seed: int) -> Blocks:
+    """Random bytes; an eighth of the blocks get special fp16 scales, an eighth all ones or all zeros."""
+    rng = np.random.default_rng(seed)
+    blocks = rng.integers(0, 256, (n_blocks, qtype.block_bytes), dtype=np.uint8)
+    eighth = n_blocks // 8
+    for offset in SCALE_OFFSETS.get(qtype.name, ()):
+        special = rng.choice(np.array(SPECIAL_HALVES, "<u2"), eighth)
+        blocks[:eighth, offset : offset + 2] = special.view(np.uint8).reshape(-1, 2)
+    blocks[eighth : eighth * 2] = rng.choice(np.array([0, 255], np.uint8), (eighth, 1))
+    return blocks
+
+
+def assert_same_bits(found: torch.Tensor, expected: npt.NDArray[np.float32]) -> None:
+    values = found.numpy().reshape(expected.shape)
+    same = (values.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(values) & np.isnan(expected))
+    assert same.all(), f"{(~same).sum()} of {same.size} differ, the first at {np.argwhere(~same)[0]}"
+
+
+def check_against_gguf(name: str, n_blocks: int) -> None:
+    qtype = QUANT_TYPES[name]
+    blocks = random_blocks(qtype, n_blocks, seed=n_blocks)
+    with np.errstate(all="ignore"):
+        expected = quants.dequantize(blocks, GGMLQuantizationType[name]).reshape(n_blocks, qtype.block_size)
+    assert_same_bits(qtype.decode(torch.from_numpy(blocks), (n_blocks, qtype.block_size)), expected)
+
+
+@pytest.mark.parametrize("name", WITH_ORACLE)
+def test_decodes_like_gguf(name: str) -> None:
+    check_against_gguf(name, 6000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITH_ORACLE)
+def test_decodes_like_gguf_on_many_blocks(name: str) -> None:
+    check_against_gguf(name, 100_000)
+
+
+@pytest.mark.parametrize(("name", "code"), INTEGER_FORMATS.items())
+def test_decodes_integers(name: str, code: str) -> None:
+    qtype = QUANT_TYPES[name]
+    blocks = random_blocks(qtype, 4000, seed=1)
+    expected = np.array([struct.unpack("<" + code, block.tobytes()) for block in blocks]).astype(np.float32)
+    assert_same_bits(qtype.decode(torch.from_numpy(blocks), (4000,)), expected)
+
+
+def test_decodes_float64() -> None:
+    values = np.array([0.0, -0.0, 1 / 3, 1e300, -1e300, 1e-42, np.inf, np.nan, 16777217.0])
+    blocks = np.frombuffer(values.tobytes(), np.uint8).copy()
+    with np.errstate(over="ignore"):
+        expected = values.astype(np.float32)
+    assert_same_bits(QUANT_TYPES["F64"].decode(torch.from_numpy(blocks), (9,)), expected)
+
+
+@np.errstate(all="ignore")
+def test_decodes_q8_k() -> None:
+    """float d · int8 qs[256] · int16 bsums[16], which are not part of the value."""
+    blocks = random_blocks(QUANT_TYPES["Q8_K"], 500, seed=2)
+    expected = [
+        [np.float32(scale) * np.float32(code) for code in codes]
+        for scale, *codes in (struct.unpack("<f256b", block[:260].tobytes()) for block in blocks)
+    ]
+    assert_same_bits(QUANT_TYPES["Q8_K"].decode(torch.from_numpy(blocks), (500, 256)), np.array(expected))
+
+
+def test_sizes_and_ids_are_those_of_gguf() -> None:
+    for row in QUANT_TYPES.values():
+        if row.gguf_id is not None:
+            assert gguf.GGML_QUANT_SIZES[GGMLQuantizationType(row.gguf_id)] == (row.block_size, row.block_bytes)
+            assert GGMLQuantizationType(row.gguf_id).name == row.name
+            assert BY_GGUF_ID[row.gguf_id] is row
+    assert {t.name for t in GGMLQuantizationType} - set(QUANT_TYPES) == {"Q8_1", "Q1_0"}  # no file's weights use them
+
+
+@pytest.mark.parametrize("name", list(QUANT_TYPES))
+def test_reads_odd_pieces_of_memory(name: str) -> None:
+    """Bytes that start anywhere, three dimensions, more than one chunk."""
+    qtype = QUANT_TYPES[name]
+    n_blocks = 3 * (1 << 20) // qtype.block_size // 2 if name in ("Q4_K", "F16") else 24
+    blocks = torch.from_numpy(random_blocks(qtype, n_blocks, seed=3))
+    shape = (2, n_blocks // 4, 2 * qtype.block_size)
+    shifted = torch.empty(blocks.numel() + 1, dtype=torch.uint8)[1:]
+    shifted.copy_(blocks.flatten())
+    values = qtype.decode(shifted, shape)
+    assert values.shape == shape
+    assert values.dtype == torch.float32
+    assert values.is_contiguous()
+    parts = [qtype.decode(block, (qtype.block_size,)) for block in blocks[-5:]]
+    assert_same_bits(values.reshape(n_blocks, -1)[-5:], torch.stack(parts).numpy())
+
+
+def test_decodes_nothing() -> None:
+    assert QUANT_TYPES["Q4_K"].decode(torch.empty(0, dtype=torch.uint8), (0, 256)).shape == (0, 256)
+
+
+def test_refuses_bytes_that_do_not_fit_the_shape() -> None:
+    with pytest.raises(ModelFileError, match="35 bytes"):
+        QUANT_TYPES["Q8_0"].decode(torch.zeros(35, dtype=torch.uint8), (32,))
+    with pytest.raises(UsageError, match="multiple of 32"):
+        QUANT_TYPES["Q8_0"].decode(torch.zeros(34, dtype=torch.uint8), (2, 16))
+
+
+ENCODED = [name for name, row in QUANT_TYPES.items() if row.encodes]
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_encodes_like_gguf(name: str) -> None:
+    weights = torch.randn(6, 512, generator=torch.Generator().manual_seed(4))
+    qtype = QUANT_TYPES[name]
+    raw = qtype.encode(weights)
+    expected = quants.quantize(weights.numpy(), GGMLQuantizationType[name])
+    assert raw.numpy().tobytes() == expected.tobytes()
+    assert raw.dtype == torch.uint8
+    assert raw.numel() == qtype.nbytes((6, 512))
+
+
+def test_encode_says_what_it_cannot_write() -> None:
+    with pytest.raises(UsageError, match="Q4_K can be read but not written"):
+        QUANT_TYPES["Q4_K"].encode(torch.zeros(256))
+    with pytest.raises(UsageError, match="multiple of 32"):
+        QUANT_TYPES["Q8_0"].encode(torch.zeros(33))
+
+
+class _Forbidden(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Fails on a float64 or complex result, which Apple GPUs do not have."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            assert result.dtype is not torch.float64
+            assert not result.dtype.is_complex
+        return result
+
+
+@pytest.mark.parametrize("name", [name for name in QUANT_TYPES if name != "F64"])
+def test_uses_no_type_that_apple_gpus_lack(name: str) -> None:
+    blocks = torch.from_numpy(random_blocks(QUANT_TYPES[name], 8, seed=5))
+    with _Forbidden():  # type: ignore[no-untyped-call]
+        QUANT_TYPES[name].decode(blocks, (8, QUANT_TYPES[name].block_size))
