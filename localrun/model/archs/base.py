@@ -90,6 +90,7 @@ class Arch:
     activation: ClassVar[Activation] = "silu"
     windows: ClassVar[Windows] = "never"
     full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
+    window_rope: ClassVar[int] = 0  # index of the rope that windowed layers use
     defaults: ClassVar[Mapping[str, Any]] = {}  # of fields that published files leave out
 
     def config(self, source: TensorSource) -> ModelConfig:
@@ -140,7 +141,13 @@ class Arch:
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
         """The layer at `index`, given what all layers share."""
-        return replace(base, kind="window", window=self.window(fields)) if windowed else base
+        if not windowed:
+            return base
+        spec = replace(base, rope=self.window_rope)
+        window = self.window(fields)
+        return (
+            spec if window is None or window >= fields["max_context"] else replace(spec, kind="window", window=window)
+        )
 
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
         if source.format == "gguf":
@@ -159,12 +166,9 @@ class Arch:
         return int(dims)
 
     def window(self, fields: Fields) -> int | None:
-        """The window in tokens, or None where the model has none or it reaches past the context."""
-        window = fields["window"]
+        """The window in tokens, or None where the model has none."""
         flagged = self.windows == "flagged" and fields.values_by_key.get("use_sliding_window") is True
-        if not window or window >= fields["max_context"] or not (flagged or self.windows == "always"):
-            return None
-        return int(window)
+        return fields["window"] or None if flagged or self.windows == "always" else None
 
     def windowed_layers(self, fields: Fields) -> list[bool]:
         n_layers = fields["n_layers"]

@@ -1,12 +1,11 @@
 """Gemma 3 (text): five windowed layers to each full one, each kind with its own rope; norms on q and k heads."""
 
-from dataclasses import replace
 from typing import ClassVar
 
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import HF_POST_NORM_NAMES, hf_rope_parameters, hf_theta
 from localrun.model.archs.gemma2 import Gemma2
-from localrun.model.config import LayerSpec, RopeSpec
+from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_hf
 
@@ -18,6 +17,7 @@ class Gemma3(Gemma2):
     hf_names = HF_POST_NORM_NAMES
     qk_norm = "head"
     full_every = 6
+    window_rope = 1
     n_layers_27b = 62
     defaults: ClassVar = {  # the larger models' config.json holds little more than sizes
         "n_heads": 8,
@@ -41,7 +41,3 @@ class Gemma3(Gemma2):
             return full, RopeSpec(theta, dims)
         local_theta = hf_theta(fields, windowed) if "rope_theta" in windowed else theta
         return full, rope_from_hf(fields, windowed, local_theta, dims)
-
-    def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
-        spec = super().layer(fields, index, base, windowed)
-        return replace(spec, rope=1) if windowed else spec

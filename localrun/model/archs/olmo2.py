@@ -1,13 +1,24 @@
-"""OLMo 2: norms only after each block, and one norm over the whole row of q and of k."""
+"""OLMo 2 and 3: norms only after each block, and one norm over the whole row of q and of k; 3 adds windowed layers."""
 
+from localrun.formats.source import TensorSource
 from localrun.model.archs.base import HF_POST_NORM_NAMES, Arch
+from localrun.model.config import RopeSpec
+from localrun.model.fields import Fields
 
 
 class Olmo2(Arch):
     name = "olmo2"
     gguf = ("olmo2",)
-    hf = ("Olmo2ForCausalLM",)
+    hf = ("Olmo2ForCausalLM", "Olmo3ForCausalLM")
     hf_names = HF_POST_NORM_NAMES
     pre_norm = False
     post_norm = True
     qk_norm = "row"
+    windows = "always"
+    full_every = 4
+    window_rope = 1
+
+    def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
+        """Scaling for long contexts is for the full layers only."""
+        (full,) = super().ropes(source, fields, dims)
+        return full, RopeSpec(full.theta, dims)

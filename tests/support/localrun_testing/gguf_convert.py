@@ -29,6 +29,7 @@ ARCHS = {
     "gemma3_text": "gemma3",
     "phi3": "phi3",
     "olmo2": "olmo2",
+    "olmo3": "olmo2",
     "granite": "granite",
     "smollm3": "smollm3",
 }
@@ -94,8 +95,10 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     add_rope_scaling(writer, config, rope)
     if arch in PAIRS_INTERLEAVED:
         writer.add_vocab_size(config.vocab_size)
-    if arch in {"gemma2", "gemma3", "phi3"}:
+    if config.model_type in {"gemma2", "gemma3_text", "phi3", "olmo3"}:
         writer.add_sliding_window(config.sliding_window or 0)
+    if config.model_type == "olmo3":
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
     if arch == "gemma3":
         writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
     if arch == "gemma2":

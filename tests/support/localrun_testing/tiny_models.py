@@ -79,6 +79,7 @@ _LLAMA3_ROPE = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 64,
 }
+_YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64}
 _GEMMA3_ROPE = {
     "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 50_000.0},
     "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0},
@@ -118,15 +119,7 @@ TINY_MODELS: dict[str, TinyModel] = {
     "qwen3": TinyModel("qwen3", _config(head_dim=40)),
     "qwen3-yarn": TinyModel(
         "qwen3",
-        _config(
-            head_dim=32,
-            rope_parameters={
-                "rope_type": "yarn",
-                "rope_theta": 10000.0,
-                "factor": 4.0,
-                "original_max_position_embeddings": 64,
-            },
-        ),
+        _config(head_dim=32, rope_parameters=_YARN),
     ),
     "gemma2": TinyModel("gemma2", _gemma(num_hidden_layers=4, **_GEMMA2_CAPS)),
     # 46 layers is how a GGUF reader recognises the 27B model, whose score scale is not 1/sqrt(head_dim).
@@ -148,6 +141,17 @@ TINY_MODELS: dict[str, TinyModel] = {
         ),
     ),
     "olmo2": TinyModel("olmo2", _config()),
+    "olmo3": TinyModel(
+        "olmo3",
+        _config(
+            num_hidden_layers=5,
+            sliding_window=16,
+            rope_parameters={
+                "full_attention": _YARN,
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            },
+        ),
+    ),
     "granite": TinyModel(
         "granite",
         _config(
@@ -230,11 +234,11 @@ def hub_spelling(config: Config) -> dict[str, Any]:
     """The same configuration with rope settings at the top level, as transformers wrote it before version 5."""
     older = dict(config)
     rope = dict(older.pop("rope_parameters"))
-    if "full_attention" in rope:
+    if older["model_type"] == "gemma3_text":
         older["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
         older.pop("layer_types")
         older["sliding_window_pattern"] = 6
-        rope = dict(rope["full_attention"])
+    rope = dict(rope.get("full_attention", rope))
     older["rope_theta"] = rope.pop("rope_theta")
     if "partial_rotary_factor" in rope:
         older["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
