@@ -1,0 +1,21 @@
+// Between the executor and the kernels of an instruction set: an op is one or more phases, a phase is a list of
+// independent tasks that threads claim by an atomic counter, with a barrier after each phase. What a task is may depend
+// on the step's shape, never on the number of threads.
+#pragma once
+#include "program.h"
+
+typedef struct {
+  const lr_program* program;
+  const lr_step* step;
+  void* scratch;          // LR_SCRATCH_BYTES of the calling thread, 64-byte aligned
+  void* shared;           // lr_op_kernels::shared_bytes of the step, the same for all tasks of an instruction
+} lr_context;
+
+#define LR_SCRATCH_BYTES (1 << 20)
+
+typedef struct {
+  int32_t n_phases;
+  int32_t (*n_tasks)(const lr_instruction* instruction, const lr_context* context, int32_t phase);
+  void (*run)(const lr_instruction* instruction, const lr_context* context, int32_t phase, int32_t task);
+  int64_t (*shared_bytes)(const lr_instruction* instruction, const lr_program* program, int32_t max_rows);  // or null
+} lr_op_kernels;

@@ -1,0 +1,170 @@
+// The step program of the CPU backend: plain data that Python fills in once and the library executes step after step.
+// Everything here is part of the C ABI (mirrored in localrun/ops/cpu_abi.py). Sizes are in elements unless they say
+// bytes. Pointers stay valid and unchanged for the life of a program; what changes from step to step is in lr_step.
+#pragma once
+#include <stdint.h>
+
+#define LR_BLOCK_TOKENS 64   // tokens of a KV block
+#define LR_UNIT_BLOCKS 8     // blocks whose online softmax is folded before states are merged: absolute units of 512
+#define LR_MAX_WEIGHTS 4     // matrices of one linear
+#define LR_MAX_CANDIDATES 256
+
+// Forms of a value that a linear can read. F32 is always there; norm and the first linear that reads it make the others.
+enum { LR_FORM_Q8_32 = 1, LR_FORM_Q8_256 = 2, LR_FORM_BF16 = 4 };
+
+enum { LR_QK_NORM_NONE = 0, LR_QK_NORM_HEAD = 1, LR_QK_NORM_ROW = 2 };
+enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2 };
+enum { LR_KV_F32 = 0, LR_KV_F16 = 1 };  // F16 is stored as bf16 where the unit multiplies bf16, else as IEEE half
+enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_N_OPS };
+
+// A weight matrix in one of the library's layouts (layouts.h). Rows are padded to whole interleaves, columns with zeros.
+typedef struct {
+  int32_t n_rows, n_cols;
+  int32_t layout;
+  int32_t reserved;
+  const void* data;  // 64-byte aligned
+  int64_t n_bytes;
+} lr_matrix;
+
+// A buffer of the arena: f32 [max_rows][stride], and, where a linear reads it, its other forms.
+typedef struct {
+  float* f32;
+  int8_t* q8;        // [max_rows][stride]
+  float* q8_scale;   // [max_rows][stride / 32], or [max_rows][stride / 256] for LR_FORM_Q8_256
+  int32_t* q8_sum;   // [max_rows][stride / 32]: sums of 32 codes; for LR_FORM_Q8_256 sums of 16 codes, [stride / 16]
+  uint16_t* bf16;    // [max_rows][stride]
+  int32_t width;     // elements of a row that mean something
+  int32_t stride;    // width rounded up to 256; what is beyond width is zero
+  int32_t forms;     // LR_FORM_* that consumers of this buffer need
+  int32_t reserved;
+} lr_value;
+
+typedef struct {
+  const lr_matrix* weight;
+  lr_value* out;
+  float scale;
+} lr_embed;
+
+typedef struct {
+  const lr_value* x;
+  const lr_value* residual;  // or null; then out = norm(x)·weight
+  lr_value* out;
+  const float* weight;
+  float eps;
+} lr_norm;
+
+typedef struct {
+  lr_value* a;
+  const lr_matrix* weight[LR_MAX_WEIGHTS];
+  const float* bias[LR_MAX_WEIGHTS];  // or null
+  lr_value* out[LR_MAX_WEIGHTS];      // with an activation only out[0]
+  const lr_value* residual;           // or null
+  int32_t n_weights;
+  int32_t act;
+  float out_scale;
+  int32_t make_forms;  // LR_FORM_* of `a` that this linear has to make itself, because no norm did
+} lr_linear;
+
+typedef struct {
+  const lr_value* q;
+  const lr_value* k;
+  const lr_value* v;
+  lr_value* out;          // the turned q, f32 [rows][n_heads·head_dim]
+  const float* q_weight;  // qk norm, or null
+  const float* k_weight;
+  int32_t layer;
+  int32_t rope;           // rope kind, -1: none
+  int32_t qk_norm;
+  float eps;
+} lr_rope_append;
+
+typedef struct {
+  const lr_value* q;
+  lr_value* out;
+  const float* sinks;  // [n_heads] or null
+  int32_t layer;
+  int32_t window;      // tokens, 0: all
+  float scale;
+  float softcap;       // 0: none
+} lr_attention;
+
+typedef struct {
+  lr_value* a;
+  const lr_matrix* weight;
+  float* rows;         // [max_logits_rows][vocab]
+  lr_value* gathered;  // the rows of `a` that want logits, with forms
+  float scale;
+  float softcap;       // 0: none
+} lr_logits;
+
+typedef struct {
+  int32_t op;
+  int32_t reserved;
+  union {
+    lr_embed embed;
+    lr_norm norm;
+    lr_linear linear;
+    lr_rope_append rope_append;
+    lr_attention attention;
+    lr_logits logits;
+  };
+} lr_instruction;
+
+// Where one layer keeps keys and values. The bytes inside a block are private to the unit that wrote them.
+typedef struct {
+  void* pool;           // block b of the layer's group begins at pool + b·block_bytes; this layer at + layer_offset
+  int64_t block_bytes;  // of all layers of the group
+  int64_t layer_offset;
+  int32_t group;
+  int32_t n_heads, n_kv_heads, head_dim;
+  int32_t codec;
+  int32_t reserved;
+} lr_cache_layer;
+
+typedef struct {
+  const int32_t* const* table;  // [group][block - first[group]]
+  const int32_t* first;         // [group]: number of the first block in the table
+  int32_t length;               // tokens after this step
+  int32_t reserved;
+} lr_sequence;
+
+// Penalties and bias of one row of logits, by id, and the temperature of its logsumexp.
+typedef struct {
+  const int32_t* seen;    // ids the repeat penalty speaks of
+  const int32_t* ids;     // ids of the answer, with how often they stand there
+  const int32_t* counts;
+  const int32_t* bias_ids;
+  const float* bias;
+  int32_t n_seen, n_ids, n_bias;
+  float repeat, presence, frequency, inv_temperature;
+} lr_adjust;
+
+// What a step leaves about one row of logits, beside the row itself.
+typedef struct {
+  int32_t ids[LR_MAX_CANDIDATES];   // best first, equal values by lower id
+  float values[LR_MAX_CANDIDATES];  // adjusted
+  double logsumexp;                 // of the adjusted row · inv_temperature
+  int32_t n_candidates;
+  int32_t finite;                   // of the row before adjustment
+} lr_candidates;
+
+typedef struct {
+  const int32_t* token;         // [n_rows]
+  const int32_t* position;      // [n_rows]
+  const int32_t* row_sequence;  // [n_rows]; rows of a sequence are neighbours, in ascending position
+  const lr_sequence* sequence;  // [n_sequences]
+  const int32_t* logits_row;    // [n_logits]
+  const lr_adjust* adjust;      // [n_logits] or null
+  lr_candidates* candidates;    // [n_logits] or null: nobody samples
+  const float* const* cos;      // [rope kind][n_rows·rope_half[kind]]
+  const float* const* sin;
+  const int32_t* rope_half;     // [rope kind]: rotated pairs
+  const volatile int32_t* cancel;
+  int32_t n_rows, n_sequences, n_logits, reserved;
+} lr_step;
+
+typedef struct {
+  const lr_instruction* instruction;
+  const lr_cache_layer* layer;
+  int32_t n_instructions, n_layers;
+} lr_program;
