@@ -16,11 +16,13 @@ def read_json(path: Path, code: str, max_bytes: int = MAX_CONFIG_BYTES) -> dict[
     return parse_json(read_small(path, max_bytes), path, code)
 
 
-def parse_json(raw: bytes, path: Path, code: str, unique_keys: bool = False) -> dict[str, Any]:
+def parse_json(
+    raw: bytes, path: Path, code: str, unique_keys: bool = False, max_items: int = MAX_ITEMS
+) -> dict[str, Any]:
     """The object that `raw` holds. NaN, infinities, endless nesting and lone surrogates are errors; with
     `unique_keys` so is a key that is there twice (otherwise the last one counts)."""
-    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_ITEMS:
-        raise bad_file(code, f"the JSON has more than {MAX_ITEMS:,} items", path)
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > max_items:
+        raise bad_file(code, f"the JSON has more than {max_items:,} items", path)
     try:
         value = json.loads(
             raw.decode(),
