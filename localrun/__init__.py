@@ -1,3 +1,21 @@
-"""Run a language model on your own machine."""
+"""localrun: run a language model on your own machine."""
 
-__version__ = "0.1.0"
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from localrun.client.llm import LLM
+
+__all__ = ["LLM", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """`LLM` and `__version__` cost an import each, so they wait until someone asks."""
+    if name == "LLM":
+        from localrun.client.llm import LLM
+
+        return LLM
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("localrun")
+    raise AttributeError(f"module 'localrun' has no attribute {name!r}")

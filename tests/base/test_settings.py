@@ -25,7 +25,7 @@ def test_the_environment_goes_before_the_file(home: Path) -> None:
     settings = read_settings({"LOCALRUN_CTX": "1024", "LOCALRUN_THREADS": "3", "LOCALRUN_KV": "F16"})
     assert settings == Settings(model="from-file", ctx=1024, temperature=1.0, threads=3, kv="f16")
     assert read_settings({"LOCALRUN_CTX": ""}).ctx == 512, "an empty variable says nothing"
-    assert read_settings({"LOCALRUN_CTX": "auto"}).ctx is None, "auto in a nearer place undoes a number"
+    assert read_settings({"LOCALRUN_CTX": "auto"}).ctx == 0, "auto in a nearer place undoes a number"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,8 @@ def test_writing_keeps_comments_and_other_keys(home: Path) -> None:
     write_setting("ctx", "1024")
     assert path.read_text() == "# mine\nctx = 1024  # small\ntemperature = 0.25\n"
     write_setting("ctx", "auto")
-    assert read_settings({}) == Settings(temperature=0.25)
+    assert read_settings({}) == Settings(temperature=0.25, ctx=0)
+    assert 'ctx = "auto"' in path.read_text()
     write_setting("temperature", None)
     write_setting("temperature", None)
     assert read_settings({}).temperature is None

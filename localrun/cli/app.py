@@ -1,0 +1,80 @@
+"""The command line: which commands there are, and what `localrun` alone does."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from localrun.base.errors import UsageError
+from localrun.cli.chat import chat
+from localrun.cli.config import config
+from localrun.cli.console import is_terminal, open_streams, write
+from localrun.cli.doctor import doctor
+from localrun.cli.failure import leave_quietly, report, wants_json
+from localrun.cli.groups import command
+from localrun.cli.list import list_models
+from localrun.cli.perplexity import perplexity
+from localrun.cli.run import run
+from localrun.cli.show import show
+from localrun.cli.tokenize import tokenize
+
+_CHAT, _MODELS, _MEASURE = "Chat", "Models", "Measure"
+
+app = typer.Typer(
+    name="localrun",
+    help="Run a language model on your own machine.",
+    epilog='Begin with: localrun run "Why is the second token faster than the first?"',
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for name, function, panel in (
+    ("run", run, _CHAT),
+    ("chat", chat, _CHAT),
+    ("list", list_models, _MODELS),
+    ("show", show, _MODELS),
+    ("config", config, _MODELS),
+    ("tokenize", tokenize, _MEASURE),
+    ("perplexity", perplexity, _MEASURE),
+    ("doctor", doctor, _MEASURE),
+):
+    app.command(name, rich_help_panel=panel)(command(function))
+app.command("ls", hidden=True)(command(list_models))
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import localrun
+
+        write(f"localrun {localrun.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _alone(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
+    ] = False,
+) -> int:
+    """Without a command: chat on a terminal; answer what comes through a pipe."""
+    if context.invoked_subcommand is not None:
+        return 0
+    if not is_terminal(sys.stdin):
+        return command(run)()
+    if not is_terminal(sys.stdout):
+        raise UsageError(
+            "stdout is not a terminal", 'localrun run "…" answers one prompt, localrun chat is a plain chat'
+        )
+    return command(chat)()
+
+
+def run_command_line(arguments: list[str]) -> int:
+    """Run `localrun` with these arguments; gives the exit code and never raises."""
+    open_streams()
+    try:
+        code = app(args=arguments, prog_name="localrun", standalone_mode=False)
+    except BaseException as error:
+        code = report(error, wants_json(arguments))
+    leave_quietly()
+    return code if isinstance(code, int) else 0

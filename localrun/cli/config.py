@@ -1,0 +1,44 @@
+"""`localrun config`: what is set, and setting it."""
+
+from typing import Annotated, Any
+
+import typer
+
+from localrun.base.errors import UsageError
+from localrun.base.settings import SETTINGS, check_key, config_file, read_settings, write_setting
+from localrun.cli.console import note, write, write_json, write_table
+
+
+def config(
+    key: Annotated[str | None, typer.Argument(help="a setting; without one, all are shown", show_default=False)] = None,
+    value: Annotated[str | None, typer.Argument(help="what to set it to", show_default=False)] = None,
+    unset: Annotated[bool, typer.Option("--unset", help="take KEY out of the file")] = False,
+    json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> int:
+    """Show or change settings. Flags go before LOCALRUN_* variables, and those before the file."""
+    if unset and (key is None or value is not None):
+        raise UsageError("--unset takes a KEY and nothing else", "localrun config --unset KEY")
+    if key is not None:
+        check_key(key)
+    if key is not None and (unset or value is not None):
+        path = write_setting(key, value)
+        note(f"{key} {'taken out of' if unset else 'set in'} {path}")
+    elif json:
+        write_json(_values() if key is None else {key: _values()[key]})
+    elif key is not None:
+        shown = _values()[key]
+        write("" if shown is None else f"{shown}\n")
+    else:
+        note(f"file: {config_file() or 'none, there is no home folder'}")
+        write_table([(name, _shown(value), SETTINGS[name].help) for name, value in _values().items()])
+    return 0
+
+
+def _values() -> dict[str, Any]:
+    settings = read_settings()
+    values = {key: getattr(settings, key) for key in SETTINGS}
+    return {**values, "ctx": "auto" if settings.ctx == 0 else settings.ctx}
+
+
+def _shown(value: object) -> str:
+    return "-" if value is None else str(value)

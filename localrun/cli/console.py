@@ -1,0 +1,129 @@
+"""The two streams. stdout carries the answer and nothing else; every other word goes to stderr."""
+
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from localrun.base.errors import LocalrunError
+from localrun.base.sanitize import Cleaner, clean
+
+
+class ReaderGoneError(Exception):
+    """Nobody reads stdout any more: stop at once, and quietly."""
+
+
+def open_streams() -> None:
+    """Make stdout and stderr safe to write to: UTF-8 when piped, and a stream even where the caller closed one."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def close_stdout() -> None:
+    """Point stdout at nothing, so that leaving does not fail on text that nobody will read."""
+    if sys.stdout is not None:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sits at the other end."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def at_terminal() -> bool:
+    """Whether a person types and reads: stdin and stdout are both a terminal."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout)
+
+
+def write(text: str) -> None:
+    """Put `text` on stdout now. ReaderGoneError when nobody reads it, LocalrunError when it cannot be written."""
+    try:
+        if sys.stdout is None:
+            raise BrokenPipeError
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderGoneError from None
+    except OSError as error:
+        close_stdout()
+        raise LocalrunError(f"cannot write the answer: {error.strerror}") from None
+
+
+def write_json(value: Any) -> None:
+    """One JSON value on one line of stdout; numbers that are none become null."""
+    line = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+    write((clean(line) if is_terminal(sys.stdout) else line) + "\n")
+
+
+def write_table(rows: Sequence[tuple[str, ...]]) -> None:
+    """Columns for a person: cleaned, left-aligned, two spaces apart."""
+    cleaned = [[clean(cell, keep_newlines=False) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
+    for row in cleaned:
+        write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+
+
+def note(text: str) -> None:
+    """A line for the user, on stderr."""
+    tell(f"{clean(text)}\n")
+
+
+def tell(text: str) -> None:
+    """Text for stderr as it is; a stderr that cannot be written to is nobody's loss."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+class AnswerWriter:
+    """The answer on its way to stdout: cleaned for a terminal, raw for a pipe, ended by exactly one line break."""
+
+    def __init__(self) -> None:
+        self._cleaner = Cleaner() if is_terminal(sys.stdout) else None
+        self._last = ""
+
+    def feed(self, text: str) -> None:
+        shown = self._cleaner.feed(text) if self._cleaner else text
+        if shown:
+            write(shown)
+            self._last = shown[-1]
+
+    def end(self) -> None:
+        if self._last not in ("", "\n"):
+            write("\n")
+        self._last = ""
+
+
+class ThinkingWriter:
+    """The thinking part on stderr, always cleaned, with a line break before the answer begins."""
+
+    def __init__(self) -> None:
+        self._cleaner = Cleaner()
+        self._open = False
+
+    def feed(self, text: str) -> None:
+        tell(self._cleaner.feed(text))
+        self._open = True
+
+    def end(self) -> None:
+        if self._open:
+            tell("\n\n")
+        self._open = False
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

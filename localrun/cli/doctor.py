@@ -1,0 +1,128 @@
+"""`localrun doctor`: what this machine can do, what is missing, and what to do about it."""
+
+import platform
+from typing import Annotated, Any, get_args
+
+import typer
+
+from localrun.base.errors import LocalrunError
+from localrun.base.paths import Kind, what_is_not_kept, writable_folder
+from localrun.base.request import Backend
+from localrun.base.settings import read_settings
+from localrun.base.units import gib
+from localrun.cli.console import write, write_json, write_table
+from localrun.hub.catalogue import BUILTIN
+from localrun.hub.resolve import resolve
+
+LOW_MEMORY = 2 << 30
+
+
+def doctor(json: Annotated[bool, typer.Option("--json", help="as JSON")] = False) -> int:
+    """Backends, instruction sets, memory, folders, default model: what works, and what to do where it does not."""
+    findings = examine()
+    if json:
+        write_json(findings)
+        return 0
+    rows = [(name, "ready" if row["available"] else "-", _detail(row)) for name, row in findings["backends"].items()]
+    write_table(rows)
+    machine = findings["machine"]
+    write(
+        f"\n{machine['cpu']}, {machine['threads']} threads, {gib(machine['memory'])} of memory"
+        f" ({gib(machine['memory_available'])} free)\n"
+        f"Python {machine['python']}, PyTorch {machine['torch']}, {machine['platform']}\n"
+        f"default model: {findings['model']['name']}, chat template: {findings['model']['template']}\n"
+    )
+    for problem in findings["problems"]:
+        write_table([("! " + problem["what"],), ("  " + problem["hint"],)])
+    if not findings["problems"]:
+        write("\nNothing is missing.\n")
+    return 0
+
+
+def examine() -> dict[str, Any]:
+    """The fields of `doctor --json`."""
+    backends, machine, model = _backends(), _machine(), _model()
+    problems = [
+        *_library_problem(backends["cpu"]),
+        *_folder_problems(),
+        *_memory_problem(machine["memory_available"]),
+        *model.pop("problems"),
+    ]
+    return {"backends": backends, "machine": machine, "model": model, "problems": problems}
+
+
+def _backends() -> dict[str, dict[str, Any]]:
+    from localrun.engine.devices import device_for
+    from localrun.ops.library import load_library, why_no_library
+
+    rows: dict[str, dict[str, Any]] = {}
+    for name in get_args(Backend)[1:]:
+        try:
+            device_for(name)
+            rows[name] = {"available": True, "reason": ""}
+        except LocalrunError as error:
+            rows[name] = {"available": False, "reason": error.message}
+    library = load_library()
+    rows["cpu"] |= {
+        "isa": library.isa if library else None,
+        "isas": list(library.isas) if library else [],
+        "library": str(library.path) if library else None,
+        "reason": rows["cpu"]["reason"] if library else why_no_library(),
+    }
+    return rows
+
+
+def _machine() -> dict[str, Any]:
+    import torch
+
+    from localrun.fit.machine import cpu_limit, memory
+
+    now = memory()
+    return {
+        "platform": platform.platform(),
+        "cpu": platform.processor() or platform.machine(),
+        "threads": cpu_limit(),
+        "memory": now.total,
+        "memory_available": now.available,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
+def _model() -> dict[str, Any]:
+    """The default model: whether it is there, opens, and has a chat template that renders."""
+    from localrun.formats.detect import open_model_file
+    from localrun.text.model_text import load_text
+
+    name = read_settings().model or BUILTIN
+    try:
+        stored = resolve(name)
+        text = load_text(open_model_file(stored.path))
+    except LocalrunError as error:
+        problem = {"what": f"the default model: {error.message}", "hint": error.hint}
+        return {"name": name, "path": None, "template": None, "problems": [problem]}
+    notes = [{"what": note, "hint": "another file of this model may have what is missing"} for note in text.notes]
+    return {"name": name, "path": str(stored.path), "template": "ok" if not notes else "see below", "problems": notes}
+
+
+def _library_problem(cpu: dict[str, Any]) -> list[dict[str, str]]:
+    if cpu["library"]:
+        return []
+    return [{"what": "there is no native CPU library, so everything is slower", "hint": cpu["reason"]}]
+
+
+def _folder_problems() -> list[dict[str, str]]:
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    hint = "set LOCALRUN_HOME to a folder you can write to"
+    return [{"what": what_is_not_kept(kind), "hint": hint} for kind in kinds if writable_folder(kind) is None]
+
+
+def _memory_problem(available: int) -> list[dict[str, str]]:
+    if available >= LOW_MEMORY:
+        return []
+    return [{"what": f"only {gib(available)} of memory is free", "hint": "close other programs, or take a small model"}]
+
+
+def _detail(row: dict[str, Any]) -> str:
+    isa = f"ISA {row['isa']} of {', '.join(row['isas'])}" if row.get("isa") else ""
+    return "; ".join(part for part in (isa, row["reason"]) if part)

@@ -1,0 +1,65 @@
+"""The one place where an exception becomes a message and an exit code."""
+
+import sys
+import traceback
+
+import typer
+
+from localrun.base.errors import DoesNotFitError, LocalrunError, UsageError
+from localrun.base.sanitize import clean
+from localrun.cli.console import ReaderGoneError, close_stdout, note, tell, write_json
+from localrun.cli.groups import CancelledError
+
+CANCELLED, READER_GONE = 130, 141
+
+
+def report(error: BaseException, as_json: bool) -> int:
+    """Tell the user about `error`, on stderr and with `as_json` as an object on stdout too. Gives the exit code."""
+    if isinstance(error, ReaderGoneError):
+        close_stdout()
+        return READER_GONE
+    if isinstance(error, KeyboardInterrupt | CancelledError):
+        return _say(CANCELLED, "cancelled", "cancelled before there was an answer", "", as_json)
+    known = _as_localrun_error(error)
+    if known is None:
+        tell(clean("".join(traceback.format_exception(error))))
+        what = f"an error inside localrun: {type(error).__name__}: {error}"
+        known = LocalrunError(what, "this should not happen: please report it with the lines above")
+    return _say(known.exit_code, known.kind, known.message, known.hint, as_json)
+
+
+def _as_localrun_error(error: BaseException) -> LocalrunError | None:
+    if isinstance(error, LocalrunError):
+        return error
+    if isinstance(error, MemoryError):
+        return DoesNotFitError("memory ran out", "try a smaller model or --ctx, or close other programs")
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "localrun"
+        return UsageError(error.format_message().rstrip("."), f"see `{command} --help`")
+    return None
+
+
+def _say(code: int, kind: str, message: str, hint: str, as_json: bool) -> int:
+    note(f"localrun: {message}" + (f"\n  {hint}" if hint else ""))
+    if as_json:
+        try:
+            write_json({"error": {"code": code, "kind": kind, "message": message, "hint": hint}})
+        except (ReaderGoneError, LocalrunError):
+            close_stdout()
+    return code
+
+
+def wants_json(arguments: list[str]) -> bool:
+    """Whether the command line asks for JSON, known even where it could not be parsed."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options or "--jsonl" in options
+
+
+def leave_quietly() -> None:
+    """Flush what is left; whoever closed the other end does not hear about it."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError):
+        close_stdout()

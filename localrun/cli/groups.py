@@ -1,0 +1,161 @@
+"""Options that several commands share, each written down once."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from localrun.base.errors import UsageError
+from localrun.base.settings import SETTINGS, one_of
+
+
+class CancelledError(Exception):
+    """Ctrl-C before there was an answer."""
+
+
+def _checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], Any]:
+    def check(value: str) -> Any:
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise typer.BadParameter(f"{value!r}: {error}") from None
+
+    check.__name__ = metavar
+    return check
+
+
+def _setting(key: str, metavar: str, panel: str) -> Any:
+    """The option of a setting: the same check and help as in config.toml."""
+    row = SETTINGS[key]
+    return typer.Option(
+        f"--{key.replace('_', '-')}",
+        parser=_checked(row.parse, metavar),
+        metavar=metavar,
+        help=row.help,
+        rich_help_panel=panel,
+        show_default=False,
+    )
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_ANSWER, _MODEL, _MACHINE = "The answer", "The model", "The machine"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Which model."""
+
+    model: Annotated[
+        str | None,
+        typer.Option("-m", "--model", metavar="MODEL", help="a name, a path or org/repo", rich_help_panel=_MODEL),
+    ] = None
+    precision: Annotated[
+        str,
+        typer.Option("--precision", metavar="NAME", help="which of those on disk: Q4_K_M …", rich_help_panel=_MODEL),
+    ] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptionFlags:
+    """How to hold it; None leaves a choice to LOCALRUN_*, config.toml or the default."""
+
+    ctx: Annotated[int | None, _setting("ctx", "N|auto", _MACHINE)] = None
+    kv: Annotated[str | None, _setting("kv", "CODEC", _MACHINE)] = None
+    backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
+    threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
+    no_prefix_cache: Annotated[
+        bool,
+        typer.Option("--no-prefix-cache", help="compute every prompt from its first token", rich_help_panel=_MACHINE),
+    ] = False
+
+
+def _bias(value: str) -> tuple[int, float]:
+    token, _, bias = value.rpartition(":")
+    try:
+        pair = int(token), float(bias)
+        if pair[0] >= 0 and abs(pair[1]) <= 1e6:  # also false for NaN
+            return pair
+    except ValueError:
+        pass
+    raise ValueError("ID:BIAS is needed, such as 1234:-5")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """How to answer."""
+
+    system: Annotated[str | None, _setting("system", "TEXT", _ANSWER)] = None
+    max_tokens: Annotated[int | None, _setting("max_tokens", "N", _ANSWER)] = None
+    temperature: Annotated[float | None, _setting("temperature", "X", _ANSWER)] = None
+    top_k: Annotated[int | None, _setting("top_k", "N", _ANSWER)] = None
+    top_p: Annotated[float | None, _setting("top_p", "X", _ANSWER)] = None
+    min_p: Annotated[float | None, _setting("min_p", "X", _ANSWER)] = None
+    repeat_penalty: Annotated[float | None, _setting("repeat_penalty", "X", _ANSWER)] = None
+    presence_penalty: Annotated[float | None, _setting("presence_penalty", "X", _ANSWER)] = None
+    frequency_penalty: Annotated[float | None, _setting("frequency_penalty", "X", _ANSWER)] = None
+    logit_bias: Annotated[
+        list[Any] | None,
+        typer.Option(
+            "--logit-bias",
+            parser=_checked(_bias, "ID:BIAS"),
+            metavar="ID:BIAS",
+            help="add BIAS to the logit of a token; repeatable",
+            rich_help_panel=_ANSWER,
+        ),
+    ] = None
+    seed: Annotated[int | None, _setting("seed", "N", _ANSWER)] = None
+    stop: Annotated[
+        list[str] | None,
+        typer.Option("--stop", metavar="TEXT", help="end before this text; repeatable", rich_help_panel=_ANSWER),
+    ] = None
+    think: Annotated[
+        str,
+        typer.Option(
+            "--think",
+            parser=_checked(one_of("on", "off", "auto"), "on|off|auto"),
+            metavar="on|off|auto",
+            help="whether a thinking model thinks",
+            rich_help_panel=_ANSWER,
+        ),
+    ] = "auto"
+    show_thinking: Annotated[
+        bool, typer.Option("--show-thinking", help="thinking goes to stderr", rich_help_panel=_ANSWER)
+    ] = False
+
+    def check_stop(self) -> tuple[str, ...]:
+        """The stop strings; an empty one would end every answer before it began."""
+        if any(not text for text in self.stop or ()):
+            raise UsageError("--stop needs a text")
+        return tuple(self.stop or ())
+
+
+def command(function: Callable[..., int]) -> Callable[..., int]:
+    """`function` for typer: a parameter whose type is a dataclass above stands for all its fields.
+
+    Ctrl-C leaves as CancelledError, since typer would turn it into a bare exit code.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if name != "return" and is_dataclass(kind)}
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in groups]
+    for group in groups.values():
+        group_hints = get_type_hints(group, include_extras=True)
+        for field in fields(group):
+            annotation = group_hints[field.name]
+            parameters.append(inspect.Parameter(field.name, _KEYWORD, default=field.default, annotation=annotation))
+
+    @wraps(function)
+    def call(**values: Any) -> int:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name, field.default) for field in fields(group)})
+        try:
+            return function(**values)
+        except KeyboardInterrupt:
+            raise CancelledError from None
+
+    parameters = [p.replace(kind=_KEYWORD) for p in parameters]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: hints.get(p.name, p.annotation) for p in parameters}
+    return call

@@ -1,0 +1,148 @@
+"""`localrun run`: one prompt, one answer."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.events import Completion, Done, Prefill, Token
+from localrun.base.request import Message, Request
+from localrun.cli.console import AnswerWriter, ThinkingWriter, at_terminal, note, write_json
+from localrun.cli.failure import CANCELLED
+from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
+from localrun.cli.session import Answering, CancelOnInterrupt, answering, find_model, open_client, show_stats
+from localrun.cli.text_input import read_stdin, read_text_file
+from localrun.hub.resolve import resolve
+
+if TYPE_CHECKING:
+    from localrun.client.local import LocalClient
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """What comes out."""
+
+    stats: Annotated[bool, typer.Option("--stats", help="speed and memory, on stderr")] = False
+    json: Annotated[bool, typer.Option("--json", help="the answer and its figures as one JSON object")] = False
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="events as they happen, one JSON object a line")] = False
+
+
+def run(
+    words: Annotated[list[str] | None, typer.Argument(metavar="[MODEL] PROMPT", show_default=False)] = None,
+    *,
+    file: Annotated[list[str] | None, typer.Option("--file", metavar="FILE", help="append its text to PROMPT")] = None,
+    no_stdin: Annotated[bool, typer.Option("--no-stdin", help="do not read stdin")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="the prompt as it is, without the chat template")] = False,
+    output: OutputOptions,
+    model: ModelOptions,
+    answer: AnswerOptions,
+    load: LoadOptionFlags,
+) -> int:
+    """Answer one prompt. stdin, when it is a pipe or a file, is appended to PROMPT or is the prompt."""
+    if output.json and output.jsonl:
+        raise UsageError("--json and --jsonl exclude each other")
+    named, prompt = split_words(words or [], model.model)
+    model = replace(model, model=named)
+    shared = answering(answer)
+    if raw and shared.system:
+        raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
+    if not (prompt or file) and at_terminal():
+        from localrun.cli.chat import chat
+
+        return chat(model=model, answer=answer, load=load, output=output)
+    stored = find_model(model)
+    texts = [prompt, *(read_text_file(path) for path in file or [])]
+    if not no_stdin:
+        texts.append(read_stdin(notice=any(texts)))
+    prompt = "\n\n".join(text for text in texts if text)
+    if not prompt:
+        raise UsageError("there is no prompt", 'localrun run "your question"')
+    with open_client(stored, load) as client:
+        return _answer(client, _request(shared, prompt, raw), output, answer.show_thinking)
+
+
+def split_words(words: list[str], model: str | None) -> tuple[str | None, str]:
+    """MODEL (None where none was named) and PROMPT of the positional arguments."""
+    if len(words) > 2 or (len(words) == 2 and model is not None):
+        raise UsageError(f"{len(words)} words where one prompt is expected", "quote the prompt")
+    if len(words) == 2:
+        return words[0], words[1]
+    prompt = words[0] if words else ""
+    if prompt and model is None and at_terminal() and _is_model(prompt):
+        hint = f'`localrun run -m {prompt} "…"` or `localrun chat {prompt}`'
+        raise UsageError(f"{prompt} is a model, not a prompt", hint)
+    return model, prompt
+
+
+def _is_model(text: str) -> bool:
+    try:
+        return bool(resolve(text))
+    except NotFoundError:
+        return False
+
+
+def _request(shared: Answering, prompt: str, raw: bool) -> Request:
+    messages: tuple[Message, ...] = ()
+    if not raw:
+        system = ({"role": "system", "content": shared.system},) if shared.system else ()
+        messages = (*system, {"role": "user", "content": prompt})
+    return Request(
+        messages=messages,
+        prompt=prompt if raw else None,
+        sampling=shared.sampling,
+        max_tokens=shared.max_tokens,
+        stop=shared.stop,
+        think=shared.think,
+    )
+
+
+def _answer(client: "LocalClient", request: Request, output: OutputOptions, show_thinking: bool) -> int:
+    as_text = not (output.json or output.jsonl)
+    if as_text:
+        for line in client.info.notes:
+            note(line)
+    completion = stream_answer(client, request, show_thinking, jsonl=output.jsonl, as_text=as_text)
+    if output.json:
+        write_json(as_fields(completion))
+    if output.stats:
+        show_stats(completion)
+    return CANCELLED if completion.stop_reason == "cancelled" else 0
+
+
+def stream_answer(
+    client: "LocalClient", request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
+) -> Completion:
+    """Run one request: text to stdout as it comes, or the events of --jsonl. Ctrl-C ends the answer, not us."""
+    answer, thinking = AnswerWriter(), ThinkingWriter()
+    with CancelOnInterrupt(client.cancel) as ctrl_c:
+        if jsonl:
+            write_json({"type": "start"})
+        for event in client.stream(request):
+            if ctrl_c.pressed:
+                client.cancel()  # again: the first may have come before there was anything to cancel
+            match event:
+                case Done(completion):
+                    if jsonl:
+                        write_json({"type": "done", **as_fields(completion)})
+                    thinking.end()
+                    answer.end()
+                    return completion
+                case Prefill(done, cached, total) if jsonl:
+                    write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
+                case Token(token_id, text, channel) if jsonl:
+                    write_json({"type": "token", "id": token_id, "text": text, "channel": channel})
+                case Token(_, text, "answer") if as_text:
+                    thinking.end()
+                    answer.feed(text)
+                case Token(_, text, "thinking") if show_thinking:
+                    thinking.feed(text)
+    raise AssertionError("a stream ends with Done or raises")
+
+
+def as_fields(completion: Completion) -> dict[str, object]:
+    """The fields of `run --json`; `path` only where the model is a file."""
+    values = asdict(completion)
+    if not completion.path:
+        del values["path"]
+    return values

@@ -1,0 +1,120 @@
+"""From flags and settings to a model on disk, load options, sampling and an open client."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields, replace
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from localrun.base.events import Completion
+from localrun.base.request import Backend, KVCodecName, LoadOptions, Sampling, Think
+from localrun.base.settings import Settings, read_settings
+from localrun.base.units import gib, ms, tps
+from localrun.cli.console import is_terminal, note
+from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
+from localrun.hub.catalogue import BUILTIN
+from localrun.hub.library import StoredModel, mark_used
+from localrun.hub.resolve import resolve
+
+if TYPE_CHECKING:
+    from localrun.client.local import LocalClient
+
+
+def settings_with(*flags: Any) -> Settings:
+    """LOCALRUN_* and config.toml, and on top of them what was typed."""
+    known = {field.name for field in fields(Settings)}
+    typed = {field.name: getattr(group, field.name) for group in flags for field in fields(group)}
+    return replace(read_settings(), **{key: v for key, v in typed.items() if key in known and v is not None})
+
+
+def find_model(options: ModelOptions) -> StoredModel:
+    """The model that was named, else the default one, else `builtin`."""
+    name = options.model or read_settings().model
+    if name is None and is_terminal(sys.stderr):
+        note(f"{BUILTIN} answers, the small model inside localrun; -m MODEL names another")
+    return resolve(name or BUILTIN, options.precision)
+
+
+def load_options(stored: StoredModel, flags: LoadOptionFlags) -> LoadOptions:
+    settings = settings_with(flags)
+    return LoadOptions(
+        path=stored.path,
+        name=stored.name,
+        precision=stored.precision,
+        backend=cast(Backend, settings.backend or "auto"),
+        threads=settings.threads,
+        ctx=settings.ctx or None,
+        kv=cast(KVCodecName, settings.kv or "auto"),
+        prefix_cache=not flags.no_prefix_cache,
+    )
+
+
+def open_client(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
+    """Load the model; the first thing that imports torch."""
+    options = load_options(stored, flags)
+    from localrun.client.local import LocalClient
+
+    client = LocalClient(options)
+    mark_used(stored.path)
+    return client
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """What all requests of one command share."""
+
+    system: str | None
+    sampling: Sampling
+    max_tokens: int | None
+    stop: tuple[str, ...]
+    think: Think
+
+
+def answering(flags: AnswerOptions) -> Answering:
+    settings = settings_with(flags)
+    chosen = {field.name: getattr(settings, field.name) for field in fields(Sampling) if field.name != "logit_bias"}
+    return Answering(
+        system=settings.system,
+        sampling=Sampling(**chosen, logit_bias=dict(flags.logit_bias or ())),
+        max_tokens=settings.max_tokens,
+        stop=flags.check_stop(),
+        think=cast(Think, flags.think),
+    )
+
+
+class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
+    """While open, Ctrl-C cancels the running answer instead of the program; a second one ends the program."""
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self._cancel = cancel
+        self.pressed = False
+
+    def __enter__(self) -> "CancelOnInterrupt":
+        self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        signal.signal(signal.SIGINT, self._previous)
+
+    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+        # A thread of its own: the handler may stand inside a lock of this thread that cancelling needs.
+        threading.Thread(target=self._cancel, daemon=True).start()
+
+
+def show_stats(completion: Completion) -> None:
+    """How fast the answer was and what it took, on stderr."""
+    c = completion
+    note(
+        f"prompt  {c.prompt_tokens} tokens, {c.cached_tokens} of them cached, {tps(c.prefill_tps)}\n"
+        f"answer  {c.completion_tokens} tokens, {tps(c.decode_tps)}, first after {ms(c.ttft_ms)},"
+        f" then every {ms(c.itl_ms_p50)} (95 %: {ms(c.itl_ms_p95)})\n"
+        f"model   {c.model} {c.precision} on {c.backend}, context {c.ctx}, loaded in {ms(c.load_ms)}\n"
+        f"memory  {gib(c.peak_rss)} at most, {gib(c.kv_bytes)} of it KV cache as {c.kv_codec}\n"
+        f"seed    {c.seed}"
+    )

@@ -1,0 +1,82 @@
+"""Text that comes from stdin or a file."""
+
+import os
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
+from localrun.base.sanitize import clean
+from localrun.cli.console import is_terminal, note
+
+NOTICE_AFTER_SECONDS = 2.0
+MAX_BYTES = 16 << 20  # no context holds more, and an endless stdin must end somewhere
+
+
+def piped_stdin() -> BinaryIO | None:
+    """stdin where something may be in it: a pipe, a socket or a file. None for a terminal, a device, or none at all."""
+    if sys.stdin is None or sys.stdin.closed:
+        return None
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return None
+    return None if stat.S_ISCHR(mode) or is_terminal(sys.stdin) else sys.stdin.buffer
+
+
+def read_stdin(notice: bool) -> str:
+    """All of stdin, empty when there is none. With `notice`, a stdin that stays silent for 2 s is talked about."""
+    stream = piped_stdin()
+    if stream is None:
+        return ""
+    with _notice_when_slow() if notice else _no_notice():
+        return _read(stream, "stdin")
+
+
+def read_text_file(path: str) -> str:
+    """All of a text file; `-` is stdin."""
+    if path == "-":
+        return read_stdin(notice=False)
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            return _read(file, clean(path))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise NotFoundError(f"there is no file {path}", "check the path") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "check the path and its permissions") from None
+
+
+def decode(data: bytes, what: str) -> str:
+    """`data` as text; a byte order mark is dropped."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        hint = "convert it to UTF-8 first"
+        raise UsageError(f"{what} is not UTF-8 text (byte {error.start:,} is not)", hint) from None
+
+
+def _read(stream: BinaryIO, what: str) -> str:
+    data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise PromptTooLongError(f"{what} is longer than {MAX_BYTES >> 20} MiB", "give less of it")
+    return decode(data, what)
+
+
+@contextmanager
+def _notice_when_slow() -> Iterator[None]:
+    timer = threading.Timer(NOTICE_AFTER_SECONDS, note, ["reading stdin … (--no-stdin to leave it)"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _no_notice() -> Iterator[None]:
+    yield

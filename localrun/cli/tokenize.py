@@ -1,0 +1,52 @@
+"""`localrun tokenize`: text to token ids, as the model sees them."""
+
+import json as json_format
+from typing import Annotated
+
+import typer
+
+from localrun.base.errors import UsageError
+from localrun.cli.console import write_json
+from localrun.cli.groups import ModelOptions
+from localrun.cli.session import find_model
+from localrun.cli.text_input import read_stdin
+
+
+def tokenize(
+    text: Annotated[str | None, typer.Argument(help="default: stdin", show_default=False)] = None,
+    *,
+    model: ModelOptions,
+    special: Annotated[bool, typer.Option("--special", help="the text of a control token is that token")] = False,
+    bos: Annotated[bool, typer.Option("--bos", help="begin with BOS where the model does")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="stdin is one JSON string a line, the answer one JSON list a line")
+    ] = False,
+) -> int:
+    """The token ids of a text, as a JSON list on one line. Needs the vocabulary only."""
+    if lines and text is not None:
+        raise UsageError("--lines reads stdin; TEXT is one text", "leave one of them out")
+    stored = find_model(model)
+    from localrun.formats.detect import open_model_file
+    from localrun.text.model_text import load_tokenizer
+
+    tokenizer = load_tokenizer(open_model_file(stored.path))
+    whole = read_stdin(notice=True) if text is None else text
+    texts = _json_strings(whole) if lines else [whole]
+    for each in texts:
+        write_json(tokenizer.encode(each, special=special, bos=bos))
+    return 0
+
+
+def _json_strings(text: str) -> list[str]:
+    strings = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json_format.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, str):
+            raise UsageError(f"line {number} of stdin is not a JSON string", 'one "…" a line is needed with --lines')
+        strings.append(value)
+    return strings
