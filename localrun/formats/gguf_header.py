@@ -72,8 +72,10 @@ def _read_version(cursor: Cursor) -> int:
 def _read_count(cursor: Cursor, what: str, min_bytes: int) -> int:
     at = cursor.pos
     count: int = cursor.number("Q", f"the number of {what}")
-    if count > MAX_ENTRIES or count * min_bytes > cursor.n_left:
-        cursor.fail("BAD_COUNT", f"{count:,} {what} are too many for a file of {cursor.size:,} bytes", at)
+    if count > MAX_ENTRIES:
+        cursor.fail("BAD_COUNT", f"{count:,} {what} are more than any model has", at)
+    if count * min_bytes > cursor.n_left:
+        cursor.fail("TRUNCATED", f"{count:,} {what} do not fit into the rest of the file, which is cut short", at)
     return count
 
 
