@@ -13,7 +13,7 @@ from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.model.weights import WeightRef, weight_refs
-from localrun.ops.layouts import Layout, Packed, pack
+from localrun.ops.layouts import Layout, Packed
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
@@ -37,7 +37,7 @@ def held_bytes(source: TensorSource, refs: dict[str, WeightRef], layout: Layout)
         if len(ref.shape) == 1:
             total += 4 * ref.shape[0]
         else:
-            total += ref.shape[0] * layout.bytes_per_row(source.tensors[ref.name].qtype, ref.shape[1])
+            total += layout.nbytes(source.tensors[ref.name].qtype, *ref.shape)
     return total
 
 
@@ -89,7 +89,7 @@ class Loader:
         raw = self.read(ref.name, ref.first_row, n_rows).view(n_rows, -1)
         if ref.interleaved is not None:
             raw = raw[row_order(n_rows, *ref.interleaved)]
-        return pack(raw.to(self.device), qtype, n_cols, self.layout)
+        return self.layout.pack(raw.to(self.device), qtype, n_cols)
 
     def vector(self, name: str) -> Tensor | None:
         return self.required_vector(name) if name in self.refs else None

@@ -9,7 +9,7 @@ import torch
 from localrun.engine.runner import Runner, sequence_input
 from localrun.ops.interface import LogitAdjust, SequenceInput, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS
-from localrun.ops.layouts import F32, FILE, Packed, pack
+from localrun.ops.layouts import F32, FILE, Packed
 from localrun.ops.reference import ReferenceOps, attend, rms_norm, rotate, visible
 from localrun.ops.reference_rows import KeyView, RowReferenceOps, fold
 from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, small_model, small_runner
@@ -111,10 +111,10 @@ def test_matrices_decoded_in_use_give_the_same_product(monkeypatch: pytest.Monke
     ops = small_runner().program.segments[0].backend
     assert isinstance(ops, ReferenceOps)
     x, bias = torch.randn(3, 64), torch.randn(33)
-    kept, dense = (ops.matmul(x, pack(raw, "Q8_0", 64, layout), bias) for layout in (FILE, F32))
+    kept, dense = (ops.matmul(x, layout.pack(raw, "Q8_0", 64), bias) for layout in (FILE, F32))
     assert torch.allclose(kept, dense, atol=1e-6)
-    assert pack(raw, "Q8_0", 64, FILE).nbytes == 33 * 68
-    assert pack(raw, "Q8_0", 64, F32).nbytes == 33 * 256
+    assert FILE.pack(raw, "Q8_0", 64).nbytes == FILE.nbytes("Q8_0", 33, 64) == 33 * 68
+    assert F32.pack(raw, "Q8_0", 64).nbytes == F32.nbytes("Q8_0", 33, 64) == 33 * 256
 
 
 def rows_of(runner: Runner, ids: list[int], chunks: list[int], blocks: list[int]) -> torch.Tensor:
