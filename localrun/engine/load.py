@@ -9,17 +9,18 @@ import torch
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import LoadOptions, Sampling
-from localrun.cache.groups import group_layers
+from localrun.cache.groups import BLOCK_TOKENS, group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.devices import device_for, free_bytes, reference_ops
 from localrun.engine.engine import Engine
-from localrun.engine.runner import Runner
+from localrun.engine.runner import Runner, cache_layers
 from localrun.fit.machine import cpu_limit, memory
 from localrun.fit.plan import Plan, plan_context
 from localrun.formats.open import open_model_file
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs
+from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.layouts import F32, FILE, Layout
 from localrun.text.model_text import ModelText, load_text
@@ -56,7 +57,10 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     plan = plan_context(config, held_bytes(source, refs, layout), codec, budget, options.ctx)
     config = config.for_context(plan.ctx)
     model = load_model(source, layout, device, config, progress)
-    runner = Runner(model, plan.n_blocks, codec, device, reference_ops())
+    executor = ReferenceExecutor(
+        model.forward, cache_layers(config), plan.n_blocks, BLOCK_TOKENS, codec, device, reference_ops()
+    )
+    runner = Runner(config, executor)
     store = CacheStore(group_layers(config.layers), plan.n_blocks, keep_prefixes=options.prefix_cache)
     engine = Engine(runner, store, plan.ctx)
     info = ModelInfo(

@@ -3,38 +3,30 @@
 import threading
 from collections.abc import Sequence as SequenceOf
 
-import torch
-
-from localrun.cache.groups import BLOCK_TOKENS, group_layers
+from localrun.cache.groups import group_layers
 from localrun.engine.scheduler import Plan
 from localrun.engine.sequence import Sequence
-from localrun.model.decoder import Model
+from localrun.model.config import ModelConfig
+from localrun.ops.executor import Executor
 from localrun.ops.interface import CacheLayer, LogitAdjust, Logits, SequenceInput, StepInput
-from localrun.ops.kv import KVCodec
-from localrun.ops.kv_pool import KVPool
-from localrun.ops.program import record
-from localrun.ops.reference import ReferenceOps
 from localrun.ops.rope import RopeKind
 
 
 class Runner:
-    """A model, its cache and its recorded program on one device."""
+    """A model's program and cache on one backend."""
 
-    def __init__(
-        self, model: Model, n_blocks: int, codec: KVCodec, device: torch.device, ops: type[ReferenceOps] = ReferenceOps
-    ) -> None:
-        self.device = device
-        self.groups = group_layers(model.config.layers)
-        self.pool = KVPool(cache_layers(model), [n_blocks] * len(self.groups), BLOCK_TOKENS, codec, device)
-        self.program = record(model.forward, ops(self.pool, device))
-        self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in model.config.ropes]
+    def __init__(self, config: ModelConfig, executor: Executor) -> None:
+        self.executor = executor
+        self.device = executor.device
+        self.groups = group_layers(config.layers)
+        self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in config.ropes]
 
     def run(self, plan: Plan, cancel: threading.Event | None = None) -> Logits:
         """One step; the logits of the last token of every sequence of the plan. Raises StepCancelled."""
         for sequence, _ in plan.work:
             assert sequence.lease is not None
             for group, source, target in sequence.lease.copies:
-                self.pool.copy_block(group, source, target)
+                self.executor.copy_block(group, source, target)
             sequence.lease.copies.clear()
         spans = [(s.token_ids[s.n_computed : s.n_computed + n], s.n_computed) for s, n in plan.work]
         views = [self.view(s, s.n_computed + n) for s, n in plan.work]
@@ -44,7 +36,6 @@ class Runner:
             last_rows.append(end - 1)
         return self.compute(spans, views, last_rows, [adjust_of(s) for s, _ in plan.work], cancel)
 
-    @torch.inference_mode()
     def compute(
         self,
         spans: SequenceOf[tuple[SequenceOf[int], int]],
@@ -65,7 +56,7 @@ class Runner:
             cos_sin=[rope.cos_sin(positions, self.device) for rope in self.ropes],
             cancel=cancel or threading.Event(),
         )
-        return self.program.run(step).result()
+        return self.executor.run(step).result()
 
     def view(self, sequence: Sequence, length: int) -> SequenceInput:
         assert sequence.lease is not None
@@ -78,14 +69,14 @@ def sequence_input(blocks: SequenceOf[tuple[int, ...]], length: int, n_groups: i
     return SequenceInput(length, table, first=(0,) * n_groups)
 
 
-def cache_layers(model: Model) -> list[CacheLayer]:
+def cache_layers(config: ModelConfig) -> list[CacheLayer]:
     """Where each layer of a model keeps its keys and values."""
     places: dict[int, CacheLayer] = {}
-    for number, group in enumerate(group_layers(model.config.layers)):
+    for number, group in enumerate(group_layers(config.layers)):
         for index, layer in enumerate(group.layers):
-            n_heads = model.config.layers[layer].n_heads
+            n_heads = config.layers[layer].n_heads
             places[layer] = CacheLayer(number, index, n_heads, group.n_kv_heads, group.head_dim)
-    return [places[layer] for layer in range(model.config.n_layers)]
+    return [places[layer] for layer in range(config.n_layers)]
 
 
 def adjust_of(sequence: Sequence) -> LogitAdjust:

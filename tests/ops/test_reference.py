@@ -12,7 +12,7 @@ from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import F32, FILE, Packed
 from localrun.ops.reference import ReferenceOps, attend, rms_norm, rotate, visible
 from localrun.ops.reference_rows import KeyView, RowReferenceOps, fold
-from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, small_model, small_runner
+from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, reference_executor, small_model, small_runner
 
 
 def by_hand(
@@ -85,8 +85,7 @@ def matrix(n_rows: int, n_cols: int, seed: int) -> Packed:
 
 @pytest.mark.parametrize("norm_weights", [True, False])
 def test_moe_is_a_loop_over_the_chosen_experts(norm_weights: bool) -> None:
-    ops = small_runner().program.segments[0].backend
-    assert isinstance(ops, ReferenceOps)
+    ops = ReferenceOps(reference_executor(small_model(), 1).pool, torch.device("cpu"))
     x = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
     router = matrix(4, 6, 2)
     experts = [(matrix(7, 6, 10 + e), matrix(7, 6, 20 + e), matrix(6, 7, 30 + e)) for e in range(4)]
@@ -108,8 +107,7 @@ def test_matrices_decoded_in_use_give_the_same_product(monkeypatch: pytest.Monke
 
     weights = torch.randn(33, 64, generator=torch.Generator().manual_seed(0))
     raw = QUANT_TYPES["Q8_0"].encode(weights).view(33, -1)
-    ops = small_runner().program.segments[0].backend
-    assert isinstance(ops, ReferenceOps)
+    ops = ReferenceOps(reference_executor(small_model(), 1).pool, torch.device("cpu"))
     x, bias = torch.randn(3, 64), torch.randn(33)
     kept, dense = (ops.matmul(x, layout.pack(raw, "Q8_0", 64), bias) for layout in (FILE, F32))
     assert torch.allclose(kept, dense, atol=1e-6)
@@ -149,10 +147,11 @@ def test_hidden_and_unused_slots_of_the_pool_do_not_matter() -> None:
     ids = random.Random(2).choices(range(VOCAB_SIZE), k=100)
     for ops in (ReferenceOps, RowReferenceOps):
         clean = rows_of(small_runner(ops=ops), ids, [40, 60], [0, 1])
-        poisoned = small_runner(ops=ops)
-        for pool in (*poisoned.pool.keys, *poisoned.pool.values):
+        model = small_model()
+        executor = reference_executor(model, 12, ops=ops)
+        for pool in (*executor.pool.keys, *executor.pool.values):
             pool.fill_(float("nan"))
-        assert torch.equal(rows_of(poisoned, ids, [40, 60], [0, 1]), clean)
+        assert torch.equal(rows_of(Runner(model.config, executor), ids, [40, 60], [0, 1]), clean)
 
 
 def test_f16_clamps_instead_of_overflowing() -> None:
@@ -169,7 +168,7 @@ def test_a_cancelled_step_stops_between_operations() -> None:
 
 
 def test_a_program_keeps_no_value_longer_than_it_is_read() -> None:
-    program = small_runner().program
+    program = reference_executor(small_model(), 1).program
     instructions = program.segments[0].instructions
     freed = [index for instruction in instructions for index in instruction.dead]
     assert len(freed) == len(set(freed))

@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 import torch
-from localrun.cache.groups import group_layers
+
+from localrun.cache.groups import BLOCK_TOKENS, group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
-from localrun.engine.runner import Runner
+from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
+from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import F32, Packed
 from localrun.ops.reference import ReferenceOps
@@ -57,7 +59,15 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
 def small_runner(
     n_blocks: int = 12, codec: str = "f32", ops: type[ReferenceOps] = ReferenceOps, model: Model | None = None
 ) -> Runner:
-    return Runner(model or small_model(), n_blocks, KV_CODECS[codec], torch.device("cpu"), ops)
+    model = model or small_model()
+    return Runner(model.config, reference_executor(model, n_blocks, codec, ops))
+
+
+def reference_executor(
+    model: Model, n_blocks: int, codec: str = "f32", ops: type[ReferenceOps] = ReferenceOps
+) -> ReferenceExecutor:
+    layers, device = cache_layers(model.config), torch.device("cpu")
+    return ReferenceExecutor(model.forward, layers, n_blocks, BLOCK_TOKENS, KV_CODECS[codec], device, ops)
 
 
 def small_engine(

@@ -12,9 +12,9 @@ from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import ModelConfig
 from localrun.model.load import load_model, read_config
-from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import FILE, Layout
 from localrun.ops.reference import ReferenceOps
+from localrun_testing.small_model import reference_executor
 
 
 class Stepper:
@@ -34,7 +34,7 @@ class Stepper:
         self.config = change(read_config(source).for_context(ctx))
         self.model = load_model(source, layout, device, self.config)
         n_blocks = -(-ctx // BLOCK_TOKENS) + 3
-        self.runner = Runner(self.model, n_blocks, KV_CODECS[codec], device, ops)
+        self.runner = Runner(self.config, reference_executor(self.model, n_blocks, codec, ops))
         self.blocks = random.Random(n_blocks).sample(range(n_blocks), n_blocks)
 
     def logits(self, ids: Sequence[int], chunks: Sequence[int] | None = None) -> torch.Tensor:
