@@ -42,9 +42,14 @@ def rope_from_hf(fields: Fields, scaling: Mapping[str, Any], theta: float, dims:
     original = scaling.get("original_max_position_embeddings") or fields.values_by_key.get(
         "original_max_position_embeddings"
     )
-    rope_type = scaling.get("rope_type") or scaling.get("type") or "default"
+    rope_type = scaling.get("rope_type") or scaling.get("type")
+    if rope_type is None and "factor" in scaling:
+        raise fields.error("rope_scaling has a factor and no rope_type")
     return scaled_rope(
-        fields, {**scaling, "rope_type": rope_type, "original_max_position_embeddings": original}, theta, dims
+        fields,
+        {**scaling, "rope_type": rope_type or "default", "original_max_position_embeddings": original},
+        theta,
+        dims,
     )
 
 

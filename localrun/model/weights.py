@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
-from localrun.model.archs.base import GGUF_NAMES, HF_NAMES, Arch
+from localrun.model.archs.base import Arch
+from localrun.model.archs.names import GGUF_NAMES, HF_NAMES
 from localrun.model.config import LayerSpec, ModelConfig
 
 GGUF_FUSED = {"qkv": "blk.{}.attn_qkv.weight", "gate_up": "blk.{}.ffn_up.weight"}

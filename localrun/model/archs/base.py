@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
+from localrun.model.archs.names import GGUF_NAMES
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf
@@ -18,59 +19,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu_pytorch_tanh": "gelu",
     "gelu_new": "gelu",
 }
-GGUF_NAMES: dict[str, str] = {
-    "embed": "token_embd.weight",
-    "output_norm": "output_norm.weight",
-    "output": "output.weight",
-    "attn_norm": "blk.{}.attn_norm.weight",
-    "q": "blk.{}.attn_q.weight",
-    "k": "blk.{}.attn_k.weight",
-    "v": "blk.{}.attn_v.weight",
-    "o": "blk.{}.attn_output.weight",
-    "q_bias": "blk.{}.attn_q.bias",
-    "k_bias": "blk.{}.attn_k.bias",
-    "v_bias": "blk.{}.attn_v.bias",
-    "o_bias": "blk.{}.attn_output.bias",
-    "q_norm": "blk.{}.attn_q_norm.weight",
-    "k_norm": "blk.{}.attn_k_norm.weight",
-    "attn_post_norm": "blk.{}.post_attention_norm.weight",
-    "ffn_norm": "blk.{}.ffn_norm.weight",
-    "gate": "blk.{}.ffn_gate.weight",
-    "up": "blk.{}.ffn_up.weight",
-    "down": "blk.{}.ffn_down.weight",
-    "gate_bias": "blk.{}.ffn_gate.bias",
-    "up_bias": "blk.{}.ffn_up.bias",
-    "down_bias": "blk.{}.ffn_down.bias",
-    "ffn_post_norm": "blk.{}.post_ffw_norm.weight",
-}
-HF_NAMES: dict[str, str] = {
-    "embed": "embed_tokens.weight",
-    "output_norm": "norm.weight",
-    "output": "lm_head.weight",
-    "attn_norm": "layers.{}.input_layernorm.weight",
-    "q": "layers.{}.self_attn.q_proj.weight",
-    "k": "layers.{}.self_attn.k_proj.weight",
-    "v": "layers.{}.self_attn.v_proj.weight",
-    "o": "layers.{}.self_attn.o_proj.weight",
-    "q_bias": "layers.{}.self_attn.q_proj.bias",
-    "k_bias": "layers.{}.self_attn.k_proj.bias",
-    "v_bias": "layers.{}.self_attn.v_proj.bias",
-    "o_bias": "layers.{}.self_attn.o_proj.bias",
-    "q_norm": "layers.{}.self_attn.q_norm.weight",
-    "k_norm": "layers.{}.self_attn.k_norm.weight",
-    "ffn_norm": "layers.{}.post_attention_layernorm.weight",
-    "gate": "layers.{}.mlp.gate_proj.weight",
-    "up": "layers.{}.mlp.up_proj.weight",
-    "down": "layers.{}.mlp.down_proj.weight",
-    "gate_bias": "layers.{}.mlp.gate_proj.bias",
-    "up_bias": "layers.{}.mlp.up_proj.bias",
-    "down_bias": "layers.{}.mlp.down_proj.bias",
-}
-HF_POST_NORM_NAMES: dict[str, str] = {
-    "attn_post_norm": "layers.{}.post_attention_layernorm.weight",
-    "ffn_norm": "layers.{}.pre_feedforward_layernorm.weight",
-    "ffn_post_norm": "layers.{}.post_feedforward_layernorm.weight",
-}
+LAYER_TYPES = ("full_attention", "sliding_attention")
 Windows = Literal["never", "always", "flagged"]  # whether sliding_window counts; flagged: if use_sliding_window is true
 
 
@@ -159,7 +108,7 @@ class Arch:
         dims = fields["rope_dims"]
         if dims is None:
             nested = fields.within(hf_rope_parameters(fields))
-            factor = fields["partial_rotary_factor"] or nested["partial_rotary_factor"] or 1.0
+            factor = nested["partial_rotary_factor"] or fields["partial_rotary_factor"] or 1.0
             dims = int(head_dim * factor)
         if dims > head_dim:
             raise fields.error(f"rotary embeddings of {dims} dims do not fit heads of {head_dim}")
@@ -184,13 +133,16 @@ class Arch:
 
     def window_pattern(self, fields: Fields) -> list[bool] | int | None:
         """Which layers are windowed as the file says it: one flag a layer, or n for all but every n-th."""
-        if fields.format != "gguf" and isinstance(kinds := fields.values_by_key.get("layer_types"), list):
-            return [kind == "sliding_attention" for kind in kinds]
-        key = f"{fields.prefix}.attention.sliding_window_pattern"
-        pattern = fields.values_by_key.get(key if fields.format == "gguf" else "sliding_window_pattern")
+        gguf = fields.format == "gguf"
+        if not gguf and (kinds := fields.values_by_key.get("layer_types")) is not None:
+            return windowed_kinds(fields, kinds)
+        key = f"{fields.prefix}.attention.sliding_window_pattern" if gguf else "sliding_window_pattern"
+        pattern = fields.values_by_key.get(key)
         if isinstance(pattern, list):
             return [bool(windowed) for windowed in pattern]
-        return pattern if isinstance(pattern, int) and pattern >= 0 else None
+        if pattern is None or (isinstance(pattern, int) and pattern >= 0):
+            return pattern
+        raise fields.error(f"{clean(key)} should be a number or one flag a layer")
 
     def read_activation(self, fields: Fields) -> Activation:
         if fields.format == "gguf":
@@ -214,13 +166,25 @@ class Arch:
 
 def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
     """The hyperparameter view of a source; multimodal configs keep their language model under `text_config`."""
-    values = source.metadata
+    values: Mapping[str, Any] = source.metadata
     prefix = str(values.get("general.architecture", ""))
-    if source.format != "gguf" and isinstance(values.get("text_config"), dict):
-        values = {**values, **values["text_config"]}
     fields = Fields(values, source.format, prefix, str(source.path), defaults)
+    if source.format != "gguf" and (text := values.get("text_config")) is not None:
+        if not isinstance(text, dict):
+            raise fields.error("text_config should be a dictionary")
+        fields = Fields({**values, **text}, source.format, prefix, fields.path, defaults)
     dict(fields)  # every field is checked, used or not
     return fields
+
+
+def windowed_kinds(fields: Fields, kinds: object) -> list[bool]:
+    """Which layers are windowed by the `layer_types` of a config.json."""
+    if not isinstance(kinds, list):
+        raise fields.error("layer_types should be a list")
+    for kind in kinds:
+        if kind not in LAYER_TYPES:
+            raise ModelFileError("UNSUPPORTED", f"unknown layer type {clean(str(kind)[:40])!r}", path=fields.path)
+    return [kind == "sliding_attention" for kind in kinds]
 
 
 def hf_rope_parameters(fields: Fields, layer_type: str = "") -> dict[str, Any]:

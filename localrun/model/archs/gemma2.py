@@ -2,7 +2,8 @@
 
 from typing import ClassVar
 
-from localrun.model.archs.base import HF_POST_NORM_NAMES, Arch
+from localrun.model.archs.base import Arch
+from localrun.model.archs.names import HF_POST_NORM_NAMES
 from localrun.model.fields import Fields
 
 

@@ -1,7 +1,8 @@
 """OLMo 2 and 3: norms only after each block, and one norm over the whole row of q and of k; 3 adds windowed layers."""
 
 from localrun.formats.source import TensorSource
-from localrun.model.archs.base import HF_POST_NORM_NAMES, Arch
+from localrun.model.archs.base import Arch
+from localrun.model.archs.names import HF_POST_NORM_NAMES
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 

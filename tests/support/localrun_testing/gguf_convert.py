@@ -62,6 +62,12 @@ def convert(folder: Path, target: Path, qtype: str = "F32") -> Path:
 
     A matrix whose rows do not divide into blocks of `qtype` becomes F16, as llama.cpp does.
     """
+    write(prepare(folder, target, qtype))
+    return target
+
+
+def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
+    """Everything `convert` would write, still open to changes in the writer's `kv_data` and `tensors`."""
     config = transformers.AutoConfig.from_pretrained(folder)
     arch = ARCHS[config.model_type]
     writer = gguf.GGUFWriter(target, arch)
@@ -70,11 +76,14 @@ def convert(folder: Path, target: Path, qtype: str = "F32") -> Path:
     for name, data in [*tensors(folder, arch, config), *rope_tensors(config)]:
         encoded, encoding = encode(data, qtype)
         writer.add_tensor(name, encoded, raw_dtype=encoding)
+    return writer
+
+
+def write(writer: gguf.GGUFWriter) -> None:
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return target
 
 
 def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None:
