@@ -7,13 +7,14 @@ import typer
 from localrun.base.errors import UsageError
 from localrun.base.settings import SETTINGS, check_key, config_file, read_settings, write_setting
 from localrun.cli.console import note, write, write_json, write_table
+from localrun.cli.groups import JsonSwitch, switch
 
 
 def config(
     key: Annotated[str | None, typer.Argument(help="a setting; without one, all are shown", show_default=False)] = None,
     value: Annotated[str | None, typer.Argument(help="what to set it to", show_default=False)] = None,
-    unset: Annotated[bool, typer.Option("--unset", help="take KEY out of the file")] = False,
-    json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    unset: Annotated[bool, switch("--unset", "take KEY out of the file")] = False,
+    json: JsonSwitch = False,
 ) -> int:
     """Show or change settings. Flags go before LOCALRUN_* variables, and those before the file."""
     if unset and (key is None or value is not None):

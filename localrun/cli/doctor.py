@@ -1,9 +1,7 @@
 """`localrun doctor`: what this machine can do, what is missing, and what to do about it."""
 
 import platform
-from typing import Annotated, Any, get_args
-
-import typer
+from typing import Any, get_args
 
 from localrun.base.errors import LocalrunError
 from localrun.base.paths import Kind, what_is_not_kept, writable_folder
@@ -11,13 +9,14 @@ from localrun.base.request import Backend
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
 from localrun.cli.console import write, write_json, write_table
+from localrun.cli.groups import JsonSwitch
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.resolve import resolve
 
 LOW_MEMORY = 2 << 30
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="as JSON")] = False) -> int:
+def doctor(json: JsonSwitch = False) -> int:
     """Backends, instruction sets, memory, folders, default model: what works, and what to do where it does not."""
     findings = examine()
     if json:

@@ -40,6 +40,12 @@ def _setting(key: str, metavar: str, panel: str) -> Any:
     )
 
 
+def switch(name: str, help: str, panel: str | None = None) -> Any:
+    """An option that is on or off."""
+    return typer.Option(name, metavar="", help=help, rich_help_panel=panel)
+
+
+JsonSwitch = Annotated[bool, switch("--json", "as JSON")]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _ANSWER, _MODEL, _MACHINE = "The answer", "The model", "The machine"
 
@@ -67,8 +73,7 @@ class LoadOptionFlags:
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
     no_prefix_cache: Annotated[
-        bool,
-        typer.Option("--no-prefix-cache", help="compute every prompt from its first token", rich_help_panel=_MACHINE),
+        bool, switch("--no-prefix-cache", "compute every prompt from its first token", panel=_MACHINE)
     ] = False
 
 
@@ -121,9 +126,7 @@ class AnswerOptions:
             rich_help_panel=_ANSWER,
         ),
     ] = "auto"
-    show_thinking: Annotated[
-        bool, typer.Option("--show-thinking", help="thinking goes to stderr", rich_help_panel=_ANSWER)
-    ] = False
+    show_thinking: Annotated[bool, switch("--show-thinking", "thinking goes to stderr", _ANSWER)] = False
 
     def check_stop(self) -> tuple[str, ...]:
         """The stop strings; an empty one would end every answer before it began."""

@@ -2,16 +2,15 @@
 
 import time
 from dataclasses import asdict
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from localrun.base.units import gib
 from localrun.cli.console import note, write_json, write_table
+from localrun.cli.groups import JsonSwitch
 from localrun.hub.library import StoredModel, scan
 
 
-def list_models(json: Annotated[bool, typer.Option("--json", help="as JSON")] = False) -> int:
+def list_models(json: JsonSwitch = False) -> int:
     """The models on disk: the built-in one, localrun's own folder and the Hugging Face cache."""
     models = scan()
     if json:

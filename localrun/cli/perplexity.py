@@ -9,7 +9,7 @@ import typer
 from localrun.base.errors import UsageError
 from localrun.base.units import ms, tps
 from localrun.cli.console import is_terminal, note, tell, write, write_json
-from localrun.cli.groups import LoadOptionFlags, ModelOptions
+from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
 from localrun.cli.session import find_model, open_client
 from localrun.cli.text_input import read_text_file
 
@@ -22,7 +22,7 @@ def perplexity(
     model: ModelOptions,
     load: LoadOptionFlags,
     chunks: Annotated[int | None, typer.Option("--chunks", min=1, metavar="N", help="score only the first N")] = None,
-    json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    json: JsonSwitch = False,
 ) -> int:
     """Perplexity on a text: chunks of --ctx tokens (512), the second half of each scored. FILE - is stdin."""
     if len(words) > 2 or (len(words) == 2 and model.model):

@@ -10,7 +10,7 @@ from localrun.base.events import Completion, Done, Prefill, Token
 from localrun.base.request import Message, Request
 from localrun.cli.console import AnswerWriter, ThinkingWriter, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
-from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
+from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.session import Answering, CancelOnInterrupt, answering, find_model, open_client, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file
 from localrun.hub.resolve import resolve
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 class OutputOptions:
     """What comes out."""
 
-    stats: Annotated[bool, typer.Option("--stats", help="speed and memory, on stderr")] = False
-    json: Annotated[bool, typer.Option("--json", help="the answer and its figures as one JSON object")] = False
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="events as they happen, one JSON object a line")] = False
+    stats: Annotated[bool, switch("--stats", "speed and memory, on stderr")] = False
+    json: Annotated[bool, switch("--json", "the answer and its figures as one JSON object")] = False
+    jsonl: Annotated[bool, switch("--jsonl", "events as they happen, one JSON object a line")] = False
 
 
 def run(
     words: Annotated[list[str] | None, typer.Argument(metavar="[MODEL] PROMPT", show_default=False)] = None,
     *,
     file: Annotated[list[str] | None, typer.Option("--file", metavar="FILE", help="append its text to PROMPT")] = None,
-    no_stdin: Annotated[bool, typer.Option("--no-stdin", help="do not read stdin")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="the prompt as it is, without the chat template")] = False,
+    no_stdin: Annotated[bool, switch("--no-stdin", "do not read stdin")] = False,
+    raw: Annotated[bool, switch("--raw", "the prompt as it is, without the chat template")] = False,
     output: OutputOptions,
     model: ModelOptions,
     answer: AnswerOptions,

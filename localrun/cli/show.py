@@ -12,7 +12,7 @@ import typer
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.units import count, gib
 from localrun.cli.console import note, write_json, write_table
-from localrun.cli.groups import ModelOptions
+from localrun.cli.groups import JsonSwitch, ModelOptions
 from localrun.cli.session import find_model
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
@@ -27,7 +27,7 @@ def show(
     named: Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False)] = None,
     *,
     model: ModelOptions,
-    json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    json: JsonSwitch = False,
 ) -> int:
     """What is in a model: its architecture, its types, its context, what its KV cache costs."""
     if named and model.model:

@@ -7,7 +7,7 @@ import typer
 
 from localrun.base.errors import UsageError
 from localrun.cli.console import write_json
-from localrun.cli.groups import ModelOptions
+from localrun.cli.groups import ModelOptions, switch
 from localrun.cli.session import find_model
 from localrun.cli.text_input import read_stdin
 
@@ -16,10 +16,10 @@ def tokenize(
     text: Annotated[str | None, typer.Argument(help="default: stdin", show_default=False)] = None,
     *,
     model: ModelOptions,
-    special: Annotated[bool, typer.Option("--special", help="the text of a control token is that token")] = False,
-    bos: Annotated[bool, typer.Option("--bos", help="begin with BOS where the model does")] = False,
+    special: Annotated[bool, switch("--special", "the text of a control token is that token")] = False,
+    bos: Annotated[bool, switch("--bos", "begin with BOS where the model does")] = False,
     lines: Annotated[
-        bool, typer.Option("--lines", help="stdin is one JSON string a line, the answer one JSON list a line")
+        bool, switch("--lines", "stdin is one JSON string a line; so is the answer, in lists")
     ] = False,
 ) -> int:
     """The token ids of a text, as a JSON list on one line. Needs the vocabulary only."""

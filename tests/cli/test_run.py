@@ -1,0 +1,378 @@
+"""`run` and `chat` with a client that stands in for an engine: words, streams, requests and exit codes."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from localrun_testing.fake_client import FakeClient
+from localrun_testing.schemas import check
+
+from localrun.base.errors import DoesNotFitError, EngineError, PromptTooLongError
+from localrun.base.request import LoadOptions, Request
+from localrun.cli.app import run_command_line
+
+Answer = Callable[[Request], str]
+
+
+class Faces:
+    """Runs command lines in this process, and knows the clients they opened."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.clients: list[FakeClient] = []
+        self.answer: Answer = lambda request: f"You said {request.messages[-1]['content']}."
+
+    def open(self, options: LoadOptions) -> FakeClient:
+        self.clients.append(FakeClient(options, lambda request: self.answer(request)))
+        return self.clients[-1]
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        code = run_command_line(list(arguments))
+        return code, *self._capsys.readouterr()
+
+    @property
+    def request(self) -> Request:
+        return self.clients[-1].requests[-1]
+
+
+@pytest.fixture
+def faces(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Faces]:
+    made = Faces(capsys)
+    module = ModuleType("localrun.client.local")
+    module.LocalClient = made.open  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "localrun.client.local", module)
+    yield made
+    assert all(client.closed for client in made.clients)
+
+
+def fails(text: Exception) -> Answer:
+    def answer(request: Request) -> str:
+        raise text
+
+    return answer
+
+
+def test_the_answer_is_all_there_is_on_stdout(faces: Faces) -> None:
+    code, out, err = faces.run("run", "hello")
+    assert (code, out) == (0, "You said hello.\n")
+    assert err == "a note\n"
+
+
+def test_an_answer_that_ends_in_a_line_break_gets_no_second_one(faces: Faces) -> None:
+    faces.answer = lambda request: "two\nlines\n"
+    assert faces.run("run", "x")[1] == "two\nlines\n"
+    faces.answer = lambda request: ""
+    assert faces.run("run", "x")[1] == ""
+
+
+def test_piped_output_is_raw(faces: Faces) -> None:
+    faces.answer = lambda request: "\x1b[31mred\x07"
+    assert faces.run("run", "x")[1] == "\x1b[31mred\x07\n"
+
+
+def test_json_is_one_object_of_its_schema(faces: Faces) -> None:
+    code, out, err = faces.run("run", "hello", "--json")
+    assert code == 0
+    assert out.count("\n") == 1
+    value = json.loads(out)
+    assert value.pop("itl_ms_p95") is None, "a number that is none is null"
+    check({**value, "itl_ms_p95": 0}, "run")
+    assert value["text"] == "You said hello."
+    assert err == ""
+
+
+def test_jsonl_is_the_events_and_their_texts_are_the_answer(faces: Faces) -> None:
+    faces.answer = lambda request: "~~Yes."
+    code, out, _ = faces.run("run", "hello", "--jsonl")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [event["type"] for event in events] == ["start", "prefill", *["token"] * 6, "done"]
+    for event in events:
+        jsonschema.validate(
+            {**event, "itl_ms_p95": 0} if event["type"] == "done" else event, SCHEMAS[f"jsonl: {event['type']}"]
+        )
+    assert "".join(e["text"] for e in events if e.get("channel") == "answer") == events[-1]["text"] == "Yes."
+    assert "".join(e["text"] for e in events if e.get("channel") == "thinking") == events[-1]["thinking"]
+
+
+def test_thinking_is_on_stderr_and_only_when_asked_for(faces: Faces) -> None:
+    faces.answer = lambda request: "~~Yes."
+    assert faces.run("run", "x")[1:] == ("Yes.\n", "a note\n")
+    assert faces.run("run", "x", "--show-thinking")[1:] == ("Yes.\n", "a note\n~~\n\n")
+
+
+def test_stats_are_on_stderr(faces: Faces) -> None:
+    _, out, err = faces.run("run", "x", "--stats")
+    assert out == "You said x.\n"
+    for word in ("prompt", "answer", "memory", "first after 2.50 ms", "seed    7"):
+        assert word in err
+
+
+def test_every_flag_arrives(faces: Faces, tmp_path: Path) -> None:
+    (tmp_path / "text.md").write_text("of the file")
+    code, *_ = faces.run(
+        *(
+            "run",
+            "--system",
+            "Be brief.",
+            "--max-tokens",
+            "5",
+            "--temperature",
+            "0.5",
+            "--top-k",
+            "3",
+            "--top-p",
+            "0.9",
+        ),
+        *("--min-p", "0.1", "--repeat-penalty", "1.1", "--presence-penalty", "0.2", "--frequency-penalty", "-0.3"),
+        *("--logit-bias", "5:-2.5", "--logit-bias", "7:1e3", "--seed", "11", "--stop", "a", "--stop", "b"),
+        *("--think", "off", "--ctx", "64", "--kv", "F16", "--backend", "reference", "--threads", "2"),
+        *("--no-prefix-cache", "--file", str(tmp_path / "text.md"), "builtin", "hello"),
+    )
+    assert code == 0
+    request, options = faces.request, faces.clients[0].options
+    assert request.messages == (
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hello\n\nof the file"},
+    )
+    s = request.sampling
+    assert (s.temperature, s.top_k, s.top_p, s.min_p, s.repeat_penalty) == (0.5, 3, 0.9, 0.1, 1.1)
+    assert (s.presence_penalty, s.frequency_penalty, s.seed) == (0.2, -0.3, 11)
+    assert dict(s.logit_bias) == {5: -2.5, 7: 1000.0}
+    assert (request.max_tokens, request.stop, request.think) == (5, ("a", "b"), "off")
+    assert (options.ctx, options.kv, options.backend, options.threads) == (64, "f16", "reference", 2)
+    assert (options.prefix_cache, options.name) == (False, "builtin")
+
+
+def test_nothing_typed_leaves_every_choice_to_the_model(faces: Faces) -> None:
+    faces.run("run", "hello")
+    assert faces.request == Request(messages=({"role": "user", "content": "hello"},))
+    options = faces.clients[0].options
+    assert options == LoadOptions(path=options.path, name="builtin", precision=options.precision)
+
+
+def test_flag_before_environment_before_file(faces: Faces, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.mkdir()
+    (home / "config.toml").write_text('ctx = 100\nthreads = 1\ntemperature = 0.1\nsystem = "from file"\nseed = 3\n')
+    monkeypatch.setenv("LOCALRUN_CTX", "200")
+    monkeypatch.setenv("LOCALRUN_THREADS", "2")
+    faces.run("run", "--ctx", "auto", "--temperature", "0.9", "x")
+    options, request = faces.clients[0].options, faces.request
+    assert (options.ctx, options.threads) == (None, 2)
+    assert (request.sampling.temperature, request.sampling.seed) == (0.9, 3)
+    assert request.messages[0] == {"role": "system", "content": "from file"}
+
+
+def test_raw_is_the_prompt_alone(faces: Faces) -> None:
+    faces.answer = lambda request: str(request.prompt)
+    assert faces.run("run", "--raw", "once upon")[1] == "once upon\n"
+    assert faces.request.messages == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run"], "there is no prompt"),
+        (["run", ""], "there is no prompt"),
+        (["run", "a", "b", "c"], "quote the prompt"),
+        (["run", "-m", "builtin", "a", "b"], "quote the prompt"),
+        (["run", "x", "--json", "--jsonl"], "exclude each other"),
+        (["run", "x", "--raw", "--system", "s"], "--raw"),
+        (["run", "x", "--temperature", "-1"], "a number from 0"),
+        (["run", "x", "--top-p", "nan"], "a number from 0 to 1"),
+        (["run", "x", "--ctx", "many"], "a whole number"),
+        (["run", "x", "--kv", "q2"], "one of auto"),
+        (["run", "x", "--backend", "tpu"], "one of auto"),
+        (["run", "x", "--think", "hard"], "one of on"),
+        (["run", "x", "--logit-bias", "5"], "ID:BIAS"),
+        (["run", "x", "--logit-bias", "5:nan"], "ID:BIAS"),
+        (["run", "x", "--stop", ""], "--stop needs a text"),
+        (["run", "x", "--nonsense"], "No such option"),
+        (["run", "x", "--seed", "-1"], "a whole number from 0"),
+        (["chat", "builtin", "-m", "builtin"], "two models"),
+        (["chat", "--json"], "--jsonl"),
+        (["nonsense"], "No such command"),
+        (["list", "extra"], "extra"),
+        (["config", "colour"], "there is no setting"),
+        (["config", "--unset"], "--unset takes a KEY"),
+        (["tokenize", "--lines", "x"], "--lines reads stdin"),
+        (["show", "builtin", "-m", "builtin"], "two models"),
+        (["perplexity"], "FILE"),
+        (["perplexity", "a", "b", "c"], "where [MODEL] FILE is expected"),
+    ],
+)
+def test_wrong_calls_exit_2_and_load_nothing(faces: Faces, arguments: list[str], says: str) -> None:
+    code, out, err = faces.run(*arguments)
+    assert (code, out) == (2, "") if "--json" not in arguments and "--jsonl" not in arguments else (2, out)
+    assert says in err
+    assert err.startswith("localrun: ")
+    assert "Traceback" not in err
+    assert faces.clients == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "-m", "nonsense", "x"], "no model nonsense"),
+        (["run", "./no.gguf", "x"], "no file or folder"),
+        (["run", "--precision", "Q2_K", "-m", "builtin", "x"], "not on disk as Q2_K"),
+        (["run", "--file", "/no/such", "x"], "no file /no/such"),
+        (["show", "nonsense"], "no model"),
+        (["tokenize", "-m", "nonsense", "x"], "no model"),
+        (["perplexity", "nonsense", "x"], "no model"),
+        (["perplexity", "/no/such"], "no file"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_is_not_there_exits_3(faces: Faces, arguments: list[str], says: str, as_json: bool) -> None:
+    if as_json and arguments[0] == "tokenize":
+        return
+    code, out, err = faces.run(*arguments, *(["--json"] if as_json else []))
+    assert code == 3
+    assert says in err
+    if as_json:
+        error = json.loads(out)
+        check(error, "error")
+        assert error["error"]["code"] == 3
+        assert says in error["error"]["message"]
+    else:
+        assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kind"),
+    [
+        (DoesNotFitError("too big", "smaller"), 4, "does_not_fit"),
+        (MemoryError(), 4, "does_not_fit"),
+        (PromptTooLongError("long", "shorter"), 5, "prompt_too_long"),
+        (EngineError("died"), 8, "engine"),
+        (ValueError("surprise"), 1, "internal"),
+        (KeyboardInterrupt(), 130, "cancelled"),
+    ],
+)
+@pytest.mark.parametrize("how", ["", "--json", "--jsonl"])
+def test_failures_have_their_code(faces: Faces, error: Exception, code: int, kind: str, how: str) -> None:
+    faces.answer = fails(error)
+    got, out, err = faces.run(*(["run", "x", how] if how else ["run", "x"]))
+    assert got == code
+    assert "localrun: " in err
+    assert ("Traceback" in err) == (kind == "internal")
+    if how:
+        last = json.loads(out.splitlines()[-1])
+        check(last, "error")
+        assert (last["error"]["code"], last["error"]["kind"]) == (code, kind)
+        assert len(out.splitlines()) == (1 if how == "--json" else 2)
+    else:
+        assert out == ""
+
+
+def test_an_error_on_the_command_line_is_json_too(faces: Faces) -> None:
+    code, out, _ = faces.run("run", "x", "--json", "--temperature", "hot")
+    assert code == 2
+    assert json.loads(out)["error"]["kind"] == "usage"
+    assert faces.run("run", "--temperature", "hot", "--", "--json")[1] == "", "behind -- it is the prompt"
+
+
+def test_a_hostile_error_message_is_cleaned_on_stderr(faces: Faces) -> None:
+    faces.answer = fails(EngineError("bad \x1b]0;title\x07name"))
+    assert "\x1b" not in faces.run("run", "x")[2]
+
+
+def script(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
+    import io
+
+    raw = io.BytesIO(text.encode() if isinstance(text, str) else text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(raw, encoding="utf-8"))
+
+
+def contents(request: Request) -> list[str]:
+    return [str(message["content"]) for message in request.messages]
+
+
+def test_chat_answers_line_by_line_and_remembers(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch, "one\n\n  two\r\n//three\n")
+    code, out, err = faces.run("chat", "--system", "S")
+    assert (code, out, err) == (0, "You said one.\nYou said two.\nYou said /three.\n", "")
+    assert contents(faces.request) == ["S", "one", "You said one.", "two", "You said two.", "/three"]
+
+
+def test_chat_jsonl_is_one_done_a_turn(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch, "one\ntwo")
+    _, out, _ = faces.run("chat", "--jsonl")
+    turns: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
+    assert [(turn["type"], turn["text"]) for turn in turns] == [("done", "You said one."), ("done", "You said two.")]
+
+
+def test_chat_commands(faces: Faces, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    markdown, as_json = tmp_path / "chat.md", tmp_path / "chat.json"
+    script(
+        monkeypatch,
+        f"one\ntwo\n/undo\n/retry\n/edit uno\n/save {markdown}\n/save {as_json}\n"
+        "/stats\n/help\n/new\nthree\n/quit\nnever\n",
+    )
+    code, out, err = faces.run("chat")
+    assert code == 0
+    assert out.splitlines() == [f"You said {text}." for text in ("one", "two", "one", "uno", "three")]
+    requests = [contents(request) for request in faces.clients[0].requests]
+    assert requests == [["one"], ["one", "You said one.", "two"], ["one"], ["uno"], ["three"]]
+    assert markdown.read_text() == "**user**\n\nuno\n\n**assistant**\n\nYou said uno.\n"
+    assert json.loads(as_json.read_text())[1] == {"role": "assistant", "content": "You said uno."}
+    for text in ("took back: two", "saved to", "first after", "/retry", "a new chat"):
+        assert text in err
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("/nonsense", "no command /nonsense"),
+        ("/undo", "no message yet"),
+        ("/retry", "no message yet"),
+        ("/edit", "needs the new text"),
+        ("/edit x", "no message yet"),
+        ("/save", "needs a file name"),
+        ("/save /no/such/folder/x", "cannot be written"),
+        ("/stats", "no answer yet"),
+    ],
+)
+def test_a_wrong_chat_command_ends_a_script(
+    faces: Faces, monkeypatch: pytest.MonkeyPatch, line: str, says: str
+) -> None:
+    script(monkeypatch, f"{line}\nnever\n")
+    code, out, err = faces.run("chat")
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_chat_never_overwrites_a_file(faces: Faces, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    script(monkeypatch, f"/save {tmp_path / 'mine'}\n")
+    assert faces.run("chat")[0] == 2
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_failing_turn_is_not_remembered_and_keeps_what_was_answered(
+    faces: Faces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: Request) -> str:
+        if len(request.messages) > 1:
+            raise PromptTooLongError("too long", "shorter")
+        return "fine"
+
+    faces.answer = answer
+    script(monkeypatch, "one\ntwo\n")
+    code, out, _ = faces.run("chat", "--jsonl")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert code == 5
+    assert lines[0]["text"] == "fine"
+    assert lines[1]["error"]["code"] == 5
+
+
+def test_a_script_that_is_not_text_is_a_usage_error(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch, b"one\n\xff\xfe\n")
+    code, out, err = faces.run("chat")
+    assert (code, out) == (2, "You said one.\n")
+    assert "line 2 of stdin is not UTF-8" in err

@@ -1,0 +1,63 @@
+"""A client without a model: it answers what it is told to, in small pieces, and records what it was asked."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from localrun.base.events import Completion, Done, Event, ModelInfo, Prefill, StopReason, Token
+from localrun.base.request import LoadOptions, Request
+
+
+@dataclass
+class FakeClient:
+    """Stands in for LocalClient. `answer` gives the text for a request, or raises; "…" at its end never ends."""
+
+    options: LoadOptions
+    answer: Callable[[Request], str]
+    requests: list[Request] = field(default_factory=list)
+    closed: bool = False
+    cancelled: bool = False
+
+    @property
+    def info(self) -> ModelInfo:
+        return ModelInfo("fake", "", "llama", "F32", "reference", "f32", 128, 1 << 20, 1.5, ("a note",))
+
+    def stream(self, request: Request) -> Iterator[Event]:
+        self.requests.append(request)
+        text = self.answer(request)
+        yield Prefill(3, 0, 3)
+        shown, thinking = "", ""
+        reason: StopReason = "stop"
+        for number, char in enumerate(text):
+            if char == "…":
+                while not self.cancelled:
+                    time.sleep(0.01)
+            if self.cancelled:
+                reason = "cancelled"
+                break
+            if char == "~":  # thinking, one character
+                thinking += char
+                yield Token(number, char, "thinking")
+            else:
+                shown += char
+                yield Token(number, char, "answer")
+        n = len(shown) + len(thinking)
+        yield Done(
+            Completion(
+                "fake", "F32", "reference", shown, thinking, reason, 3, 0, n, tuple(range(n)),
+                1.5, 2.5, 3.5, float("nan"), 4.5, 5.5, 1000, 2000, "f32", 128, 7,
+            )
+        )  # fmt: skip
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def __enter__(self) -> "FakeClient":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()

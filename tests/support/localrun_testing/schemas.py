@@ -1,0 +1,195 @@
+"""The JSON of every command, as JSON Schema. `tools/write_json_docs.py` turns it into docs/json.md."""
+
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+
+Schema = dict[str, Any]
+
+
+def field(kind: str | list[str], text: str, **more: Any) -> Schema:
+    return {"type": kind, "description": text, **more}
+
+
+def record(text: str, /, **fields: Schema) -> Schema:
+    required = [name for name, schema in fields.items() if not schema.get("optional")]
+    shape = {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+    return {**shape, "description": text}
+
+
+def rows(text: str, item: Schema) -> Schema:
+    return {"type": "array", "items": item, "description": text}
+
+
+def counts(kind: str, text: str) -> Schema:
+    return field("object", text, additionalProperties={"type": kind})
+
+
+TEXT, NUMBER, WHOLE = "string", "number", "integer"
+
+COMPLETION = {
+    "model": field(TEXT, "name of the model"),
+    "precision": field(TEXT, "as in its name, or the commonest type in the file"),
+    "backend": field(TEXT, "what computed: reference, cpu, cuda or mps"),
+    "text": field(TEXT, "the answer"),
+    "thinking": field(TEXT, "what the model thought before it, if it does"),
+    "stop_reason": {"enum": ["stop", "length", "cancelled"], "description": "why it ended"},
+    "prompt_tokens": field(WHOLE, "tokens of the prompt, template included", minimum=0),
+    "cached_tokens": field(WHOLE, "of these, tokens that were not computed again", minimum=0),
+    "completion_tokens": field(WHOLE, "tokens of the answer and the thinking: the length of token_ids", minimum=0),
+    "token_ids": rows("the tokens, without the one that stopped", field(WHOLE, "id", minimum=0)),
+    "load_ms": field(NUMBER, "time to load the model"),
+    "ttft_ms": field(NUMBER, "time to first token, loading not included"),
+    "itl_ms_p50": field(NUMBER, "median time between tokens"),
+    "itl_ms_p95": field(NUMBER, "95th percentile of it"),
+    "prefill_tps": field(NUMBER, "prompt tokens per second"),
+    "decode_tps": field(NUMBER, "answer tokens per second"),
+    "peak_rss": field(WHOLE, "most memory the process had, bytes"),
+    "kv_bytes": field(WHOLE, "KV cache of this sequence, bytes"),
+    "kv_codec": field(TEXT, "how the KV cache is stored"),
+    "ctx": field(WHOLE, "context length, tokens"),
+    "seed": field(WHOLE, "repeats the answer with --seed"),
+    "path": field(TEXT, "where the model is; absent where it is no file", optional=True),
+    "notes": rows("what a user should know about this model or machine", field(TEXT, "a sentence")),
+}
+
+RUN = record("`run --json`", **COMPLETION)
+
+START = record("the model is loaded", type={"const": "start"})
+PREFILL = record(
+    "the prompt is being read",
+    type={"const": "prefill"},
+    done=field(WHOLE, "tokens read"),
+    cached=field(WHOLE, "tokens that came from the cache"),
+    total=field(WHOLE, "tokens of the prompt"),
+)
+TOKEN = record(
+    "one token",
+    type={"const": "token"},
+    id=field(WHOLE, "its id"),
+    text=field(TEXT, "the text it completed, possibly none"),
+    channel={"enum": ["answer", "thinking"], "description": "which text it belongs to"},
+)
+DONE = record("the end: the fields of run --json", type={"const": "done"}, **COMPLETION)
+
+PERPLEXITY = record(
+    "`perplexity --json`",
+    model=field(TEXT, "name of the model"),
+    ppl=field(NUMBER, "perplexity", exclusiveMinimum=0),
+    ppl_stderr=field(NUMBER, "its standard error"),
+    nll=field(NUMBER, "mean negative log-likelihood of a token, natural logarithm"),
+    tokens=field(WHOLE, "tokens scored"),
+    chunks=field(WHOLE, "chunks scored"),
+    ctx=field(WHOLE, "tokens of a chunk"),
+    kv_codec=field(TEXT, "how the KV cache is stored"),
+    seconds=field(NUMBER, "time it took"),
+)
+
+SHOW = record(
+    "`show --json`; null where the file does not say, or the architecture is not known",
+    name=field(TEXT, "name of the model"),
+    path=field(TEXT, "where it is"),
+    format={"enum": ["gguf", "safetensors"], "description": "container"},
+    precision=field(TEXT, "as in its name, or the commonest type in the file"),
+    bytes=field(WHOLE, "size on disk"),
+    arch=field([TEXT, "null"], "architecture as the file names it"),
+    n_params=field(WHOLE, "parameters"),
+    qtypes=counts(WHOLE, "tensors of each type"),
+    layouts=counts(WHOLE, "bytes in memory, for each way to hold the weights"),
+    layers=field([WHOLE, "null"], "layers"),
+    n_heads=field([WHOLE, "null"], "query heads of a layer"),
+    n_kv_heads=field([WHOLE, "null"], "key and value heads of a layer"),
+    head_dim=field([WHOLE, "null"], "elements of a head"),
+    hidden_size=field([WHOLE, "null"], "elements of a hidden state"),
+    ffn_size=field([WHOLE, "null"], "elements inside the feed-forward part"),
+    vocab_size=field([WHOLE, "null"], "tokens of the vocabulary"),
+    max_context=field([WHOLE, "null"], "longest context it was made for, tokens"),
+    sliding_window=field([WHOLE, "null"], "tokens its windowed layers see"),
+    kv_bytes_per_token=field(["object", "null"], "KV cache a token, bytes, by codec"),
+    chat_template_sha256=field([TEXT, "null"], "SHA-256 of its chat template"),
+    tokenizer=field([TEXT, "null"], "kind of tokenizer"),
+)
+
+LIST = rows(
+    "`list --json`",
+    record(
+        "one model in one precision",
+        name=field(TEXT, "what to call it"),
+        precision=field(TEXT, "which precision; empty where unknown"),
+        path=field(TEXT, "the file (of a split model the first), or the folder"),
+        bytes=field(WHOLE, "size on disk, all parts"),
+        format={"enum": ["gguf", "safetensors"], "description": "container"},
+        source={"enum": ["builtin", "models", "hub"], "description": "shipped, localrun's folder, Hugging Face cache"},
+        last_used=field([TEXT, "null"], "UTC time of the last use"),
+    ),
+)
+
+_BACKEND = {
+    "available": field("boolean", "whether --backend NAME works"),
+    "reason": field(TEXT, "why not"),
+}
+DOCTOR = record(
+    "`doctor --json`",
+    backends=record(
+        "what can compute",
+        reference=record("plain PyTorch on the CPU", **_BACKEND),
+        cpu=record(
+            "the native CPU library",
+            **_BACKEND,
+            isa=field([TEXT, "null"], "instruction set in use"),
+            isas=rows("instruction sets that work here", field(TEXT, "name")),
+            library=field([TEXT, "null"], "path of the library"),
+        ),
+        cuda=record("NVIDIA GPUs", **_BACKEND),
+        mps=record("Apple GPUs", **_BACKEND),
+    ),
+    machine=record(
+        "the machine",
+        platform=field(TEXT, "operating system"),
+        cpu=field(TEXT, "processor"),
+        threads=field(WHOLE, "threads worth using"),
+        memory=field(WHOLE, "bytes of memory"),
+        memory_available=field(WHOLE, "bytes of it free"),
+        python=field(TEXT, "version"),
+        torch=field(TEXT, "version"),
+    ),
+    model=record(
+        "the default model",
+        name=field(TEXT, "its name"),
+        path=field([TEXT, "null"], "where it is"),
+        template=field([TEXT, "null"], "state of its chat template"),
+    ),
+    problems=rows("what is missing", record("one", what=field(TEXT, "what"), hint=field(TEXT, "what to do"))),
+)
+
+CONFIG = field("object", "`config --json`: every setting, null where nothing is set")
+
+ERROR = record(
+    "on stdout when a command with --json or --jsonl fails; of --jsonl it is the last line",
+    error=record(
+        "what happened",
+        code=field(WHOLE, "the exit code"),
+        kind=field(TEXT, "its name: usage, not_found, does_not_fit, prompt_too_long, bad_model_file, hub, engine …"),
+        message=field(TEXT, "what happened"),
+        hint=field(TEXT, "what to try"),
+    ),
+)
+
+SCHEMAS: dict[str, Schema] = {
+    "run": RUN,
+    "jsonl: start": START,
+    "jsonl: prefill": PREFILL,
+    "jsonl: token": TOKEN,
+    "jsonl: done": DONE,
+    "perplexity": PERPLEXITY,
+    "show": SHOW,
+    "list": LIST,
+    "doctor": DOCTOR,
+    "config": CONFIG,
+    "error": ERROR,
+}
+
+
+def check(value: Any, name: str) -> None:
+    """Fails unless `value` has the shape of SCHEMAS[name]."""
+    jsonschema.validate(value, SCHEMAS[name])

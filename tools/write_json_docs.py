@@ -1,0 +1,60 @@
+"""Write docs/json.md from the schemas that the tests hold every command to."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from localrun_testing.schemas import SCHEMAS, Schema  # noqa: E402
+
+HEAD = """# JSON output
+
+Durations are milliseconds unless a field says seconds, rates tokens per second, sizes bytes. Fields may be added.
+This page is made by `tools/write_json_docs.py` from the schemas the tests use; change those.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return HEAD + "".join(f"\n## {name}\n\n{section(schema)}" for name, schema in SCHEMAS.items())
+
+
+def section(schema: Schema) -> str:
+    lines = [f"{sentence(schema['description'])}\n"]
+    if schema.get("properties") or schema.get("items"):
+        lines += ["\n| field | type | |\n|---|---|---|\n", *rows(schema, "")]
+    return "".join(lines)
+
+
+def rows(schema: Schema, prefix: str) -> list[str]:
+    """One table row a field; inner objects as `outer.inner`, lists as `outer[]`."""
+    if "items" in schema:
+        return rows(schema["items"], f"{prefix}[].".removeprefix(".")) if "properties" in schema["items"] else []
+    found = []
+    for name, inner in schema.get("properties", {}).items():
+        nested = rows(inner, f"{prefix}{name}." if "properties" in inner else f"{prefix}{name}")
+        found.append(f"| `{prefix}{name}` | {kind(inner)} | {inner.get('description', '')} |\n")
+        found += nested
+    return found
+
+
+def kind(schema: Schema) -> str:
+    """A type as people read it."""
+    if "const" in schema:
+        return f'"{schema["const"]}"'
+    if "enum" in schema:
+        return " or ".join(f'"{value}"' for value in schema["enum"])
+    declared = schema["type"]
+    kinds: list[str] = declared if isinstance(declared, list) else [declared]
+    words = {"integer": "whole number", "array": "list", "string": "text"}
+    return " or ".join(words.get(name, name) for name in kinds)
+
+
+def sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+if __name__ == "__main__":
+    (ROOT / "docs").mkdir(exist_ok=True)
+    (ROOT / "docs" / "json.md").write_text(page(), "utf-8")
