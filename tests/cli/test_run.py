@@ -92,9 +92,9 @@ def test_jsonl_is_the_events_and_their_texts_are_the_answer(faces: Faces) -> Non
     assert code == 0
     assert [event["type"] for event in events] == ["start", "prefill", *["token"] * 6, "done"]
     for event in events:
-        jsonschema.validate(
-            {**event, "itl_ms_p95": 0} if event["type"] == "done" else event, SCHEMAS[f"jsonl: {event['type']}"]
-        )
+        if event["type"] == "done":
+            event["itl_ms_p95"] = 0  # was null, see above
+        check(event, f"jsonl: {event['type']}")
     assert "".join(e["text"] for e in events if e.get("channel") == "answer") == events[-1]["text"] == "Yes."
     assert "".join(e["text"] for e in events if e.get("channel") == "thinking") == events[-1]["thinking"]
 
