@@ -13,7 +13,7 @@ from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.model.weights import WeightRef, weight_refs
-from localrun.ops.layouts import Layout, Packed
+from localrun.ops.layouts import Layout, Packed, RowReader
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
@@ -85,11 +85,17 @@ class Loader:
     def matrix(self, name: str) -> Packed:
         ref = self.refs[name]
         n_rows, n_cols = ref.shape
-        qtype = self.source.tensors[ref.name].qtype
-        raw = self.read(ref.name, ref.first_row, n_rows).view(n_rows, -1)
-        if ref.interleaved is not None:
-            raw = raw[row_order(n_rows, *ref.interleaved)]
-        return self.layout.pack(raw.to(self.device), qtype, n_cols)
+        head_dim = n_rows // ref.interleaved[0] if ref.interleaved else 1
+
+        def read(first: int, count: int) -> Tensor:
+            raw = self.read(ref.name, ref.first_row + first, count).view(count, -1)
+            if ref.interleaved is not None:
+                raw = raw[row_order(count, count // head_dim, ref.interleaved[1])]
+            return raw.to(self.device)
+
+        return self.layout.pack(
+            RowReader(self.source.tensors[ref.name].qtype, n_rows, n_cols, read, self.device, granule=head_dim)
+        )
 
     def vector(self, name: str) -> Tensor | None:
         return self.required_vector(name) if name in self.refs else None

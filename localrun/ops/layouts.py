@@ -1,12 +1,37 @@
 """How weight matrices lie in memory. A layout is a row of a table; torch is imported when one is used."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from localrun.formats.quant import QUANT_TYPES
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
+
+
+SLAB_BYTES = 8 << 20  # of a file read, and packed, at a time
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """The rows of a matrix as a file has them: `read(first, n)` gives uint8 [n, row_bytes] on the target device.
+
+    first and n have to be multiples of `granule` (but for the end): rows are reordered within such groups.
+    """
+
+    qtype: str
+    n_rows: int
+    n_cols: int
+    read: "Callable[[int, int], Tensor]"
+    device: "torch.device"
+    granule: int = 1
+
+    def slab_rows(self, multiple: int = 1) -> int:
+        """Rows of a slab of about SLAB_BYTES, a multiple of `multiple` and of the granule."""
+        step = multiple * self.granule
+        return max(1, SLAB_BYTES // QUANT_TYPES[self.qtype].nbytes((self.n_cols,)) // step) * step
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +67,8 @@ class Layout(Protocol):
         """Exact bytes of a matrix of that file type in this layout."""
         ...
 
-    def pack(self, raw: "Tensor", qtype: str, n_cols: int) -> Packed:
-        """Take over the rows of a file: uint8 [n_rows, row_bytes], on the device that will hold them."""
+    def pack(self, rows: RowReader) -> Packed:
+        """Read a matrix slab by slab into this layout; the peak is the result and one slab."""
         ...
 
     def unpack(self, packed: Packed, rows: "slice | Tensor") -> "Tensor":
@@ -60,8 +85,8 @@ class FileLayout:
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
 
-    def pack(self, raw: "Tensor", qtype: str, n_cols: int) -> Packed:
-        return Packed(self, qtype, raw.shape[0], n_cols, (raw,))
+    def pack(self, rows: RowReader) -> Packed:
+        return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (rows.read(0, rows.n_rows),))
 
     def unpack(self, packed: Packed, rows: "slice | Tensor") -> "Tensor":
         raw = packed.planes[0][rows]
@@ -77,9 +102,15 @@ class DenseLayout:
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return 4 * n_rows * n_cols
 
-    def pack(self, raw: "Tensor", qtype: str, n_cols: int) -> Packed:
-        n_rows = raw.shape[0]
-        return Packed(self, qtype, n_rows, n_cols, (QUANT_TYPES[qtype].decode(raw, (n_rows, n_cols)),))
+    def pack(self, rows: RowReader) -> Packed:
+        import torch
+
+        weights = torch.empty(rows.n_rows, rows.n_cols, device=rows.device)
+        step = rows.slab_rows()
+        for first in range(0, rows.n_rows, step):
+            raw = rows.read(first, min(step, rows.n_rows - first))
+            weights[first : first + len(raw)] = QUANT_TYPES[rows.qtype].decode(raw, (len(raw), rows.n_cols))
+        return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (weights,))
 
     def unpack(self, packed: Packed, rows: "slice | Tensor") -> "Tensor":
         return packed.planes[0][rows]

@@ -9,7 +9,7 @@ import torch
 from localrun.engine.runner import Runner, sequence_input
 from localrun.ops.interface import LogitAdjust, SequenceInput, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS
-from localrun.ops.layouts import F32, FILE, Packed
+from localrun.ops.layouts import F32, FILE, Packed, RowReader
 from localrun.ops.reference import ReferenceOps, attend, rms_norm, rotate, visible
 from localrun.ops.reference_rows import KeyView, RowReferenceOps, fold
 from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, reference_executor, small_model, small_runner
@@ -103,16 +103,18 @@ def test_moe_is_a_loop_over_the_chosen_experts(norm_weights: bool) -> None:
 
 def test_matrices_decoded_in_use_give_the_same_product(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localrun.ops.reference.TILE_BYTES", 4 * 64 * 5)  # five rows at a time
+    monkeypatch.setattr("localrun.ops.layouts.SLAB_BYTES", 68 * 7)
     from localrun.formats.quant import QUANT_TYPES
 
     weights = torch.randn(33, 64, generator=torch.Generator().manual_seed(0))
     raw = QUANT_TYPES["Q8_0"].encode(weights).view(33, -1)
+    rows = RowReader("Q8_0", 33, 64, lambda first, n: raw[first : first + n], torch.device("cpu"))
     ops = ReferenceOps(reference_executor(small_model(), 1).pool, torch.device("cpu"))
     x, bias = torch.randn(3, 64), torch.randn(33)
-    kept, dense = (ops.matmul(x, layout.pack(raw, "Q8_0", 64), bias) for layout in (FILE, F32))
+    kept, dense = (ops.matmul(x, layout.pack(rows), bias) for layout in (FILE, F32))
     assert torch.allclose(kept, dense, atol=1e-6)
-    assert FILE.pack(raw, "Q8_0", 64).nbytes == FILE.nbytes("Q8_0", 33, 64) == 33 * 68
-    assert F32.pack(raw, "Q8_0", 64).nbytes == F32.nbytes("Q8_0", 33, 64) == 33 * 256
+    assert FILE.pack(rows).nbytes == FILE.nbytes("Q8_0", 33, 64) == 33 * 68
+    assert F32.pack(rows).nbytes == F32.nbytes("Q8_0", 33, 64) == 33 * 256
 
 
 def rows_of(runner: Runner, ids: list[int], chunks: list[int], blocks: list[int]) -> torch.Tensor:
