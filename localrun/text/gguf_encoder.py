@@ -1,0 +1,72 @@
+"""A GGUF vocabulary as a `tokenizers.Tokenizer`, giving llama.cpp's ids."""
+
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from localrun.text.gguf_vocabulary import GgufVocabulary
+from localrun.text.specials import TokenType
+from localrun.text.spm_merges import spm_merges
+
+_ESCAPE_SPACES = normalizers.Replace(" ", "▁")
+
+
+def build_encoder(source: GgufVocabulary) -> Tokenizer:
+    """Only encodes: text comes back through `Vocabulary.pieces`."""
+    encoder = {"bpe": _bpe, "spm": _spm, "wordpiece": _wordpiece}[source.vocabulary.kind](source)
+    _add_specials(encoder, source)
+    return encoder
+
+
+def _bpe(source: GgufVocabulary) -> Tokenizer:
+    pre = source.pre
+    splits: list[pre_tokenizers.PreTokenizer] = [
+        pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in pre.patterns
+    ]
+    if pre.byte_level:
+        model = models.BPE(vocab=source.index, merges=source.merges, ignore_merges=pre.ignore_merges)
+        encoder = Tokenizer(model)
+        splits.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
+    else:
+        encoder = Tokenizer(_bpe_with_bytes(source, source.merges))
+        encoder.normalizer = _ESCAPE_SPACES
+    encoder.pre_tokenizer = pre_tokenizers.Sequence(splits)
+    return encoder
+
+
+def _spm(source: GgufVocabulary) -> Tokenizer:
+    words = source.vocabulary
+    merges = spm_merges(words.tokens, source.index, words.types, source.scores, words.sha256)
+    encoder = Tokenizer(_bpe_with_bytes(source, merges))
+    prefix = [normalizers.Prepend("▁")] if words.space_prefix else []
+    encoder.normalizer = normalizers.Sequence([*prefix, _ESCAPE_SPACES])
+    return encoder
+
+
+def _bpe_with_bytes(source: GgufVocabulary, merges: list[tuple[str, str]]) -> models.BPE:
+    return models.BPE(vocab=source.index, merges=merges, byte_fallback=True, unk_token=source.unk_token, fuse_unk=True)
+
+
+def _wordpiece(source: GgufVocabulary) -> Tokenizer:
+    """GGUF writes the first piece of a word with ▁ and the others bare; WordPiece writes the others with ##."""
+    words = source.vocabulary
+    vocab: dict[str, int] = {}
+    for i, (text, kind) in enumerate(zip(words.tokens, words.types, strict=True)):
+        if kind == TokenType.CONTROL or (text.startswith("[") and text.endswith("]")):
+            vocab[text] = i
+        else:
+            vocab[text[1:] if text.startswith("▁") else f"##{text}"] = i
+    unk = source.unk_token or "[UNK]"
+    encoder = Tokenizer(models.WordPiece(vocab, unk_token=unk, max_input_chars_per_word=1 << 20))
+    encoder.normalizer = normalizers.BertNormalizer(lowercase=source.lowercase)
+    encoder.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return encoder
+
+
+def _add_specials(encoder: Tokenizer, source: GgufVocabulary) -> None:
+    control, user_defined = [], []
+    for i, (text, kind) in enumerate(zip(source.vocabulary.tokens, source.vocabulary.types, strict=True)):
+        if kind in (TokenType.CONTROL, TokenType.UNKNOWN):
+            control.append(AddedToken(text, special=True, normalized=False, rstrip=i in source.strips_right))
+        elif kind == TokenType.USER_DEFINED:
+            user_defined.append(AddedToken(text, special=False, normalized=False, rstrip=i in source.strips_right))
+    encoder.add_special_tokens(control)
+    encoder.add_tokens(user_defined)

@@ -1,0 +1,84 @@
+"""Text to token ids and back."""
+
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from localrun.base.errors import EngineError
+from localrun.text.folder_tokenizer import read_folder_tokenizer
+from localrun.text.gguf_encoder import build_encoder
+from localrun.text.gguf_vocabulary import read_gguf_vocabulary
+from localrun.text.specials import TokenType
+from localrun.text.vocabulary import Vocabulary
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Tokenizer:
+    """A vocabulary with its encoder. Safe to share between threads."""
+
+    def __init__(self, vocabulary: Vocabulary, encoder: tokenizers.Tokenizer) -> None:
+        self.vocabulary = vocabulary
+        self.kind = vocabulary.kind
+        self.name = vocabulary.name
+        self.sha256 = vocabulary.sha256
+        self.vocab_size = len(vocabulary.tokens)
+        self.bos_id = vocabulary.bos_id
+        self.eos_id = vocabulary.eos_id
+        self.eog_ids = vocabulary.eog_ids
+        self.add_bos = vocabulary.add_bos
+        self.add_eos = vocabulary.add_eos
+        control = (TokenType.CONTROL, TokenType.UNKNOWN)
+        self.control_ids = frozenset(i for i, kind in enumerate(vocabulary.types) if kind in control)
+        self._encoder = encoder
+        self._lock = threading.Lock()  # whether control tokens are parsed is a setting of the encoder
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """The bytes of each id, control tokens included."""
+        return self.vocabulary.pieces
+
+    def token_text(self, token_id: int) -> str:
+        """A token as the vocabulary spells it."""
+        return self.vocabulary.tokens[token_id]
+
+    def encode(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
+        """Ids of `text`. `special`: the text of a control token becomes that token, else it stays text.
+        `bos`: begin with BOS if the model wants one. Text that is not Unicode (lone surrogates) becomes U+FFFD."""
+        ids = [self.bos_id] if bos and self.add_bos and self.bos_id is not None else []
+        return ids + self._encode(_SURROGATES.sub("\ufffd", text), special)
+
+    def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
+        """Text of `ids`, without control tokens unless `special`; bytes that are not UTF-8 become U+FFFD."""
+        pieces, control = self.pieces, frozenset() if special else self.control_ids
+        text = b"".join(pieces[i] for i in ids if i not in control).decode(errors="replace")
+        return text.removeprefix(" ") if self.vocabulary.space_prefix else text
+
+    def _encode(self, text: str, special: bool) -> list[int]:
+        try:
+            with self._lock:
+                self._encoder.encode_special_tokens = not special
+                return self._encoder.encode(text, add_special_tokens=False).ids
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # the library panics with something that is not an Exception
+            message = f"the tokenizer failed on a text of {len(text):,} characters"
+            raise EngineError(message, "try a shorter text, or another conversion of the model") from error
+
+
+def tokenizer_from_gguf(metadata: Mapping[str, Any], path: str | Path = "") -> Tokenizer:
+    """The tokenizer of a GGUF file from its key-values. Raises ModelFileError UNSUPPORTED or BAD_VOCAB."""
+    source = read_gguf_vocabulary(metadata, str(path))
+    return Tokenizer(source.vocabulary, build_encoder(source))
+
+
+def tokenizer_from_folder(folder: str | Path) -> Tokenizer:
+    """The tokenizer of a folder with a tokenizer.json; weights need not be there.
+
+    Raises ModelFileError UNSUPPORTED, BAD_TOKENIZER or BAD_CONFIG; NotFoundError without a tokenizer.json.
+    """
+    return Tokenizer(*read_folder_tokenizer(Path(folder)))

@@ -1,0 +1,102 @@
+"""The model of a tokenizer.json, its vocabulary and its rules, checked before the library sees it: what it does not
+refuse may still panic, and a panic writes to the terminal."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import models
+
+from localrun.base.errors import ModelFileError
+from localrun.formats.files import bad_file, shown
+from localrun.text.merges import first_bad_merge
+
+KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordPiece": "wordpiece"}
+_LONGEST_WORD = 100  # characters; what WordPiece takes for unknown beyond that
+
+
+def model_kind(model: Any, path: Path) -> str:
+    """A key of KINDS. Old files do not name it."""
+    if not isinstance(model, dict):
+        raise bad_tokenizer("it has no model", path)
+    guess = "BPE" if "merges" in model else "Unigram" if isinstance(model.get("vocab"), list) else "WordPiece"
+    kind = model.get("type") or guess
+    if kind not in KINDS or model.get("end_of_word_suffix"):
+        raise bad_file("UNSUPPORTED", f"localrun does not know tokenizers of the kind {shown(str(kind))}", path)
+    return str(kind)
+
+
+def token_ids(kind: str, model: Mapping[str, Any], path: Path) -> dict[str, int]:
+    """Text -> id of the model's own tokens."""
+    return _scored_ids(model, path) if kind == "Unigram" else _mapped_ids(model, path)
+
+
+def build_model(kind: str, model: Mapping[str, Any], path: Path) -> models.Model:
+    """The library's model of a checked vocabulary."""
+    return {"BPE": _bpe, "Unigram": _unigram, "WordPiece": _wordpiece}[kind](model, path)
+
+
+def bad_tokenizer(message: str, path: Path) -> ModelFileError:
+    return bad_file("BAD_TOKENIZER", message, path)
+
+
+def _mapped_ids(model: Mapping[str, Any], path: Path) -> dict[str, int]:
+    vocab = model.get("vocab")
+    if not isinstance(vocab, dict) or not vocab or not all(type(i) is int for i in vocab.values()):
+        raise bad_tokenizer("the vocabulary is missing, empty, or not a map of tokens to whole numbers", path)
+    if len(set(vocab.values())) < len(vocab):
+        raise bad_tokenizer("two tokens have the same number", path)
+    lowest, highest = min(vocab.values()), max(vocab.values())
+    if lowest < 0 or highest >= 2 * len(vocab) + 1024:
+        wrong = lowest if lowest < 0 else highest
+        raise bad_tokenizer(f"a token has the number {wrong:,}, in a vocabulary of {len(vocab):,}", path)
+    return dict(vocab)
+
+
+def _scored_ids(model: Mapping[str, Any], path: Path) -> dict[str, int]:
+    vocab = model.get("vocab")
+    if not isinstance(vocab, list) or not vocab or not all(_is_scored(item) for item in vocab):
+        raise bad_tokenizer("the vocabulary is missing, empty, or not a list of tokens with scores", path)
+    index = {text: i for i, (text, _) in enumerate(vocab)}
+    if len(index) < len(vocab):
+        raise bad_tokenizer("a token is there twice", path)
+    return index
+
+
+def _is_scored(item: Any) -> bool:
+    return isinstance(item, list) and len(item) == 2 and type(item[0]) is str and type(item[1]) in (int, float)
+
+
+def _bpe(model: Mapping[str, Any], path: Path) -> models.BPE:
+    merges = model.get("merges") or []
+    if not isinstance(merges, list) or not set(map(type, merges)) <= {str, list}:
+        raise bad_tokenizer("the merges are not a list", path)
+    pairs = [tuple(merge.split(" ") if type(merge) is str else merge) for merge in merges]
+    vocab, prefix = model["vocab"], model.get("continuing_subword_prefix") or ""
+    bad = first_bad_merge(pairs, vocab, prefix)
+    if bad is not None:
+        raise bad_tokenizer(
+            f"merge {bad:,}, {shown(str(merges[bad]))}, is not made of two tokens that give a third", path
+        )
+    flags = {name: bool(model.get(name)) for name in ("byte_fallback", "fuse_unk", "ignore_merges")}
+    texts = {name: model[name] for name in ("unk_token", "continuing_subword_prefix") if model.get(name)}
+    return models.BPE(vocab=vocab, merges=pairs, **texts, **flags)
+
+
+def _unigram(model: Mapping[str, Any], path: Path) -> models.Unigram:
+    unk_id = model.get("unk_id")
+    if unk_id is not None and not (type(unk_id) is int and 0 <= unk_id < len(model["vocab"])):
+        raise bad_tokenizer(f"the unknown token is number {unk_id}, outside of the vocabulary", path)
+    vocab = [(text, float(score)) for text, score in model["vocab"]]
+    return models.Unigram(vocab, unk_id, bool(model.get("byte_fallback")))
+
+
+def _wordpiece(model: Mapping[str, Any], path: Path) -> models.WordPiece:
+    unk = model.get("unk_token", "[UNK]")
+    if unk not in model["vocab"]:
+        raise bad_tokenizer("the unknown token is not in the vocabulary", path)
+    longest = model.get("max_input_chars_per_word", _LONGEST_WORD)
+    prefix = model.get("continuing_subword_prefix", "##")
+    return models.WordPiece(
+        vocab=model["vocab"], unk_token=unk, max_input_chars_per_word=longest, continuing_subword_prefix=prefix
+    )

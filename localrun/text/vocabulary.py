@@ -1,0 +1,53 @@
+"""What a model's tokens are, whichever file they come from."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from localrun.text.byte_level import from_byte_level
+from localrun.text.specials import TokenType
+
+Spelling = Literal["byte_level", "metaspace", "wordpiece"]  # how a token spells bytes and spaces
+_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
+_AS_WRITTEN = (TokenType.CONTROL, TokenType.UNKNOWN, TokenType.USER_DEFINED)
+
+
+def is_byte_token(text: str) -> bool:
+    """Whether this is SentencePiece's way to write a byte: <0x0A>."""
+    return _BYTE.fullmatch(text) is not None
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Tokens by id. `notes` are for the user: what is odd about this vocabulary and was worked around."""
+
+    kind: str  # "bpe" | "spm" | "wordpiece" | "unigram"
+    name: str  # the file's own name for it, as `gpt2/llama-bpe`
+    tokens: list[str]
+    types: list[int]  # TokenType, one a token
+    spelling: Spelling
+    bos_id: int | None
+    eos_id: int | None
+    eog_ids: frozenset[int]
+    add_bos: bool
+    add_eos: bool
+    space_prefix: bool  # encoding puts a space in front of the text
+    sha256: str
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def pieces(self) -> list[bytes]:
+        """The bytes of each id; UTF-8 characters may be spread over several ids."""
+        return [self._piece(text, kind) for text, kind in zip(self.tokens, self.types, strict=True)]
+
+    def _piece(self, text: str, kind: int) -> bytes:
+        if kind in _AS_WRITTEN:
+            return text.encode()
+        if kind == TokenType.BYTE:
+            return bytes([int(text[3:5], 16)])
+        if self.spelling == "byte_level":
+            return from_byte_level(text)
+        if self.spelling == "wordpiece":
+            return (text[2:] if text.startswith("##") else f" {text}").encode()
+        return text.replace("▁", " ").encode()
