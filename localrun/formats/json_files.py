@@ -2,12 +2,14 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 from localrun.formats.files import bad_file, read_small
 
 MAX_CONFIG_BYTES = 8 << 20
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 MAX_ITEMS = 1 << 20  # a bound on what parsing allocates, taken before parsing
 
 
@@ -30,7 +32,7 @@ def parse_json(
             parse_float=_finite,
             object_pairs_hook=_unique if unique_keys else None,
         )
-        if b"\\u" in raw:
+        if _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate has no encoding
     except UnicodeDecodeError as error:
         raise bad_file("BAD_UTF8", "the JSON is not UTF-8 text", path, error.start) from None
