@@ -89,7 +89,8 @@ def join_tensors(shards: Sequence[Shard]) -> dict[str, TensorInfo]:
 
 def _is_file_name(name: str) -> bool:
     """A plain name beside the index: no folder, no drive, no control characters."""
-    return name.endswith(".safetensors") and name.isprintable() and not set(name) & set("/\\:") and name[0] != "."
+    plain = name.isprintable() and len(name) < 256 and name[:1] != "." and not set(name) & set("/\\:")
+    return plain and name.endswith(".safetensors")
 
 
 def _total_size(metadata: Any, path: Path) -> int | None:
