@@ -1,0 +1,92 @@
+"""Detokenizer, stop strings and reasoning tags against the whole text at once, for random cuts."""
+
+import re
+from types import SimpleNamespace
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+from localrun.text.detokenizer import Detokenizer
+from localrun.text.reasoning import KNOWN_TAGS, ReasoningSplitter, reasoning_tags
+from localrun.text.stop import StopStrings
+
+PIECES = [b"<s>", b"a", "é".encode(), b"\xf0", b"\x9f\x99", b"\x82", b"\xff", b" b", b"\xc3", "天".encode()]
+CUTS = st.lists(st.integers(1, 5), min_size=1, max_size=30)
+
+
+def tokenizer() -> Any:
+    return cast(Any, SimpleNamespace(pieces=PIECES, control_ids=frozenset({0}), token_text=lambda i: PIECES[i].decode()))
+
+
+def cut(text: str, sizes: list[int]) -> list[str]:
+    parts = []
+    while text:
+        n = sizes[len(parts) % len(sizes)]
+        parts.append(text[:n])
+        text = text[n:]
+    return parts
+
+
+@given(st.lists(st.integers(0, len(PIECES) - 1)))
+def test_streamed_text_is_the_text_of_all_bytes(ids: list[int]) -> None:
+    stream = Detokenizer(tokenizer())
+    pushed = "".join(stream.push(i) for i in ids) + stream.flush()
+    assert pushed == b"".join(PIECES[i] for i in ids if i).decode("utf-8", "replace")
+
+
+def test_the_tags_around_a_thought_are_spoken_even_as_control_tokens() -> None:
+    assert Detokenizer(tokenizer(), spoken={"<s>"}).push(0) == "<s>"
+
+
+@given(st.text("abc", max_size=40), st.lists(st.text("abc", min_size=1, max_size=4), max_size=3), CUTS)
+def test_stop_strings_cut_where_the_first_of_them_is_complete(text: str, stops: list[str], sizes: list[int]) -> None:
+    search = StopStrings(stops)
+    shown, hit = "", False
+    for part in cut(text, sizes):
+        piece, hit = search.push(part)
+        shown += piece
+        if hit:
+            break
+    if not hit:
+        shown += search.flush()
+    matches = [(end, end - len(stop)) for end in range(len(text) + 1) for stop in stops if text[:end].endswith(stop)]
+    assert hit == bool(matches)
+    assert shown == (text[: min(matches)[1]] if matches else text)
+
+
+@given(st.text("ab", max_size=30), st.text("ab", min_size=2, max_size=4), CUTS)
+def test_only_the_beginning_of_a_stop_string_is_held_back(text: str, stop: str, sizes: list[int]) -> None:
+    search = StopStrings([stop])
+    shown, fed = "", ""
+    for part in cut(text, sizes):
+        piece, hit = search.push(part)
+        shown, fed = shown + piece, fed + part
+        if hit:
+            return
+        assert stop.startswith(fed[len(shown) :])
+
+
+@given(st.lists(st.sampled_from(["<t>", "</t>", "x", "<", "\n", "/t>", "y"]), max_size=25), CUTS, st.booleans())
+def test_channels_are_those_of_the_whole_text(parts: list[str], sizes: list[int], inside: bool) -> None:
+    text = "".join(parts)
+    whole: dict[str, str] = {"answer": "", "thinking": ""}
+    rest, channel, fresh = text, "thinking" if inside else "answer", inside
+    while rest:
+        tag = "</t>" if channel == "thinking" else "<t>"
+        before, met, rest = rest.partition(tag)
+        whole[channel] += re.sub(r"^[\r\n]+", "", before) if fresh else before
+        channel, fresh = ("answer" if channel == "thinking" else "thinking", True) if met else (channel, fresh)
+    splitter = ReasoningSplitter("<t>", "</t>", starts_inside=inside)
+    pieces = [piece for part in cut(text, sizes) for piece in splitter.push(part)] + splitter.flush()
+    got: dict[str, str] = {"answer": "", "thinking": ""}
+    for name, piece in pieces:
+        got[name] += piece
+    assert got == whole
+
+
+def test_templates_tell_their_tags() -> None:
+    assert reasoning_tags("{{ message.content }}") is None
+    for opening, closing in KNOWN_TAGS:
+        found = reasoning_tags(f"{{% if x %}}{opening}{{% else %}}{closing}{{% endif %}}")
+        assert found is not None
+        assert (found.open, found.close) == (opening, closing)
