@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
 
 from localrun.base.events import Done, Event, ModelInfo
 from localrun.base.request import LoadOptions, Request
@@ -34,7 +33,7 @@ class LocalClient:
         prompt = text.encode_request(request)
         ticket = self.model.engine.submit(self._generation(request, tuple(prompt)))
         self._ticket = ticket
-        answer = AnswerStream(text.tokenizer, request.stop, text.splitter(prompt))
+        answer = AnswerStream(text, request.stop, prompt)
         return self._events(ticket, answer)
 
     def cancel(self) -> None:
@@ -72,13 +71,4 @@ class LocalClient:
             seed=secrets.randbelow(MAX_SEED) if seed is None else seed,
             logit_bias=request.sampling.logit_bias,
         )
-
-
-def complete(client: LocalClient, request: Request) -> Any:
-    """The Completion of a request, its events swallowed."""
-    for event in client.stream(request):
-        if isinstance(event, Done):
-            return event.completion
-    raise AssertionError("a generation always ends with Done")
-
 

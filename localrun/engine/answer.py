@@ -2,23 +2,23 @@
 
 import statistics
 from collections.abc import Iterable, Iterator
+from collections.abc import Sequence as SequenceOf
 
-from localrun.base.events import Channel, Completion, Event, ModelInfo, Prefill, Token
+from localrun.base.events import Channel, Completion, ModelInfo, Prefill, Token
 from localrun.engine.engine import Finished, NewToken, Ticket
 from localrun.engine.sequence import Sequence
 from localrun.text.detokenizer import Detokenizer
-from localrun.text.reasoning import ReasoningSplitter
+from localrun.text.model_text import ModelText
 from localrun.text.stop import StopStrings
-from localrun.text.tokenizer import Tokenizer
 
 
 class AnswerStream:
     """The text of one generation. `hit` is set when a stop string ended the answer."""
 
-    def __init__(self, tokenizer: Tokenizer, stops: Iterable[str], splitter: ReasoningSplitter | None) -> None:
-        self.detokenizer = Detokenizer(tokenizer)
+    def __init__(self, text: ModelText, stops: Iterable[str], prompt: SequenceOf[int]) -> None:
+        self.detokenizer = Detokenizer(text.tokenizer, text.spoken)
         self.stops = StopStrings(stops)
-        self.splitter = splitter
+        self.splitter = text.splitter(prompt)
         self.hit = False
         self.texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
 
@@ -103,6 +103,3 @@ def completion(sequence: Sequence, answer: AnswerStream, info: ModelInfo, kv_byt
         path=info.path,
         notes=info.notes,
     )
-
-
-__all__ = ["AnswerStream", "Event", "completion", "stream_answer"]

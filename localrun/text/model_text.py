@@ -1,0 +1,108 @@
+"""The text side of an opened model: tokenizer, chat template, reasoning tags, and its own generation settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from localrun.base.errors import ModelFileError, UsageError
+from localrun.base.request import Request, Sampling
+from localrun.formats.safetensors import SafetensorsFolder
+from localrun.formats.source import TensorSource
+from localrun.text.prompt import encode_chat
+from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, reasoning_tags
+from localrun.text.template import ChatTemplate, default_template
+from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
+
+GGUF_SAMPLING = {
+    "temperature": "temp",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "repeat_penalty": "penalty_repeat",
+}
+HF_SAMPLING = {
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "repeat_penalty": "repetition_penalty",
+}
+INTEGERS = ("top_k",)
+TAIL_TOKENS = 32  # of a prompt, where a template opens a thought for the model
+
+
+@dataclass(frozen=True, slots=True)
+class ModelText:
+    """What turns requests into ids. `notes` are for the user."""
+
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    tags: ReasoningTags | None
+    sampling: Sampling
+    notes: tuple[str, ...]
+
+    def encode_request(self, request: Request) -> list[int]:
+        """The ids of a request. Control tokens spelled in messages stay text; in a raw prompt they are parsed."""
+        if request.prompt is not None:
+            return self.tokenizer.encode(request.prompt, special=True, bos=True)
+        if not request.messages:
+            raise UsageError("there is nothing to answer", "give a prompt or at least one message")
+        return encode_chat(
+            self.tokenizer,
+            self.template,
+            list(request.messages),
+            tools=[dict(tool) for tool in request.tools] or None,
+            **self.thinking(request.think),
+        )
+
+    def thinking(self, wish: str) -> dict[str, Any]:
+        """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""
+        switch = self.template.capabilities.thinking
+        return {} if wish == "auto" or switch is None else {switch: wish == "on"}
+
+    def splitter(self, prompt: Sequence[int]) -> ReasoningSplitter | None:
+        """Tells thinking from answer, starting where the prompt left off."""
+        if self.tags is None:
+            return None
+        tail = self.tokenizer.decode(prompt[-TAIL_TOKENS:], special=True)
+        inside = tail.rfind(self.tags.open) > tail.rfind(self.tags.close)
+        return ReasoningSplitter(self.tags.open, self.tags.close, starts_inside=inside)
+
+    @property
+    def spoken(self) -> frozenset[str]:
+        """Control tokens that have to reach the splitter."""
+        return frozenset() if self.tags is None else self.tags.tokens
+
+
+def load_text(source: TensorSource) -> ModelText:
+    """Tokenizer and template of an opened model. Raises ModelFileError."""
+    if isinstance(source, SafetensorsFolder):
+        tokenizer = tokenizer_from_folder(source.folder)
+        template_source, sampling = source.chat_template, read_sampling(source.generation_config, HF_SAMPLING)
+    else:
+        tokenizer = tokenizer_from_gguf(source.metadata, source.path)
+        template_source = source.metadata.get("tokenizer.chat_template")
+        sampling = read_sampling(source.metadata, GGUF_SAMPLING, prefix="general.sampling.")
+    notes = list(tokenizer.vocabulary.notes)
+    if template_source is not None and not isinstance(template_source, str):
+        raise ModelFileError("BAD_TEMPLATE", "the chat template is not a text", path=str(source.path))
+    if template_source is None:
+        template = default_template()
+        notes.append("the model brings no chat template; ChatML is used, which it may not have been trained on")
+    else:
+        template = ChatTemplate(template_source, token(tokenizer, tokenizer.bos_id), token(tokenizer, tokenizer.eos_id))
+    return ModelText(tokenizer, template, reasoning_tags(template_source or ""), sampling, tuple(notes))
+
+
+def read_sampling(values: Mapping[str, Any], names: Mapping[str, str], prefix: str = "") -> Sampling:
+    """Generation settings that a model brings along; what is not a number is passed over."""
+    found: dict[str, Any] = {}
+    for ours, theirs in names.items():
+        value = values.get(prefix + theirs)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1e6:
+            found[ours] = int(value) if ours in INTEGERS else float(value)
+    return Sampling(**found)
+
+
+def token(tokenizer: Tokenizer, token_id: int | None) -> str:
+    return "" if token_id is None else tokenizer.token_text(token_id)
