@@ -100,16 +100,12 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
 
 def _layouts(source: ModelFile) -> dict[str, int]:
     """Bytes that the weights take in memory, for each way to hold their matrices."""
-    from localrun.ops.layouts import LAYOUTS
+    from localrun.ops.layouts import F32, FILE
 
-    shapes = [(tensor.qtype, prod(tensor.shape[:-1]), tensor.shape) for tensor in source.tensors.values()]
-    return {
-        name: sum(
-            n_rows * layout.bytes_per_row(qtype, shape[-1]) if len(shape) > 1 else 4 * prod(shape)
-            for qtype, n_rows, shape in shapes
-        )
-        for name, layout in LAYOUTS.items()
-    }
+    tensors = source.tensors.values()
+    vectors = sum(4 * prod(tensor.shape) for tensor in tensors if len(tensor.shape) < 2)
+    matrices = [(t.qtype, prod(t.shape[:-1]), t.shape[-1]) for t in tensors if len(t.shape) >= 2]
+    return {layout.name: vectors + sum(layout.nbytes(*matrix) for matrix in matrices) for layout in (FILE, F32)}
 
 
 def _architecture(source: ModelFile) -> str | None:

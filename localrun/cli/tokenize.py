@@ -1,7 +1,8 @@
 """`localrun tokenize`: text to token ids, as the model sees them."""
 
 import json as json_format
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,9 @@ from localrun.cli.groups import ModelOptions, switch
 from localrun.cli.session import find_model
 from localrun.cli.text_input import read_stdin
 
+if TYPE_CHECKING:
+    from localrun.text.tokenizer import Tokenizer
+
 
 def tokenize(
     text: Annotated[str | None, typer.Argument(help="default: stdin", show_default=False)] = None,
@@ -18,23 +22,30 @@ def tokenize(
     model: ModelOptions,
     special: Annotated[bool, switch("--special", "the text of a control token is that token")] = False,
     bos: Annotated[bool, switch("--bos", "begin with BOS where the model does")] = False,
-    lines: Annotated[
-        bool, switch("--lines", "stdin is one JSON string a line; so is the answer, in lists")
-    ] = False,
+    lines: Annotated[bool, switch("--lines", "stdin is one JSON string a line; so is the answer, in lists")] = False,
 ) -> int:
     """The token ids of a text, as a JSON list on one line. Needs the vocabulary only."""
     if lines and text is not None:
         raise UsageError("--lines reads stdin; TEXT is one text", "leave one of them out")
     stored = find_model(model)
-    from localrun.formats.detect import open_model_file
-    from localrun.text.model_text import load_tokenizer
-
-    tokenizer = load_tokenizer(open_model_file(stored.path))
+    tokenizer = _tokenizer(stored.path)
     whole = read_stdin(notice=True) if text is None else text
     texts = _json_strings(whole) if lines else [whole]
     for each in texts:
         write_json(tokenizer.encode(each, special=special, bos=bos))
     return 0
+
+
+def _tokenizer(path: Path) -> "Tokenizer":
+    """The tokenizer of a model; no weight and no config is needed."""
+    from localrun.formats.detect import open_model_file
+    from localrun.formats.gguf import GgufFile
+    from localrun.text.tokenizer import tokenizer_from_folder, tokenizer_from_gguf
+
+    source = open_model_file(path)
+    if isinstance(source, GgufFile):
+        return tokenizer_from_gguf(source.metadata, source.path)
+    return tokenizer_from_folder(source.folder)
 
 
 def _json_strings(text: str) -> list[str]:

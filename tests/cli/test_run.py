@@ -114,29 +114,16 @@ def test_stats_are_on_stderr(faces: Faces) -> None:
 
 def test_every_flag_arrives(faces: Faces, tmp_path: Path) -> None:
     (tmp_path / "text.md").write_text("of the file")
-    code, *_ = faces.run(
-        *(
-            "run",
-            "--system",
-            "Be brief.",
-            "--max-tokens",
-            "5",
-            "--temperature",
-            "0.5",
-            "--top-k",
-            "3",
-            "--top-p",
-            "0.9",
-        ),
-        *("--min-p", "0.1", "--repeat-penalty", "1.1", "--presence-penalty", "0.2", "--frequency-penalty", "-0.3"),
-        *("--logit-bias", "5:-2.5", "--logit-bias", "7:1e3", "--seed", "11", "--stop", "a", "--stop", "b"),
-        *("--think", "off", "--ctx", "64", "--kv", "F16", "--backend", "reference", "--threads", "2"),
-        *("--no-prefix-cache", "--file", str(tmp_path / "text.md"), "builtin", "hello"),
+    flags = (
+        "--system brief --max-tokens 5 --temperature 0.5 --top-k 3 --top-p 0.9 --min-p 0.1 --repeat-penalty 1.1"
+        " --presence-penalty 0.2 --frequency-penalty -0.3 --logit-bias 5:-2.5 --logit-bias 7:1e3 --seed 11"
+        " --stop a --stop b --think off --ctx 64 --kv F16 --backend reference --threads 2 --no-prefix-cache --file"
     )
+    code, *_ = faces.run("run", *flags.split(), str(tmp_path / "text.md"), "builtin", "hello")
     assert code == 0
     request, options = faces.request, faces.clients[0].options
     assert request.messages == (
-        {"role": "system", "content": "Be brief."},
+        {"role": "system", "content": "brief"},
         {"role": "user", "content": "hello\n\nof the file"},
     )
     s = request.sampling

@@ -1,0 +1,192 @@
+"""The torch-free commands as real processes: streams of every kind, a terminal, and how fast they answer."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from localrun_testing.cli import Terminal, localrun, localrun_in_shell
+from localrun_testing.schemas import check
+
+QUICK = {
+    "--help": ("--help",),
+    "--version": ("--version",),
+    "list": ("list",),
+    "list --json": ("list", "--json"),
+    "show": ("show",),
+    "show --json": ("show", "--json"),
+    "config": ("config",),
+    "config --json": ("config", "--json"),
+    "tokenize": ("tokenize", "hello"),
+}
+FAILING = {
+    "no prompt": (2, ("run",)),
+    "no such model": (3, ("run", "-m", "nonsense", "hello")),
+    "no such command": (2, ("nonsense",)),
+    "no such setting": (2, ("config", "colour", "red")),
+    "show: no such model": (3, ("show", "nonsense")),
+    "tokenize: no such model": (3, ("tokenize", "-m", "nonsense", "x")),
+    "perplexity: no such file": (3, ("perplexity", "/no/such")),
+    "a bad model file": (6, ("show", __file__)),
+}
+
+
+@pytest.mark.parametrize("arguments", QUICK.values(), ids=QUICK)
+def test_quick_commands_are_quick_and_say_nothing_but_the_answer(arguments: tuple[str, ...]) -> None:
+    started = time.monotonic()
+    ran = localrun(*arguments, stdin=None)
+    assert ran.code == 0, ran.err
+    assert ran.out.strip()
+    assert time.monotonic() - started < 5, "far below on a free machine; torch was not imported"
+    if "--json" in arguments:
+        check(ran.json, arguments[0])
+
+
+def test_quick_commands_do_not_import_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')")
+    line = f'export PYTHONPATH="{tmp_path}:$PYTHONPATH"; "$@"'
+    for arguments in (("list",), ("show",), ("config",), ("tokenize", "hello"), ("run", "-m", "nonsense", "x")):
+        ran = localrun_in_shell(line, *arguments)
+        assert "torch was imported" not in ran.err
+        assert ran.code in (0, 3)
+
+
+@pytest.mark.parametrize(("code", "arguments"), FAILING.values(), ids=FAILING)
+def test_failures(code: int, arguments: tuple[str, ...]) -> None:
+    ran = localrun(*arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith("localrun: ")
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("name", ["no such model", "show: no such model", "a bad model file"])
+def test_failures_as_json(name: str) -> None:
+    code, arguments = FAILING[name]
+    ran = localrun(*arguments, "--json")
+    assert ran.code == code
+    check(ran.json, "error")
+    assert ran.json["error"]["code"] == code
+
+
+def test_a_reader_that_is_gone_is_141_without_a_word() -> None:
+    for arguments in (("list", "--json"), ("show",), ("--version",)):
+        ran = localrun_in_shell('"$@" | true; exit ${PIPESTATUS[0]}', *arguments)
+        assert (ran.code, ran.err) in ((141, ""), (0, "")), "0 where it had written before the reader went"
+        ran = localrun_in_shell('(sleep 0.05; exec "$@") | exec 0<&-; exit ${PIPESTATUS[0]}', *arguments)
+        assert (ran.code, ran.err) == (141, "")
+
+
+def test_a_stdout_that_takes_nothing_is_said() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("macos has no /dev/full")
+    ran = localrun_in_shell('"$@" >/dev/full', "list", "--json")
+    assert ran.code == 1
+    assert "cannot write the answer" in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_surprise(closed: str) -> None:
+    ran = localrun_in_shell(f'"$@" {closed}', "list", "--json")
+    assert ran.code == (141 if ">&-" in closed.replace("2>&-", "") else 0)
+    assert "Traceback" not in ran.err
+    ran = localrun_in_shell(f'"$@" {closed}', "run")
+    assert ran.code == 2
+    assert "Traceback" not in ran.err
+
+
+def test_tokenize_reads_stdin_in_every_form() -> None:
+    whole = localrun("tokenize", stdin="hello there").json
+    assert whole
+    assert all(isinstance(token, int) for token in whole)
+    assert localrun("tokenize", "hello there").json == whole
+    assert localrun("tokenize", "-m", "builtin", "hello there", "--json").code == 2, "it is JSON anyway"
+    assert localrun("tokenize", stdin="").json == []
+    lines = localrun("tokenize", "--lines", stdin='"hello there"\n\n""\n"a\\nb"\n')
+    assert lines.lines[:2] == [whole, []]
+    assert len(lines.lines) == 3
+    for bad in (b"\xff", b'"\xff"'):
+        ran = localrun("tokenize", "--lines", stdin=bad)
+        assert (ran.code, ran.out) == (2, "")
+    ran = localrun("tokenize", "--lines", stdin='"fine"\n{"not": "a string"}\n')
+    assert (ran.code, ran.out) == (2, "")
+    assert "line 2" in ran.err
+
+
+def test_config_writes_what_run_reads(home: Path) -> None:
+    assert localrun("config", "ctx").out == ""
+    assert localrun("config", "ctx", "512").code == 0
+    assert localrun("config", "ctx").out == "512\n"
+    assert localrun("config", "--json").json["ctx"] == 512
+    assert (home / "config.toml").read_text() == "ctx = 512\n"
+    assert localrun("config", "ctx", LOCALRUN_CTX="64").out == "64\n"
+    assert localrun("config", "model", "nonsense").code == 0
+    ran = localrun("show")
+    assert ran.code == 3
+    assert "nonsense" in ran.err
+    assert localrun("config", "--unset", "model").code == 0
+    (home / "config.toml").write_text("ctx = 512\ncolour = 1\n")
+    ran = localrun("list")
+    assert ran.code == 0, "listing needs no settings"
+    ran = localrun("show")
+    assert ran.code == 2
+    assert f"{home / 'config.toml'}, line 2" in ran.err
+
+
+def test_names_from_disk_are_cleaned_on_a_terminal_and_raw_in_json(home: Path) -> None:
+    path = home / "models/evil\x1b]0;pwned\x07\u202e-Q8_0.gguf"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"GGUF")
+    with Terminal("list") as terminal:
+        ran = terminal.finish()
+    assert ran.code == 0
+    assert "\x1b]" not in ran.out
+    assert "\u202e" not in ran.out
+    assert "evil" in ran.out
+    assert str(path) in [row["path"] for row in localrun("list", "--json").json]
+
+
+def test_what_localrun_alone_does() -> None:
+    with Terminal(ends="stdin stderr") as terminal:
+        ran = terminal.finish()
+    assert ran.code == 2
+    assert "localrun run" in ran.err
+    assert "localrun chat" in ran.err
+    assert localrun(stdin="").code == 2, "a pipe with nothing in it is no prompt"
+
+
+def test_one_word_that_is_a_model_runs_nothing_at_a_terminal(home: Path) -> None:
+    with Terminal("run", "builtin") as terminal:
+        ran = terminal.finish()
+    assert ran.code == 2
+    assert "localrun run -m builtin" in ran.out
+    assert "localrun chat builtin" in ran.out
+
+
+def test_the_built_in_model_says_that_it_answers_by_default() -> None:
+    with Terminal("show", "--json", ends="stdin stderr") as terminal:
+        terminal.expect("builtin answers")
+        ran = terminal.finish()
+    assert json.loads(ran.out)["name"] == "builtin"
+    with Terminal("show", "builtin", "--json", ends="stdin stderr") as terminal:
+        assert "answers" not in terminal.finish().err
+
+
+def test_nothing_writable_still_answers(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for arguments in (("list",), ("show",), ("tokenize", "x")):
+        assert localrun(*arguments, LOCALRUN_HOME=str(tmp_path / "file")).code == 0
+    ran = localrun("config", "ctx", "512", LOCALRUN_HOME=str(tmp_path / "file"))
+    assert ran.code == 2
+    assert "settings are not kept" in ran.err
+
+
+def test_no_home_at_all() -> None:
+    assert localrun("list", "--json", HOME=None, LOCALRUN_HOME=None, USER=None).code == 0
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
+def test_any_locale(locale: str) -> None:
+    ran = localrun("run", "-m", "naïve-模型", "x", "--json", LC_ALL=locale, LANG=locale)
+    assert ran.code == 3
+    assert "naïve-模型" in ran.json["error"]["message"]
