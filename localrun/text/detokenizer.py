@@ -1,26 +1,26 @@
-"""Token ids to text as they come, never half a character."""
+"""Token ids to text, one at a time."""
 
 import codecs
-from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 
 from localrun.text.tokenizer import Tokenizer
 
 
 class Detokenizer:
-    """Text of one answer. Bytes of an unfinished UTF-8 character wait for the rest.
+    """Text of a growing list of ids. A character whose bytes are spread over several ids comes with the last of them;
+    bytes that are not UTF-8 become U+FFFD. Control tokens are silent, except for the ids in `visible`."""
 
-    Control tokens are silent, except those whose text is in `spoken`: the tags around a thought have to be seen.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, spoken: Collection[str] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, visible: AbstractSet[int] = frozenset()) -> None:
         self._pieces = tokenizer.pieces
-        self._control = {i for i in tokenizer.control_ids if tokenizer.token_text(i) not in spoken}
+        self._silent = tokenizer.control_ids - visible
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token_id: int) -> str:
-        """The text that is certain now."""
-        return "" if token_id in self._control else self._decoder.decode(self._pieces[token_id])
+        """The text this id completes. Ids beyond the vocabulary (a padded output matrix) have none."""
+        if token_id in self._silent or not 0 <= token_id < len(self._pieces):
+            return ""
+        return self._decoder.decode(self._pieces[token_id])
 
     def flush(self) -> str:
-        """What is left at the end: U+FFFD for a character that never came to its end."""
+        """What is left at the end: U+FFFD when the last character is incomplete."""
         return self._decoder.decode(b"", final=True)

@@ -1,84 +1,110 @@
-"""Thinking and answer, told apart by the tags a model puts around its thoughts."""
+"""Where a model thinks aloud: the tags around it, and the splitter that keeps thinking and answer apart."""
 
-import re
 from dataclasses import dataclass
 
 from localrun.base.events import Channel
-from localrun.text.stop import StopStrings
-
-# Tags that chat templates in use spell out. The first pair whose two tags a template names is its own.
-KNOWN_TAGS = (
-    ("<think>", "</think>"),
-    ("[THINK]", "[/THINK]"),
-    ("<seed:think>", "</seed:think>"),
-    ("<mm:think>", "</mm:think>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
-    ("<|channel>thought", "<channel|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
-    ("<thinking>", "</thinking>"),
-    ("<reasoning>", "</reasoning>"),
-)
-_PARTS = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
+from localrun.text.stop import first_partial
+from localrun.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningTags:
-    """What opens and what closes a thought."""
+    """Thinking is between `open` and `close`; `hidden` texts frame the answer and are no part of it."""
 
     open: str
     close: str
+    hidden: tuple[str, ...] = ()
+
+    def starts_inside(self, prompt: str) -> bool:
+        """Whether the prompt itself opens the thinking, so that the model goes on with it."""
+        return prompt.rstrip().endswith(self.open.rstrip())
+
+    def visible_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
+        """Control tokens the tags are made of: a Detokenizer has to show them, or the tags are never seen."""
+        texts = (self.open, self.close, *self.hidden)
+        return frozenset(i for i in tokenizer.control_ids if any(tokenizer.token_text(i) in text for text in texts))
 
 
-    @property
-    def tokens(self) -> frozenset[str]:
-        """The single tags they consist of; a vocabulary may hold them as control tokens."""
-        return frozenset(_PARTS.findall(self.open + self.close))
+# What a template says, and the tags it means; the first that is found counts.
+_KNOWN: tuple[tuple[str, ReasoningTags], ...] = (
+    (
+        "<|channel|>analysis",  # gpt-oss
+        ReasoningTags(
+            "<|channel|>analysis<|message|>",
+            "<|end|>",
+            ("<|start|>assistant", "<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+        ),
+    ),
+    ("<|channel>thought", ReasoningTags("<|channel>thought\n", "<channel|>")),  # Gemma 4
+    ("<|begin|>assistant<|think|>", ReasoningTags("<|think|>", "<|end|>", ("<|begin|>assistant", "<|content|>"))),
+    (
+        "<|START_THINKING|>",  # Command
+        ReasoningTags("<|START_THINKING|>", "<|END_THINKING|>", ("<|START_RESPONSE|>", "<|END_RESPONSE|>")),
+    ),
+    ("<|inner_prefix|>", ReasoningTags("<|inner_prefix|>", "<|inner_suffix|>")),  # Apertus
+    ("<seed:think>", ReasoningTags("<seed:think>", "</seed:think>")),
+    ("<mm:think>", ReasoningTags("<mm:think>", "</mm:think>")),
+    ("[THINK]", ReasoningTags("[THINK]", "[/THINK]")),
+    (
+        "Here are my reasoning steps:\\n",  # Apriel 1.6; as the template's source spells the line end
+        ReasoningTags("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]", ("[END FINAL RESPONSE]",)),
+    ),
+    ("</thinking>'", ReasoningTags("<thinking>", "</thinking>")),
+    ("<response></response>", ReasoningTags("<think>", "</think>", ("<response>", "</response>"))),  # Granite
+    ("<think>", ReasoningTags("<think>", "</think>")),
+    ("</think>", ReasoningTags("<think>", "</think>")),
+)
 
 
-def reasoning_tags(template: str) -> ReasoningTags | None:
-    """The tags a chat template uses, or None when it knows of no thinking."""
-    for pair in KNOWN_TAGS:
-        tags = ReasoningTags(*pair)
-        if all(part in template for part in tags.tokens):
-            return tags
-    return None
+def reasoning_tags(template_source: str) -> ReasoningTags | None:
+    """The tags this chat template knows, or None for a model that does not think aloud."""
+    return next((tags for mark, tags in _KNOWN if mark in template_source), None)
 
 
 class ReasoningSplitter:
-    """Cuts streamed text into channels. The tags themselves and the line breaks after them are not shown."""
+    """Splits a stream into thinking and answer, wherever it is cut. Tags are dropped, and the line ends after them."""
 
-    def __init__(self, open_tag: str, close_tag: str, starts_inside: bool = False) -> None:
-        self._tags: dict[Channel, str] = {"answer": open_tag, "thinking": close_tag}
-        self._channel: Channel = "thinking" if starts_inside else "answer"
-        self._search = StopStrings([self._tags[self._channel]])
-        self._at_start = starts_inside  # of a channel: line breaks are dropped
+    def __init__(
+        self, open_tag: str, close_tag: str, starts_inside: bool = False, hidden: tuple[str, ...] = ()
+    ) -> None:
+        self._open, self._close, self._hidden = open_tag, close_tag, hidden
+        self._inside = starts_inside
+        self._after_tag = starts_inside
+        self._held = ""
 
     def push(self, text: str) -> list[tuple[Channel, str]]:
-        """The pieces that are certain now, none of them empty."""
+        """The pieces that are certain, in order; none is empty."""
+        self._held += text
         pieces: list[tuple[Channel, str]] = []
-        while True:
-            shown, met = self._search.push(text)
-            self._add(pieces, shown)
-            if not met:
-                return pieces
-            text = self._search.rest
-            self._turn()
-
-    def flush(self) -> list[tuple[Channel, str]]:
-        """What was held back, once no more text comes."""
-        pieces: list[tuple[Channel, str]] = []
-        self._add(pieces, self._search.flush())
+        while (tag := self._next_tag()) is not None:
+            start, tag_text = tag
+            self._emit(self._held[:start], pieces)
+            self._held = self._held[start + len(tag_text) :]
+            self._inside = tag_text == self._open
+            self._after_tag = True
+        safe = first_partial(self._held, self._tags())
+        self._emit(self._held[:safe], pieces)
+        self._held = self._held[safe:]
         return pieces
 
-    def _add(self, pieces: list[tuple[Channel, str]], text: str) -> None:
-        if self._at_start:
-            text = text.lstrip("\r\n")
-        if text:
-            self._at_start = False
-            pieces.append((self._channel, text))
+    def flush(self) -> list[tuple[Channel, str]]:
+        """The rest, which turned out to be no tag."""
+        pieces: list[tuple[Channel, str]] = []
+        self._emit(self._held, pieces)
+        self._held = ""
+        return pieces
 
-    def _turn(self) -> None:
-        self._channel = "answer" if self._channel == "thinking" else "thinking"
-        self._search = StopStrings([self._tags[self._channel]])
-        self._at_start = True
+    def _tags(self) -> tuple[str, ...]:
+        return (self._close,) if self._inside else (self._open, *self._hidden)
+
+    def _next_tag(self) -> tuple[int, str] | None:
+        found = [(start, tag) for tag in self._tags() if (start := self._held.find(tag)) >= 0]
+        return min(found, default=None)
+
+    def _emit(self, text: str, pieces: list[tuple[Channel, str]]) -> None:
+        if self._after_tag:
+            text = text.lstrip("\r\n")
+        if not text:
+            return
+        self._after_tag = False
+        pieces.append(("thinking" if self._inside else "answer", text))

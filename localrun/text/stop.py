@@ -1,37 +1,44 @@
-"""Stop strings: text that ends an answer, found even when it comes in pieces."""
+"""Stop strings in a stream of text."""
 
 from collections.abc import Iterable
 
 
 class StopStrings:
-    """Holds back what may be the beginning of a stop string, and nothing else."""
+    """Finds the first stop string to be complete, wherever the stream is cut. Text that may still become one is held
+    back. The stop string itself is never emitted, nor is anything after it."""
 
     def __init__(self, stops: Iterable[str]) -> None:
-        self._stops = tuple(stop for stop in stops if stop)
-        self._pending = ""
-        self.rest = ""  # what came after the stop string that was met
+        self._stops = [stop for stop in stops if stop]
+        self._held = ""
+        self._hit = False
 
     def push(self, text: str) -> tuple[str, bool]:
-        """The text that may be shown now, and whether a stop string was met.
-
-        The one that is complete first counts (of those the longest), however the text is cut.
-        """
-        text = self._pending + text
-        found = [(at + len(stop), at) for stop in self._stops if (at := text.find(stop)) >= 0]
+        """(text that is safe to emit, whether a stop string was found)."""
+        if self._hit:
+            return "", True
+        text = self._held + text
+        found = [(start + len(stop), start) for stop in self._stops if (start := text.find(stop)) >= 0]
         if found:
-            end, start = min(found)
-            self._pending, self.rest = "", text[end:]
-            return text[:start], True
-        held = max((self._overlap(text, stop) for stop in self._stops), default=0)
-        self._pending = text[len(text) - held :]
-        return text[: len(text) - held], False
+            self._hit, self._held = True, ""
+            return text[: min(found)[1]], True
+        safe = first_partial(text, self._stops)
+        self._held = text[safe:]
+        return text[:safe], False
 
     def flush(self) -> str:
-        """What was held back, once no more text comes."""
-        text, self._pending = self._pending, ""
-        return text
+        """The text that was held back and turned out to be harmless."""
+        held, self._held = self._held, ""
+        return held
 
-    @staticmethod
-    def _overlap(text: str, stop: str) -> int:
-        """The longest end of `text` that is a beginning of `stop`."""
-        return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)
+
+def first_partial(text: str, needles: Iterable[str]) -> int:
+    """Where the earliest end of `text` begins that may grow into a needle; len(text) without one."""
+    first = len(text)
+    for needle in needles:
+        start = text.find(needle[0], max(0, len(text) - len(needle) + 1))
+        while 0 <= start < first:
+            if needle.startswith(text[start:]):
+                first = start
+                break
+            start = text.find(needle[0], start + 1)
+    return first
