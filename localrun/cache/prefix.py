@@ -42,7 +42,8 @@ class PrefixTree:
     def match(self, token_ids: Sequence[int]) -> Match:
         """The longest stored prefix of `token_ids`. The blocks are not yet held for the caller: share them at once."""
         self.clock += 1
-        node, n_tokens, blocks = self.root, 0, []
+        node, n_tokens = self.root, 0
+        blocks: list[Blocks] = []
         while True:
             best, n_best = self._best_child(node, token_ids, n_tokens)
             if best is None:

@@ -16,7 +16,7 @@ class AnswerStream:
     """The text of one generation. `hit` is set when a stop string ended the answer."""
 
     def __init__(self, text: ModelText, stops: Iterable[str], prompt: SequenceOf[int]) -> None:
-        self.detokenizer = Detokenizer(text.tokenizer, text.spoken)
+        self.detokenizer = Detokenizer(text.tokenizer, text.visible_ids)
         self.stops = StopStrings(stops)
         self.splitter = text.splitter(prompt)
         self.hit = False

@@ -16,7 +16,7 @@ from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
 from localrun.fit.machine import cpu_limit, memory
 from localrun.fit.plan import Plan, plan_context
-from localrun.formats.open import open_model_file
+from localrun.formats.detect import open_model_file
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs

@@ -64,14 +64,13 @@ class ModelText:
         """Tells thinking from answer, starting where the prompt left off."""
         if self.tags is None:
             return None
-        tail = self.tokenizer.decode(prompt[-TAIL_TOKENS:], special=True)
-        inside = tail.rfind(self.tags.open) > tail.rfind(self.tags.close)
-        return ReasoningSplitter(self.tags.open, self.tags.close, starts_inside=inside)
+        inside = self.tags.starts_inside(self.tokenizer.decode(prompt[-TAIL_TOKENS:], special=True))
+        return ReasoningSplitter(self.tags.open, self.tags.close, inside, self.tags.hidden)
 
     @property
-    def spoken(self) -> frozenset[str]:
+    def visible_ids(self) -> frozenset[int]:
         """Control tokens that have to reach the splitter."""
-        return frozenset() if self.tags is None else self.tags.tokens
+        return frozenset() if self.tags is None else self.tags.visible_ids(self.tokenizer)
 
 
 def load_text(source: TensorSource) -> ModelText:
