@@ -102,8 +102,9 @@ class Loader:
 
     def required_vector(self, name: str) -> Tensor:
         ref = self.refs[name]
-        raw = self.read(ref.name, 0, None)
-        values = QUANT_TYPES[self.source.tensors[ref.name].qtype].decode(raw, ref.shape)
+        info = self.source.tensors[ref.name]
+        values = QUANT_TYPES[info.qtype].decode(self.read(ref.name, 0, None), info.shape)
+        values = values[ref.first_row : ref.first_row + ref.shape[0]]
         if ref.interleaved is not None:
             values = values[row_order(ref.shape[0], *ref.interleaved)]
         return (values + ref.offset).to(self.device)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
@@ -10,8 +11,16 @@ from localrun.model.archs.base import Arch
 from localrun.model.archs.names import GGUF_NAMES, HF_NAMES
 from localrun.model.config import LayerSpec, ModelConfig
 
-GGUF_FUSED = {"qkv": "blk.{}.attn_qkv.weight", "gate_up": "blk.{}.ffn_up.weight"}
-HF_FUSED = {"qkv": "layers.{}.self_attn.qkv_proj.weight", "gate_up": "layers.{}.mlp.gate_up_proj.weight"}
+GGUF_FUSED = {
+    "qkv": "blk.{}.attn_qkv.weight",
+    "qkv_bias": "blk.{}.attn_qkv.bias",
+    "gate_up": "blk.{}.ffn_up.weight",
+}
+HF_FUSED = {
+    "qkv": "layers.{}.self_attn.qkv_proj.weight",
+    "qkv_bias": "layers.{}.self_attn.qkv_proj.bias",
+    "gate_up": "layers.{}.mlp.gate_up_proj.weight",
+}
 FLOAT_TYPES = ("F32", "F16", "BF16", "F64")
 INTEGER_TYPES = ("I8", "I16", "I32", "I64", "U8")
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -19,7 +28,7 @@ ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_s
 
 @dataclass(frozen=True, slots=True)
 class WeightRef:
-    """One weight of the model: rows first_row … first_row+shape[0] of the tensor `name` of the file.
+    """One weight of the model: rows (of a vector: elements) first_row … first_row+shape[0] of the file's `name`.
 
     `interleaved`: heads whose rows pair dims (2j, 2j+1) and must be put into our pairing (j, j + dims/2), given as
     (n_heads, rotated dims). `offset` is added to a norm's values.
@@ -79,34 +88,40 @@ class Namer:
             row = spec.qk_norm == "row"
             yield "q_norm", self.ref("q_norm", (q_rows if row else spec.head_dim,), index)
             yield "k_norm", self.ref("k_norm", (kv_rows if row else spec.head_dim,), index)
-        if self.arch.qkv_fused and self.name("qkv", index) in self.source.tensors:
-            yield from self.fused_refs("qkv", index, {"q": q_rows, "k": kv_rows, "v": kv_rows}, hidden)
+        heads = {"q": q_rows, "k": kv_rows, "v": kv_rows}
+        turns = {"q": self.interleaved(spec, spec.n_heads), "k": self.interleaved(spec, spec.n_kv_heads)}
+        if self.name("qkv", index) in self.source.tensors:  # any GGUF may be written so
+            yield from self.fused_refs("qkv", index, heads, (hidden,), turns)
         else:
-            yield "q", self.ref("q", (q_rows, hidden), index, self.interleaved(spec, spec.n_heads))
-            yield "k", self.ref("k", (kv_rows, hidden), index, self.interleaved(spec, spec.n_kv_heads))
-            yield "v", self.ref("v", (kv_rows, hidden), index)
+            for name, rows in heads.items():
+                yield name, self.ref(name, (rows, hidden), index, turns.get(name))
+        if self.name("qkv_bias", index) in self.source.tensors:
+            yield from self.fused_refs("qkv_bias", index, {f"{name}_bias": n for name, n in heads.items()}, (), turns)
         yield "o", self.ref("o", (hidden, q_rows), index)
         if self.arch.qkv_fused:
-            yield from self.fused_refs("gate_up", index, {"gate": spec.ffn_size, "up": spec.ffn_size}, hidden)
+            yield from self.fused_refs("gate_up", index, {"gate": spec.ffn_size, "up": spec.ffn_size}, (hidden,))
         else:
             yield "gate", self.ref("gate", (spec.ffn_size, hidden), index)
             yield "up", self.ref("up", (spec.ffn_size, hidden), index)
         yield "down", self.ref("down", (hidden, spec.ffn_size), index)
-        biases = {"q": q_rows, "k": kv_rows, "v": kv_rows, "o": hidden, "down": hidden}
-        biases |= {"gate": spec.ffn_size, "up": spec.ffn_size}
-        heads = {"q": spec.n_heads, "k": spec.n_kv_heads}
+        biases = heads | {"o": hidden, "gate": spec.ffn_size, "up": spec.ffn_size, "down": hidden}
         for name, size in biases.items():
             if self.name(f"{name}_bias", index) in self.source.tensors:
-                turn = self.interleaved(spec, heads[name]) if name in heads else None
-                yield f"{name}_bias", self.ref(f"{name}_bias", (size,), index, turn)
+                yield f"{name}_bias", self.ref(f"{name}_bias", (size,), index, turns.get(name))
 
     def fused_refs(
-        self, fused: str, index: int, parts: Mapping[str, int], n_cols: int
+        self,
+        fused: str,
+        index: int,
+        parts: Mapping[str, int],
+        rest: tuple[int, ...],
+        turns: Mapping[str, tuple[int, int] | None] = MappingProxyType({}),
     ) -> Iterator[tuple[str, WeightRef]]:
+        """The parts of one tensor, in their order; `rest` is the shape after the rows."""
         name, first = self.name(fused, index), 0
         self.rows_in_file[name] = sum(parts.values())
         for part, rows in parts.items():
-            yield part, WeightRef(name, (rows, n_cols), first_row=first)
+            yield part, WeightRef(name, (rows, *rest), first, turns.get(part.removesuffix("_bias")))
             first += rows
 
     def ref(

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from localrun_testing.gguf_convert import prepare, write
 from localrun_testing.oracle import difference, model_logits, reference_logits, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, round_weights, save
@@ -62,6 +65,22 @@ def test_quantised_weights_compute_what_they_decode_to(name: str, qtype: str, ti
     ids = token_ids(40, VOCAB_SIZE)
     model = round_weights(build(name, **TINY_MODELS[name].gguf_view), qtype)
     found = difference(Stepper(tiny_gguf(name, qtype)).logits(ids), model_logits(model, ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
+@pytest.mark.parametrize("name", ["llama-biases", "qwen2"])
+def test_gguf_with_q_k_and_v_in_one_tensor(
+    name: str, tiny_folder: TinyFile, tmp_path: Path, reference: Reference
+) -> None:
+    writer = prepare(tiny_folder(name), tmp_path / "fused.gguf")
+    tensors = writer.tensors[0]
+    for index in range(3):
+        for kind in ("weight", "bias"):
+            parts: list[Any] = [tensors.pop(f"blk.{index}.attn_{part}.{kind}").tensor for part in "qkv"]
+            writer.add_tensor(f"blk.{index}.attn_qkv.{kind}", np.concatenate(parts))
+    write(writer)
+    ids = token_ids(40, VOCAB_SIZE)
+    found = difference(Stepper(tmp_path / "fused.gguf").logits(ids), reference(name, "gguf", ids))
     assert found.within(MAX_ABS, NMSE), found
 
 

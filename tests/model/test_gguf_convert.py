@@ -12,6 +12,7 @@ from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build
 GELU_TABLE_NMSE = 1e-6  # ggml looks GELU up in a 16-bit table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY_MODELS)
 def test_llama_cpp_agrees_with_transformers(name: str, tiny_gguf: Callable[..., Path]) -> None:
     ids = token_ids(80, VOCAB_SIZE)
@@ -22,6 +23,7 @@ def test_llama_cpp_agrees_with_transformers(name: str, tiny_gguf: Callable[..., 
     assert found.nmse <= (GELU_TABLE_NMSE if name.startswith("gemma") else 1e-10), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("qtype", "nmse"), [("F16", 1e-5), ("Q8_0", 2e-3)])
 def test_a_narrower_type_stays_close(qtype: str, nmse: float, tiny_gguf: Callable[..., Path]) -> None:
     ids = token_ids(40, VOCAB_SIZE)
@@ -29,6 +31,7 @@ def test_a_narrower_type_stays_close(qtype: str, nmse: float, tiny_gguf: Callabl
         assert difference(peer.logits(ids), model_logits(build("llama"), ids)).nmse <= nmse
 
 
+@pytest.mark.slow
 def test_the_peer_decodes_one_by_one_as_it_does_at_once(tiny_gguf: Callable[..., Path]) -> None:
     prompt = token_ids(10, VOCAB_SIZE)
     with llama_peer(tiny_gguf("mistral-full")) as peer:

@@ -255,6 +255,7 @@ CONFIG_CASES: dict[str, tuple[str, dict[str, Any], str]] = {
         {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": "x"}},
         CONFIG,
     ),
+    "weights quantised by another tool": ("llama", {"quantization_config": {"quant_method": "gptq"}}, "UNSUPPORTED"),
     "text_config is a list": ("gemma3", {"text_config": [1]}, CONFIG),
 }
 

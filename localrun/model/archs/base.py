@@ -47,6 +47,13 @@ class Arch:
         fields = fields_of(source, self.defaults)
         if fields["n_experts"]:
             raise ModelFileError("UNSUPPORTED", "mixtures of experts cannot be run", path=fields.path)
+        if source.format != "gguf" and fields.values_by_key.get("quantization_config"):
+            raise ModelFileError(
+                "UNSUPPORTED",
+                "its weights are quantised in a way that cannot be read",
+                path=fields.path,
+                hint="get the unquantised checkpoint, or a GGUF of the model",
+            )
         heads, hidden = fields["n_heads"], fields["hidden_size"]
         kv_heads = fields["n_kv_heads"] or heads
         if heads % kv_heads:

@@ -26,7 +26,7 @@ def require_llama() -> ModuleType:
     """The bindings, or a skip that says what is missing."""
     folder = os.environ.get("LOCALRUN_LLAMA_LIB")
     if not folder:
-        pytest.skip("LOCALRUN_LLAMA_LIB does not name a folder with libllama")
+        pytest.skip("no llama.cpp: neither LOCALRUN_PEERS nor LOCALRUN_LLAMA_LIB is set")
     if "llama_cpp" in sys.modules:
         return sys.modules["llama_cpp.llama_cpp"]
     spec = importlib.util.find_spec("llama_cpp")
@@ -136,6 +136,7 @@ def quantise(source: Path, target: Path, file_type: str) -> Path:
     settings = lib.llama_model_quantize_default_params()
     settings.ftype = getattr(lib, f"LLAMA_FTYPE_MOSTLY_{file_type}")
     settings.nthread = 1
+    settings.allow_requantize = True
     result = lib.llama_model_quantize(str(source).encode(), str(target).encode(), ctypes.byref(settings))
     assert result == 0, f"llama.cpp could not quantise {source} to {file_type}"
     return target

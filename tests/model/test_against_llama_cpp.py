@@ -1,0 +1,36 @@
+"""The same GGUF gives llama.cpp's perplexity and llama.cpp's text, whatever type its weights are in."""
+
+from pathlib import Path
+
+import pytest
+from localrun_testing import REPOSITORY
+from localrun_testing.llama_peer import llama_peer, quantise
+
+from localrun.base.request import LoadOptions
+from localrun.base.resources import resource
+from localrun.diagnose.perplexity import perplexity
+from localrun.engine.load import LoadedModel, load
+
+pytestmark = pytest.mark.slow
+
+CHUNKS = 4
+TOLERANCE = 0.005  # llama.cpp rounds activations to 8 bits; the reference does not
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return (REPOSITORY / "LICENSE").read_text("utf-8")
+
+
+def opened(path: Path) -> LoadedModel:
+    return load(LoadOptions(path, backend="reference", threads=1, ctx=512))
+
+
+@pytest.mark.parametrize("file_type", ["F16", "Q8_0", "Q4_K_M", "Q4_0", "Q6_K", "Q5_K_M", "IQ4_XS", "Q2_K"])
+def test_perplexity(file_type: str, text: str, tmp_path: Path) -> None:
+    path = quantise(resource("builtin/localrun-tiny.gguf"), tmp_path / f"{file_type}.gguf", file_type)
+    with llama_peer(path, n_ctx=512) as peer:
+        expected = peer.perplexity(text, CHUNKS)
+    found = perplexity(opened(path), text, ctx=512, max_chunks=CHUNKS)
+    assert found.chunks == CHUNKS
+    assert found.ppl == pytest.approx(expected, rel=TOLERANCE)
