@@ -1,0 +1,69 @@
+"""Whom we talk to, as whom, and whether at all: HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and LOCALRUN_OFFLINE."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from localrun.base.errors import HubError, UsageError
+
+HUGGING_FACE = "https://huggingface.co"
+_TRUE = ("1", "on", "yes", "true")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A hub and how to reach it. The token never shows in a repr, and goes to `endpoint` only."""
+
+    endpoint: str = HUGGING_FACE
+    token: str = field(default="", repr=False)
+    offline: bool = False
+    cache: Path = Path("~/.cache/huggingface/hub")  # where downloads go, in the layout that others read too
+
+    @property
+    def warning(self) -> str:
+        """What to tell a user whose token goes elsewhere than to Hugging Face; empty when all is well."""
+        if self.token and self.endpoint != HUGGING_FACE:
+            return f"your Hugging Face token goes to {self.endpoint} (HF_ENDPOINT): unset HF_TOKEN if that is not yours"
+        return ""
+
+
+def read_access(offline: bool = False, environ: Mapping[str, str] = os.environ) -> Access:
+    """What the environment says now; `offline` is the flag. UsageError for an endpoint that is none."""
+    endpoint = (environ.get("HF_ENDPOINT") or HUGGING_FACE).rstrip("/")
+    parts = urlsplit(endpoint)
+    try:
+        valid = parts.scheme in ("http", "https") and parts.hostname and not parts.username and (parts.port or 1) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise UsageError("HF_ENDPOINT is not the address of a hub", "unset it, or set it to https://HOST")
+    offline = offline or any(environ.get(name, "").lower() in _TRUE for name in ("HF_HUB_OFFLINE", "LOCALRUN_OFFLINE"))
+    return Access(endpoint, _token(environ), offline, hub_cache(environ))
+
+
+def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:
+    """The Hugging Face cache, existing or not."""
+    return Path(os.path.expanduser(environ.get("HF_HUB_CACHE") or _hf_home(environ) / "hub"))
+
+
+def _hf_home(environ: Mapping[str, str]) -> Path:
+    home = environ.get("HF_HOME") or os.path.join(environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
+    return Path(os.path.expanduser(home))
+
+
+def _token(environ: Mapping[str, str]) -> str:
+    """HF_TOKEN, else what `hf auth login` has stored."""
+    token = environ.get("HF_TOKEN") or environ.get("HUGGING_FACE_HUB_TOKEN") or ""
+    if not token:
+        try:
+            token = Path(environ.get("HF_TOKEN_PATH") or _hf_home(environ) / "token").expanduser().read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+    token = token.strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise HubError(
+            "the Hugging Face token is not one", "set HF_TOKEN to a token from huggingface.co/settings/tokens"
+        )
+    return token

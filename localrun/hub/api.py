@@ -1,0 +1,177 @@
+"""What the hub knows: its models by a search term, and the files of one. Plain data; nothing is written to disk."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from localrun.base.errors import HubError, NotFoundError
+from localrun.base.sanitize import clean
+from localrun.hub.http import MIRROR_HINT, Http, NetworkError, host_of
+from localrun.hub.refusals import check_status
+from localrun.hub.safe_names import is_commit, is_etag, is_file, is_repo
+
+RETRY_SECONDS = (0.5, 2.0)
+MAX_FILES = 100_000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """One row of a search. `n_params` and `max_context` are 0 where the hub does not say."""
+
+    repo: str
+    downloads: int
+    likes: int
+    gated: bool
+    licence: str
+    arch: str = ""
+    n_params: int = 0
+    max_context: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a repository. `etag` is the sha256 of a large file, and the git blob id of a small one."""
+
+    path: str
+    size: int
+    etag: str
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.etag) == 64
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRepo:
+    """A repository at one commit. Files whose names could not be put on a disk safely are left out."""
+
+    name: str
+    commit: str
+    gated: bool
+    licence: str
+    files: tuple[RemoteFile, ...]
+
+    def file(self, path: str) -> RemoteFile:
+        """The file at `path`; NotFoundError where there is none."""
+        found = next((file for file in self.files if file.path == path), None)
+        if found is None:
+            shown = clean(path, keep_newlines=False)
+            raise NotFoundError(f"{self.name} has no file {shown}", f"`localrun show {self.name}` lists them")
+        return found
+
+
+def search(http: Http, term: str, limit: int = 20) -> list[FoundModel]:
+    """Models with GGUF files that match `term`, the most downloaded first. HubError when the hub cannot be asked."""
+    expand = [("expand", name) for name in ("gguf", "downloads", "likes", "gated", "tags")]
+    query = [("search", term), ("filter", "gguf"), ("sort", "downloads"), ("limit", str(limit)), *expand]
+    url = f"{http.access.endpoint}/api/models?{urlencode(query)}"
+    rows = get_json(http, url)
+    if not isinstance(rows, list):
+        raise _not_a_hub(url)
+    return [_found(row) for row in rows[:limit] if isinstance(row, dict) and is_repo(str(row.get("id")))]
+
+
+def read_repo(http: Http, name: str, revision: str = "main") -> RemoteRepo:
+    """The files of a repository with size and hash. NotFoundError where there is none, HubError for all else."""
+    if not is_repo(name):
+        raise NotFoundError(f"{clean(name, keep_newlines=False)[:100]} cannot be the name of a repository")
+    url = f"{http.access.endpoint}/api/models/{name}/revision/{quote(revision, safe='')}?blobs=true"
+    row = get_json(http, url, name)
+    siblings = row.get("siblings") if isinstance(row, dict) else None
+    if not isinstance(siblings, list) or not is_commit(str(row.get("sha"))) or len(siblings) > MAX_FILES:
+        raise _not_a_hub(url)
+    files = [file for file in map(_file, siblings) if file]
+    return RemoteRepo(name, row["sha"], bool(row.get("gated")), _licence(row), tuple(files))
+
+
+def file_url(http: Http, repo: str, commit: str, path: str) -> str:
+    """Where a file is, at a commit that cannot change."""
+    return f"{http.access.endpoint}/{repo}/resolve/{commit}/{quote(path)}"
+
+
+def read_small_file(http: Http, repo: RemoteRepo, path: str, limit: int = 1 << 20) -> bytes:
+    """A small file such as config.json, not kept. Raises like read_repo."""
+    file = repo.file(path)
+    if file.size > limit:
+        raise HubError(f"{repo.name}: {path} has {file.size:,} bytes, where {limit:,} at most are sensible")
+
+    def read() -> bytes:
+        with http.get(file_url(http, repo.name, repo.commit, path)) as response:
+            check_status(response, http.access, repo.name, path)
+            return response.read(limit)
+
+    return patiently(read)
+
+
+def get_json(http: Http, url: str, repo: str = "") -> Any:
+    """The JSON at `url`; its shape is for the caller to check. HubError for whatever is none."""
+
+    def read() -> bytes:
+        with http.get(url) as response:
+            check_status(response, http.access, repo)
+            return response.read()
+
+    try:
+        return json.loads(patiently(read))
+    except (ValueError, RecursionError):
+        raise _not_a_hub(url) from None
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """`ask`, again after a while where the network or the hub failed."""
+    for seconds in RETRY_SECONDS:
+        try:
+            return ask()
+        except NetworkError:
+            time.sleep(seconds)
+    return ask()
+
+
+def _not_a_hub(url: str) -> HubError:
+    return HubError(f"{host_of(url)} does not answer like a hub", MIRROR_HINT)
+
+
+def _found(row: dict[str, Any]) -> FoundModel:
+    gguf = row.get("gguf")
+    about: dict[str, Any] = gguf if isinstance(gguf, dict) else {}
+    return FoundModel(
+        repo=str(row["id"]),
+        downloads=_count(row.get("downloads")),
+        likes=_count(row.get("likes")),
+        gated=bool(row.get("gated")),
+        licence=_licence(row),
+        arch=_text(about.get("architecture")),
+        n_params=_count(about.get("total")),
+        max_context=_count(about.get("context_length")),
+    )
+
+
+def _file(row: Any) -> RemoteFile | None:
+    """One entry of a listing, or None for one that is not safe or not complete."""
+    if not isinstance(row, dict) or not isinstance(row.get("rfilename"), str) or not is_file(row["rfilename"]):
+        return None
+    lfs = row.get("lfs")
+    etag, size = row.get("blobId"), row.get("size")
+    if isinstance(lfs, dict):
+        etag, size = lfs.get("sha256") or lfs.get("oid"), lfs.get("size", size)
+    if not isinstance(etag, str) or not is_etag(etag) or type(size) is not int or not 0 <= size < 1 << 50:
+        return None
+    return RemoteFile(row["rfilename"], size, etag)
+
+
+def _licence(row: dict[str, Any]) -> str:
+    tags = row.get("tags")
+    tagged = [str(tag) for tag in tags if str(tag).startswith("license:")] if isinstance(tags, list) else []
+    return _text(tagged[0].removeprefix("license:")) if tagged else ""
+
+
+def _text(value: Any) -> str:
+    return clean(value, keep_newlines=False)[:80] if isinstance(value, str) else ""
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and 0 <= value < 1 << 60 else 0

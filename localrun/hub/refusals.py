@@ -1,0 +1,61 @@
+"""What the hub says when it says no, as the error a user can act on."""
+
+from collections.abc import Mapping
+
+from localrun.base.errors import HubError, LocalrunError, NotFoundError
+from localrun.base.sanitize import clean
+from localrun.hub.access import Access
+from localrun.hub.http import MIRROR_HINT, NetworkError, Response, host_of
+
+_TOKEN_PAGE = "a token comes from huggingface.co/settings/tokens and goes into HF_TOKEN"
+
+
+def check_status(response: Response, access: Access, repo: str = "", file: str = "") -> None:
+    """Raise what an answer that is not 200 or 206 means: NotFoundError, NetworkError (may pass) or HubError."""
+    if response.status not in (200, 206):
+        raise refusal(response, access, repo, file)
+
+
+def refusal(response: Response, access: Access, repo: str, file: str) -> LocalrunError:
+    """The error for an answer that is not a good one."""
+    status, code = response.status, response.headers.get("X-Error-Code", "")
+    host = host_of(response.url)
+    if code == "GatedRepo":
+        return _gated(repo, access)
+    if code == "RepoNotFound" or (status == 404 and not code and not file):
+        hint = "check the spelling with `localrun search`; a private one needs HF_TOKEN"
+        return NotFoundError(f"the hub has no {repo}", hint)
+    if code == "EntryNotFound":
+        return NotFoundError(
+            f"{repo} has no file {clean(file, keep_newlines=False)}", f"`localrun show {repo}` lists them"
+        )
+    if code == "RevisionNotFound":
+        return NotFoundError(f"{repo} has no such revision", "leave the revision out")
+    if status == 429:
+        return HubError(f"{host} asks us to slow down (too many requests)", _when(response.headers, access))
+    if status == 401:
+        return HubError(f"{host} does not accept the token" if access.token else f"{host} wants a token", _TOKEN_PAGE)
+    if status == 403:
+        return HubError(
+            f"{host} does not allow this" + (f": {repo}" if repo else ""), f"{_TOKEN_PAGE}; it may need more rights"
+        )
+    if status == 404:
+        return NotFoundError(f"{host} has no {clean(file or repo, keep_newlines=False)}", MIRROR_HINT)
+    if status >= 500 or status == 408:
+        return NetworkError(f"{host} has trouble of its own (status {status})", "try again in a minute")
+    return HubError(f"{host} gives an unexpected answer (status {status})", MIRROR_HINT)
+
+
+def _gated(repo: str, access: Access) -> HubError:
+    page = f"{access.endpoint}/{repo}"
+    if access.token:
+        return HubError(f"{repo} is gated, and your token has no access to it", f"ask for access at {page}")
+    return HubError(
+        f"{repo} is gated: its authors want you to accept a licence", f"do so at {page}; then {_TOKEN_PAGE}"
+    )
+
+
+def _when(headers: Mapping[str, str], access: Access) -> str:
+    seconds = headers.get("Retry-After", "")
+    wait = f"try again in {int(seconds)} s" if seconds.isdigit() and len(seconds) < 6 else "try again in a few minutes"
+    return wait if access.token else f"{wait}; with HF_TOKEN set the limit is higher"
