@@ -1,10 +1,12 @@
 """Where a model thinks aloud: the tags around it, and the splitter that keeps thinking and answer apart."""
 
+import re
 from dataclasses import dataclass
 
 from localrun.base.events import Channel
 from localrun.text.stop import first_partial
-from localrun.text.tokenizer import Tokenizer
+
+_SINGLE_TAG = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,18 +17,15 @@ class ReasoningTags:
     close: str
     hidden: tuple[str, ...] = ()
 
-    def starts_inside(self, prompt: str) -> bool:
-        """Whether the prompt itself opens the thinking, so that the model goes on with it."""
-        return prompt.rstrip().endswith(self.open.rstrip())
-
-    def visible_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
-        """Control tokens the tags are made of: a Detokenizer has to show them, or the tags are never seen."""
-        texts = (self.open, self.close, *self.hidden)
-        return frozenset(i for i in tokenizer.control_ids if any(tokenizer.token_text(i) in text for text in texts))
+    @property
+    def tokens(self) -> frozenset[str]:
+        """The single tags they consist of. A vocabulary may hold them as control tokens, which are silent unless asked
+        for."""
+        return frozenset(_SINGLE_TAG.findall(" ".join((self.open, self.close, *self.hidden))))
 
 
 # What a template says, and the tags it means; the first that is found counts.
-_KNOWN: tuple[tuple[str, ReasoningTags], ...] = (
+KNOWN_TAGS: tuple[tuple[str, ReasoningTags], ...] = (
     (
         "<|channel|>analysis",  # gpt-oss
         ReasoningTags(
@@ -58,7 +57,7 @@ _KNOWN: tuple[tuple[str, ReasoningTags], ...] = (
 
 def reasoning_tags(template_source: str) -> ReasoningTags | None:
     """The tags this chat template knows, or None for a model that does not think aloud."""
-    return next((tags for mark, tags in _KNOWN if mark in template_source), None)
+    return next((tags for mark, tags in KNOWN_TAGS if mark in template_source), None)
 
 
 class ReasoningSplitter:

@@ -4,10 +4,12 @@ import re
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from localrun.text.detokenizer import Detokenizer
-from localrun.text.reasoning import KNOWN_TAGS, ReasoningSplitter, reasoning_tags
+from localrun.text.reasoning import KNOWN_TAGS, ReasoningSplitter, ReasoningTags, reasoning_tags
 from localrun.text.stop import StopStrings
 
 PIECES = [b"<s>", b"a", "é".encode(), b"\xf0", b"\x9f\x99", b"\x82", b"\xff", b" b", b"\xc3", "天".encode()]
@@ -15,7 +17,9 @@ CUTS = st.lists(st.integers(1, 5), min_size=1, max_size=30)
 
 
 def tokenizer() -> Any:
-    return cast(Any, SimpleNamespace(pieces=PIECES, control_ids=frozenset({0}), token_text=lambda i: PIECES[i].decode()))
+    return cast(
+        Any, SimpleNamespace(pieces=PIECES, control_ids=frozenset({0}), token_text=lambda i: PIECES[i].decode())
+    )
 
 
 def cut(text: str, sizes: list[int]) -> list[str]:
@@ -66,27 +70,47 @@ def test_only_the_beginning_of_a_stop_string_is_held_back(text: str, stop: str, 
         assert stop.startswith(fed[len(shown) :])
 
 
-@given(st.lists(st.sampled_from(["<t>", "</t>", "x", "<", "\n", "/t>", "y"]), max_size=25), CUTS, st.booleans())
+@given(st.lists(st.sampled_from(["<t>", "</t>", "<h>", "x", "<", "\n", "/t>", "y"]), max_size=25), CUTS, st.booleans())
 def test_channels_are_those_of_the_whole_text(parts: list[str], sizes: list[int], inside: bool) -> None:
     text = "".join(parts)
     whole: dict[str, str] = {"answer": "", "thinking": ""}
     rest, channel, fresh = text, "thinking" if inside else "answer", inside
     while rest:
-        tag = "</t>" if channel == "thinking" else "<t>"
-        before, met, rest = rest.partition(tag)
+        tags = "</t>" if channel == "thinking" else "<t>|<h>"
+        match = re.search(tags, rest)
+        before = rest[: match.start()] if match else rest
         whole[channel] += re.sub(r"^[\r\n]+", "", before) if fresh else before
-        channel, fresh = ("answer" if channel == "thinking" else "thinking", True) if met else (channel, fresh)
-    splitter = ReasoningSplitter("<t>", "</t>", starts_inside=inside)
+        fresh = bool(match) or (fresh and not before.strip("\r\n"))
+        if match:
+            channel = "thinking" if match[0] == "<t>" else "answer"
+        rest = rest[match.end() :] if match else ""
+    splitter = ReasoningSplitter("<t>", "</t>", starts_inside=inside, hidden=("<h>",))
     pieces = [piece for part in cut(text, sizes) for piece in splitter.push(part)] + splitter.flush()
     got: dict[str, str] = {"answer": "", "thinking": ""}
     for name, piece in pieces:
+        assert piece
         got[name] += piece
     assert got == whole
 
 
-def test_templates_tell_their_tags() -> None:
+@pytest.mark.parametrize(("mark", "tags"), KNOWN_TAGS, ids=[tags.open.strip() for _, tags in KNOWN_TAGS])
+def test_a_template_tells_its_tags(mark: str, tags: ReasoningTags) -> None:
+    assert reasoning_tags(f"{{{{ messages[0].content }}}}{mark}") == tags
+
+
+def test_a_template_without_tags_does_not_think_aloud() -> None:
     assert reasoning_tags("{{ message.content }}") is None
-    for opening, closing in KNOWN_TAGS:
-        found = reasoning_tags(f"{{% if x %}}{opening}{{% else %}}{closing}{{% endif %}}")
-        assert found is not None
-        assert (found.open, found.close) == (opening, closing)
+
+
+def test_gpt_oss_frames_are_no_part_of_the_answer() -> None:
+    tags = reasoning_tags("<|channel|>analysis<|message|>")
+    assert tags is not None
+    splitter = ReasoningSplitter(tags.open, tags.close, hidden=tags.hidden)
+    text = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello"
+    assert splitter.push(text) + splitter.flush() == [("thinking", "hm"), ("answer", "Hello")]
+    assert tags.tokens >= {"<|channel|>", "<|message|>", "<|start|>", "<|end|>"}
+
+
+def test_ids_beyond_the_vocabulary_have_no_text() -> None:
+    stream = Detokenizer(tokenizer())
+    assert [stream.push(len(PIECES)), stream.push(-1), stream.push(1)] == ["", "", "a"]
