@@ -1,0 +1,165 @@
+"""The text the built-in model learns from: the same for the same seed, true where it can be checked, never held out."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from random import Random
+
+import jinja2
+import pytest
+from tools.builtin_data import arithmetic, knowledge, memory, smalltalk, stories
+from tools.builtin_data.compose import chats, compose, one_chat
+from tools.builtin_data.facts_localrun import COMMANDS
+from tools.builtin_data.grammar import expand, fill_noisily, normalised
+from tools.builtin_data.heldout import HELD_OUT, PROBES
+from tools.builtin_data.talk import Talk
+from tools.builtin_tokenizer import CHAT_TEMPLATE, CONTROL_TOKENS, Chat, Message, encode_chat, render, train_tokenizer
+
+N_CHATS = 3000
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[Chat]:
+    return list(islice(chats(seed=5), N_CHATS))
+
+
+def test_same_seed_same_chats(sample: list[Chat]) -> None:
+    assert list(islice(chats(seed=5), 200)) == sample[:200]
+    assert list(islice(chats(seed=6), 200)) != sample[:200]
+
+
+def test_held_out_questions_never_appear(sample: list[Chat]) -> None:
+    said = {normalised(m.content) for chat in sample for m in chat if m.role == "user"}
+    assert not said & HELD_OUT
+    assert len(PROBES) >= 150
+
+
+def test_a_chat_with_a_held_out_question_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = one_chat(5, 0)
+    asked = normalised(next(m.content for m in chat if m.role == "user"))
+    monkeypatch.setattr("tools.builtin_data.compose.HELD_OUT", frozenset([asked]))
+    assert one_chat(5, 0) == ()
+
+
+def test_roles_alternate_and_nothing_is_left_unfilled(sample: list[Chat]) -> None:
+    for chat in sample:
+        turns = chat[1:] if chat[0].role == "system" else chat
+        assert [m.role for m in turns] == ["user", "assistant"] * (len(turns) // 2)
+        for m in chat:
+            assert m.content.strip()
+            assert not any(token in m.content for token in CONTROL_TOKENS)
+            assert not re.search("[\ue000-\ue0ff]", m.content)
+            if m.role == "assistant":
+                assert not re.search(r"[{}\[\]]|  ", m.content), m.content
+
+
+def test_answers_name_only_commands_that_exist(sample: list[Chat]) -> None:
+    texts = [m.content for chat in sample for m in chat if m.role == "assistant"]
+    texts += [text for topic in knowledge.TOPICS for text in (*topic.answer, *topic.short, *topic.more, *topic.simple)]
+    texts += [text for exchange in smalltalk.EXCHANGES for text in exchange.answers]
+    named = [name for text in texts for name in re.findall(r"`localrun ([a-z]+)", text)]
+    assert len(set(named)) > 10
+    assert set(named) <= COMMANDS
+
+
+def test_every_sum_is_right(sample: list[Chat]) -> None:
+    checked = 0
+    for m in (m for chat in sample for m in chat if m.role == "assistant"):
+        if found := re.fullmatch(r"(\d+) ([-+×/]) (\d+) = (-?\d+)(?: remainder (\d+))?\.", m.content):
+            a, op, b, result, rest = found.groups()
+            expected = {"+": int(a) + int(b), "-": int(a) - int(b), "×": int(a) * int(b), "/": 0}[op]
+            if op == "/":
+                assert divmod(int(a), int(b)) == (int(result), int(rest or 0))
+            else:
+                assert int(result) == expected
+            checked += 1
+    assert checked > 500
+
+
+def test_sums_are_answers_to_their_questions() -> None:
+    for seed in range(500):
+        talk = Talk(Random(seed))
+        arithmetic.sum_turn(talk)
+        (user, answer) = talk.turns[0]
+        numbers = re.findall(r"\d+", user)
+        if len(numbers) == 2 and "zero" not in answer:
+            assert set(numbers) <= set(re.findall(r"\d+", answer)), (user, answer)
+
+
+@pytest.mark.parametrize(("n", "words"), [(0, "zero"), (13, "thirteen"), (20, "twenty"), (99, "ninety-nine")])
+def test_numbers_in_words(n: int, words: str) -> None:
+    assert arithmetic.in_words(n) == words
+
+
+def test_what_is_recalled_is_what_was_told() -> None:
+    """Replay each chat with a plain dictionary beside it."""
+    recalled = 0
+    for seed in range(1500):
+        talk = compose(Random(seed))
+        told = ""
+        for skill, (user, answer) in zip(talk.skills, talk.turns, strict=True):
+            if skill == "recall":
+                value = answer.rstrip(".").split(" is ")[-1].split(" are ")[-1].split("called ")[-1].split(" in ")[-1]
+                value = value.removeprefix("You like ").removeprefix("You work as a ").removesuffix(" years old")
+                assert value.lower() in told, (told, user, answer)
+                recalled += 1
+            told += " " + user.lower()
+    assert recalled > 300
+
+
+def test_unknown_facts_are_called_unknown() -> None:
+    talk = Talk(Random(1), facts={})
+    for _ in range(50):
+        memory.recall(talk)
+    assert all("not told me" in answer for _, answer in talk.turns)
+
+
+def test_a_story_is_about_the_animal_asked_for() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        story = stories.first_story(talk)
+        user, answer = talk.turns[0]
+        assert story.animal in answer
+        assert story.hero in answer
+        if "an animal" not in user.lower() and "any animal" not in user.lower():
+            assert story.animal[:1].isalpha()
+
+
+def test_template_renders_like_the_trainer(sample: list[Chat]) -> None:
+    template = jinja2.Environment().from_string(CHAT_TEMPLATE)
+    for chat in sample[:300]:
+        messages = [{"role": m.role, "content": m.content} for m in chat]
+        assert template.render(messages=messages, bos_token="<|begin|>") == render(chat)
+    hi = [{"role": "user", "content": " Hi "}]
+    shown = template.render(messages=hi, bos_token="<|begin|>", add_generation_prompt=True)
+    assert shown == "<|begin|><|user|>Hi<|end|><|assistant|>" == render([Message("user", " Hi ")], True)
+
+
+def test_chats_round_trip_through_the_tokenizer(sample: list[Chat]) -> None:
+    tokenizer = train_tokenizer((m.content for chat in sample[:300] for m in chat), vocab_size=512)
+    for chat in sample[:300]:
+        ids, weights = encode_chat(tokenizer, chat)
+        assert tokenizer.decode(ids, skip_special_tokens=False) == render(chat)
+        assert ids == tokenizer.encode(render(chat), add_special_tokens=False).ids
+        learnt = tokenizer.decode(
+            [i for i, weight in zip(ids, weights, strict=True) if weight], skip_special_tokens=False
+        )
+        assert learnt == "".join(m.content.strip() + "<|end|>" for m in chat if m.role == "assistant")
+
+
+def test_digits_are_tokens_of_their_own(sample: list[Chat]) -> None:
+    tokenizer = train_tokenizer((m.content for chat in sample for m in chat), vocab_size=1024)
+    assert tokenizer.encode("12345", add_special_tokens=False).tokens == list("12345")
+
+
+def test_expand_picks_one_of_each() -> None:
+    seen = {expand(Random(seed), "[a|b [c|d]] e[?|]") for seed in range(200)}
+    assert seen == {"a e", "a e?", "b c e", "b c e?", "b d e", "b d e?"}
+
+
+def test_noise_never_touches_slot_values() -> None:
+    for seed in range(300):
+        text = fill_noisily(Random(seed), "my name is {v} and i like {w}", {"v": "Łukasz-O'Neil", "w": "42"})
+        assert "Łukasz-O'Neil" in text
+        assert "42" in text

@@ -1,0 +1,192 @@
+"""Train the built-in model from nothing: data, vocabulary, network, GGUF.
+
+    python -m tools.train_builtin --work /tmp/builtin --steps 3000 --threads 2
+
+Everything follows from the seed. The work folder holds the vocabulary, a checkpoint to resume from, and a log;
+at the end (and with --export-only at any time) it holds the GGUF too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from tools.builtin_batches import Batch, batches
+from tools.builtin_data.compose import chats
+from tools.builtin_export import write_gguf
+from tools.builtin_model import Decoder, Shape
+from tools.builtin_tokenizer import load_tokenizer, train_tokenizer
+
+MUON_LR = 0.02
+ADAM_LR = 3e-3
+WARM_UP = 50
+EMA_DECAY = 0.99
+
+
+@dataclass(frozen=True)
+class Plan:
+    work: Path
+    steps: int
+    decay_from: int
+    tokens_per_step: int
+    seed: int
+    vocab_size: int
+    compile: bool
+
+
+def get_tokenizer(plan: Plan) -> Tokenizer:
+    """The vocabulary of this work folder, learnt from 30,000 chats on first use."""
+    path = plan.work / "tokenizer.json"
+    if path.exists():
+        return load_tokenizer(path)
+    texts = (message.content for chat in islice(chats(plan.seed + 1), 30_000) for message in chat)
+    tokenizer = train_tokenizer(texts, plan.vocab_size)
+    tokenizer.save(str(path))
+    return tokenizer
+
+
+def optimizers(model: Decoder) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices of the layers, Adam for the embedding and the norms."""
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and name.startswith("layers.")]
+    others = [p for name, p in model.named_parameters() if p.ndim == 1 or not name.startswith("layers.")]
+    return [
+        torch.optim.Muon(matrices, lr=MUON_LR, weight_decay=0.01, momentum=0.95),
+        torch.optim.AdamW(others, lr=ADAM_LR, betas=(0.9, 0.95), weight_decay=0.0),
+    ]
+
+
+def lr_scale(step: int, plan: Plan) -> float:
+    """Warm up, stay, then fall linearly to nothing."""
+    if step < WARM_UP:
+        return (step + 1) / WARM_UP
+    if step < plan.decay_from:
+        return 1.0
+    return max(0.0, (plan.steps - step) / max(1, plan.steps - plan.decay_from))
+
+
+def loss_of(model: torch.nn.Module, embedding: Tensor, batch: Batch) -> Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        hidden = model(batch.inputs, torch.bfloat16)
+        logits = F.linear(hidden.flatten(0, 1)[batch.positions], embedding)
+    losses = F.cross_entropy(logits.float(), batch.targets, reduction="none")
+    return losses @ batch.weights / batch.weights.sum()
+
+
+class Training:
+    """The moving parts of a run; all of them go into the checkpoint."""
+
+    def __init__(self, plan: Plan) -> None:
+        torch.manual_seed(plan.seed)
+        self.plan = plan
+        self.tokenizer = get_tokenizer(plan)
+        self.shape = Shape(self.tokenizer.get_vocab_size())
+        self.model = Decoder(self.shape)
+        self.average = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+        self.optimizers = optimizers(self.model)
+        self.base_lrs = [group["lr"] for o in self.optimizers for group in o.param_groups]
+        self.step = 0
+        self.pool = 0
+        if self.checkpoint.exists():
+            self.load(torch.load(self.checkpoint, weights_only=False))
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.plan.work / "checkpoint.pt"
+
+    def load(self, saved: dict[str, Any]) -> None:
+        self.model.load_state_dict(saved["model"])
+        self.average = saved["average"]
+        for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
+        self.step = saved["step"]
+
+    def save(self) -> None:
+        state = {
+            "model": self.model.state_dict(), "average": self.average, "step": self.step,
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+        }  # fmt: skip
+        part = self.checkpoint.with_suffix(".part")
+        torch.save(state, part)
+        part.replace(self.checkpoint)
+
+    def data(self) -> Iterator[Batch]:
+        """Fresh chats: a resumed run draws from another seed, never again from the start."""
+        seed = self.plan.seed + 1000 * self.step
+        return batches(self.tokenizer, seed, self.plan.tokens_per_step, self.shape.max_context)
+
+    def run(self) -> None:
+        forward: torch.nn.Module = torch.compile(self.model, dynamic=True) if self.plan.compile else self.model  # type: ignore[assignment]
+        started, seen, losses = time.time(), 0, []
+        for batch in self.data():
+            if self.step >= self.plan.steps:
+                break
+            losses.append(self.update(forward, batch))
+            seen += batch.inputs.numel()
+            if self.step % 20 == 0:
+                self.report(sum(losses) / len(losses), seen, time.time() - started)
+                losses = []
+            if self.step % 100 == 0:
+                self.save()
+        self.save()
+
+    def update(self, forward: torch.nn.Module, batch: Batch) -> float:
+        scale = lr_scale(self.step, self.plan)
+        groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
+        for group, base in zip(groups, self.base_lrs, strict=True):
+            group["lr"] = base * scale
+        loss = loss_of(forward, self.model.token_embd.weight, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            decay = min(EMA_DECAY, self.step / (self.step + 10))
+            for name, p in self.model.named_parameters():
+                self.average[name].lerp_(p, 1 - decay)
+        self.step += 1
+        return loss.item()
+
+    def report(self, loss: float, seen: int, seconds: float) -> None:
+        line = {"step": self.step, "loss": round(loss, 4), "tokens": seen, "tokens_per_s": round(seen / seconds)}
+        print(json.dumps(line), flush=True)
+
+    def export(self) -> None:
+        for qtype in ("Q8_0", "F16"):
+            write_gguf(self.plan.work / f"localrun-tiny-{qtype}.gguf", self.average, self.shape, self.tokenizer, qtype)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
+    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--decay-from", type=int, default=None, help="step at which the learning rate begins to fall")
+    parser.add_argument("--tokens-per-step", type=int, default=2048)
+    parser.add_argument("--vocab-size", type=int, default=3072)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--compile", action="store_true", help="use torch.compile (needs a C++ compiler)")
+    parser.add_argument("--export-only", action="store_true", help="write the GGUF of the checkpoint and stop")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    args.work.mkdir(parents=True, exist_ok=True)
+    decay_from = args.steps * 2 // 3 if args.decay_from is None else args.decay_from
+    plan = Plan(args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.compile)
+    training = Training(plan)
+    if not args.export_only:
+        training.run()
+    training.export()
+
+
+if __name__ == "__main__":
+    main()
