@@ -11,7 +11,8 @@ from localrun.formats.source import TensorSource
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 
-SCALING_TYPES = ("none", "default", "linear", "llama3", "yarn", "longrope", "su")
+SCALING_TYPES = ("none", "default", "dynamic", "linear", "llama3", "yarn", "longrope", "su")
+UNSCALED = ("none", "default", "dynamic")  # dynamic scales only beyond max_context, where we never go
 
 
 def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int) -> RopeSpec:
@@ -59,7 +60,7 @@ def scaled_rope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: 
     rope_type = scaling["rope_type"]
     if rope_type not in SCALING_TYPES:
         raise fields.error(f"unknown rope scaling {clean(str(rope_type))!r}; known: {', '.join(SCALING_TYPES)}")
-    if rope_type in ("none", "default"):
+    if rope_type in UNSCALED:
         return RopeSpec(theta, dims)
     if rope_type in ("longrope", "su"):
         return _longrope(fields, scaling, theta, dims)

@@ -39,6 +39,14 @@ def test_logits(name: str, file_format: str, chunking: str, tiny_stepper: TinySt
     assert found.within(MAX_ABS, NMSE), found
 
 
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma3"])
+def test_logits_over_several_blocks(name: str, tiny_folder: TinyFile, reference: Reference) -> None:
+    ids = token_ids(200, VOCAB_SIZE)
+    logits = Stepper(tiny_folder(name), ctx=256).logits(ids, random_chunks(200, seed=1))
+    found = difference(logits, reference(name, "safetensors", ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
 @pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
 def test_longrope_keeps_its_short_factors_in_a_short_context(
     file_format: str, tiny_folder: TinyFile, tiny_gguf: TinyFile, reference: Reference

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 import transformers as _transformers
-from localrun_testing.oracle import difference, token_ids
+from localrun_testing.oracle import difference, model_logits, token_ids
 from localrun_testing.stepper import Stepper
-from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, randomise, save
+from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, randomise, save
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import open_gguf
@@ -139,6 +139,15 @@ def test_a_key_set_to_null_is_not_a_key_left_out(
 ) -> None:
     config = config_with(tiny_folder(name), tmp_path, **changes)
     assert (config.logit_softcap, config.layers[0].attn_softcap) == expected
+
+
+def test_dynamic_scaling_changes_nothing_within_the_context(tiny_folder: TinyFile, tmp_path: Path) -> None:
+    dynamic = {"rope_type": "dynamic", "factor": 2.0}
+    config = config_with(tiny_folder("llama"), tmp_path, rope_scaling=dynamic)
+    assert config == read_config(open_safetensors(tiny_folder("llama")))
+    ids = token_ids(80, VOCAB_SIZE)
+    scaled = build("llama", rope_parameters=dynamic | {"rope_theta": 10000.0})
+    assert torch.equal(model_logits(scaled, ids), model_logits(build("llama"), ids))
 
 
 def test_untied_checkpoint_without_its_output(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from localrun.ops.reference_rows import RowReferenceOps
 FORBIDDEN = {torch.float64, torch.complex32, torch.complex64, torch.complex128}
 
 
-class ForbidWideTypes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
+class ForbidWideTypes(TorchDispatchMode):
     """Raises when any operation makes a tensor that MPS could not hold."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
