@@ -1,19 +1,18 @@
 """Token ids to text, one at a time."""
 
 import codecs
-from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 
 from localrun.text.tokenizer import Tokenizer
 
 
 class Detokenizer:
     """Text of a growing list of ids. A character whose bytes are spread over several ids comes with the last of them;
-    bytes that are not UTF-8 become U+FFFD. Control tokens are silent, except those whose text is in `spoken`: the tags
-    around a thought have to be seen."""
+    bytes that are not UTF-8 become U+FFFD. Control tokens are silent, except for the ids in `visible`."""
 
-    def __init__(self, tokenizer: Tokenizer, spoken: Collection[str] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, visible: AbstractSet[int] = frozenset()) -> None:
         self._pieces = tokenizer.pieces
-        self._silent = {i for i in tokenizer.control_ids if tokenizer.token_text(i) not in spoken}
+        self._silent = tokenizer.control_ids - visible
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token_id: int) -> str:

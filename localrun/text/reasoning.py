@@ -1,12 +1,10 @@
 """Where a model thinks aloud: the tags around it, and the splitter that keeps thinking and answer apart."""
 
-import re
 from dataclasses import dataclass
 
 from localrun.base.events import Channel
 from localrun.text.stop import first_partial
-
-_SINGLE_TAG = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
+from localrun.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +15,14 @@ class ReasoningTags:
     close: str
     hidden: tuple[str, ...] = ()
 
-    @property
-    def tokens(self) -> frozenset[str]:
-        """The single tags they consist of. A vocabulary may hold them as control tokens, which are silent unless asked
-        for."""
-        return frozenset(_SINGLE_TAG.findall(" ".join((self.open, self.close, *self.hidden))))
+    def starts_inside(self, prompt: str) -> bool:
+        """Whether the prompt itself opens the thinking, so that the model goes on with it."""
+        return prompt.rstrip().endswith(self.open.rstrip())
+
+    def visible_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
+        """Control tokens the tags are made of: a Detokenizer has to show them, or the tags are never seen."""
+        texts = (self.open, self.close, *self.hidden)
+        return frozenset(i for i in tokenizer.control_ids if any(tokenizer.token_text(i) in text for text in texts))
 
 
 # What a template says, and the tags it means; the first that is found counts.

@@ -23,7 +23,7 @@ def tokenizer() -> Any:
 
 
 def cut(text: str, sizes: list[int]) -> list[str]:
-    parts = []
+    parts: list[str] = []
     while text:
         n = sizes[len(parts) % len(sizes)]
         parts.append(text[:n])
@@ -38,8 +38,8 @@ def test_streamed_text_is_the_text_of_all_bytes(ids: list[int]) -> None:
     assert pushed == b"".join(PIECES[i] for i in ids if i).decode("utf-8", "replace")
 
 
-def test_the_tags_around_a_thought_are_spoken_even_as_control_tokens() -> None:
-    assert Detokenizer(tokenizer(), spoken={"<s>"}).push(0) == "<s>"
+def test_the_tags_around_a_thought_are_shown_even_as_control_tokens() -> None:
+    assert Detokenizer(tokenizer(), visible={0}).push(0) == "<s>"
 
 
 @given(st.text("abc", max_size=40), st.lists(st.text("abc", min_size=1, max_size=4), max_size=3), CUTS)
@@ -108,7 +108,6 @@ def test_gpt_oss_frames_are_no_part_of_the_answer() -> None:
     splitter = ReasoningSplitter(tags.open, tags.close, hidden=tags.hidden)
     text = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello"
     assert splitter.push(text) + splitter.flush() == [("thinking", "hm"), ("answer", "Hello")]
-    assert tags.tokens >= {"<|channel|>", "<|message|>", "<|start|>", "<|end|>"}
 
 
 def test_ids_beyond_the_vocabulary_have_no_text() -> None:
