@@ -4,8 +4,11 @@ import sys
 
 
 def main() -> None:
-    from localrun.cli.app import run_command_line
-
+    """Run the command line; Ctrl-C while it is still being imported leaves as quietly as later."""
+    try:
+        from localrun.cli.app import run_command_line
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(run_command_line(sys.argv[1:]))
 
 

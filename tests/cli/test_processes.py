@@ -1,6 +1,8 @@
 """The torch-free commands as real processes: streams of every kind, a terminal, and how fast they answer."""
 
 import json
+import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -144,6 +146,22 @@ def test_names_from_disk_are_cleaned_on_a_terminal_and_raw_in_json(home: Path) -
     assert "\u202e" not in ran.out
     assert "evil" in ran.out
     assert str(path) in [row["path"] for row in localrun("list", "--json").json]
+
+
+def test_a_stdin_that_says_nothing_is_talked_about_and_can_be_left() -> None:
+    with Terminal("run", "hello", ends="stderr", stdin=subprocess.PIPE) as terminal:
+        terminal.expect("reading stdin")
+        terminal.expect("--no-stdin")
+        terminal.process.send_signal(signal.SIGINT)
+        ran = terminal.finish()
+    assert (ran.code, ran.out) == (130, "")
+    assert "Traceback" not in ran.err
+
+
+def test_a_stdin_without_end_is_refused() -> None:
+    ran = localrun_in_shell('yes | "$@"', "run", "hello", "--json")
+    assert ran.code == 5
+    assert ran.json["error"]["kind"] == "prompt_too_long"
 
 
 def test_what_localrun_alone_does() -> None:

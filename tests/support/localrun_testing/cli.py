@@ -77,13 +77,19 @@ def localrun_in_shell(line: str, *arguments: str | Path, **env: str | None) -> R
 class Terminal:
     """`localrun` with a terminal at the ends named in `ends`; a stdout or stderr that is not there is a pipe."""
 
-    def __init__(self, *arguments: str | Path, ends: str = "stdin stdout stderr", **env: str | None) -> None:
+    def __init__(
+        self,
+        *arguments: str | Path,
+        ends: str = "stdin stdout stderr",
+        stdin: int = subprocess.DEVNULL,
+        **env: str | None,
+    ) -> None:
         self._master, slave = pty.openpty()
         self.seen = ""
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             [*COMMAND, *map(str, arguments)],
-            stdin=slave if "stdin" in ends else subprocess.DEVNULL,
+            stdin=slave if "stdin" in ends else stdin,
             stdout=slave if "stdout" in ends else pipe,
             stderr=slave if "stderr" in ends else pipe,
             env=environment(**env),

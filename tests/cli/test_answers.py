@@ -1,0 +1,170 @@
+"""`run`, `chat`, `perplexity` and `doctor` as real processes with the built-in model, piped and at a terminal.
+
+Each loads the engine, which takes seconds: few processes, each asked several things.
+"""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from localrun_testing.cli import COMMAND, Terminal, environment, localrun, localrun_in_shell
+from localrun_testing.schemas import check
+
+from localrun.base.resources import resource
+from localrun.formats.gguf import open_gguf
+
+STORY = ("run", "--no-stdin", "--raw", "Once upon a time")
+
+
+@pytest.fixture(scope="module")
+def endless() -> tuple[str, ...]:
+    """A call whose answer goes on until the context is full."""
+    eos = open_gguf(resource("builtin/localrun-tiny.gguf")).metadata.get_int("tokenizer.ggml.eos_token_id")
+    return (*STORY, "--logit-bias", f"{eos}:-1000000")
+
+
+def test_text_json_and_jsonl_are_one_answer() -> None:
+    flags = ("--seed", "7", "--max-tokens", "12")
+    text = localrun("run", "hello", *flags, stdin="and who are you?")
+    one = localrun("run", "hello", *flags, "--json", stdin="and who are you?")
+    many = localrun("run", "hello", *flags, "--jsonl", stdin="and who are you?")
+    assert (text.code, one.code, many.code) == (0, 0, 0), text.err + one.err + many.err
+    check(one.json, "run")
+    done = many.lines[-1]
+    for event in many.lines:
+        check(event, f"jsonl: {event['type']}")
+    assert text.out.removesuffix("\n") == one.json["text"].removesuffix("\n") == done["text"].removesuffix("\n")
+    assert "".join(e["text"] for e in many.lines if e.get("channel") == "answer") == done["text"]
+    assert one.json["token_ids"] == done["token_ids"] == [e["id"] for e in many.lines if e["type"] == "token"]
+    assert one.json["completion_tokens"] == len(one.json["token_ids"]) <= 12
+    assert one.json["seed"] == 7
+    assert Path(one.json["path"]) == resource("builtin/localrun-tiny.gguf")
+
+
+def test_ctrl_c_keeps_the_partial_answer(endless: tuple[str, ...]) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, *endless, "--jsonl"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(json.loads(line))
+        if len(lines) == 5:
+            process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert lines[-1]["type"] == "done"
+    assert lines[-1]["stop_reason"] == "cancelled"
+    assert lines[-1]["text"] == "".join(line["text"] for line in lines if line["type"] == "token")
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_ctrl_c_while_loading_is_130() -> None:
+    with Terminal("run", "hello", "--json", ends="stderr") as terminal:
+        terminal.expect("builtin answers")
+        terminal.process.send_signal(signal.SIGINT)
+        ran = terminal.finish()
+    assert ran.code == 130
+    assert "Traceback" not in ran.err
+    assert json.loads(ran.out).get("stop_reason", "cancelled") == "cancelled"
+
+
+def test_a_reader_that_leaves_stops_the_answer(endless: tuple[str, ...]) -> None:
+    ran = localrun_in_shell('"$@" | head -c 5; exit ${PIPESTATUS[0]}', *endless)
+    assert ran.code == 141
+    assert len(ran.out) == 5
+    assert "Traceback" not in ran.err
+    assert "Exception" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        (5, ("--ctx", "64", "word " * 500)),
+        *([(2, ("--backend", "cuda", "x"))] if not torch.cuda.is_available() else []),
+    ],
+)
+def test_what_only_the_engine_knows(code: int, arguments: tuple[str, ...]) -> None:
+    ran = localrun("run", "--json", *arguments)
+    assert ran.code == code
+    check(ran.json, "error")
+    assert ran.json["error"]["hint"]
+
+
+def test_localrun_alone_answers_a_pipe_and_cleans_for_a_terminal_only() -> None:
+    ran = localrun(stdin="Hello!")
+    assert ran.code == 0
+    assert ran.out.strip()
+
+
+def test_a_chat_script_reuses_what_it_computed() -> None:
+    ran = localrun("chat", "--jsonl", "--max-tokens", "8", "--seed", "1", stdin="Hello!\nWhat can you do?\n")
+    assert ran.code == 0, ran.err
+    first, second = ran.lines
+    check(first, "jsonl: done")
+    assert (first["cached_tokens"], first["stop_reason"] in ("stop", "length")) == (0, True)
+    assert second["cached_tokens"] > 0
+    assert second["prompt_tokens"] > first["prompt_tokens"]
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_a_chat_at_a_terminal(term: str) -> None:
+    with Terminal(TERM=term) as terminal:
+        terminal.expect("/help")
+        terminal.expect("> ")
+        terminal.send("Hello!\n")
+        answer = terminal.expect("> ")
+        assert len(answer.strip()) > 10
+        terminal.send("/nonsense\n")
+        terminal.expect("no command /nonsense")
+        terminal.expect("> ")
+        terminal.interrupt()
+        terminal.expect("Ctrl-D")
+        terminal.send("first \\\nsecond\n")
+        terminal.expect("> ")
+        terminal.send("/save /no/such/folder/x\n")
+        terminal.expect("cannot be written")
+        terminal.expect("> ")
+        terminal.send("\x04")
+        ran = terminal.finish()
+    assert ran.code == 0
+    assert "Traceback" not in ran.out
+
+
+def test_ctrl_c_in_a_chat_stops_the_answer_and_not_the_chat(endless: tuple[str, ...]) -> None:
+    bias = endless[endless.index("--logit-bias") + 1]
+    with Terminal("chat", "builtin", "--logit-bias", bias) as terminal:
+        terminal.expect("> ")
+        terminal.send("Tell me a story about a cat.\n")
+        terminal.expect("cat.")
+        terminal.expect(" ")  # the answer has begun
+        terminal.interrupt()
+        terminal.expect("(stopped)")
+        terminal.expect("> ")
+        terminal.send("/quit\n")
+        assert terminal.finish().code == 0
+
+
+def test_perplexity(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("Once upon a time there was a small cat who liked to read. " * 40)
+    ran = localrun("perplexity", text, "--ctx", "64", "--chunks", "3", "--json", stdin=None)
+    assert ran.code == 0, ran.err
+    check(ran.json, "perplexity")
+    assert (ran.json["chunks"], ran.json["ctx"], ran.json["tokens"]) == (3, 64, 3 * 31)
+    ran = localrun("perplexity", "-", "--json", stdin="too short")
+    assert ran.code == 2
+    check(ran.json, "error")
+
+
+def test_doctor() -> None:
+    ran = localrun("doctor", "--json", stdin=None)
+    assert ran.code == 0, ran.err
+    check(ran.json, "doctor")
+    assert ran.json["backends"]["reference"]["available"]
+    ran = localrun("doctor", stdin=None, LOCALRUN_HOME="/proc/nowhere")
+    assert ran.code == 0
+    assert "settings are not kept" in ran.out

@@ -1,0 +1,90 @@
+"""The project's own files agree with each other: dependencies, pins, catalogue, generated pages, Makefile."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from localrun_testing import REPOSITORY
+
+from localrun.base.resources import resource
+from localrun.hub.catalogue import BUILTIN, CatalogueModel, read_catalogue
+
+PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+IMPORT_NAMES = {"huggingface-hub": "huggingface_hub"}  # where the two differ
+
+
+def requirement_names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[<>=\[ ]", requirement)[0] for requirement in requirements}
+
+
+def test_what_is_imported_is_declared_and_the_other_way_round() -> None:
+    imported = set()
+    for path in (REPOSITORY / "localrun").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.split(".")[0])
+    ours = {name for name in imported if name not in sys.stdlib_module_names and name != "localrun"}
+    declared = {IMPORT_NAMES.get(n, n) for n in requirement_names(PROJECT["project"]["dependencies"])}
+    assert ours == declared
+
+
+def test_every_requirement_has_one_pin() -> None:
+    lines = (REPOSITORY / "constraints.txt").read_text().splitlines()
+    pinned = [line.split("==")[0] for line in lines if line and not line.startswith("#")]
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["dev"]
+    assert len(pinned) == len(set(pinned))
+    assert requirement_names(wanted) <= set(pinned)
+
+
+def test_the_catalogue_is_complete() -> None:
+    assert BUILTIN in read_catalogue()
+    for model in read_catalogue().values():
+        assert set(model) == set(CatalogueModel.__annotations__)
+        assert all(resource(file).is_file() for file in model["files"].values())
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("write_json_docs", REPOSITORY / "tools" / "write_json_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (REPOSITORY / "docs" / "json.md").read_text("utf-8") == module.page(), "run tools/write_json_docs.py"
+
+
+def test_the_architecture_page_stays_short_and_knows_every_room() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text("utf-8")
+    assert len(page.splitlines()) < 80
+    rooms = [path.parent.name for path in (REPOSITORY / "localrun").glob("*/__init__.py")]
+    assert [room for room in rooms if f"`localrun/{room}`" not in page] == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
+            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_a_python_that_is_too_old_is_one_clear_line(tmp_path: Path) -> None:
+    old = tmp_path / "python"
+    code = "import sys; sys.version_info = (3, 8, 1); exec(sys.argv[1])"
+    old.write_text(f"#!/bin/sh\nshift\nexec {sys.executable} -c '{code}' \"$@\"\n")
+    old.chmod(0o755)
+    done = subprocess.run(
+        ["make", "-C", str(REPOSITORY), f"PYTHON={old}", f"VENV={tmp_path / 'venv'}", "run"],
+        env={**os.environ, "MAKEFLAGS": "", "MAKELEVEL": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert "localrun needs Python 3.11" in line
+    assert "3.8" in line
