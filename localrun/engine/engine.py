@@ -16,7 +16,7 @@ from localrun.engine.runner import Runner
 from localrun.engine.sampler import candidates, choose, random_for
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.ops.interface import Logits, StepCancelled
+from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Engine:
         self.scheduler = Scheduler(store, ctx)
         self.tickets: dict[int, Ticket] = {}
         self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self.cancel_step = threading.Event()
+        self.cancel_step = CancelFlag()
         self.thread = threading.Thread(target=self._loop, name="localrun-engine", daemon=True)
         self.thread.start()
 

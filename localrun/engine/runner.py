@@ -1,6 +1,5 @@
 """Runs steps: turns a plan into a StepInput, replays the program, hands back logits."""
 
-import threading
 from collections.abc import Sequence as SequenceOf
 
 from localrun.cache.groups import group_layers
@@ -8,7 +7,7 @@ from localrun.engine.scheduler import Plan
 from localrun.engine.sequence import Sequence
 from localrun.model.config import ModelConfig
 from localrun.ops.executor import Executor
-from localrun.ops.interface import CacheLayer, LogitAdjust, Logits, SequenceInput, StepInput
+from localrun.ops.interface import CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
 from localrun.ops.rope import RopeKind
 
 
@@ -21,7 +20,7 @@ class Runner:
         self.groups = group_layers(config.layers)
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in config.ropes]
 
-    def run(self, plan: Plan, cancel: threading.Event | None = None) -> Logits:
+    def run(self, plan: Plan, cancel: CancelFlag | None = None) -> Logits:
         """One step; the logits of the last token of every sequence of the plan. Raises StepCancelled."""
         for sequence, _ in plan.work:
             assert sequence.lease is not None
@@ -42,7 +41,7 @@ class Runner:
         views: SequenceOf[SequenceInput],
         logits_rows: SequenceOf[int],
         adjust: SequenceOf[LogitAdjust | None] = (),
-        cancel: threading.Event | None = None,
+        cancel: CancelFlag | None = None,
     ) -> Logits:
         """A step over `spans` (token ids, first position), one a sequence."""
         positions = [first + i for ids, first in spans for i in range(len(ids))]
@@ -54,7 +53,7 @@ class Runner:
             logits_rows=logits_rows,
             adjust=adjust,
             cos_sin=[rope.cos_sin(positions, self.device) for rope in self.ropes],
-            cancel=cancel or threading.Event(),
+            cancel=cancel or CancelFlag(),
         )
         return self.executor.run(step).result()
 

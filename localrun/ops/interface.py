@@ -4,7 +4,7 @@ Everything that changes from one step to the next stands in one StepInput; an op
 program is recorded. Shapes: R rows (one per token of the step), S sequences, L rows that want logits.
 """
 
-import threading
+import ctypes
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -45,6 +45,26 @@ class LogitAdjust:
     temperature: float = 1.0  # of the logsumexp; 0 stands for 1
 
 
+class CancelFlag:
+    """Set from any thread; native code reads it at `address` as an int32."""
+
+    def __init__(self) -> None:
+        self._flag = ctypes.c_int32(0)
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self._flag)
+
+    def set(self) -> None:
+        self._flag.value = 1
+
+    def clear(self) -> None:
+        self._flag.value = 0
+
+    def is_set(self) -> bool:
+        return self._flag.value != 0
+
+
 @dataclass(slots=True)
 class StepInput:
     """All that one step reads. `cancel` is looked at between ops; a step cut short commits nothing."""
@@ -56,7 +76,7 @@ class StepInput:
     logits_rows: Sequence[int]  # [L]
     adjust: Sequence[LogitAdjust | None] = ()  # [L] or empty
     cos_sin: Sequence[tuple[Tensor, Tensor]] = ()  # per rope kind: cos and sin, f32 [R, dims / 2]
-    cancel: threading.Event = field(default_factory=threading.Event)
+    cancel: CancelFlag = field(default_factory=CancelFlag)
 
     @property
     def n_rows(self) -> int:

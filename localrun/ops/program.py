@@ -153,16 +153,23 @@ class Program:
 
 def record(forward: Callable[[Ops], Any], backend: Backend) -> Program:
     """Run `forward` once on a recorder and keep what it asked for, to be executed by `backend`."""
+    instructions = record_instructions(forward)
+    n_slots = sum(len(i.results) for i in instructions)
+    return Program([Segment(backend, instructions)], n_slots, Slot(instructions[-1].results[0]))
+
+
+def record_instructions(forward: Callable[[Ops], Any]) -> tuple[Instruction, ...]:
+    """What `forward` asks for, in order, each with the slots nothing reads after it. The last one gives the Logits."""
     recorder = Recorder()
     result = forward(recorder)
+    assert recorder.instructions[-1].results == (result.index,)
     last_use = {
         argument.index: position
         for position, instruction in enumerate(recorder.instructions)
         for argument in instruction.arguments
         if isinstance(argument, Slot)
     }
-    instructions = tuple(
+    return tuple(
         Instruction(i.op, i.arguments, i.results, tuple(slot for slot, last in last_use.items() if last == position))
         for position, i in enumerate(recorder.instructions)
     )
-    return Program([Segment(backend, instructions)], recorder.n_slots, result)

@@ -2,12 +2,11 @@
 
 import math
 import random
-import threading
 
 import pytest
 import torch
 from localrun.engine.runner import Runner, sequence_input
-from localrun.ops.interface import LogitAdjust, SequenceInput, StepCancelled, StepInput
+from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import F32, FILE, Packed, RowReader
 from localrun.ops.reference import ReferenceOps, attend, rms_norm, rotate, visible
@@ -163,7 +162,7 @@ def test_f16_clamps_instead_of_overflowing() -> None:
 
 def test_a_cancelled_step_stops_between_operations() -> None:
     runner = small_runner()
-    cancel = threading.Event()
+    cancel = CancelFlag()
     cancel.set()
     with pytest.raises(StepCancelled):
         runner.compute([([1, 2], 0)], [SequenceInput(2, ((0,), (0,)), (0, 0))], [1], cancel=cancel)

@@ -1,0 +1,205 @@
+"""The structures of kernels/cpu/program.h for ctypes, field by field. Torch-free."""
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import POINTER, Structure, Union, c_double, c_float, c_int32, c_int64, c_void_p
+
+OK, CANCELLED = 0, 3
+MAX_WEIGHTS = 4
+MAX_CANDIDATES = 256
+FORM_Q8_32, FORM_Q8_256, FORM_BF16 = 1, 2, 4
+OPS = ("embed", "norm", "linear", "rope_append", "attention", "logits")
+QK_NORMS = {"none": 0, "head": 1, "row": 2}
+ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2}
+KV_CODES = {"f32": 0, "f16": 1}
+
+
+class Matrix(Structure):
+    _fields_ = (
+        ("n_rows", c_int32),
+        ("n_cols", c_int32),
+        ("layout", c_int32),
+        ("reserved", c_int32),
+        ("data", c_void_p),
+        ("n_bytes", c_int64),
+    )
+
+
+class Value(Structure):
+    _fields_ = (
+        ("f32", c_void_p),
+        ("q8", c_void_p),
+        ("q8_scale", c_void_p),
+        ("q8_sum", c_void_p),
+        ("bf16", c_void_p),
+        ("width", c_int32),
+        ("stride", c_int32),
+        ("forms", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class Embed(Structure):
+    _fields_ = (("weight", POINTER(Matrix)), ("out", POINTER(Value)), ("scale", c_float))
+
+
+class Norm(Structure):
+    _fields_ = (
+        ("x", POINTER(Value)),
+        ("residual", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("weight", c_void_p),
+        ("eps", c_float),
+    )
+
+
+class Linear(Structure):
+    _fields_ = (
+        ("a", POINTER(Value)),
+        ("weight", POINTER(Matrix) * MAX_WEIGHTS),
+        ("bias", c_void_p * MAX_WEIGHTS),
+        ("out", POINTER(Value) * MAX_WEIGHTS),
+        ("residual", POINTER(Value)),
+        ("n_weights", c_int32),
+        ("act", c_int32),
+        ("out_scale", c_float),
+        ("make_forms", c_int32),
+    )
+
+
+class RopeAppend(Structure):
+    _fields_ = (
+        ("q", POINTER(Value)),
+        ("k", POINTER(Value)),
+        ("v", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("q_weight", c_void_p),
+        ("k_weight", c_void_p),
+        ("layer", c_int32),
+        ("rope", c_int32),
+        ("qk_norm", c_int32),
+        ("eps", c_float),
+    )
+
+
+class Attention(Structure):
+    _fields_ = (
+        ("q", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("sinks", c_void_p),
+        ("layer", c_int32),
+        ("window", c_int32),
+        ("scale", c_float),
+        ("softcap", c_float),
+    )
+
+
+class LogitsOp(Structure):
+    _fields_ = (
+        ("a", POINTER(Value)),
+        ("weight", POINTER(Matrix)),
+        ("rows", c_void_p),
+        ("gathered", POINTER(Value)),
+        ("scale", c_float),
+        ("softcap", c_float),
+    )
+
+
+class AnyOp(Union):
+    _fields_ = (
+        ("embed", Embed),
+        ("norm", Norm),
+        ("linear", Linear),
+        ("rope_append", RopeAppend),
+        ("attention", Attention),
+        ("logits", LogitsOp),
+    )
+
+
+class Instruction(Structure):
+    _anonymous_ = ("any",)
+    _fields_ = (("op", c_int32), ("reserved", c_int32), ("any", AnyOp))
+
+
+class CacheLayerC(Structure):
+    _fields_ = (
+        ("pool", c_void_p),
+        ("block_bytes", c_int64),
+        ("layer_offset", c_int64),
+        ("group", c_int32),
+        ("n_heads", c_int32),
+        ("n_kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("codec", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class SequenceC(Structure):
+    _fields_ = (
+        ("table", POINTER(c_void_p)),
+        ("first", c_void_p),
+        ("length", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class Adjust(Structure):
+    _fields_ = (
+        ("seen", c_void_p),
+        ("ids", c_void_p),
+        ("counts", c_void_p),
+        ("bias_ids", c_void_p),
+        ("bias", c_void_p),
+        ("n_seen", c_int32),
+        ("n_ids", c_int32),
+        ("n_bias", c_int32),
+        ("repeat", c_float),
+        ("presence", c_float),
+        ("frequency", c_float),
+        ("inv_temperature", c_float),
+    )
+
+
+class Candidates(Structure):
+    _fields_ = (
+        ("ids", c_int32 * MAX_CANDIDATES),
+        ("values", c_float * MAX_CANDIDATES),
+        ("logsumexp", c_double),
+        ("n_candidates", c_int32),
+        ("finite", c_int32),
+    )
+
+
+class Step(Structure):
+    _fields_ = (
+        ("token", c_void_p),
+        ("position", c_void_p),
+        ("row_sequence", c_void_p),
+        ("sequence", POINTER(SequenceC)),
+        ("logits_row", c_void_p),
+        ("adjust", POINTER(Adjust)),
+        ("candidates", POINTER(Candidates)),
+        ("cos", POINTER(c_void_p)),
+        ("sin", POINTER(c_void_p)),
+        ("rope_half", c_void_p),
+        ("cancel", c_void_p),
+        ("n_rows", c_int32),
+        ("n_sequences", c_int32),
+        ("n_logits", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class ProgramC(Structure):
+    _fields_ = (
+        ("instruction", POINTER(Instruction)),
+        ("layer", POINTER(CacheLayerC)),
+        ("n_instructions", c_int32),
+        ("n_layers", c_int32),
+    )
+
+
+def int32s(values: Sequence[int]) -> "ctypes.Array[c_int32]":
+    """A C array of int32."""
+    return (c_int32 * len(values))(*values)
