@@ -36,7 +36,9 @@ def _as_localrun_error(error: BaseException) -> LocalrunError | None:
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "localrun"
-        return UsageError(error.format_message().rstrip("."), f"see `{command} --help`")
+        message = error.format_message().rstrip(".")
+        behind_run = ', or did you mean `localrun run "…"`?' if message.startswith("No such command") else ""
+        return UsageError(message, f"see `{command} --help`{behind_run}")
     return None
 
 

@@ -183,6 +183,7 @@ def test_raw_is_the_prompt_alone(faces: Faces) -> None:
         (["chat", "builtin", "-m", "builtin"], "two models"),
         (["chat", "--json"], "--jsonl"),
         (["nonsense"], "No such command"),
+        (["what is love?"], "did you mean `localrun run"),
         (["list", "extra"], "extra"),
         (["config", "colour"], "there is no setting"),
         (["config", "--unset"], "--unset takes a KEY"),
