@@ -2,10 +2,20 @@
 // units could leave the linker with the copy compiled for AVX-512 on a machine without it.
 #pragma once
 #include "localrun_cpu.h"
+#include "ops.h"
+
+// How a unit holds keys and values: one row a codec. A head is the K and V of one KV head of a block of 64 tokens.
+typedef struct {
+  int64_t (*head_bytes)(int32_t head_dim);
+  void (*put)(void* head, int32_t head_dim, int32_t slot, const float* k, const float* v);
+  void (*get)(const void* head, int32_t head_dim, int32_t slot, float* k, float* v);
+} lr_kv_layout;
 
 struct lr_kernels {
   const char* isa;
   void (*logits_stats)(const float* x, int64_t n, float inv_temp, lr_logits_stats_t* out);
+  const lr_op_kernels* op[LR_N_OPS];         // by LR_OP_*; null: not in this unit
+  const lr_kv_layout* kv[LR_N_KV];           // by LR_KV_*
 };
 
 extern const lr_kernels lr_kernels_generic;
@@ -16,3 +26,6 @@ extern const lr_kernels lr_kernels_avx512;
 #elif defined(__aarch64__) || defined(_M_ARM64)
 extern const lr_kernels lr_kernels_neon;
 #endif
+
+// The table in use: the strongest of this machine unless lr_use_isa chose another.
+const lr_kernels* lr_current_kernels(void);

@@ -1,4 +1,3 @@
-#include "isa.h"
-#include "logits.inc"
-
-const lr_kernels lr_kernels_avx2 = {"avx2", logits_stats};
+#define LR_UNIT lr_kernels_avx2
+#define LR_UNIT_NAME "avx2"
+#include "unit.inc"

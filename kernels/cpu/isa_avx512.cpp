@@ -1,4 +1,3 @@
-#include "isa.h"
-#include "logits.inc"
-
-const lr_kernels lr_kernels_avx512 = {"avx512", logits_stats};
+#define LR_UNIT lr_kernels_avx512
+#define LR_UNIT_NAME "avx512"
+#include "unit.inc"

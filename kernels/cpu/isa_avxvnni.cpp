@@ -1,4 +1,3 @@
-#include "isa.h"
-#include "logits.inc"
-
-const lr_kernels lr_kernels_avxvnni = {"avxvnni", logits_stats};
+#define LR_UNIT lr_kernels_avxvnni
+#define LR_UNIT_NAME "avxvnni"
+#include "unit.inc"

@@ -1,4 +1,3 @@
-#include "isa.h"
-#include "logits.inc"
-
-const lr_kernels lr_kernels_generic = {"generic", logits_stats};
+#define LR_UNIT lr_kernels_generic
+#define LR_UNIT_NAME "generic"
+#include "unit.inc"

@@ -1,4 +1,3 @@
-#include "isa.h"
-#include "logits.inc"
-
-const lr_kernels lr_kernels_neon = {"neon", logits_stats};
+#define LR_UNIT lr_kernels_neon
+#define LR_UNIT_NAME "neon"
+#include "unit.inc"

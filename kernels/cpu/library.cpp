@@ -58,6 +58,8 @@ std::atomic<const lr_kernels*> g_kernels{kMachine.best};
 
 }  // namespace
 
+const lr_kernels* lr_current_kernels(void) { return g_kernels.load(); }
+
 int lr_version(void) { return LR_ABI_VERSION; }
 const char* lr_isas(void) { return kMachine.names; }
 const char* lr_isa(void) { return g_kernels.load()->isa; }

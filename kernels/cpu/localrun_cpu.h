@@ -1,6 +1,6 @@
 // The C ABI of the library; localrun/ops/library.py is its only caller.
 #pragma once
-#include <stdint.h>
+#include "program.h"
 
 #if defined(_WIN32)
 #define LR_API extern "C" __declspec(dllexport)
@@ -10,7 +10,8 @@
 
 #define LR_ABI_VERSION 1
 
-enum { LR_OK = 0, LR_BAD_ARGUMENT = 1, LR_UNSUPPORTED = 2 };
+// LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
+enum { LR_OK = 0, LR_BAD_ARGUMENT = 1, LR_UNSUPPORTED = 2, LR_CANCELLED = 3, LR_NO_MEMORY = 4, LR_BUSY = 5 };
 
 // What sampling needs to know of one row of logits. A logit of -inf is a token that is ruled out, not an error.
 typedef struct {
@@ -29,3 +30,35 @@ LR_API const char* lr_isa(void);
 LR_API int lr_use_isa(const char* name);
 
 LR_API int lr_logits_stats(const float* x, int64_t n, float inv_temp, lr_logits_stats_t* out);
+
+// A pool of threads, shared by loading and by any number of programs. Null when it cannot be made.
+typedef struct lr_threads lr_threads;
+LR_API lr_threads* lr_threads_create(int32_t n_threads);
+LR_API void lr_threads_destroy(lr_threads* threads);
+// task(data, 0) … task(data, n_tasks - 1), in any order, on all threads of the pool and the caller's.
+LR_API int lr_parallel(lr_threads* threads, int64_t n_tasks, void (*task)(void* data, int64_t index), void* data);
+
+// Address space, page aligned. Reserved bytes may not be touched before they are committed; committed ones read zero and
+// take memory page by page when first written. lr_release takes what lr_reserve was given.
+LR_API void* lr_reserve(int64_t bytes);
+LR_API int lr_commit(void* start, int64_t bytes);
+LR_API int lr_release(void* start, int64_t bytes);
+
+// A program ready to run with the instruction set in use. It keeps the pointers: program and threads outlive it.
+typedef struct lr_executor lr_executor;
+LR_API int lr_program_create(const lr_program* program, lr_threads* threads, int32_t max_rows, lr_executor** out);
+LR_API void lr_program_destroy(lr_executor* executor);
+// One step; LR_CANCELLED when step->cancel was seen between two ops. Calls on one executor take turns.
+LR_API int lr_program_run(lr_executor* executor, const lr_step* step);
+// Seconds spent in each instruction since timing was last set; setting clears them.
+LR_API void lr_program_set_timing(lr_executor* executor, int32_t on);
+LR_API int lr_program_timings(const lr_executor* executor, double* seconds, int32_t n_instructions);
+
+// Bytes of one layer of a block of 64 tokens with the instruction set in use; -1 for what it cannot hold.
+LR_API int64_t lr_kv_block_bytes(int32_t codec, int32_t n_kv_heads, int32_t head_dim);
+// Tokens [slot, slot + n) of one layer of a block, as plain numbers: k and v are f32 [n][n_kv_heads][head_dim].
+LR_API int lr_kv_import(int32_t codec, int32_t n_kv_heads, int32_t head_dim, void* block, int32_t slot, int32_t n,
+                        const float* k, const float* v);
+LR_API int lr_kv_export(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot, int32_t n,
+                        float* k, float* v);
+LR_API int lr_kv_copy_block(void* pool, int64_t block_bytes, int32_t from, int32_t to);

@@ -4,11 +4,17 @@
 #pragma once
 #include "program.h"
 
+// The rows of one sequence of the step; none where n_rows is 0.
+typedef struct {
+  int32_t first_row, n_rows;
+} lr_span;
+
 typedef struct {
   const lr_program* program;
   const lr_step* step;
   void* scratch;          // LR_SCRATCH_BYTES of the calling thread, 64-byte aligned
   void* shared;           // lr_op_kernels::shared_bytes of the step, the same for all tasks of an instruction
+  const lr_span* span;    // [n_sequences]
 } lr_context;
 
 #define LR_SCRATCH_BYTES (1 << 20)
@@ -18,4 +24,5 @@ typedef struct {
   int32_t (*n_tasks)(const lr_instruction* instruction, const lr_context* context, int32_t phase);
   void (*run)(const lr_instruction* instruction, const lr_context* context, int32_t phase, int32_t task);
   int64_t (*shared_bytes)(const lr_instruction* instruction, const lr_program* program, int32_t max_rows);  // or null
+  int64_t (*step_bytes)(const lr_instruction* instruction, const lr_context* context);  // or null: of this very step
 } lr_op_kernels;

@@ -6,6 +6,8 @@
 
 #define LR_BLOCK_TOKENS 64   // tokens of a KV block
 #define LR_UNIT_BLOCKS 8     // blocks whose online softmax is folded before states are merged: absolute units of 512
+#define LR_MAX_HEAD_DIM 256
+#define LR_MAX_HEADS 4096
 #define LR_MAX_WEIGHTS 4     // matrices of one linear
 #define LR_MAX_CANDIDATES 256
 
@@ -14,7 +16,7 @@ enum { LR_FORM_Q8_32 = 1, LR_FORM_Q8_256 = 2, LR_FORM_BF16 = 4 };
 
 enum { LR_QK_NORM_NONE = 0, LR_QK_NORM_HEAD = 1, LR_QK_NORM_ROW = 2 };
 enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2 };
-enum { LR_KV_F32 = 0, LR_KV_F16 = 1 };  // F16 is stored as bf16 where the unit multiplies bf16, else as IEEE half
+enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_N_KV };  // F16: stored as bf16 where a unit multiplies it, else IEEE half
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts.h). Rows are padded to whole interleaves, columns with zeros.

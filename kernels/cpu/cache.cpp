@@ -1,0 +1,49 @@
+// Blocks of keys and values as the rest of the program sees them: sizes, and plain values in and out.
+#include "isa.h"
+
+#include <string.h>
+
+namespace {
+
+const lr_kv_layout* layout_of(int32_t codec, int32_t n_kv_heads, int32_t head_dim) {
+  if (codec < 0 || codec >= LR_N_KV || n_kv_heads < 1 || n_kv_heads > LR_MAX_HEADS) return nullptr;
+  if (head_dim < 8 || head_dim > LR_MAX_HEAD_DIM || head_dim % 8) return nullptr;
+  return lr_current_kernels()->kv[codec];
+}
+
+bool in_block(int32_t slot, int32_t n) { return slot >= 0 && n >= 0 && slot <= LR_BLOCK_TOKENS - n; }
+
+}  // namespace
+
+int64_t lr_kv_block_bytes(int32_t codec, int32_t n_kv_heads, int32_t head_dim) {
+  const lr_kv_layout* layout = layout_of(codec, n_kv_heads, head_dim);
+  return layout ? n_kv_heads * layout->head_bytes(head_dim) : -1;
+}
+
+int lr_kv_import(int32_t codec, int32_t n_kv_heads, int32_t head_dim, void* block, int32_t slot, int32_t n,
+                 const float* k, const float* v) {
+  const lr_kv_layout* layout = layout_of(codec, n_kv_heads, head_dim);
+  if (!layout || !block || !k || !v || !in_block(slot, n)) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < n * n_kv_heads; i++) {
+    void* head = (char*)block + i % n_kv_heads * layout->head_bytes(head_dim);
+    layout->put(head, head_dim, slot + i / n_kv_heads, k + (int64_t)i * head_dim, v + (int64_t)i * head_dim);
+  }
+  return LR_OK;
+}
+
+int lr_kv_export(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot, int32_t n,
+                 float* k, float* v) {
+  const lr_kv_layout* layout = layout_of(codec, n_kv_heads, head_dim);
+  if (!layout || !block || !k || !v || !in_block(slot, n)) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < n * n_kv_heads; i++) {
+    const void* head = (const char*)block + i % n_kv_heads * layout->head_bytes(head_dim);
+    layout->get(head, head_dim, slot + i / n_kv_heads, k + (int64_t)i * head_dim, v + (int64_t)i * head_dim);
+  }
+  return LR_OK;
+}
+
+int lr_kv_copy_block(void* pool, int64_t block_bytes, int32_t from, int32_t to) {
+  if (!pool || block_bytes < 1 || from < 0 || to < 0) return LR_BAD_ARGUMENT;
+  if (from != to) memcpy((char*)pool + to * block_bytes, (const char*)pool + from * block_bytes, (size_t)block_bytes);
+  return LR_OK;
+}

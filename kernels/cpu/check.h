@@ -1,0 +1,9 @@
+// What a program and a step must be for the kernels to stay inside their memory. Blocks of a table are taken on trust.
+#pragma once
+#include "isa.h"
+
+// LR_OK, LR_BAD_ARGUMENT, or LR_UNSUPPORTED where `kernels` lacks an op or a codec.
+int check_program(const lr_program* program, const lr_kernels* kernels);
+
+// Also fills span[n_sequences].
+int check_step(const lr_program* program, const lr_step* step, int32_t max_rows, lr_span* span);

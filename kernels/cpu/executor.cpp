@@ -1,0 +1,163 @@
+// Runs a program: every thread walks the instructions, claims tasks of a phase by an atomic counter, and meets the others
+// after it.
+#include "check.h"
+#include "threads.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <new>
+
+typedef std::chrono::steady_clock Clock;
+
+struct lr_executor {
+  const lr_program* program;
+  const lr_kernels* kernels;
+  lr_threads* threads;
+  int32_t max_rows;
+  std::mutex turn;
+
+  char* scratch = nullptr;  // [threads][LR_SCRATCH_BYTES]
+  lr_span* span = nullptr;  // [max_rows]
+  double* seconds = nullptr;  // [n_instructions]
+  char* shared = nullptr;
+  int64_t shared_bytes = 0;
+
+  const lr_step* step = nullptr;
+  alignas(64) std::atomic<int32_t> next_task{0};
+  int32_t current = 0;  // instruction; this and below are written only while all threads meet
+  bool stopped = false, timing = false;
+  Clock::time_point begun;
+
+  lr_executor(const lr_program* p, const lr_kernels* k, lr_threads* t, int32_t rows)
+      : program(p), kernels(k), threads(t), max_rows(rows) {}
+};
+
+namespace {
+
+bool asked_to_stop(const lr_step* step) { return step->cancel && *step->cancel; }
+
+void end_phase(void* data) { ((lr_executor*)data)->next_task.store(0, std::memory_order_relaxed); }
+
+void end_instruction(void* data) {
+  lr_executor* e = (lr_executor*)data;
+  end_phase(e);
+  if (e->timing) {
+    const Clock::time_point now = Clock::now();
+    e->seconds[e->current] += std::chrono::duration<double>(now - e->begun).count();
+    e->begun = now;
+  }
+  e->current++;
+  e->stopped = asked_to_stop(e->step);
+}
+
+void run_thread(void* data, int32_t thread) {
+  lr_executor* e = (lr_executor*)data;
+  const lr_context context = {e->program, e->step, e->scratch + (int64_t)thread * LR_SCRATCH_BYTES, e->shared, e->span};
+  for (int32_t i = 0; i < e->program->n_instructions && !e->stopped; i++) {
+    const lr_instruction* instruction = &e->program->instruction[i];
+    const lr_op_kernels* op = e->kernels->op[instruction->op];
+    for (int32_t phase = 0; phase < op->n_phases; phase++) {
+      const int32_t n_tasks = op->n_tasks(instruction, &context, phase);
+      for (int32_t task; (task = e->next_task.fetch_add(1, std::memory_order_relaxed)) < n_tasks;)
+        op->run(instruction, &context, phase, task);
+      threads_meet(e->threads, phase + 1 < op->n_phases ? end_phase : end_instruction, e);
+    }
+  }
+}
+
+// Room for the states that this step's instructions share between phases; grows, never shrinks.
+int make_room(lr_executor* e, int64_t bytes) {
+  if (bytes <= e->shared_bytes) return LR_OK;
+  bytes += bytes / 2;
+  char* room = (char*)lr_reserve(bytes);
+  if (!room || lr_commit(room, bytes) != LR_OK) {
+    if (room) lr_release(room, bytes);
+    return LR_NO_MEMORY;
+  }
+  if (e->shared) lr_release(e->shared, e->shared_bytes);
+  e->shared = room;
+  e->shared_bytes = bytes;
+  return LR_OK;
+}
+
+int64_t bytes_of_program(const lr_executor* e) {
+  int64_t most = 0;
+  for (int32_t i = 0; i < e->program->n_instructions; i++) {
+    const lr_instruction* instruction = &e->program->instruction[i];
+    const lr_op_kernels* op = e->kernels->op[instruction->op];
+    const int64_t bytes = op->shared_bytes ? op->shared_bytes(instruction, e->program, e->max_rows) : 0;
+    most = bytes > most ? bytes : most;
+  }
+  return most;
+}
+
+int64_t bytes_of_step(const lr_executor* e) {
+  const lr_context context = {e->program, e->step, nullptr, nullptr, e->span};
+  int64_t most = 0;
+  for (int32_t i = 0; i < e->program->n_instructions; i++) {
+    const lr_instruction* instruction = &e->program->instruction[i];
+    const lr_op_kernels* op = e->kernels->op[instruction->op];
+    const int64_t bytes = op->step_bytes ? op->step_bytes(instruction, &context) : 0;
+    most = bytes > most ? bytes : most;
+  }
+  return most;
+}
+
+}  // namespace
+
+int lr_program_create(const lr_program* program, lr_threads* threads, int32_t max_rows, lr_executor** out) {
+  if (!out || !threads || max_rows < 1) return LR_BAD_ARGUMENT;
+  *out = nullptr;
+  const lr_kernels* kernels = lr_current_kernels();
+  if (const int wrong = check_program(program, kernels)) return wrong;
+  lr_executor* e = new (std::nothrow) lr_executor(program, kernels, threads, max_rows);
+  if (!e) return LR_NO_MEMORY;
+  const int64_t scratch_bytes = (int64_t)threads_count(threads) * LR_SCRATCH_BYTES;
+  e->scratch = (char*)lr_reserve(scratch_bytes);
+  e->span = new (std::nothrow) lr_span[max_rows];
+  e->seconds = new (std::nothrow) double[program->n_instructions]();
+  if (!e->scratch || !e->span || !e->seconds || lr_commit(e->scratch, scratch_bytes) != LR_OK ||
+      make_room(e, bytes_of_program(e)) != LR_OK) {
+    lr_program_destroy(e);
+    return LR_NO_MEMORY;
+  }
+  *out = e;
+  return LR_OK;
+}
+
+void lr_program_destroy(lr_executor* e) {
+  if (!e) return;
+  if (e->scratch) lr_release(e->scratch, (int64_t)threads_count(e->threads) * LR_SCRATCH_BYTES);
+  if (e->shared) lr_release(e->shared, e->shared_bytes);
+  delete[] e->span;
+  delete[] e->seconds;
+  delete e;
+}
+
+int lr_program_run(lr_executor* e, const lr_step* step) {
+  if (!e) return LR_BAD_ARGUMENT;
+  const std::lock_guard<std::mutex> lock(e->turn);
+  if (const int wrong = check_step(e->program, step, e->max_rows, e->span)) return wrong;
+  e->step = step;
+  if (const int wrong = make_room(e, bytes_of_step(e))) return wrong;
+  e->current = 0;
+  e->next_task.store(0);
+  e->begun = Clock::now();
+  e->stopped = asked_to_stop(step);
+  const int status = threads_run(e->threads, run_thread, e);
+  return status != LR_OK ? status : e->stopped ? LR_CANCELLED : LR_OK;
+}
+
+void lr_program_set_timing(lr_executor* e, int32_t on) {
+  if (!e) return;
+  const std::lock_guard<std::mutex> lock(e->turn);
+  e->timing = on != 0;
+  for (int32_t i = 0; i < e->program->n_instructions; i++) e->seconds[i] = 0.0;
+}
+
+int lr_program_timings(const lr_executor* e, double* seconds, int32_t n_instructions) {
+  if (!e || !seconds || n_instructions != e->program->n_instructions) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < n_instructions; i++) seconds[i] = e->seconds[i];
+  return LR_OK;
+}

@@ -1,0 +1,38 @@
+// Address space for pools and arenas: reserved at full size once, so that addresses never change, committed as it is used.
+#include "localrun_cpu.h"
+
+#if defined(_WIN32)
+#include <windows.h>
+
+void* lr_reserve(int64_t bytes) {
+  return bytes > 0 ? VirtualAlloc(nullptr, (SIZE_T)bytes, MEM_RESERVE, PAGE_NOACCESS) : nullptr;
+}
+int lr_commit(void* start, int64_t bytes) {
+  if (!start || bytes <= 0) return LR_BAD_ARGUMENT;
+  return VirtualAlloc(start, (SIZE_T)bytes, MEM_COMMIT, PAGE_READWRITE) ? LR_OK : LR_NO_MEMORY;
+}
+int lr_release(void* start, int64_t) {
+  return start && VirtualFree(start, 0, MEM_RELEASE) ? LR_OK : LR_BAD_ARGUMENT;
+}
+#else
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void* lr_reserve(int64_t bytes) {
+  if (bytes <= 0) return nullptr;
+  void* p = mmap(nullptr, (size_t)bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? nullptr : p;
+}
+
+int lr_commit(void* start, int64_t bytes) {
+  if (!start || bytes <= 0) return LR_BAD_ARGUMENT;
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)start / page * page;
+  const uintptr_t last = ((uintptr_t)start + (uintptr_t)bytes + page - 1) / page * page;
+  return mprotect((void*)first, last - first, PROT_READ | PROT_WRITE) == 0 ? LR_OK : LR_NO_MEMORY;
+}
+
+int lr_release(void* start, int64_t bytes) {
+  return start && bytes > 0 && munmap(start, (size_t)bytes) == 0 ? LR_OK : LR_BAD_ARGUMENT;
+}
+#endif
