@@ -111,4 +111,5 @@ def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
     if near:
         return NotFoundError(f"there is no model {model} on disk", f"did you mean {' or '.join(dict.fromkeys(near))}?")
     there = ", ".join(list(dict.fromkeys(names.values()))[:8])
-    return NotFoundError(f"there is no model {model} on disk", f"there is {there}; a path to a .gguf works too")
+    hint = f"on disk: {there}" if there else "nothing is on disk; a path to a .gguf works too"
+    return NotFoundError(f"there is no model {model} on disk", hint)
