@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ class Tokenizer:
         control = (TokenType.CONTROL, TokenType.UNKNOWN)
         self.control_ids = frozenset(i for i, kind in enumerate(vocabulary.types) if kind in control)
         self._encoder = encoder
+        self._added = encoder.get_added_tokens_decoder()
         self._lock = threading.Lock()  # whether control tokens are parsed is a setting of the encoder
 
     @property
@@ -46,17 +48,44 @@ class Tokenizer:
         """A token as the vocabulary spells it."""
         return self.vocabulary.tokens[token_id]
 
+    @cached_property
+    def control_tokens(self) -> dict[str, int]:
+        """Text -> id of the control tokens."""
+        return {text: i for i in sorted(self.control_ids) if (text := self.token_text(i))}
+
+    @cached_property
+    def control_pattern(self) -> re.Pattern[str]:
+        """Matches the text of any control token, of the longest where several begin."""
+        longest_first = sorted(self.control_tokens, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+
+    def strips(self, token_id: int) -> tuple[bool, bool]:
+        """Whether this added token swallows the white space on its left and on its right."""
+        token = self._added.get(token_id)
+        return (token.lstrip, token.rstrip) if token else (False, False)
+
     def encode(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
         """Ids of `text`. `special`: the text of a control token becomes that token, else it stays text.
         `bos`: begin with BOS if the model wants one. Text that is not Unicode (lone surrogates) becomes U+FFFD."""
-        ids = [self.bos_id] if bos and self.add_bos and self.bos_id is not None else []
-        return ids + self._encode(_SURROGATES.sub("\ufffd", text), special)
+        text = _SURROGATES.sub("\ufffd", text)
+        ids = self._encode(text, special)
+        if not special and not self.control_ids.isdisjoint(ids):
+            ids = self._spell_out(ids, text)
+        return [self.bos_id, *ids] if bos and self.add_bos and self.bos_id is not None else ids
 
     def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
         """Text of `ids`, without control tokens unless `special`; bytes that are not UTF-8 become U+FFFD."""
         pieces, control = self.pieces, frozenset() if special else self.control_ids
         text = b"".join(pieces[i] for i in ids if i not in control).decode(errors="replace")
         return text.removeprefix(" ") if self.vocabulary.space_prefix else text
+
+    def _spell_out(self, ids: list[int], text: str) -> list[int]:
+        """`ids` where control tokens that are no more than words of `text` are written letter by letter."""
+        spelled: list[int] = []
+        for i in ids:
+            word = self.token_text(i) if i in self.control_ids else ""
+            spelled += [j for char in word for j in self._encode(char, False)] if word and word in text else [i]
+        return spelled
 
     def _encode(self, text: str, special: bool) -> list[int]:
         try:

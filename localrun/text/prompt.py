@@ -1,0 +1,136 @@
+"""Messages to token ids. Control tokens come from the template only: what a message spells stays text.
+
+The texts of messages are rendered a second time with each character that begins a control token replaced by a private
+one. If that changes nothing else, it shows which control tokens in the prompt begin inside of a message.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from localrun.base.errors import LocalrunError
+from localrun.text.template import ChatTemplate
+from localrun.text.template_fallbacks import plain_messages
+from localrun.text.tokenizer import Tokenizer
+
+_PRIVATE = 0x100000  # plane 16: characters nobody uses
+
+Inputs = dict[str, Any]
+Render = Callable[[Inputs], str]
+
+
+def encode_chat(
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    add_generation_prompt: bool = True,
+    **kwargs: Any,
+) -> list[int]:
+    """The ids of a rendered chat, with exactly one BOS if the model wants one. Raises like `ChatTemplate.render`."""
+
+    def render(inputs: Inputs) -> str:
+        return template.render(add_generation_prompt=add_generation_prompt, **inputs)
+
+    inputs = {**kwargs, "messages": list(messages), "tools": tools}
+    prompt, marked = _render_marked(tokenizer, render, inputs)
+    if _shows_python(messages, prompt):
+        prompt, marked = _render_marked(tokenizer, render, inputs | {"messages": plain_messages(messages)})
+    ids = _encode_marked(tokenizer, prompt, marked)
+    if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
+        ids.insert(0, tokenizer.bos_id)
+    return ids
+
+
+def _render_marked(tokenizer: Tokenizer, render: Render, inputs: Inputs) -> tuple[str, str]:
+    """The prompt, and the same with private characters where control tokens that messages spell may begin."""
+    letters = {text[0] for text in tokenizer.control_tokens}
+    spelled = _texts(inputs)
+    if not any(letter in spelled for letter in letters):
+        prompt = render(inputs)
+        return prompt, prompt
+    failure: LocalrunError | None = None
+    try:
+        prompt = render(inputs)
+    except LocalrunError as error:  # a template may refuse control tokens in messages, which are only text to us
+        prompt, failure = "", error
+    private = _private_letters(letters, spelled + prompt)
+    back = str.maketrans({mark: letter for letter, mark in private.items()})
+    table = str.maketrans(private)
+    pattern = tokenizer.control_pattern
+    marks: tuple[Callable[[str], str], ...] = (
+        lambda text: text.translate(table),
+        lambda text: pattern.sub(lambda match: private[match[0][0]] + match[0][1:], text),
+    )
+    for mark in marks:  # the second, for templates that look for tags in messages, leaves all but whole tokens alone
+        try:
+            marked = render(_map_texts(inputs, mark))
+        except LocalrunError as error:
+            failure = failure or error
+            continue
+        if failure or marked.translate(back) == prompt:
+            return marked.translate(back), marked
+    if failure:
+        raise failure
+    return marked.translate(back), marked  # the template looks at control tokens in messages: it has not seen any
+
+
+def _encode_marked(tokenizer: Tokenizer, prompt: str, marked: str) -> list[int]:
+    if marked == prompt:
+        return tokenizer.encode(prompt, special=True)
+    matches = list(tokenizer.control_pattern.finditer(prompt))
+    genuine = [match for match in matches if marked[match.start()] == prompt[match.start()]]
+    if len(genuine) == len(matches):
+        return tokenizer.encode(prompt, special=True)
+    ids: list[int] = []
+    position = 0
+    for match in genuine:
+        token_id = tokenizer.control_tokens[match[0]]
+        strips_left, strips_right = tokenizer.strips(token_id)
+        text = prompt[position : match.start()]
+        ids += [*tokenizer.encode(text.rstrip() if strips_left else text), token_id]
+        position = match.end()
+        if strips_right:
+            position += len(prompt[position:]) - len(prompt[position:].lstrip())
+    return ids + tokenizer.encode(prompt[position:])
+
+
+def _shows_python(messages: Sequence[Mapping[str, Any]], prompt: str) -> bool:
+    """Whether a template printed a list of parts as Python writes it, or wrapped JSON into JSON."""
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list) and str(content) in prompt:
+            return True
+        for call in message.get("tool_calls") or []:
+            arguments = call.get("function", call).get("arguments") if isinstance(call, Mapping) else None
+            if isinstance(arguments, str) and '"' in arguments and json.dumps(arguments, ensure_ascii=False) in prompt:
+                return True
+    return False
+
+
+def _private_letters(letters: set[str], used: str) -> dict[str, str]:
+    """A private character that is not in `used` for each letter."""
+    free = (chr(code) for code in range(_PRIVATE, _PRIVATE + 0xFFFE) if chr(code) not in used)
+    return dict(zip(sorted(letters), free, strict=False))
+
+
+def _texts(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return "\0".join([*map(_texts, value), *map(_texts, value.values())])
+    return "\0".join(map(_texts, value)) if isinstance(value, (list, tuple)) else ""
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """`value` with all texts changed, and keys that are not plain names."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key if _is_name(key) else change(key): _map_texts(item, change) for key, item in value.items()}
+    return [_map_texts(item, change) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_name(key: Any) -> bool:
+    return not isinstance(key, str) or key.isidentifier()

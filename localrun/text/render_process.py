@@ -1,0 +1,146 @@
+"""One process that renders chat templates, with a deadline and a bound on memory.
+
+jinja2's sandbox keeps a template from running code; nothing inside a process keeps it from running forever or from
+filling the memory. So it runs in one that can be killed, and that starts again for the next template.
+"""
+
+import atexit
+import json
+import marshal
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import localrun
+from localrun.base.errors import EngineError
+
+RENDER_SECONDS = 2.0
+MEMORY_BYTES = 192 << 20  # that rendering may take, above what the process needs to start
+START_SECONDS = 30.0
+_WATCH_SECONDS = 0.02
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from localrun.text.render_worker import serve; serve()"
+)
+_KEPT_ENVIRONMENT = ("PATH", "SYSTEMROOT", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # no secrets
+
+
+class RenderDiedError(Exception):
+    """The process ended, or was ended, without an answer; `reason` is "time", "memory" or "crash"."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RenderProcess:
+    """Started by the first call; shared by all threads, one call at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """The answer to one request of plain data. Raises RenderDiedError; EngineError if no process can be started."""
+        request = marshal.dumps({"call": name, **arguments})
+        with self._lock:
+            process = self._running()
+            try:
+                _write(process, request)
+                return self._wait(process, RENDER_SECONDS)
+            except OSError:
+                self.stop()
+                raise RenderDiedError("crash") from None
+
+    def stop(self) -> None:
+        """End the process; the next call starts another."""
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._owner == os.getpid() and self._process.poll() is None:
+            return self._process
+        self.stop()
+        root = str(Path(localrun.__file__).parents[1])
+        command = [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps([*filter(None, sys.path), root])]
+        environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+        try:
+            process = subprocess.Popen(
+                [*command, str(MEMORY_BYTES)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        except OSError as error:
+            message = f"the process that renders chat templates cannot be started: {error.strerror}"
+            raise EngineError(message, "give a raw prompt instead of messages") from error
+        self._process, self._owner, self._answers = process, os.getpid(), queue.SimpleQueue()
+        threading.Thread(target=_read_all, args=(process.stdout, self._answers), daemon=True).start()
+        try:
+            self._wait(process, START_SECONDS)
+        except RenderDiedError as error:
+            message = "the process that renders chat templates did not start"
+            raise EngineError(message, "give a raw prompt instead of messages") from error
+        return process
+
+    def _wait(self, process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
+        """The next answer. A process that is late, or grew beyond its bound, is killed."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                body = self._answers.get(timeout=min(left, _WATCH_SECONDS))
+            except queue.Empty:
+                if _memory(process.pid) > MEMORY_BYTES + (64 << 20):
+                    self.stop()
+                    raise RenderDiedError("memory") from None
+                continue
+            if body is None:
+                self.stop()
+                raise RenderDiedError("crash")
+            answer: dict[str, Any] = json.loads(body)
+            return answer
+        self.stop()
+        raise RenderDiedError("time")
+
+
+def _write(process: subprocess.Popen[bytes], body: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(len(body).to_bytes(8, "little") + body)
+    process.stdin.flush()
+
+
+def _read_all(stream: BinaryIO, answers: "queue.SimpleQueue[bytes | None]") -> None:
+    """Pass on every answer, then None. A thread does it, since Windows cannot wait for a pipe with a deadline."""
+    try:
+        while len(header := stream.read(8)) == 8:
+            answers.put(stream.read(int.from_bytes(header, "little")))
+    except (OSError, ValueError):  # closed while reading
+        pass
+    finally:
+        answers.put(None)
+
+
+def _memory(pid: int) -> int:
+    """Bytes of a process in memory, 0 if that cannot be known."""
+    import psutil
+
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+RENDERER = RenderProcess()
+atexit.register(RENDERER.stop)

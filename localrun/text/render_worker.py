@@ -1,0 +1,151 @@
+"""The process chat templates are rendered in. What a template can do to a process it does to this one, which may be
+killed at any time.
+
+Requests come on stdin in `marshal` form, answers go to stdout as JSON, each behind its length in eight bytes.
+"""
+
+import json
+import marshal
+import os
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, BinaryIO
+
+from jinja2 import Template, nodes
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.meta import find_undeclared_variables
+
+from localrun.text.template_environment import TemplateRefusal, make_environment
+from localrun.text.template_fallbacks import Context, variants
+
+_MAX_TEMPLATES = 16
+_PROBE = "localrun probes for a system role"
+
+
+class OutputLimitError(Exception):
+    pass
+
+
+class Renderer:
+    """Compiled templates, and the date they see."""
+
+    def __init__(self) -> None:
+        self._now: str | None = None
+        self._environments = {lenient: make_environment(self._date, lenient) for lenient in (False, True)}
+        self._templates: dict[tuple[str, bool], Template] = {}
+
+    def render(self, source: str, context: Context, max_chars: int, now: str | None) -> dict[str, Any]:
+        """As the template was meant to be called; where that fails, in the ways others call it."""
+        self._now = now
+        try:
+            return {"text": self._render(source, False, context, max_chars)}
+        except (MemoryError, OutputLimitError):
+            raise
+        except Exception as error:
+            first = error
+        self._template(source, lenient=True)
+        for changed in variants(context):
+            try:
+                return {"text": self._render(source, True, changed, max_chars)}
+            except (MemoryError, OutputLimitError):
+                raise
+            except Exception:
+                continue
+        raise first
+
+    def inspect(self, source: str) -> dict[str, Any]:
+        """The variables a template asks for, the text it holds, and whether it has a system role."""
+        tree = self._environments[True].parse(source)
+        user = {"role": "user", "content": "?"}
+        context = {"messages": [{"role": "system", "content": _PROBE}, user], "add_generation_prompt": True}
+        try:
+            has_system = _PROBE in self._render(source, True, context | {"tools": None}, 1 << 20)
+        except Exception:
+            has_system = False
+        literals = {node.data for node in tree.find_all(nodes.TemplateData)}
+        literals |= {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
+        return {
+            "variables": sorted(find_undeclared_variables(tree)),
+            "literals": sorted(literals),
+            "system": has_system,
+        }
+
+    def _date(self) -> datetime:
+        return datetime.fromisoformat(self._now) if self._now else datetime.now()
+
+    def _render(self, source: str, lenient: bool, context: Context, max_chars: int) -> str:
+        template = self._template(source, lenient)
+        chunks, n_chars = [], 0
+        for chunk in template.root_render_func(template.new_context(context)):
+            chunks.append(chunk)
+            n_chars += len(chunk)
+            if n_chars > max_chars:
+                raise OutputLimitError
+        return "".join(chunks)
+
+    def _template(self, source: str, lenient: bool) -> Template:
+        key = source, lenient
+        if key not in self._templates:
+            if len(self._templates) >= _MAX_TEMPLATES:
+                del self._templates[next(iter(self._templates))]
+            self._templates[key] = self._environments[lenient].from_string(source)
+        return self._templates[key]
+
+
+def answer(renderer: Renderer, request: dict[str, Any]) -> dict[str, Any]:
+    """What happened, as plain data; `kind` says who is to blame for an error."""
+    try:
+        calls: dict[str, Callable[..., dict[str, Any]]] = {"render": renderer.render, "inspect": renderer.inspect}
+        return calls[request.pop("call")](**request)
+    except TemplateRefusal as error:
+        return {"kind": "refused", "error": str(error)}
+    except TemplateSyntaxError as error:
+        return {"kind": "syntax", "error": error.message or "", "line": error.lineno}
+    except OutputLimitError:
+        return {"kind": "output"}
+    except MemoryError:
+        return {"kind": "memory"}
+    except RecursionError:
+        return {"kind": "failed", "error": "it is nested too deeply"}
+    except Exception as error:  # anything at all: the code is the template's
+        return {"kind": "failed", "error": f"{type(error).__name__}: {error}"}
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Let this process grow by `n_bytes`, where the system can hold it to that; the parent watches, too."""
+    try:
+        import resource
+
+        with open("/proc/self/statm", "rb") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + n_bytes, now + n_bytes))
+    except (ImportError, OSError, ValueError):
+        return
+
+
+def serve() -> None:
+    """Answer requests until stdin ends."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    os.dup2(2, 1)  # nothing but answers may reach the pipe
+    renderer = Renderer()
+    limit_memory(int(sys.argv[2]))
+    send(answers, {"ready": True})
+    while (request := receive(requests)) is not None:
+        reply = answer(renderer, marshal.loads(request))
+        send(answers, reply)
+        if reply.get("kind") == "memory":
+            return
+
+
+def send(stream: BinaryIO, message: dict[str, Any]) -> None:
+    body = json.dumps(message).encode()
+    stream.write(len(body).to_bytes(8, "little") + body)
+    stream.flush()
+
+
+def receive(stream: BinaryIO) -> bytes | None:
+    header = stream.read(8)
+    return stream.read(int.from_bytes(header, "little")) if len(header) == 8 else None

@@ -1,0 +1,164 @@
+"""Chat templates: messages to the text a model was trained on."""
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from localrun.base.errors import ModelFileError, UsageError
+from localrun.base.sanitize import clean
+from localrun.text.render_process import RENDER_SECONDS, RENDERER, RenderDiedError
+
+MAX_SOURCE = 1 << 18  # characters; real templates have up to 20,000
+_MAX_GROWTH = 8  # characters of output a character of input may become, beyond the first million
+_THINKING_SWITCHES = ("enable_thinking", "thinking")  # that are true or false
+_REASONING = ("reasoning_content", "thinking", "reasoning")
+_MAX_SHOWN = 400
+_RAW_HINT = "choose another model, or give a raw prompt (--raw)"
+
+CHATML = (
+    "{%- for message in messages -%}"
+    "{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' -}}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a template can do. `variables` are all names it asks for; `thinking` is its on/off switch, if it has one."""
+
+    variables: frozenset[str]
+    system: bool
+    tools: bool
+    documents: bool
+    thinking: str | None
+
+
+class ChatTemplate:
+    """A jinja template, rendered as transformers does. Bad ones can be held and shown; they fail when used."""
+
+    def __init__(
+        self, source: str, bos_token: str = "", eos_token: str = "", *, name: str = "", now: datetime | None = None
+    ) -> None:
+        """`now` freezes the date that the template may ask for."""
+        self.source = source
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+        self.name = name
+        self.now = now
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.source.encode(errors="replace")).hexdigest()
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        **kwargs: Any,
+    ) -> str:
+        """The prompt for `messages`, dicts in the OpenAI shape; `kwargs` are the template's own variables.
+
+        Raises ModelFileError BAD_TEMPLATE (it is wrong, or fails on these messages) or TEMPLATE_LIMIT (it takes too
+        long, too much memory, or writes too much); UsageError when the template refuses the messages.
+        """
+        context = {
+            "bos_token": self.bos_token,
+            "eos_token": self.eos_token,
+            "documents": None,
+            **_plain(kwargs),
+            "messages": [_message(message) for message in messages],
+            "tools": None if tools is None else _plain(list(tools)),
+            "add_generation_prompt": bool(add_generation_prompt),
+        }
+        max_chars = (1 << 20) + _MAX_GROWTH * _size(context)
+        now = self.now.isoformat() if self.now else None
+        return str(self._call("render", context=context, max_chars=max_chars, now=now)["text"])
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """Raises ModelFileError like `render`."""
+        found = self._call("inspect")
+        variables = frozenset(found["variables"])
+        return Capabilities(
+            variables=variables,
+            system=found["system"],
+            tools="tools" in variables,
+            documents="documents" in variables,
+            thinking=next((switch for switch in _THINKING_SWITCHES if switch in variables), None),
+        )
+
+    def _call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        if len(self.source) > MAX_SOURCE:
+            raise _limit(f"it is {len(self.source):,} characters long")
+        try:
+            answer = RENDERER.call(name, source=self.source, **arguments)
+        except RenderDiedError as error:
+            reasons = {"time": f"it runs for more than {RENDER_SECONDS:g} s", "memory": "it takes too much memory"}
+            raise _limit(reasons.get(error.reason, "it brought the process down that rendered it")) from None
+        except ValueError:
+            raise UsageError("the messages are nested too deeply for a chat template") from None
+        if "kind" in answer:
+            raise _error(answer)
+        return answer
+
+
+def default_template() -> ChatTemplate:
+    """ChatML, for a model that brings no template of its own."""
+    return ChatTemplate(CHATML, name="chatml")
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain data, without keys that hold None, and with the reasoning under each name that templates look for."""
+    if not isinstance(message, Mapping):
+        raise UsageError("a message has to be an object with role and content")
+    plain = {key: value for key, value in _plain(message).items() if value is not None}
+    reasoning = next((plain[key] for key in _REASONING if key in plain), None)
+    return plain if reasoning is None else {"thinking": reasoning, **plain, "reasoning_content": reasoning}
+
+
+def _plain(value: Any) -> Any:
+    """`value` rebuilt from JSON's types and tuples: other objects have methods a template could call."""
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return (list if isinstance(value, list) else tuple)(_plain(item) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if callable(dump := getattr(value, "model_dump", None)):
+        return _plain(dump())
+    if getattr(value, "shape", None) == () and callable(item := getattr(value, "item", None)):  # a NumPy scalar
+        return _plain(item())
+    return None if value is None else f"<{type(value).__name__}>"
+
+
+def _size(value: Any) -> int:
+    """Characters in all texts of plain data."""
+    if isinstance(value, dict):
+        return sum(map(_size, value)) + sum(map(_size, value.values()))
+    return sum(map(_size, value)) if isinstance(value, (list, tuple)) else len(value) if isinstance(value, str) else 0
+
+
+def _error(answer: Mapping[str, Any]) -> ModelFileError | UsageError:
+    kind, text = answer["kind"], clean(str(answer.get("error", "")), keep_newlines=False)[:_MAX_SHOWN]
+    if kind == "refused":
+        return UsageError(f"the model's chat template refuses these messages: {text}", "change the messages")
+    if kind == "syntax":
+        return ModelFileError(
+            "BAD_TEMPLATE", f"the chat template is wrong in line {answer['line']}: {text}", hint=_RAW_HINT
+        )
+    if kind == "failed":
+        return ModelFileError("BAD_TEMPLATE", f"the chat template failed: {text}", hint=_RAW_HINT)
+    return _limit("it takes too much memory" if kind == "memory" else "what it writes does not end")
+
+
+def _limit(reason: str) -> ModelFileError:
+    return ModelFileError("TEMPLATE_LIMIT", f"the chat template was stopped: {reason}", hint=_RAW_HINT)

@@ -1,0 +1,100 @@
+"""Other ways to say the same to a template that fails on the usual one."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+Context = dict[str, Any]
+
+
+def variants(context: Context) -> Iterator[Context]:
+    """`context` changed in one way, then in two, and so on; only changes that make a difference here."""
+    useful = [change for change in _CHANGES if change(deepcopy(context))]
+    for n_changes in range(len(useful) + 1):
+        for changes in itertools.combinations(useful, n_changes):
+            changed = deepcopy(context)
+            for change in changes:
+                change(changed)
+            yield changed
+
+
+def plain_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Messages with text parts joined and tool arguments parsed, as all templates understand them."""
+    context = {"messages": deepcopy([dict(message) for message in messages])}
+    _parse_arguments(context)
+    _join_parts(context)
+    return context["messages"]
+
+
+def _parse_arguments(context: Context) -> bool:
+    """Arguments of tool calls as a map: OpenAI writes them as JSON text, most templates want the map."""
+    return _change_arguments(context, str, json.loads)
+
+
+def _print_arguments(context: Context) -> bool:
+    return _change_arguments(context, dict, lambda value: json.dumps(value, ensure_ascii=False))
+
+
+def _join_parts(context: Context) -> bool:
+    """Content in parts as one text, for templates that know only text."""
+    changed = False
+    for message in context["messages"]:
+        parts = message.get("content")
+        if isinstance(parts, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in parts):
+            message["content"] = "\n".join(str(part.get("text", "")) for part in parts)
+            changed = True
+    return changed
+
+
+def _merge_system(context: Context) -> bool:
+    """The system message in front of the first user message, for models that have no system role."""
+    messages = context["messages"]
+    if len(messages) < 2 or messages[0].get("role") != "system" or messages[1].get("role") != "user":
+        return False
+    texts = [message.get("content") for message in messages[:2]]
+    if not all(isinstance(text, str) for text in texts):
+        return False
+    messages[:2] = [messages[1] | {"content": "\n\n".join(texts)}]
+    return True
+
+
+def _list_tools(context: Context) -> bool:
+    """No tools as an empty list, for templates that loop over them unasked."""
+    if context.get("tools") is not None:
+        return False
+    context["tools"] = []
+    return True
+
+
+def _empty_contents(context: Context) -> bool:
+    """No content as an empty text."""
+    missing = [message for message in context["messages"] if "content" not in message]
+    for message in missing:
+        message["content"] = ""
+    return bool(missing)
+
+
+_CHANGES: tuple[Callable[[Context], bool], ...] = (
+    _parse_arguments,
+    _join_parts,
+    _list_tools,
+    _merge_system,
+    _empty_contents,
+    _print_arguments,
+)
+
+
+def _change_arguments(context: Context, kind: type, change: Callable[[Any], Any]) -> bool:
+    changed = False
+    for message in context["messages"]:
+        for call in message.get("tool_calls") or []:
+            function = call.get("function", call) if isinstance(call, dict) else {}
+            if isinstance(function, dict) and isinstance(function.get("arguments"), kind):
+                try:
+                    function["arguments"] = change(function["arguments"])
+                except ValueError:
+                    continue
+                changed = True
+    return changed
