@@ -1,0 +1,200 @@
+"""The native library driven directly: thread pools, and a program of rope_append and attention on a pool of blocks."""
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from localrun.ops import cpu_abi as abi
+from localrun.ops.library import load_library, why_no_library
+
+BLOCK = 64
+OK, BAD_ARGUMENT, UNSUPPORTED, CANCELLED, NO_MEMORY, BUSY = range(6)
+TASK = ctypes.CFUNCTYPE(None, c_void_p, c_int64)
+SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "lr_use_isa": (c_int, (c_char_p,)),
+    "lr_isa": (c_char_p, ()),
+    "lr_isas": (c_char_p, ()),
+    "lr_threads_create": (c_void_p, (c_int32,)),
+    "lr_threads_destroy": (None, (c_void_p,)),
+    "lr_parallel": (c_int, (c_void_p, c_int64, TASK, c_void_p)),
+    "lr_reserve": (c_void_p, (c_int64,)),
+    "lr_commit": (c_int, (c_void_p, c_int64)),
+    "lr_release": (c_int, (c_void_p, c_int64)),
+    "lr_program_create": (c_int, (c_void_p, c_void_p, c_int32, c_void_p)),
+    "lr_program_destroy": (None, (c_void_p,)),
+    "lr_program_run": (c_int, (c_void_p, c_void_p)),
+    "lr_program_set_timing": (None, (c_void_p, c_int32)),
+    "lr_program_timings": (c_int, (c_void_p, c_void_p, c_int32)),
+    "lr_kv_block_bytes": (c_int64, (c_int32, c_int32, c_int32)),
+    "lr_kv_import": (c_int, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
+    "lr_kv_export": (c_int, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
+    "lr_kv_copy_block": (c_int, (c_void_p, c_int64, c_int32, c_int32)),
+}
+
+
+def bind(path: Path) -> ctypes.CDLL:
+    """A library with the C signatures that tests use."""
+    library = ctypes.CDLL(str(path))
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def native_library() -> ctypes.CDLL:
+    """The library that localrun loads; a skip where it was built without one."""
+    loaded = load_library()
+    if loaded is None:
+        pytest.skip(f"no native library: {why_no_library()}")
+    return bind(loaded.path)
+
+
+def isas(library: ctypes.CDLL) -> list[str]:
+    """What this machine runs."""
+    return str(library.lr_isas().decode()).split()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Heads of one layer and what its ops do to them."""
+
+    n_heads: int = 4
+    n_kv_heads: int = 2
+    head_dim: int = 64
+    codec: str = "f16"
+    scale: float = 0.125
+    softcap: float | None = None
+    window: int | None = None
+    sinks: Tensor | None = field(default=None, compare=False)
+    qk_norm: str = "none"
+    q_weight: Tensor | None = field(default=None, compare=False)
+    k_weight: Tensor | None = field(default=None, compare=False)
+    eps: float = 1e-5
+    rope: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one sequence in a step: positions first … first + n - 1, over the blocks of `table`."""
+
+    first: int
+    q: Tensor  # f32 [n, n_heads * head_dim]
+    k: Tensor  # f32 [n, n_kv_heads * head_dim]
+    v: Tensor
+    table: Sequence[int]
+    first_block: int = 0
+
+    @property
+    def n(self) -> int:
+        return len(self.q)
+
+
+class NativeLayer:
+    """One cache layer and a program of rope_append and attention over it. `pool` holds n_blocks, zeroed."""
+
+    def __init__(self, library: ctypes.CDLL, shape: Shape, n_blocks: int, n_threads: int, max_rows: int = 2048) -> None:
+        self.library, self.shape, self.max_rows = library, shape, max_rows
+        self.codec = abi.KV_CODES[shape.codec]
+        self.block_bytes = library.lr_kv_block_bytes(self.codec, shape.n_kv_heads, shape.head_dim)
+        assert self.block_bytes > 0
+        self.pool = torch.zeros(n_blocks * self.block_bytes + 64, dtype=torch.uint8)
+        self.pool_address = -(-self.pool.data_ptr() // 64) * 64
+        self.threads = library.lr_threads_create(n_threads)
+        assert self.threads
+        widths = {"q": shape.n_heads, "k": shape.n_kv_heads, "v": shape.n_kv_heads, "turned": shape.n_heads}
+        widths["out"] = shape.n_heads
+        self.buffers = {name: torch.zeros(max_rows, stride(n * shape.head_dim)) for name, n in widths.items()}
+        self.values = {
+            name: abi.Value(
+                f32=self.buffers[name].data_ptr(), width=n * shape.head_dim, stride=self.buffers[name].shape[1]
+            )
+            for name, n in widths.items()
+        }
+        value = {name: ctypes.pointer(v) for name, v in self.values.items()}
+        append = abi.RopeAppend(
+            value["q"], value["k"], value["v"], value["turned"], address(shape.q_weight), address(shape.k_weight),
+            0, 0 if shape.rope else -1, abi.QK_NORMS[shape.qk_norm], shape.eps,
+        )  # fmt: skip
+        attend = abi.Attention(
+            value["turned"], value["out"], address(shape.sinks), 0, shape.window or 0, shape.scale, shape.softcap or 0
+        )
+        self.instructions = (abi.Instruction * 2)()
+        self.instructions[0].op, self.instructions[0].rope_append = abi.OPS.index("rope_append"), append
+        self.instructions[1].op, self.instructions[1].attention = abi.OPS.index("attention"), attend
+        self.layers = (abi.CacheLayerC * 1)(
+            abi.CacheLayerC(
+                self.pool_address, self.block_bytes, 0, 0, shape.n_heads, shape.n_kv_heads, shape.head_dim, self.codec
+            )
+        )
+        self.program = abi.ProgramC(self.instructions, self.layers, 2, 1)
+        self.executor = c_void_p()
+        self.status = library.lr_program_create(
+            ctypes.byref(self.program), self.threads, max_rows, ctypes.byref(self.executor)
+        )
+        self.cancel = c_int32(0)
+
+    def step(self, *sequences: Rows, cos_sin: tuple[Tensor, Tensor] | None = None) -> tuple[abi.Step, list[Any]]:
+        """A step of these sequences, q, k and v in place, and what it points to."""
+        positions = [s.first + i for s in sequences for i in range(s.n)]
+        row_sequence = [index for index, s in enumerate(sequences) for _ in range(s.n)]
+        for name in ("q", "k", "v"):
+            rows = torch.cat([getattr(s, name) for s in sequences])
+            self.buffers[name][: len(rows), : rows.shape[1]] = rows
+        keep: list[Any] = [abi.int32s(positions), abi.int32s(row_sequence), cos_sin]
+        native = (abi.SequenceC * len(sequences))()
+        for place, s in zip(native, sequences, strict=True):
+            table, first = abi.int32s(list(s.table)), abi.int32s([s.first_block])
+            keep += [table, first]
+            place.table = (c_void_p * 1)(ctypes.addressof(table))
+            place.first, place.length = ctypes.addressof(first), s.first + s.n
+        half = abi.int32s([0 if cos_sin is None else cos_sin[0].shape[-1]])
+        keep.append(half)
+        step = abi.Step(
+            token=ctypes.addressof(keep[0]), position=ctypes.addressof(keep[0]), row_sequence=ctypes.addressof(keep[1]),
+            sequence=native, cos=(c_void_p * 1)(None if cos_sin is None else cos_sin[0].data_ptr()),
+            sin=(c_void_p * 1)(None if cos_sin is None else cos_sin[1].data_ptr()),
+            rope_half=ctypes.addressof(half), cancel=ctypes.addressof(self.cancel), n_rows=len(positions),
+            n_sequences=len(sequences),
+        )  # fmt: skip
+        return step, keep
+
+    def run(self, *sequences: Rows, cos_sin: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """The attention output of every row, f32 [R, n_heads * head_dim]."""
+        step, _keep = self.step(*sequences, cos_sin=cos_sin)
+        assert self.library.lr_program_run(self.executor, ctypes.byref(step)) == OK
+        return self.buffers["out"][: step.n_rows, : self.shape.n_heads * self.shape.head_dim].clone()
+
+    def export(self, block: int, slot: int, n: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of slots of a block, f32 [n, n_kv_heads, head_dim]."""
+        k, v = torch.zeros(2, n, self.shape.n_kv_heads, self.shape.head_dim)
+        where = self.pool_address + block * self.block_bytes
+        status = self.library.lr_kv_export(
+            self.codec, self.shape.n_kv_heads, self.shape.head_dim, where, slot, n, k.data_ptr(), v.data_ptr()
+        )
+        assert status == OK
+        return k, v
+
+    def timings(self) -> list[float]:
+        """Seconds of rope_append and of attention."""
+        seconds = (c_double * 2)()
+        assert self.library.lr_program_timings(self.executor, seconds, 2) == OK
+        return list(seconds)
+
+    def close(self) -> None:
+        self.library.lr_program_destroy(self.executor)
+        self.library.lr_threads_destroy(self.threads)
+
+
+def stride(width: int) -> int:
+    return -(-width // 256) * 256
+
+
+def address(x: Tensor | None) -> int | None:
+    return None if x is None else x.data_ptr()
