@@ -1,13 +1,17 @@
 """The same GGUF gives llama.cpp's perplexity and llama.cpp's text, whatever type its weights are in."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
 from localrun_testing.llama_peer import llama_peer, quantise
+from localrun_testing.tiny_models import EOS_ID
 
-from localrun.base.request import LoadOptions
+from localrun.base.events import Done
+from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
+from localrun.client.local import LocalClient
 from localrun.diagnose.perplexity import perplexity
 from localrun.engine.load import LoadedModel, load
 
@@ -34,3 +38,19 @@ def test_perplexity(file_type: str, text: str, tmp_path: Path) -> None:
     found = perplexity(opened(path), text, ctx=512, max_chunks=CHUNKS)
     assert found.chunks == CHUNKS
     assert found.ppl == pytest.approx(expected, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma3", "smollm3"])
+def test_greedy_text(name: str, tiny_gguf: Callable[..., Path]) -> None:
+    """The whole way: tokenizer, BOS, chunks, cache, sampler."""
+    prompt, n_tokens = "the cat sat on the hat", 40
+    with LocalClient(LoadOptions(tiny_gguf(name), backend="reference", threads=1, ctx=256, kv="f32")) as client:
+        request = Request(prompt=prompt, sampling=Sampling(temperature=0.0, repeat_penalty=1.0), max_tokens=n_tokens)
+        (done,) = (event for event in client.stream(request) if isinstance(event, Done))
+    with llama_peer(tiny_gguf(name)) as peer:
+        ids = peer.tokenize(prompt, add_bos=True)
+        expected = peer.greedy(ids, n_tokens)
+    assert done.completion.prompt_tokens == len(ids)
+    found = list(done.completion.token_ids)
+    assert found == expected[: len(found)]
+    assert len(found) == n_tokens or expected[len(found)] == EOS_ID
