@@ -71,4 +71,3 @@ class LocalClient:
             seed=secrets.randbelow(MAX_SEED) if seed is None else seed,
             logit_bias=request.sampling.logit_bias,
         )
-

@@ -1,5 +1,6 @@
 """From token ids to what a person reads: text by channel, stop strings, figures."""
 
+import itertools
 import statistics
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
@@ -76,7 +77,7 @@ def completion(sequence: Sequence, answer: AnswerStream, info: ModelInfo, kv_byt
     """The figures of a finished generation."""
     token_ids = tuple(sequence.token_ids[sequence.n_prompt :])
     times = sequence.token_times
-    gaps = sorted(1000 * (b - a) for a, b in zip(times, times[1:], strict=False))
+    gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(times))
     computed = sequence.n_prompt - sequence.n_cached
     return Completion(
         model=info.name,

@@ -1,6 +1,5 @@
 """The engine: one thread that schedules, runs and postprocesses steps until told to stop."""
 
-import math
 import queue
 import threading
 import time
@@ -74,7 +73,7 @@ class Engine:
         """Start a generation. Raises PromptTooLongError before anything is computed."""
         if len(request.prompt) >= self.ctx:
             raise PromptTooLongError(
-                f"the prompt has {len(request.prompt):,} tokens, the context holds {self.ctx:,} and needs one for the answer",
+                f"the prompt has {len(request.prompt):,} tokens; the context holds {self.ctx:,}, the answer needs one",
                 "shorten it, or give the model a larger context with --ctx",
             )
         if not request.prompt:
@@ -89,10 +88,13 @@ class Engine:
 
     def close(self) -> None:
         """Stop the thread; running generations end as cancelled."""
+        if not self.thread.is_alive():
+            return
         for ticket in list(self.tickets.values()):
             ticket.cancel()
         self.inbox.put(None)
         self.thread.join()
+        self.runner.executor.close()
 
     def _loop(self) -> None:
         while self._receive():
@@ -191,5 +193,5 @@ def pick(logits: Logits, row: int, sequence: Sequence) -> int:
         values = full.cpu().numpy().astype(np.float64)
         every = candidates(order.cpu().numpy(), values, logsumexp, settings.temperature, complete=True)
         token = choose(every, settings, u)
-    assert token is not None and math.isfinite(logsumexp)
+    assert token is not None
     return token

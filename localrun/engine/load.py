@@ -9,23 +9,20 @@ import torch
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import LoadOptions, Sampling
-from localrun.cache.groups import BLOCK_TOKENS, group_layers
+from localrun.cache.groups import group_layers
 from localrun.cache.store import CacheStore
-from localrun.engine.devices import device_for, free_bytes, reference_ops
+from localrun.engine.backend import choose_backend
 from localrun.engine.engine import Engine
-from localrun.engine.runner import Runner, cache_layers
-from localrun.fit.machine import cpu_limit, memory
+from localrun.engine.runner import Runner
+from localrun.fit.machine import memory
 from localrun.fit.plan import Plan, plan_context
 from localrun.formats.detect import open_model_file
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs
-from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.kv import KV_CODECS, KVCodec
-from localrun.ops.layouts import F32, FILE, Layout
+from localrun.ops.layouts import F32, FILE
 from localrun.text.model_text import ModelText, load_text
-
-DENSE_SHARE = 0.5  # of free memory that decoded weights may take; beyond it they stay in the file's encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,7 @@ class LoadedModel:
     plan: Plan
     info: ModelInfo
     sampling: Sampling  # the model's own settings
+    threads: int
 
 
 def load(options: LoadOptions, progress: Progress = lambda done, total: None) -> LoadedModel:
@@ -50,37 +48,30 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     text = load_text(source)
     check_vocabulary(source, config, text)
     codec = codec_for(options.kv)
-    device = device_for(options.backend)
-    torch.set_num_threads(options.threads or cpu_limit())
-    budget = free_bytes(device, memory().available)
-    layout = choose_layout(held_bytes(source, refs, F32), budget)
+    types = [source.tensors[ref.name].qtype for ref in refs.values() if len(ref.shape) == 2]
+    backend = choose_backend(options.backend, options.threads, config, types, codec)
+    torch.set_num_threads(1 if backend.name == "cpu" else backend.threads)
+    budget = backend.free_bytes(memory().available)
+    layout = backend.layout(held_bytes(source, refs, F32), budget)
     plan = plan_context(config, held_bytes(source, refs, layout), codec, budget, options.ctx)
     config = config.for_context(plan.ctx)
-    model = load_model(source, layout, device, config, progress)
-    executor = ReferenceExecutor(
-        model.forward, cache_layers(config), plan.n_blocks, BLOCK_TOKENS, codec, device, reference_ops()
-    )
-    runner = Runner(config, executor)
+    model = load_model(source, layout, backend.device, config, progress)
+    runner = Runner(config, backend.executor(model, plan.n_blocks, codec))
     store = CacheStore(group_layers(config.layers), plan.n_blocks, keep_prefixes=options.prefix_cache)
-    engine = Engine(runner, store, plan.ctx)
+    slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
     info = ModelInfo(
         name=options.name or options.path.stem,
         path=str(options.path),
         arch=config.arch,
         precision=options.precision or commonest_type(source),
-        backend="reference" if device.type == "cpu" else device.type,
+        backend=backend.name,
         kv_codec=codec.name,
         ctx=plan.ctx,
         weights_bytes=plan.weights_bytes,
         load_ms=1000 * (time.perf_counter() - started),
-        notes=(*text.notes, *notes_for(layout, device)),
+        notes=(*source.warnings, *text.notes, *backend.notes, *slow),
     )
-    return LoadedModel(engine, text, config, codec, plan, info, text.sampling)
-
-
-def choose_layout(dense_bytes: int, budget: int) -> Layout:
-    """Weights decoded once to f32 where memory is plentiful, otherwise as the file has them."""
-    return F32 if dense_bytes <= DENSE_SHARE * budget else FILE
+    return LoadedModel(Engine(runner, store, plan.ctx), text, config, codec, plan, info, text.sampling, backend.threads)
 
 
 def codec_for(name: str) -> KVCodec:
@@ -109,10 +100,3 @@ def commonest_type(source: TensorSource) -> str:
     for info in source.tensors.values():
         sizes[info.qtype] += info.nbytes
     return sizes.most_common(1)[0][0]
-
-
-def notes_for(layout: Layout, device: torch.device) -> tuple[str, ...]:
-    """What a user should know about how the weights are held."""
-    if layout is FILE:
-        return ("weights are decoded each time they are used: memory is short, and this is slow",)
-    return () if device.type == "cpu" else (f"the reference operations run on {device.type}, with weights as f32",)

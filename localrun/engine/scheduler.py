@@ -9,6 +9,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.sequence import Sequence
 
 MAX_CHUNK = 512
+MAX_RUNNING = 16
 ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
 SHARED_SECONDS = 0.2  # a prefill chunk while others decode
 
@@ -27,7 +28,7 @@ class Plan:
 class Scheduler:
     """First come, first served; when blocks run out the youngest sequence waits again and recomputes later."""
 
-    def __init__(self, store: CacheStore, ctx: int, max_running: int = 16) -> None:
+    def __init__(self, store: CacheStore, ctx: int, max_running: int = MAX_RUNNING) -> None:
         self.store = store
         self.ctx = ctx
         self.max_running = max_running

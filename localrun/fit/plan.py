@@ -32,7 +32,7 @@ class Plan:
 
 
 def plan_context(config: ModelConfig, weights_bytes: int, codec: KVCodec, budget: int, ctx: int | None) -> Plan:
-    """The wanted context, or without a wish the largest that fits `budget` bytes. Raises DoesNotFitError, UsageError."""
+    """The wanted context, else the largest that fits `budget` bytes. Raises DoesNotFitError, UsageError."""
     if ctx is not None and ctx < 1:
         raise UsageError(f"a context of {ctx} tokens is not possible", "try --ctx 4096")
     if ctx is not None and ctx > config.max_context:

@@ -29,6 +29,8 @@ class TensorSource(Protocol):
     def metadata(self) -> Mapping[str, Any]: ...  # GGUF key-values, or config.json
     @property
     def tensors(self) -> Mapping[str, TensorInfo]: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...  # odd, but harmless
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
         """The raw bytes of a tensor (or of some of its rows), read from the file, not mapped."""
         ...

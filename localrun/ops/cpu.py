@@ -10,16 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from localrun.base.errors import DoesNotFitError, ModelFileError
-from localrun.base.units import gib
+from localrun.base.errors import ModelFileError
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import cpu_abi as abi
+from localrun.ops.cpu_calls import CpuCalls
 from localrun.ops.cpu_program import Buffers, ProgramBuilder
 from localrun.ops.executor import Forward
 from localrun.ops.interface import CacheLayer, LogitAdjust, Logits, StepCancelled, StepInput
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import Packed, RowReader
-from localrun.ops.library import NativeLibrary
 from localrun.ops.program import Handle, record_instructions
 
 LANES = 16  # rows a layout interleaves
@@ -38,20 +37,24 @@ CANDIDATES = np.dtype(
 class CpuLayout:
     """The library's layouts, one for every quant type; slabs of a matrix are read and packed side by side."""
 
-    library: NativeLibrary
+    calls: CpuCalls
     n_threads: int
     name: str = "cpu"
 
     def holds(self, qtype: str) -> bool:
         """Whether the library has a layout for a type."""
-        gguf_id = QUANT_TYPES[qtype].gguf_id
-        return gguf_id is not None and self.library.layout_for(gguf_id) >= 0
+        return QUANT_TYPES[qtype].gguf_id is not None and self.layout_of(qtype) >= 0
+
+    def holds_cache(self, codec: KVCodec, n_kv_heads: int, head_dim: int) -> bool:
+        """Whether the library has blocks for keys and values of that shape."""
+        code = abi.KV_CODES.get(codec.name)
+        return code is not None and self.calls.kv_block_bytes(code, n_kv_heads, head_dim) >= 0
 
     def layout_of(self, qtype: str) -> int:
-        return self.library.layout_for(QUANT_TYPES[qtype].gguf_id)
+        return self.calls.layout_for(gguf_id(qtype))
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
-        return self.library.packed_bytes(self.layout_of(qtype), n_rows, n_cols)
+        return self.calls.packed_bytes(self.layout_of(qtype), n_rows, n_cols)
 
     def pack(self, rows: RowReader) -> Packed:
         n_bytes = self.nbytes(rows.qtype, rows.n_rows, rows.n_cols)
@@ -63,7 +66,7 @@ class CpuLayout:
 
         def pack_slab(first: int) -> None:
             raw = rows.read(first, min(step, rows.n_rows - first)).contiguous()
-            self.library.pack(matrix, QUANT_TYPES[rows.qtype].gguf_id, raw.data_ptr(), first, len(raw))
+            self.calls.pack(matrix, gguf_id(rows.qtype), raw.data_ptr(), first, len(raw))
 
         starts = range(0, rows.n_rows, step)
         if len(starts) == 1:
@@ -78,7 +81,7 @@ class CpuLayout:
         out = torch.empty(len(numbers), packed.n_cols)
         matrix = self.matrix(packed)
         for place, number in enumerate(numbers):
-            self.library.unpack_row(matrix, number, out[place].data_ptr())
+            self.calls.unpack_row(matrix, number, out[place].data_ptr())
         return out
 
     def matrix(self, packed: Packed) -> abi.Matrix:
@@ -90,7 +93,7 @@ class CpuLayout:
 
     def form(self, packed: Packed) -> int:
         """The form of its activations a linear on this matrix reads."""
-        return self.library.layout_form(self.layout_of(packed.qtype))
+        return self.calls.layout_form(self.layout_of(packed.qtype))
 
 
 class CpuExecutor:
@@ -108,24 +111,24 @@ class CpuExecutor:
         max_rows: int,
         max_logits: int,
     ) -> None:
-        self.library = layout.library
+        self.calls = layout.calls
         self.max_rows, self.max_logits = max_rows, max_logits
-        self.addresses: list[int] = []
+        self.reserved: list[tuple[int, int]] = []
         self.n_groups = 1 + max(layer.group for layer in layers)
         self.layers, self.block_bytes, self.pools = self.make_pools(layers, n_blocks, codec)
         self.kv_nbytes = n_blocks * sum(self.block_bytes)
         buffers = Buffers(self.reserve, max_rows)
-        builder = ProgramBuilder(
-            record_instructions(forward), layers, buffers, layout.matrix, layout.form, max_logits
-        )
+        builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.form, max_logits)
         instructions = builder.build()
         self.keep = builder.keep
         self.rows = tensor_at(builder.logits_rows, max_logits, builder.vocab_size)  # f32 [max_logits, vocab]
         self.candidates = (abi.Candidates * max_logits)()
-        self.candidates_view = np.frombuffer(self.candidates, CANDIDATES)
+        self.candidates_view = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
         program = abi.ProgramC(self.instructions, self.layers, len(instructions), len(layers))
-        self.handle = self.library.program_create(program, layout.n_threads, max_rows)
+        self.program = program
+        self.threads = self.calls.threads_create(layout.n_threads)
+        self.handle = self.calls.program_create(program, self.threads, max_rows)
 
     def make_pools(
         self, layers: Sequence[CacheLayer], n_blocks: int, codec: KVCodec
@@ -136,7 +139,7 @@ class CpuExecutor:
         for number in sorted(range(len(layers)), key=lambda n: layers[n].index):
             layer = layers[number]
             places[number].layer_offset = block_bytes[layer.group]
-            block_bytes[layer.group] += self.library.kv_block_bytes(
+            block_bytes[layer.group] += self.calls.kv_block_bytes(
                 abi.KV_CODES[codec.name], layer.n_kv_heads, layer.head_dim
             )
         pools = [self.reserve(n_blocks * size) for size in block_bytes]
@@ -147,22 +150,19 @@ class CpuExecutor:
         return places, block_bytes, pools
 
     def reserve(self, n_bytes: int) -> int:
-        """The address of zeroed memory that is used up only as it is written to."""
-        address = self.library.reserve(n_bytes)
-        if not address:
-            raise DoesNotFitError(f"{gib(n_bytes)} of memory are not to be had", "try a smaller context (--ctx 4096)")
-        self.addresses.append(address)
+        """The address of zeroed memory that is freed with the executor."""
+        address = self.calls.reserve(n_bytes)
+        self.reserved.append((address, n_bytes))
         return address
 
     def copy_block(self, group: int, source: int, target: int) -> None:
-        size, pool = self.block_bytes[group], self.pools[group]
-        ctypes.memmove(pool + target * size, pool + source * size, size)
+        self.calls.kv_copy_block(self.pools[group], self.block_bytes[group], source, target)
 
     def run(self, step: StepInput) -> Handle:
         assert step.n_rows <= self.max_rows
         assert len(step.logits_rows) <= self.max_logits
         translated, keep = self.translate(step)
-        if self.library.program_run(self.handle, translated) == abi.CANCELLED:
+        if self.calls.program_run(self.handle, translated) == abi.CANCELLED:
             raise StepCancelled
         del keep
         return Handle(self.logits(len(step.logits_rows)))
@@ -214,10 +214,17 @@ class CpuExecutor:
 
     def close(self) -> None:
         """Stop the threads and free arena and cache."""
-        self.library.program_free(self.handle)
-        for address in self.addresses:
-            self.library.release(address)
-        self.addresses.clear()
+        self.calls.program_destroy(self.handle)
+        self.calls.threads_destroy(self.threads)
+        for address, n_bytes in self.reserved:
+            self.calls.release(address, n_bytes)
+        self.reserved.clear()
+
+
+def gguf_id(qtype: str) -> int:
+    number = QUANT_TYPES[qtype].gguf_id
+    assert number is not None, f"{qtype} is not a type of GGUF files"
+    return number
 
 
 def adjustment(change: LogitAdjust | None, address: Any, keep: list[Any]) -> abi.Adjust:

@@ -50,26 +50,26 @@ class NativeLibrary:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lib = ctypes.CDLL(str(path))
-        self._lib.lr_isas.restype = self._lib.lr_isa.restype = ctypes.c_char_p
-        self._lib.lr_use_isa.argtypes = (ctypes.c_char_p,)
-        self._lib.lr_logits_stats.argtypes = (
+        self.cdll = ctypes.CDLL(str(path))
+        self.cdll.lr_isas.restype = self.cdll.lr_isa.restype = ctypes.c_char_p
+        self.cdll.lr_use_isa.argtypes = (ctypes.c_char_p,)
+        self.cdll.lr_logits_stats.argtypes = (
             ctypes.c_void_p,
             ctypes.c_int64,
             ctypes.c_float,
             ctypes.POINTER(_LogitsStats),
         )
-        self.version: int = self._lib.lr_version()
-        self.isas: tuple[str, ...] = tuple(self._lib.lr_isas().decode().split())
+        self.version: int = self.cdll.lr_version()
+        self.isas: tuple[str, ...] = tuple(self.cdll.lr_isas().decode().split())
 
     @property
     def isa(self) -> str:
         """The instruction set in use."""
-        return str(self._lib.lr_isa().decode())
+        return str(self.cdll.lr_isa().decode())
 
     def use_isa(self, name: str) -> None:
         """Use another instruction set from now on; UsageError when this machine lacks it."""
-        if self._lib.lr_use_isa(name.encode()):
+        if self.cdll.lr_use_isa(name.encode()):
             raise UsageError(f"this machine cannot run ISA {name!r}", f"it runs {', '.join(self.isas)}")
 
     def logits_stats(self, row: Tensor, inv_temp: float = 1.0) -> LogitsStats:
@@ -79,7 +79,7 @@ class NativeLibrary:
         if row.dtype != torch.float32 or row.device.type != "cpu" or row.dim() != 1 or not row.is_contiguous():
             raise ValueError(f"a contiguous float32 row on the CPU is needed, not {row.dtype} {tuple(row.shape)}")
         out = _LogitsStats()
-        if self._lib.lr_logits_stats(row.data_ptr(), row.numel(), inv_temp, ctypes.byref(out)):
+        if self.cdll.lr_logits_stats(row.data_ptr(), row.numel(), inv_temp, ctypes.byref(out)):
             raise ValueError(f"cannot take statistics of {row.numel()} logits with inv_temp {inv_temp}")
         return LogitsStats(out.logsumexp, out.max, out.argmax, bool(out.finite))
 

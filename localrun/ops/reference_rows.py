@@ -1,4 +1,4 @@
-"""The reference one row at a time: slow, and a row's result never depends on what is beside it (`LOCALRUN_REFERENCE=rows`).
+"""The reference one row at a time (`LOCALRUN_REFERENCE=rows`): slow, but nothing beside a row changes its result.
 
 Every call has a fixed shape: one row, one head, one block of keys. Blocks fold in ascending order by online softmax
 inside absolute units of 512 positions; unit results merge in ascending order; a sink joins the final merge.

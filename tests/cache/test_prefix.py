@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from localrun.cache.blocks import BlockPool, OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.cache.prefix import PrefixTree, common_prefix

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from localrun_testing.small_model import VOCAB_SIZE, greedy, small_engine, small_model
+
 from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
 from localrun.base.events import Prefill
 from localrun.engine.engine import Engine, Finished, NewToken, Ticket
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import Sequence
 from localrun.ops.reference_rows import RowReferenceOps
-from localrun_testing.small_model import VOCAB_SIZE, greedy, small_engine, small_model
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from localrun.base.request import Sampling
 from localrun.engine.philox import uniform
 from localrun.engine.sampler import SamplerSettings, candidates, choose, settle

@@ -1,0 +1,128 @@
+"""The library's functions for layouts, memory, threads and programs, with types and errors. Torch-free."""
+
+from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p
+from functools import cache
+
+from localrun.base.errors import DoesNotFitError, EngineError
+from localrun.base.units import gib
+from localrun.ops import cpu_abi as abi
+from localrun.ops.library import NativeLibrary
+
+PROTOTYPES = {
+    # name: result, arguments
+    "lr_layout_for": (c_int32, (c_int32,)),
+    "lr_layout_name": (c_char_p, (c_int32,)),
+    "lr_layout_form": (c_int32, (c_int32,)),
+    "lr_packed_bytes": (c_int64, (c_int32, c_int32, c_int32)),
+    "lr_set_grid": (c_int32, (c_int32, c_void_p, c_int64)),
+    "lr_pack": (c_int32, (POINTER(abi.Matrix), c_int32, c_void_p, c_int32, c_int32)),
+    "lr_unpack_row": (c_int32, (POINTER(abi.Matrix), c_int32, c_void_p)),
+    "lr_reserve": (c_void_p, (c_int64,)),
+    "lr_commit": (c_int32, (c_void_p, c_int64)),
+    "lr_release": (c_int32, (c_void_p, c_int64)),
+    "lr_kv_block_bytes": (c_int64, (c_int32, c_int32, c_int32)),
+    "lr_kv_copy_block": (c_int32, (c_void_p, c_int64, c_int32, c_int32)),
+    "lr_threads_create": (c_void_p, (c_int32,)),
+    "lr_threads_destroy": (None, (c_void_p,)),
+    "lr_program_create": (c_int32, (POINTER(abi.ProgramC), c_void_p, c_int32, POINTER(c_void_p))),
+    "lr_program_destroy": (None, (c_void_p,)),
+    "lr_program_run": (c_int32, (c_void_p, POINTER(abi.Step))),
+    "lr_program_set_timing": (None, (c_void_p, c_int32)),
+    "lr_program_timings": (c_int32, (c_void_p, POINTER(c_double), c_int32)),
+}
+
+
+class CpuCalls:
+    """Calls into one loaded library. An error code becomes an EngineError: what reaches C has been checked before."""
+
+    def __init__(self, library: NativeLibrary) -> None:
+        self.library = library
+        self.c = library.cdll
+        for name, (result, arguments) in PROTOTYPES.items():
+            function = getattr(self.c, name)
+            function.restype, function.argtypes = result, arguments
+
+    def layout_for(self, gguf_id: int) -> int:
+        """The layout of a quant type, -1 where there is none."""
+        return int(self.c.lr_layout_for(gguf_id))
+
+    def layout_name(self, layout: int) -> str:
+        return str(self.c.lr_layout_name(layout).decode())
+
+    def layout_form(self, layout: int) -> int:
+        return int(self.c.lr_layout_form(layout))
+
+    def packed_bytes(self, layout: int, n_rows: int, n_cols: int) -> int:
+        """Bytes of a packed matrix, -1 where the layout cannot hold one."""
+        return int(self.c.lr_packed_bytes(layout, n_rows, n_cols))
+
+    def set_grid(self, gguf_id: int, values: bytes) -> None:
+        self.check("lr_set_grid", self.c.lr_set_grid(gguf_id, values, len(values)))
+
+    def pack(self, matrix: abi.Matrix, gguf_id: int, raw: int, first_row: int, n_rows: int) -> None:
+        self.check("lr_pack", self.c.lr_pack(byref(matrix), gguf_id, raw, first_row, n_rows))
+
+    def unpack_row(self, matrix: abi.Matrix, row: int, out: int) -> None:
+        self.check("lr_unpack_row", self.c.lr_unpack_row(byref(matrix), row, out))
+
+    def reserve(self, n_bytes: int) -> int:
+        """The address of zeroed memory that is used up only as it is written to."""
+        address = self.c.lr_reserve(n_bytes)
+        if not address or self.c.lr_commit(address, n_bytes) != abi.OK:
+            raise DoesNotFitError(f"{gib(n_bytes)} of memory are not to be had", "try a smaller context (--ctx 4096)")
+        return int(address)
+
+    def release(self, address: int, n_bytes: int) -> None:
+        self.check("lr_release", self.c.lr_release(address, n_bytes))
+
+    def kv_block_bytes(self, codec: int, n_kv_heads: int, head_dim: int) -> int:
+        """Bytes of one layer of a block, -1 for what the library cannot hold."""
+        return int(self.c.lr_kv_block_bytes(codec, n_kv_heads, head_dim))
+
+    def kv_copy_block(self, pool: int, block_bytes: int, source: int, target: int) -> None:
+        self.check("lr_kv_copy_block", self.c.lr_kv_copy_block(pool, block_bytes, source, target))
+
+    def threads_create(self, n_threads: int) -> int:
+        threads = self.c.lr_threads_create(n_threads)
+        if not threads:
+            raise EngineError(f"{n_threads} threads could not be started", "try fewer with --threads")
+        return int(threads)
+
+    def threads_destroy(self, threads: int) -> None:
+        self.c.lr_threads_destroy(threads)
+
+    def program_create(self, program: abi.ProgramC, threads: int, max_rows: int) -> int:
+        handle = c_void_p()
+        self.check("lr_program_create", self.c.lr_program_create(byref(program), threads, max_rows, byref(handle)))
+        assert handle.value is not None
+        return handle.value
+
+    def program_run(self, handle: int, step: abi.Step) -> int:
+        """OK or CANCELLED."""
+        result = int(self.c.lr_program_run(handle, byref(step)))
+        if result != abi.CANCELLED:
+            self.check("lr_program_run", result)
+        return result
+
+    def program_destroy(self, handle: int) -> None:
+        self.c.lr_program_destroy(handle)
+
+    def program_timings(self, handle: int, n_instructions: int) -> list[float]:
+        """Seconds spent in each instruction since timing was switched on."""
+        seconds = (c_double * n_instructions)()
+        self.check("lr_program_timings", self.c.lr_program_timings(handle, seconds, n_instructions))
+        return list(seconds)
+
+    def program_set_timing(self, handle: int, on: bool) -> None:
+        self.c.lr_program_set_timing(handle, int(on))
+
+    @staticmethod
+    def check(name: str, result: int) -> None:
+        if result != abi.OK:
+            raise EngineError(f"{name} refused its arguments (code {result})", "please report this")
+
+
+@cache
+def calls_of(library: NativeLibrary) -> CpuCalls:
+    """The calls of a library, prepared once."""
+    return CpuCalls(library)
