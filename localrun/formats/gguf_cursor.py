@@ -37,11 +37,6 @@ class Cursor:
     def fail(self, code: str, message: str, offset: int | None = None, hint: str = "") -> NoReturn:
         raise bad_file(code, message, self.path, self.pos if offset is None else offset, hint)
 
-    @property
-    def n_left(self) -> int:
-        """Bytes from here to the end of the file."""
-        return self.size - self.pos
-
     def head(self, n_bytes: int) -> bytes:
         """The first bytes of the file, as many as there are, without moving."""
         self._fill(min(n_bytes, self.size), "the header")

@@ -1,6 +1,7 @@
 """Decoders against the gguf package, bit for bit; where it has none, against the layout of the struct."""
 
 import struct
+from typing import Any
 
 import gguf
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from gguf import GGMLQuantizationType, quants
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES, QuantType
@@ -148,10 +150,10 @@ def test_encode_says_what_it_cannot_write() -> None:
         QUANT_TYPES["Q8_0"].encode(torch.zeros(33))
 
 
-class _Forbidden(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[no-untyped-call]
+class ForbidWideTypes(TorchDispatchMode):
     """Fails on a float64 or complex result, which Apple GPUs do not have."""
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor):
             assert result.dtype is not torch.float64
@@ -162,5 +164,5 @@ class _Forbidden(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignor
 @pytest.mark.parametrize("name", [name for name in QUANT_TYPES if name != "F64"])
 def test_uses_no_type_that_apple_gpus_lack(name: str) -> None:
     blocks = torch.from_numpy(random_blocks(QUANT_TYPES[name], 8, seed=5))
-    with _Forbidden():  # type: ignore[no-untyped-call]
+    with ForbidWideTypes():  # type: ignore[no-untyped-call]
         QUANT_TYPES[name].decode(blocks, (8, QUANT_TYPES[name].block_size))
