@@ -13,15 +13,17 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import localrun
 from localrun.base.errors import EngineError
 
-RENDER_SECONDS = 2.0
+RENDER_SECONDS = 1.5
 MEMORY_BYTES = 192 << 20  # that rendering may take, above what the process needs to start
 START_SECONDS = 30.0
+_STARTS_WITH = 64 << 20  # a bound on the memory of the process at rest
 _WATCH_SECONDS = 0.02
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from localrun.text.render_worker import serve; serve()"
@@ -43,20 +45,30 @@ class RenderProcess:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
+        self._owner = 0  # the process that started it: a fork of that one must not share its pipes
+        self._is_ready = False
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
         """The answer to one request of plain data. Raises RenderDiedError; EngineError if no process can be started."""
         request = marshal.dumps({"call": name, **arguments})
         with self._lock:
-            process = self._running()
             try:
-                _write(process, request)
-                return self._wait(process, RENDER_SECONDS)
-            except OSError:
+                try:
+                    self._send(request)
+                except OSError:  # it had died since the last call, for which this one is not to blame
+                    self.stop()
+                    self._send(request)
+                return self._wait(RENDER_SECONDS)
+            except BaseException:  # Ctrl-C, too: an answer that comes later is not for the next call
                 self.stop()
-                raise RenderDiedError("crash") from None
+                raise
+
+    def warm_up(self) -> None:
+        """Start the process without waiting for it, so that the first call finds it ready."""
+        with self._lock:
+            if not self._is_running():
+                self._start()
 
     def stop(self) -> None:
         """End the process; the next call starts another."""
@@ -65,12 +77,27 @@ class RenderProcess:
             process.kill()
             process.wait()
             for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    stream.close()
+                with suppress(OSError):  # a request that was never read
+                    stream.close()  # type: ignore[union-attr]
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._owner == os.getpid() and self._process.poll() is None:
-            return self._process
+    def _is_running(self) -> bool:
+        return self._process is not None and self._owner == os.getpid() and self._process.poll() is None
+
+    def _send(self, request: bytes) -> None:
+        if not self._is_running():
+            self._start()
+        if not self._is_ready:
+            try:
+                self._is_ready = bool(self._wait(START_SECONDS))
+            except RenderDiedError as error:
+                message = "the process that renders chat templates did not start"
+                raise EngineError(message, "give a raw prompt instead of messages") from error
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(len(request).to_bytes(8, "little") + request)
+        self._process.stdin.flush()
+
+    def _start(self) -> None:
         self.stop()
         root = str(Path(localrun.__file__).parents[1])
         command = [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps([*filter(None, sys.path), root])]
@@ -86,39 +113,28 @@ class RenderProcess:
         except OSError as error:
             message = f"the process that renders chat templates cannot be started: {error.strerror}"
             raise EngineError(message, "give a raw prompt instead of messages") from error
-        self._process, self._owner, self._answers = process, os.getpid(), queue.SimpleQueue()
+        self._process, self._owner, self._is_ready = process, os.getpid(), False
+        self._answers = queue.SimpleQueue()
         threading.Thread(target=_read_all, args=(process.stdout, self._answers), daemon=True).start()
-        try:
-            self._wait(process, START_SECONDS)
-        except RenderDiedError as error:
-            message = "the process that renders chat templates did not start"
-            raise EngineError(message, "give a raw prompt instead of messages") from error
-        return process
 
-    def _wait(self, process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
-        """The next answer. A process that is late, or grew beyond its bound, is killed."""
+    def _wait(self, seconds: float) -> dict[str, Any]:
+        """The next answer. Raises RenderDiedError for a process that ended, is late, or grew beyond its bound."""
+        assert self._process is not None
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             try:
                 body = self._answers.get(timeout=min(left, _WATCH_SECONDS))
             except queue.Empty:
-                if _memory(process.pid) > MEMORY_BYTES + (64 << 20):
-                    self.stop()
+                if _memory(self._process.pid) > MEMORY_BYTES + _STARTS_WITH:
                     raise RenderDiedError("memory") from None
                 continue
             if body is None:
-                self.stop()
                 raise RenderDiedError("crash")
             answer: dict[str, Any] = json.loads(body)
+            if answer.get("kind") == "memory":  # what is left of it is in pieces
+                self.stop()
             return answer
-        self.stop()
         raise RenderDiedError("time")
-
-
-def _write(process: subprocess.Popen[bytes], body: bytes) -> None:
-    assert process.stdin is not None
-    process.stdin.write(len(body).to_bytes(8, "little") + body)
-    process.stdin.flush()
 
 
 def _read_all(stream: BinaryIO, answers: "queue.SimpleQueue[bytes | None]") -> None:

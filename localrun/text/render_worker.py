@@ -7,6 +7,7 @@ Requests come on stdin in `marshal` form, answers go to stdout as JSON, each beh
 import json
 import marshal
 import os
+import signal
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -20,6 +21,7 @@ from localrun.text.template_environment import TemplateRefusal, make_environment
 from localrun.text.template_fallbacks import Context, variants
 
 _MAX_TEMPLATES = 16
+_ORPHAN_SECONDS = 5
 _PROBE = "localrun probes for a system role"
 
 
@@ -130,14 +132,20 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(2, 1)  # nothing but answers may reach the pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     renderer = Renderer()
     limit_memory(int(sys.argv[2]))
     send(answers, {"ready": True})
     while (request := receive(requests)) is not None:
-        reply = answer(renderer, marshal.loads(request))
-        send(answers, reply)
-        if reply.get("kind") == "memory":
-            return
+        _set_alarm(_ORPHAN_SECONDS)
+        send(answers, answer(renderer, marshal.loads(request)))
+        _set_alarm(0)
+
+
+def _set_alarm(seconds: int) -> None:
+    """The system ends this process after `seconds`, should there be no parent left to do it; 0 calls it off."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)
 
 
 def send(stream: BinaryIO, message: dict[str, Any]) -> None:

@@ -80,6 +80,10 @@ class ChatTemplate:
         now = self.now.isoformat() if self.now else None
         return str(self._call("render", context=context, max_chars=max_chars, now=now)["text"])
 
+    def warm_up(self) -> None:
+        """Get ready to render, without waiting for it."""
+        RENDERER.warm_up()
+
     @cached_property
     def capabilities(self) -> Capabilities:
         """Raises ModelFileError like `render`."""
