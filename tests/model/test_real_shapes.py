@@ -1,5 +1,6 @@
 """Real sizes: what passes on toys may overflow, or cost too much memory, with wide layers."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,21 +25,16 @@ HALF_B = {**EIGHT_B, "hidden_size": 1024, "intermediate_size": 3584, "num_attent
 
 MEASURE = """
 import sys
-from pathlib import Path
 from localrun.formats.gguf import open_gguf
 from localrun.model.load import held_bytes, load_model, read_config, read_weight_refs
 from localrun.ops.layouts import FILE
-
-def status(name):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+from localrun_testing.resources import peak_growth
 
 source = open_gguf(sys.argv[1])
-Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
-before = status("VmRSS")
-model = load_model(source, FILE)
+with peak_growth() as growth:
+    model = load_model(source, FILE)
 held = held_bytes(source, read_weight_refs(source, read_config(source)), FILE)
-print(status("VmHWM") - before, held, max(info.nbytes for info in source.tensors.values()))
+print(growth.bytes, held, max(info.nbytes for info in source.tensors.values()))
 """
 
 
@@ -59,6 +55,8 @@ def test_loading_holds_the_result_and_one_tensor(tmp_path: Path) -> None:
     build("llama", **HALF_B).to(torch.float16).save_pretrained(tmp_path)
     save_tokenizer(tmp_path, HALF_B["vocab_size"])
     path = convert(tmp_path, tmp_path / "model.gguf", "F16")
-    output = subprocess.check_output([sys.executable, "-c", MEASURE, str(path)], text=True, timeout=120)
+    command = [sys.executable, "-c", MEASURE, str(path)]
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    output = subprocess.check_output(command, text=True, timeout=120, env=paths)
     peak, held, largest = map(int, output.split())
     assert held * 0.9 < peak < held + 1.2 * largest + (8 << 20), (peak, held, largest)

@@ -1,0 +1,149 @@
+"""Impossible config.json files: a ModelFileError each, quickly and in little memory."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.malformed import refused
+
+from localrun.formats.safetensors import open_safetensors
+from localrun.model.load import read_config, read_weight_refs
+
+TinyFile = Callable[..., Path]
+
+
+def check(path: Path) -> None:
+    """Everything that is looked at before a weight is read."""
+    source = open_safetensors(path)
+    read_weight_refs(source, read_config(source))
+
+
+def rope(**values: Any) -> dict[str, Any]:
+    return {"rope_scaling": values}
+
+
+CONFIG = "BAD_CONFIG"
+LONG = {"type": "longrope", "short_factor": [1.0] * 12, "long_factor": [2.0] * 12}
+CASES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "eps NaN": ("llama", {"rms_norm_eps": math.nan}, CONFIG),
+    "eps infinite": ("llama", {"rms_norm_eps": math.inf}, CONFIG),
+    "layers as text": ("llama", {"num_hidden_layers": "3"}, CONFIG),
+    "layers null": ("llama", {"num_hidden_layers": None}, CONFIG),
+    "layers true": ("llama", {"num_hidden_layers": True}, CONFIG),
+    "layers in a dictionary": ("llama", {"num_hidden_layers": {"n": 3}}, CONFIG),
+    "layers negative": ("llama", {"num_hidden_layers": -3}, CONFIG),
+    "layers 10^400": ("llama", {"num_hidden_layers": 10**400}, CONFIG),
+    "a billion layers": ("llama", {"num_hidden_layers": 10**9}, CONFIG),
+    "hidden size negative": ("llama", {"hidden_size": -96}, CONFIG),
+    "heads 0": ("llama", {"num_attention_heads": 0}, CONFIG),
+    "heads that kv heads do not divide": ("llama", {"num_key_value_heads": 4}, CONFIG),
+    "head size negative": ("llama", {"head_dim": -32}, CONFIG),
+    "no vocabulary size": ("llama", {"vocab_size": ...}, CONFIG),
+    "vocabulary of another model": ("llama", {"vocab_size": 301}, "BAD_TENSOR"),
+    "context 0": ("llama", {"max_position_embeddings": 0}, CONFIG),
+    "theta 0": ("llama", {"rope_theta": 0}, CONFIG),
+    "theta as text": ("llama", {"rope_theta": "10000"}, CONFIG),
+    "theta negative, newer spelling": ("llama", {"rope_parameters": {"rope_theta": -1.0}}, CONFIG),
+    "window negative": ("mistral", {"sliding_window": -16}, CONFIG),
+    "window as text": ("mistral", {"sliding_window": "16"}, CONFIG),
+    "layer types of another length": ("gemma2", {"layer_types": ["sliding_attention"] * 3}, CONFIG),
+    "layer types unheard of": ("gemma2", {"layer_types": ["chunked_attention"] * 4}, "UNSUPPORTED"),
+    "layer types is text": ("gemma2", {"layer_types": "sliding_attention"}, CONFIG),
+    "flags of rope of another length": ("smollm3", {"no_rope_layers": [1, 0]}, CONFIG),
+    "rope interval 0": ("smollm3", {"no_rope_layers": ..., "no_rope_layer_interval": 0}, CONFIG),
+    "unknown activation": ("llama", {"hidden_act": "quick_snail"}, "UNSUPPORTED"),
+    "activation is a list": ("llama", {"hidden_act": ["silu"]}, "UNSUPPORTED"),
+    "unknown architecture": ("llama", {"architectures": ["QuokkaForCausalLM"]}, "UNSUPPORTED"),
+    "unknown architecture with code": (
+        "llama",
+        {"architectures": ["QuokkaForCausalLM"], "auto_map": {"AutoModelForCausalLM": "evil.Quokka"}},
+        "UNSUPPORTED",
+    ),
+    "architectures is a number": ("llama", {"architectures": 7}, "UNSUPPORTED"),
+    "architectures is empty": ("llama", {"architectures": []}, "UNSUPPORTED"),
+    "no architectures": ("llama", {"architectures": ...}, "UNSUPPORTED"),
+    "unknown rope scaling": ("llama", rope(rope_type="wobble", factor=2.0), CONFIG),
+    "rope scaling without a type": ("llama", rope(factor=2.0), CONFIG),
+    "rope scaling is a list": ("llama", {"rope_scaling": [2.0]}, CONFIG),
+    "rope scaling is text": ("llama", {"rope_scaling": "linear"}, CONFIG),
+    "rope type is a list": ("llama", rope(rope_type=["linear"], factor=2.0), CONFIG),
+    "linear rope without a factor": ("llama", rope(rope_type="linear"), CONFIG),
+    "linear rope, factor as text": ("llama", rope(rope_type="linear", factor="2"), CONFIG),
+    "linear rope, factor 0": ("llama", rope(rope_type="linear", factor=0), CONFIG),
+    "yarn, attention factor as text": ("llama", rope(rope_type="yarn", factor=4.0, attention_factor="1"), CONFIG),
+    "yarn, beta 0": ("llama", rope(rope_type="yarn", factor=4.0, beta_slow=0), CONFIG),
+    "yarn, mscale as a list": ("llama", rope(rope_type="yarn", factor=4.0, mscale=[1], mscale_all_dim=1), CONFIG),
+    "llama3, low above high": (
+        "llama",
+        rope(rope_type="llama3", factor=8.0, low_freq_factor=4.0, high_freq_factor=1.0),
+        CONFIG,
+    ),
+    "longrope, too few factors": ("phi3-longrope", rope(**LONG | {"long_factor": [1.0] * 11}), CONFIG),
+    "longrope, a factor of 0": ("phi3-longrope", rope(**LONG | {"short_factor": [0.0] * 12}), CONFIG),
+    "longrope, factors as text": ("phi3-longrope", rope(**LONG | {"short_factor": ["1"] * 12}), CONFIG),
+    "longrope, a huge factor": ("phi3-longrope", rope(**LONG | {"short_factor": [10**400] * 12}), CONFIG),
+    "longrope from no context": ("phi3-longrope", {"original_max_position_embeddings": 0}, CONFIG),
+    "half a dim rotates": ("phi3-longrope", {"partial_rotary_factor": 0.016}, CONFIG),
+    "more dims rotate than there are": ("phi3-longrope", {"partial_rotary_factor": 2.0}, CONFIG),
+    "rotary factor as text, newer spelling": (
+        "phi3",
+        {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": "x"}},
+        CONFIG,
+    ),
+    "weights quantised by another tool": ("llama", {"quantization_config": {"quant_method": "gptq"}}, "UNSUPPORTED"),
+    "text_config is a list": ("gemma3", {"text_config": [1]}, CONFIG),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_config_json(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+    name, changes, code = CASES[case]
+    values = {**json.loads((tiny_folder(name) / "config.json").read_text()), **changes}
+    text = json.dumps({key: value for key, value in values.items() if value is not ...})
+    refused(with_config(tiny_folder(name), tmp_path, text), code, check)
+
+
+NOT_CONFIGS = ("", "{", "[]", "null", "7", '"llama"', "\x00" * 64, '{"a": 1e999}', '{"a": NaN}', "{'a': 1}")
+HUGE_CONFIGS = {
+    "lists 5 million deep": ('{"a": ' + "[" * 5_000_000 + "]" * 5_000_000 + "}", "TOO_BIG"),
+    "objects 100,000 deep": ('{"a": ' + '{"a":' * 100_000 + "1" + "}" * 100_001, CONFIG),
+    "a number of 100,000 digits": ('{"num_hidden_layers": ' + "9" * 100_000 + "}", CONFIG),
+}
+
+
+@pytest.mark.parametrize("text", NOT_CONFIGS)
+def test_config_json_that_is_not_a_config(text: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+    refused(with_config(tiny_folder("llama"), tmp_path, text), CONFIG, check)
+
+
+@pytest.mark.parametrize("case", HUGE_CONFIGS)
+def test_config_json_that_is_huge(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+    text, code = HUGE_CONFIGS[case]
+    refused(with_config(tiny_folder("llama"), tmp_path, text), code, check)
+
+
+def test_remote_code_of_a_known_architecture_is_left_alone(tiny_folder: TinyFile, tmp_path: Path) -> None:
+    """Real Phi-3 folders name Python files of their own; nothing of them is ever run."""
+    values = json.loads((tiny_folder("phi3") / "config.json").read_text())
+    values["auto_map"] = {"AutoModelForCausalLM": "modeling_phi3.Phi3ForCausalLM"}
+    folder = with_config(tiny_folder("phi3"), tmp_path, json.dumps(values))
+    (folder / "modeling_phi3.py").write_text("raise SystemExit('this must never run')")
+    check(folder)
+
+
+def with_config(folder: Path, target: Path, text: str) -> Path:
+    """A copy of a model folder with another config.json."""
+    for file in folder.iterdir():
+        if file.name != "config.json":
+            shutil.copy(file, target)
+    (target / "config.json").write_text(text)
+    return target
+
+
+def test_the_originals_pass(tiny_folder: TinyFile) -> None:
+    for name in sorted({name for name, *_ in CASES.values()}):
+        check(tiny_folder(name))

@@ -1,0 +1,112 @@
+"""GGUF files that are sound as files and impossible as models: a ModelFileError each, quickly and in little memory."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+from localrun_testing.malformed import Change, key, keys, refused, tensor, transpose, write_changed
+
+from localrun.formats.gguf import open_gguf
+from localrun.model.load import read_config, read_weight_refs
+
+TinyFile = Callable[..., Path]
+
+HPARAM, TENSOR = "BAD_HPARAM", "BAD_TENSOR"
+
+
+def check(path: Path) -> None:
+    """Everything that is looked at before a weight is read."""
+    source = open_gguf(path)
+    read_weight_refs(source, read_config(source))
+
+
+ZEROS = np.zeros((96, 96), dtype=np.float32)
+I8 = gguf.GGMLQuantizationType.I8
+Q8_0 = gguf.GGMLQuantizationType.Q8_0
+
+CASES: dict[str, tuple[str, Change, str]] = {
+    **{f"{n} blocks": ("llama", key(".block_count", n), HPARAM) for n in (0, 513, 2**31)},
+    "a block too many": ("llama", key(".block_count", 4), "MISSING_TENSOR"),
+    "a block too few": ("llama", key(".block_count", 2), TENSOR),
+    "no block count": ("llama", key(".block_count", ...), HPARAM),
+    "block count is text": ("llama", key(".block_count", "3"), HPARAM),
+    "block count is true": ("llama", key(".block_count", True), HPARAM),
+    "block count is 2.5": ("llama", key(".block_count", 2.5), HPARAM),
+    **{f"{n} heads": ("llama", key(".attention.head_count", n), HPARAM) for n in (0, 3, 2**31)},
+    **{f"{n} kv heads": ("llama", key(".attention.head_count_kv", n), HPARAM) for n in (0, 4, 12, 2**31)},
+    "kv heads of another count": ("llama", key(".attention.head_count_kv", 3), TENSOR),
+    "heads differ by layer": ("llama", key(".attention.head_count_kv", [2, 2, 6]), "UNSUPPORTED"),
+    **{f"hidden size {n}": ("llama", key(".embedding_length", n), HPARAM) for n in (0, 2**31)},
+    "hidden size 63": ("llama", key(".embedding_length", 63), TENSOR),
+    "hidden size heads do not divide": (
+        "qwen2",
+        keys(embedding_length=95, attention__key_length=..., attention__value_length=...),
+        HPARAM,
+    ),
+    **{f"ffn size {n}": ("llama", key(".feed_forward_length", n), HPARAM) for n in (0, 2**31)},
+    "ffn size of another model": ("llama", key(".feed_forward_length", 128), TENSOR),
+    **{f"context {n}": ("llama", key(".context_length", n), HPARAM) for n in (0, 2**32 - 1)},
+    **{f"head size {n}": ("llama", key(".attention.key_length", n), HPARAM) for n in (0, 2**31)},
+    "odd head size": ("llama", keys(attention__key_length=31, attention__value_length=31), HPARAM),
+    "values unlike keys": ("llama", key(".attention.value_length", 16), "UNSUPPORTED"),
+    **{f"rope dims {n}": ("llama", key(".rope.dimension_count", n), HPARAM) for n in (0, 15, 64)},
+    **{f"rope base {x}": ("llama", key(".rope.freq_base", x), HPARAM) for x in (0.0, math.nan, -1.0, math.inf, 1.0)},
+    **{f"eps {x}": ("llama", key(".attention.layer_norm_rms_epsilon", x), HPARAM) for x in (math.nan, -1.0, 0.0)},
+    "no eps": ("llama", key(".attention.layer_norm_rms_epsilon", ...), HPARAM),
+    "a million experts": ("llama", key(".expert_count", 2**20), HPARAM),
+    "eight experts": ("llama", key(".expert_count", 8), "UNSUPPORTED"),
+    "more experts used than there are": ("llama", keys(expert_count=4, expert_used_count=9), "UNSUPPORTED"),
+    "unknown rope scaling": ("llama", key(".rope.scaling.type", "wobble"), HPARAM),
+    "rope scaling type is a number": ("llama", key(".rope.scaling.type", 3), HPARAM),
+    **{
+        f"linear rope by {x}": ("llama", keys(rope__scaling__type="linear", rope__scaling__factor=x), HPARAM)
+        for x in (math.nan, -2.0, math.inf)
+    },
+    "yarn from no context": ("qwen3-yarn", key(".rope.scaling.original_context_length", 0), HPARAM),
+    "yarn factor is text": ("qwen3-yarn", key(".rope.scaling.factor", "4"), HPARAM),
+    "yarn magnitude NaN": ("qwen3-yarn", key(".rope.scaling.attn_factor", math.nan), HPARAM),
+    "longrope without factors": ("llama", key(".rope.scaling.type", "longrope"), HPARAM),
+    "longrope without short factors": ("phi3-longrope", tensor("rope_factors_short.weight", ...), TENSOR),
+    "window -1": ("gemma2", key(".attention.sliding_window", -1), HPARAM),
+    "window pattern of another length": ("gemma3", key(".attention.sliding_window_pattern", [True, False]), HPARAM),
+    "window pattern is text": ("gemma3", key(".attention.sliding_window_pattern", "alternate"), HPARAM),
+    "softcap NaN": ("gemma2", key(".attn_logit_softcapping", math.nan), HPARAM),
+    "logits divided by 0": ("granite", key(".logit_scale", 0.0), HPARAM),
+    "unknown architecture": ("llama", key("general.architecture", "quokka"), "UNSUPPORTED"),
+    "architecture is a number": ("llama", key("general.architecture", 7), "UNSUPPORTED"),
+    "no architecture": ("llama", key("general.architecture", ...), "UNSUPPORTED"),
+    "no q": ("llama", tensor("blk.1.attn_q.weight", ...), "MISSING_TENSOR"),
+    "no embedding": ("llama", tensor("token_embd.weight", ...), "MISSING_TENSOR"),
+    "no output norm": ("llama", tensor("output_norm.weight", ...), "MISSING_TENSOR"),
+    "half the fused rows": ("phi3", tensor("blk.0.ffn_up.weight", np.zeros((160, 96), np.float32)), TENSOR),
+    "transposed": ("llama", transpose("blk.0.ffn_down.weight"), TENSOR),
+    "an extra tensor": ("llama", tensor("blk.0.attn_sinks.weight", np.zeros(6, np.float32)), TENSOR),
+    "a bias of the wrong size": ("qwen2", tensor("blk.0.attn_q.bias", np.zeros(5, np.float32)), TENSOR),
+    "a matrix with three dims": ("llama", tensor("blk.0.ffn_gate.weight", np.zeros((1, 160, 96), np.float32)), TENSOR),
+    "a norm that is a matrix": ("llama", tensor("blk.0.attn_norm.weight", ZEROS), TENSOR),
+    "an embedding that is a vector": ("llama", tensor("token_embd.weight", np.zeros(96, np.float32)), TENSOR),
+    "an output of another vocabulary": ("llama", tensor("output.weight", np.zeros((299, 96), np.float32)), TENSOR),
+    "an i8 weight": ("llama", tensor("blk.0.ffn_gate.weight", np.zeros((160, 96), np.int8), I8), TENSOR),
+    "a quantised norm": ("llama", tensor("blk.0.ffn_norm.weight", np.zeros(102, np.uint8), Q8_0), TENSOR),
+    "rope factors that are zero": ("llama-llama3-rope", tensor("rope_freqs.weight", np.zeros(12, np.float32)), TENSOR),
+    "rope factors of another size": ("llama-llama3-rope", tensor("rope_freqs.weight", np.ones(16, np.float32)), TENSOR),
+    "rope factors NaN": (
+        "phi3-longrope",
+        tensor("rope_factors_long.weight", np.full(12, np.nan, np.float32)),
+        TENSOR,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+    name, change, code = CASES[case]
+    refused(write_changed(tiny_folder(name), tmp_path / "bad.gguf", change), code, check)
+
+
+def test_the_originals_pass(tiny_gguf: TinyFile) -> None:
+    for name in sorted({name for name, *_ in CASES.values()}):
+        check(tiny_gguf(name))
