@@ -45,7 +45,7 @@ class Response:
         self.url = url
         self.hops = hops
         self._raw = raw
-        self._sock = sock
+        self.sock = sock
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill `buffer` from the body; 0 at its end. NetworkError when the connection breaks."""
@@ -57,7 +57,7 @@ class Response:
     def read(self, limit: int = MAX_BODY) -> bytes:
         """The whole body; HubError when it is larger than `limit`, NetworkError when it takes too long."""
         try:
-            with _deadline(self._sock):
+            with _deadline(self.sock):
                 body = self._raw.read(limit + 1)
         except (OSError, http.client.HTTPException) as error:
             raise _broken(error) from None
@@ -80,15 +80,19 @@ class Http:
         self.access = access
         self._home = origin_of(urlsplit(access.endpoint))
         self._idle: dict[Origin, list[_Connection]] = {}
+        self._busy: set[socket.socket] = set()
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close what is idle, and break off what is not: whoever reads there gets a NetworkError now."""
         with self._lock:
             idle = [connection for waiting in self._idle.values() for connection in waiting]
+            busy = list(self._busy)
             self._idle.clear()
         for connection in idle:
             connection.close()
+        for sock in busy:
+            _break_off(sock)
 
     @contextmanager
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Response]:
@@ -98,6 +102,7 @@ class Http:
         hops: list[Mapping[str, str]] = []
         for _ in range(MAX_REDIRECTS):
             connection, response = self._ask(url, headers or {}, hops)
+            self._busy.add(response.sock)
             try:
                 target = response.headers.get("Location") if response.status in _REDIRECTS else None
                 if target is None:
@@ -109,6 +114,7 @@ class Http:
                     return
                 response.read(1 << 16)
             finally:
+                self._busy.discard(response.sock)
                 self._give_back(url, connection, response)
             hops.append(response.headers)
             url = self._redirected(url, target)
@@ -281,15 +287,15 @@ def is_public(address: str) -> bool:
 @contextmanager
 def _deadline(sock: socket.socket) -> Iterator[None]:
     """Break the connection off when what is inside takes longer, however busily the other side drips."""
-
-    def break_off() -> None:
-        with suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(ANSWER_SECONDS, break_off)
+    timer = threading.Timer(ANSWER_SECONDS, _break_off, (sock,))
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+
+
+def _break_off(sock: socket.socket) -> None:
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)

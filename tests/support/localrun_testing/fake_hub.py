@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -56,6 +57,12 @@ class Seen:
     range: str
     token: str
     sent: int  # bytes of a body
+
+
+@cache
+def _bomb() -> bytes:
+    """A little gzip that becomes a lot of nothing."""
+    return gzip.compress(bytes(32 << 20), 1)
 
 
 class FakeHub:
@@ -238,8 +245,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "list":
                 self.answer(200, [1, None, "x", {"id": 7}])
             case "gzip":
-                body = gzip.compress(b" " * (64 << 20), 9)
-                self.answer(200, body, {"Content-Encoding": "gzip"})
+                self.answer(200, _bomb(), {"Content-Encoding": "gzip"})
             case "huge":
                 self.send_response(200)
                 self.end_headers()
@@ -329,7 +335,7 @@ class _Handler(BaseHTTPRequestHandler):
             "Location": trouble.to or f"{self.hub.store_url}/{repo_name}/{quote(name)}?signature=s3cr3t",
             "Accept-Ranges": "bytes",
         }
-        self.answer(302, b"Found", headers)
+        self.answer(302, b"", headers)
 
     def serve_store(self, path: str) -> None:
         _, owner, repo, name = path.split("/", 3)
@@ -372,7 +378,7 @@ class _Handler(BaseHTTPRequestHandler):
                 body = gzip.compress(bytes(body))
                 headers = {**headers, "Content-Encoding": "gzip"}
             case "bomb":
-                body = gzip.compress(bytes(64 << 20), 9)
+                body = _bomb()
                 headers = {**headers, "Content-Encoding": "gzip"}
             case "long":
                 body = bytes(body) + b"more"

@@ -1,0 +1,236 @@
+"""Download files of a repository into the Hugging Face cache: resumed, checked, and safe to do twice at once."""
+
+import errno
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from localrun.base.errors import HubError
+from localrun.base.units import gib
+from localrun.hub.api import RemoteFile, RemoteRepo
+from localrun.hub.hf_cache import blob_path, find_stored, link, remember_commit, repo_folder, snapshot_path
+from localrun.hub.http import Http
+from localrun.hub.partial import CHUNK_BYTES, LostError, Partial, find_partials, open_partial
+from localrun.hub.progress import Control, Emit, Finished, Meter, Notice, Progress, Started
+from localrun.hub.transfer import Transfer
+
+POLL_SECONDS = 0.5  # how often we look whether the process we wait for is done
+EVENT_SECONDS = 0.1
+LIFE_SECONDS = 5.0
+
+
+def download(
+    http: Http,
+    repo: RemoteRepo,
+    files: Sequence[RemoteFile],
+    emit: Emit = lambda event: None,
+    control: Control | None = None,
+) -> list[Path]:
+    """Bring `files` into the cache and give their paths there, in order.
+
+    What is stored already, by whomever, is not fetched again; what an earlier attempt left is gone on with. Raises
+    HubError for everything that goes wrong, CancelledError after `control.cancel()`; what has arrived stays.
+    """
+    cache = http.access.cache
+    job = _Job(http, repo, sum(file.size for file in files), emit, control or Control())
+    with _disk_errors(cache):
+        _check_space(cache, repo, files)
+        changed = _changed_files(cache, repo, files)
+        paths = [job.bring(file) for file in files]
+        remember_commit(cache, repo)
+    for file in changed:
+        emit(Notice(file, f"{file} was replaced on the hub since an earlier download"))
+    return paths
+
+
+class _Job:
+    """One call of `download`: what is done so far of all files together."""
+
+    def __init__(self, http: Http, repo: RemoteRepo, total: int, emit: Emit, control: Control) -> None:
+        self.http = http
+        self.repo = repo
+        self.total = total
+        self.emit = emit
+        self.control = control
+        self.meter = Meter()
+        self.done_before = 0  # bytes of the files before this one
+
+    def bring(self, file: RemoteFile) -> Path:
+        """One file: found, waited for, or fetched."""
+        cache, fetched_before = self.http.access.cache, self.meter.fetched
+        waiting = False
+        while find_stored(cache, self.repo, file) is None:
+            self.control.check()
+            partial = open_partial(blob_path(cache, self.repo.name, file), self.repo.name, file)
+            if partial is None:
+                if not waiting:
+                    self.emit(Notice(file.path, f"another process is downloading {file.path}: waiting for it"))
+                waiting = True
+                time.sleep(POLL_SECONDS)
+                continue
+            try:
+                self.fetch(file, partial)
+            except LostError:
+                continue
+            finally:
+                partial.close()
+        path = link(cache, self.repo, file)
+        self.done_before += file.size
+        self.emit(Finished(file.path, path, file.size, self.meter.fetched - fetched_before))
+        return path
+
+    def fetch(self, file: RemoteFile, partial: Partial) -> None:
+        """Complete a part, check it, and make it a blob."""
+        partial.reserve()
+        self.emit(Started(file.path, file.size, _bytes_there(partial)))
+        if self.complete(file, partial) != file.etag:
+            self.repair(file, partial)
+        partial.check_claim()
+        with open(partial.path, "r+b") as part:
+            os.fsync(part.fileno())
+        try:
+            os.replace(partial.path, blob_path(self.http.access.cache, self.repo.name, file))
+        except FileNotFoundError:
+            raise LostError from None
+        partial.remove()
+
+    def repair(self, file: RemoteFile, partial: Partial) -> None:
+        """All is there, and it is not the file. First suspect the disk, then the network, last the server."""
+        self.emit(Notice(file.path, f"the checksum of {file.path} is wrong: looking for the damage"))
+        damaged = partial.damaged()
+        for chunk in damaged:
+            partial.forget(chunk)
+        if damaged and self.complete(file, partial) == file.etag:
+            self.emit(Notice(file.path, f"repaired {len(damaged)} damaged chunks of {file.path}"))
+            return
+        before = dict(partial.chunks)
+        for chunk in before:
+            partial.forget(chunk)
+        etag = self.complete(file, partial)
+        if etag != file.etag:
+            partial.remove()
+            raise HubError(
+                f"{file.path} does not have the checksum that the hub announces, fetched twice",
+                "nothing was kept; try again later or without HF_ENDPOINT, and tell the owner of the repository",
+            )
+        differing = sum(before[chunk] != checksum for chunk, checksum in partial.chunks.items())
+        self.emit(Notice(file.path, f"{differing} chunks of {file.path} had arrived damaged: fetched again"))
+
+    def complete(self, file: RemoteFile, partial: Partial) -> str:
+        """Fetch what is missing; gives the hash of the whole, computed from the disk while the rest still comes."""
+        transfer = Transfer(self.http, self.repo, file, partial, self.control, self.meter)
+        hashing = _Hash(file, partial)
+        next_event = next_life = 0.0
+        told = ""
+        transfer.start()
+        try:
+            while transfer.is_running or not hashing.is_done:
+                if transfer.failure is not None:
+                    raise transfer.failure
+                if not hashing.advance():
+                    with transfer.progressed:
+                        transfer.progressed.wait(EVENT_SECONDS)
+                now = time.monotonic()
+                if now >= next_event:
+                    next_event = now + EVENT_SECONDS
+                    self.report(file, partial)
+                    if transfer.retrying and transfer.retrying != told:
+                        told = transfer.retrying
+                        self.emit(Notice(file.path, f"{told}: trying again"))
+                if now >= next_life:
+                    next_life = now + LIFE_SECONDS
+                    partial.sign_of_life()
+        finally:
+            transfer.stop()
+            hashing.close()
+        if transfer.failure is not None:
+            raise transfer.failure
+        self.report(file, partial)
+        return hashing.hexdigest()
+
+    def report(self, file: RemoteFile, partial: Partial) -> None:
+        done = _bytes_there(partial)
+        self.emit(Progress(file.path, done, file.size, self.done_before + done, self.total, self.meter.rate()))
+
+
+class _Hash:
+    """The hash of a file as it grows: sha256, or git's of a small file. Follows the chunks that are there in order."""
+
+    def __init__(self, file: RemoteFile, partial: Partial) -> None:
+        self._hash = hashlib.sha256() if file.is_large else hashlib.sha1(b"blob %d\0" % file.size)
+        self._partial = partial
+        self._part = open(partial.path, "rb", buffering=0)  # noqa: SIM115  (closed by close)
+        self._next = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self._next == self._partial.n_chunks
+
+    def advance(self) -> bool:
+        """One more chunk, if it is there."""
+        if self.is_done or self._next not in self._partial.chunks:
+            return False
+        start, end = self._partial.bounds(self._next)
+        self._part.seek(start)
+        self._hash.update(self._part.read(end - start))
+        self._next += 1
+        return True
+
+    def hexdigest(self) -> str:
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        self._part.close()
+
+
+def _bytes_there(partial: Partial) -> int:
+    return min(partial.size, len(partial.chunks) * CHUNK_BYTES)
+
+
+def _check_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
+    """HubError before the first byte when the disk cannot hold all that is missing."""
+    folder = repo_folder(cache, repo.name)
+    allocated = {head.file: head.size for _, head, _ in find_partials(folder / "blobs")}
+    missing = [file for file in files if find_stored(cache, repo, file) is None]
+    needed = sum(file.size for file in missing if allocated.get(file.path) != file.size)
+    place = next(path for path in (cache, *cache.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise _disk_full(cache, needed - free)
+
+
+def _disk_full(cache: Path, missing: int) -> HubError:
+    more = f"{gib(missing)} ({missing:,} bytes) more are needed" if missing else "it filled up during the download"
+    hint = "free some space (`localrun list`, `localrun rm`), or set HF_HOME to a larger disk; what has arrived is kept"
+    return HubError(f"the disk of {cache} is full: {more}", hint)
+
+
+def _changed_files(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> list[str]:
+    """Files that an earlier download had with other content under the same name."""
+    snapshots = repo_folder(cache, repo.name) / "snapshots"
+    changed = []
+    for file in files:
+        if snapshot_path(cache, repo, file).exists():
+            continue
+        earlier = [path for path in snapshots.glob("*") if (path / file.path).is_symlink()]
+        if any((path / file.path).resolve().name != file.etag for path in earlier):
+            changed.append(file.path)
+    return changed
+
+
+@contextmanager
+def _disk_errors(cache: Path) -> Iterator[None]:
+    """What the file system refuses, as the HubError that says so."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
+            raise _disk_full(cache, 0) from None
+        what = error.strerror or type(error).__name__
+        raise HubError(
+            f"cannot write to {error.filename or cache}: {what}", "set HF_HOME to a folder you can write to"
+        ) from None

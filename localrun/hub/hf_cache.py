@@ -1,0 +1,74 @@
+"""The layout of the Hugging Face cache, so that other programs find our downloads and we find theirs.
+
+<cache>/models--org--name/ blobs/<etag> · refs/main (a commit) · snapshots/<commit>/<path> -> ../../blobs/<etag>
+"""
+
+import os
+import shutil
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from localrun.hub.api import RemoteFile, RemoteRepo
+
+
+def repo_folder(cache: Path, repo: str) -> Path:
+    return cache / f"models--{repo.replace('/', '--')}"
+
+
+def blob_path(cache: Path, repo: str, file: RemoteFile) -> Path:
+    return repo_folder(cache, repo) / "blobs" / file.etag
+
+
+def snapshot_path(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
+    return repo_folder(cache, repo.name) / "snapshots" / repo.commit / file.path
+
+
+def find_stored(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path | None:
+    """The file in the cache, whoever put it there: linked already, or as a blob of another revision."""
+    for path in (snapshot_path(cache, repo, file), blob_path(cache, repo.name, file)):
+        with suppress(OSError):
+            if path.stat().st_size == file.size:
+                return path
+    return None
+
+
+def link(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
+    """Make the stored blob visible under its name in the snapshot; gives that path. Safe to do twice, or by two."""
+    blob, path = blob_path(cache, repo.name, file), snapshot_path(cache, repo, file)
+    with suppress(OSError):
+        if path.stat().st_size == file.size:
+            return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{uuid.uuid4().hex}.localrun")
+    try:
+        _point(fresh, blob)
+        os.replace(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return path
+
+
+def _point(path: Path, blob: Path) -> None:
+    """A relative link; a hard link or a copy where the system has no links for everybody (Windows)."""
+    try:
+        path.symlink_to(os.path.relpath(blob, path.parent))
+    except (OSError, NotImplementedError):
+        try:
+            os.link(blob, path)
+        except OSError:
+            shutil.copyfile(blob, path)
+
+
+def remember_commit(cache: Path, repo: RemoteRepo, revision: str = "main") -> str:
+    """Note which commit `revision` was; gives the commit that it was before, if another."""
+    ref = repo_folder(cache, repo.name) / "refs" / revision
+    before = ""
+    with suppress(OSError, UnicodeDecodeError):
+        before = ref.read_text("utf-8").strip()
+    if before != repo.commit:
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        fresh = ref.with_name(f".{uuid.uuid4().hex}.localrun")
+        fresh.write_text(repo.commit, "utf-8")
+        os.replace(fresh, ref)
+    return "" if before == repo.commit else before

@@ -1,0 +1,118 @@
+"""What a download tells those who watch it, and what they can tell it: plain events one way, a `Control` the other."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from localrun.base.errors import HubError
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A file's turn has come; `have` bytes of it are there from an earlier attempt."""
+
+    file: str
+    size: int
+    have: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Bytes so far, of this file and of all; the rate is of the last seconds, bytes a second."""
+
+    file: str
+    done: int
+    size: int
+    total_done: int
+    total: int
+    bytes_per_second: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None while nothing arrives."""
+        return (self.total - self.total_done) / self.bytes_per_second if self.bytes_per_second > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a user should know: we wait for another process, try again, or repaired what was damaged."""
+
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A file is there, checked; `fetched` bytes of it came over the network just now."""
+
+    file: str
+    path: Path
+    size: int
+    fetched: int
+
+
+Event = Started | Progress | Notice | Finished
+Emit = Callable[[Event], None]
+
+
+class CancelledError(HubError):
+    """The download was stopped on request; what has arrived is kept."""
+
+    kind = "cancelled"
+
+
+class Control:
+    """Pause, resume or cancel a download from any thread."""
+
+    def __init__(self) -> None:
+        self._running = threading.Event()
+        self._running.set()
+        self._cancelled = False
+
+    def pause(self) -> None:
+        self._running.clear()
+
+    def resume(self) -> None:
+        self._running.set()
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._running.set()
+
+    @property
+    def paused(self) -> bool:
+        return not self._running.is_set()
+
+    def check(self, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Wait while paused, unless `stopped`; CancelledError once cancelled."""
+        while not self._running.wait(0.2) and not stopped():
+            pass
+        if self._cancelled:
+            raise CancelledError("the download was cancelled", "start it again to go on where it stopped")
+
+
+class Meter:
+    """Counts bytes from many threads; the rate is over the last few seconds."""
+
+    WINDOW = 5.0
+
+    def __init__(self) -> None:
+        self.fetched = 0
+        self._lock = threading.Lock()
+        self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+
+    def add(self, n_bytes: int) -> None:
+        with self._lock:
+            self.fetched += n_bytes
+
+    def rate(self) -> float:
+        """Bytes a second."""
+        now = time.monotonic()
+        self._samples.append((now, self.fetched))
+        while len(self._samples) > 2 and self._samples[1][0] < now - self.WINDOW:
+            self._samples.popleft()
+        then, before = self._samples[0]
+        return (self.fetched - before) / (now - then) if now > then else 0.0

@@ -1,0 +1,190 @@
+"""The missing chunks of one file, over several connections at once, each answer checked against what was asked."""
+
+import os
+import re
+import threading
+import zlib
+from collections import deque
+from collections.abc import Mapping
+from typing import BinaryIO
+
+from localrun.base.errors import HubError
+from localrun.hub.api import RemoteFile, RemoteRepo, file_url
+from localrun.hub.http import MIRROR_HINT, Http, NetworkError, Response, host_of
+from localrun.hub.partial import CHUNK_BYTES, Partial
+from localrun.hub.progress import Control, Meter
+from localrun.hub.refusals import check_status
+from localrun.hub.safe_names import is_etag
+
+CONNECTIONS = 4
+RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # after so many failures in a row without a byte
+STOP_SECONDS = 3.0  # for a thread that is just connecting; it finds out before it writes anything
+_MIN_SPAN, _MAX_SPAN = 8, 64  # chunks asked for at a time: few requests for large files, a short tail for small ones
+_READ_BYTES = 256 << 10
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
+
+
+class Transfer:
+    """Fetches into `partial` in threads of its own. `failure` is what ended it early; `progressed` tells of news."""
+
+    def __init__(
+        self, http: Http, repo: RemoteRepo, file: RemoteFile, partial: Partial, control: Control, meter: Meter
+    ) -> None:
+        self.failure: BaseException | None = None
+        self.retrying = ""
+        self.progressed = threading.Condition()
+        self._http = http
+        self._repo = repo
+        self._file = file
+        self._partial = partial
+        self._control = control
+        self._meter = meter
+        self._stopped = False
+        self._spans = deque(spans_of(partial))
+        self._threads = [
+            threading.Thread(target=self._work, name="localrun-download", daemon=True)
+            for _ in range(min(CONNECTIONS, len(self._spans)))
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def stop(self) -> None:
+        """Stop, and wait until nobody writes any more."""
+        self._stopped = True
+        if self.is_running:
+            self._http.close()
+        for thread in self._threads:
+            thread.join(STOP_SECONDS)
+
+    def _work(self) -> None:
+        try:
+            with open(self._partial.path, "r+b", buffering=0) as part:
+                while not self._stopped:
+                    try:
+                        first, last = self._spans.popleft()
+                    except IndexError:
+                        return
+                    self._fetch_span(part, first, last)
+                    os.fsync(part.fileno())  # spreads the writing out; the last step would wait for all of it
+        except BaseException as error:
+            self.failure = self.failure or error
+            self._stopped = True
+        finally:
+            with self.progressed:
+                self.progressed.notify_all()
+
+    def _fetch_span(self, part: BinaryIO, first: int, last: int) -> None:
+        """Chunks `first` to `last` inclusive; a broken connection goes on at the byte where it broke."""
+        position = _Position(self._partial.bounds(first)[0], self._partial.bounds(last)[1])
+        failures = 0
+        while position.at < position.end and not self._stopped:
+            before = position.at
+            try:
+                self._fetch(part, position)
+            except NetworkError as error:
+                failures = 0 if position.at > before else failures + 1
+                if failures >= len(RETRY_SECONDS):
+                    raise
+                self.retrying = error.message
+                self._pause(RETRY_SECONDS[failures])
+
+    def _fetch(self, part: BinaryIO, position: "_Position") -> None:
+        start, end = position.at, position.end
+        is_whole = (start, end) == (0, self._file.size)
+        headers = {} if is_whole else {"Range": f"bytes={start}-{end - 1}"}
+        url = file_url(self._http, self._repo.name, self._repo.commit, self._file.path)
+        buffer = memoryview(bytearray(_READ_BYTES))
+        with self._http.get(url, headers) as response:
+            self._check(response, start, end, is_whole)
+            part.seek(start)
+            while position.at < end and not self._stopped:
+                self._control.check(lambda: self._stopped)
+                _, chunk_end = self._partial.bounds(position.at // CHUNK_BYTES)
+                n_read = response.read_into(buffer[: min(len(buffer), chunk_end - position.at)])
+                if n_read == 0:
+                    raise NetworkError(f"{host_of(response.url)} hung up", "try again: what has arrived is kept")
+                if not self._stopped:
+                    self._write(part, buffer[:n_read], position)
+
+    def _write(self, part: BinaryIO, data: memoryview, position: "_Position") -> None:
+        """Write, and note in the journal when this ends a chunk."""
+        self._partial.check_claim()
+        position.checksum = zlib.crc32(data, position.checksum)
+        n_bytes = len(data)
+        while data:
+            data = data[part.write(data) :]
+        position.at += n_bytes
+        self._meter.add(n_bytes)
+        chunk = (position.at - 1) // CHUNK_BYTES
+        if position.at == self._partial.bounds(chunk)[1]:
+            self._partial.record(chunk, position.checksum)
+            position.checksum = 0
+            self.retrying = ""
+            with self.progressed:
+                self.progressed.notify_all()
+
+    def _check(self, response: Response, start: int, end: int, is_whole: bool) -> None:
+        """Refuse an answer that is not exactly these bytes of exactly this file."""
+        host = host_of(response.url)
+        if response.hops and 400 <= response.status < 500 and response.status != 429:
+            raise NetworkError(f"{host} refuses the file (status {response.status})", "try again in a minute")
+        check_status(response, self._http.access, self._repo.name, self._file.path)
+        for headers in (*response.hops, response.headers):
+            self._check_identity(headers, host)
+        size = self._file.size
+        if is_whole and response.status == 200:
+            expected = size
+        elif response.status != 206:
+            raise HubError(f"{host} sends the whole file where a part was asked for", MIRROR_HINT)
+        else:
+            match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+            if match is None or [int(n) for n in match.groups()] != [start, end - 1, size]:
+                raise HubError(f"{host} sends another part of the file than was asked for", MIRROR_HINT)
+            expected = end - start
+        if response.headers.get("Content-Length", str(expected)) != str(expected):
+            raise HubError(f"{host} sends a file of another size than the hub announced", MIRROR_HINT)
+
+    def _check_identity(self, headers: Mapping[str, str], host: str) -> None:
+        commit = headers.get("X-Repo-Commit", self._repo.commit)
+        etag = headers.get("X-Linked-Etag", "").strip('"') or self._file.etag
+        own = headers.get("ETag", "").strip('"') if "X-Repo-Commit" in headers else ""
+        if "X-Linked-Etag" not in headers and is_etag(own):
+            etag = own
+        size = headers.get("X-Linked-Size", str(self._file.size))
+        if (commit, etag, size) != (self._repo.commit, self._file.etag, str(self._file.size)):
+            raise HubError(f"{host} serves another file than the hub announced", MIRROR_HINT)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, but not longer than until somebody stops us."""
+        with self.progressed:
+            self.progressed.wait_for(lambda: self._stopped, seconds)
+
+
+class _Position:
+    """Where a span stands: the next byte, the end, and the checksum of the chunk that is under way."""
+
+    def __init__(self, at: int, end: int) -> None:
+        self.at = at
+        self.end = end
+        self.checksum = 0
+
+
+def spans_of(partial: Partial) -> list[tuple[int, int]]:
+    """The missing chunks as runs (first, last), none longer than a request should be."""
+    longest = min(max(partial.n_chunks // 64, _MIN_SPAN), _MAX_SPAN)
+    spans: list[tuple[int, int]] = []
+    for chunk in range(partial.n_chunks):
+        if chunk in partial.chunks:
+            continue
+        first, last = spans[-1] if spans else (chunk, -2)
+        if last == chunk - 1 and chunk - first < longest:
+            spans[-1] = (first, chunk)
+        else:
+            spans.append((chunk, chunk))
+    return spans
