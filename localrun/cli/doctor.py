@@ -1,11 +1,12 @@
 """`localrun doctor`: what this machine can do, what is missing, and what to do about it."""
 
 import platform
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, get_args
 
 from localrun.base.errors import LocalrunError
 from localrun.base.paths import Kind, what_is_not_kept, writable_folder
-from localrun.base.request import Backend
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
 from localrun.cli.console import write, write_json, write_table
@@ -51,22 +52,25 @@ def examine() -> dict[str, Any]:
 
 
 def _backends() -> dict[str, dict[str, Any]]:
-    from localrun.engine.devices import device_for
+    import torch
+
     from localrun.ops.library import load_library, why_no_library
 
-    rows: dict[str, dict[str, Any]] = {}
-    for name in get_args(Backend)[1:]:
-        try:
-            device_for(name)
-            rows[name] = {"available": True, "reason": ""}
-        except LocalrunError as error:
-            rows[name] = {"available": False, "reason": error.message}
     library = load_library()
+    lacks = "this machine has no {} that torch can use"
+    reasons = {
+        "reference": "",
+        "cpu": why_no_library(),
+        "cuda": "" if torch.cuda.is_available() else lacks.format("CUDA device"),
+        "mps": "" if torch.backends.mps.is_available() else lacks.format("Apple GPU"),
+    }
+    rows: dict[str, dict[str, Any]] = {
+        name: {"available": not reason, "reason": reason} for name, reason in reasons.items()
+    }
     rows["cpu"] |= {
         "isa": library.isa if library else None,
         "isas": list(library.isas) if library else [],
         "library": str(library.path) if library else None,
-        "reason": rows["cpu"]["reason"] if library else why_no_library(),
     }
     return rows
 
@@ -79,13 +83,21 @@ def _machine() -> dict[str, Any]:
     now = memory()
     return {
         "platform": platform.platform(),
-        "cpu": platform.processor() or platform.machine(),
+        "cpu": _cpu_name(),
         "threads": cpu_limit(),
         "memory": now.total,
         "memory_available": now.available,
         "python": platform.python_version(),
         "torch": torch.__version__,
     }
+
+
+def _cpu_name() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _model() -> dict[str, Any]:

@@ -66,7 +66,7 @@ PREFILL = record(
 TOKEN = record(
     "one token",
     type={"const": "token"},
-    id=field(WHOLE, "its id"),
+    id=field([WHOLE, "null"], "its id; null for text that comes without a token of its own"),
     text=field(TEXT, "the text it completed, possibly none"),
     channel={"enum": ["answer", "thinking"], "description": "which text it belongs to"},
 )
