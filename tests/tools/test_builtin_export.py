@@ -10,6 +10,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
+
 from tools.builtin_batches import batches, make_batch
 from tools.builtin_data.compose import chats
 from tools.builtin_export import gguf_tensors, interleave_rotary, write_gguf

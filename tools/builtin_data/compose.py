@@ -82,16 +82,16 @@ def sums(talk: Talk) -> None:
 
 Skill = Callable[[Talk], None]
 SKILLS: tuple[tuple[Skill, float], ...] = (
-    (small_talk, 17.0),
-    (jokes, 1.8),
-    (sums, 17.0),
-    (knowledge.topic_turns, 21.0),
-    (refusals.refuse, 24.0),
-    (stories.story_turns, 5.5),
-    (stories.poem, 0.8),
-    (memory.tell, 5.5),
-    (memory.tell_two, 1.2),
-    (memory.recall, 6.0),
+    (small_talk, 13.0),
+    (jokes, 1.5),
+    (sums, 22.0),
+    (knowledge.topic_turns, 16.0),
+    (refusals.refuse, 17.0),
+    (stories.story_turns, 4.5),
+    (stories.poem, 0.5),
+    (memory.tell, 12.0),
+    (memory.tell_two, 3.0),
+    (memory.recall, 10.0),
 )
 
 
@@ -100,9 +100,9 @@ def n_steps(rng: Random) -> int:
     roll = rng.random()
     if roll < 0.35:
         return 1
-    if roll < 0.68:
+    if roll < 0.75:
         return rng.randint(2, 3)
-    return rng.randint(4, 7) if roll < 0.95 else rng.randint(8, 20)
+    return rng.randint(4, 7) if roll < 0.97 else rng.randint(8, 20)
 
 
 def compose(rng: Random) -> Talk:
@@ -114,7 +114,7 @@ def compose(rng: Random) -> Talk:
         memory.tell(talk, memory.NAME if rng.random() < 0.6 else None)
     skills, weights = [skill for skill, _ in SKILLS], [weight for _, weight in SKILLS]
     for _ in range(steps):
-        skill = memory.recall if talk.facts and rng.random() < 0.22 else rng.choices(skills, weights)[0]
+        skill = memory.recall if talk.facts and rng.random() < 0.30 else rng.choices(skills, weights)[0]
         skill(talk)
     return talk
 
