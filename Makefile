@@ -23,7 +23,7 @@ test: $(VENV)/dev lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-slow: $(VENV)/dev $(PEERS)/built
-	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" $(BIN)/python -m pytest -n auto -m slow
+	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" $(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
