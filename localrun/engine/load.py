@@ -17,9 +17,10 @@ from localrun.engine.runner import Runner
 from localrun.fit.machine import memory
 from localrun.fit.plan import Plan, plan_context
 from localrun.formats.detect import open_model_file
+from localrun.formats.requantize import PRECISIONS, RequantizedSource
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
-from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs
+from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs, work_per_token
 from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.layouts import F32, FILE
 from localrun.text.model_text import ModelText, load_text
@@ -37,15 +38,19 @@ class LoadedModel:
     info: ModelInfo
     sampling: Sampling  # the model's own settings
     threads: int
+    file_bytes_per_token: int  # of weights, in the file's own encoding
+    macs_per_token: int
 
 
 def load(options: LoadOptions, progress: Progress = lambda done, total: None) -> LoadedModel:
     """Open, check and load a model. Raises ModelFileError, DoesNotFitError, NotFoundError or UsageError."""
     started = time.perf_counter()
-    source = open_model_file(options.path)
+    source: TensorSource = open_model_file(options.path)
+    text = load_text(source)
+    if options.precision in PRECISIONS and source.format == "safetensors":
+        source = RequantizedSource(source, PRECISIONS[options.precision])
     config = read_config(source)
     refs = read_weight_refs(source, config)
-    text = load_text(source)
     check_vocabulary(source, config, text)
     codec = codec_for(options.kv)
     types = [source.tensors[ref.name].qtype for ref in refs.values() if len(ref.shape) == 2]
@@ -71,7 +76,17 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         load_ms=1000 * (time.perf_counter() - started),
         notes=(*source.warnings, *text.notes, *backend.notes, *slow),
     )
-    return LoadedModel(Engine(runner, store, plan.ctx), text, config, codec, plan, info, text.sampling, backend.threads)
+    return LoadedModel(
+        Engine(runner, store, plan.ctx),
+        text,
+        config,
+        codec,
+        plan,
+        info,
+        text.sampling,
+        backend.threads,
+        *work_per_token(source, refs),
+    )
 
 
 def codec_for(name: str) -> KVCodec:

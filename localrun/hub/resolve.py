@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from localrun.base.errors import NotFoundError
+from localrun.formats.requantize import PRECISIONS
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.library import StoredModel, builtin_models, scan, stored_at
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
@@ -86,6 +88,8 @@ def _choose(models: list[StoredModel], name: str, wanted: str) -> StoredModel:
     """One precision of a model: the wanted one, else the last used, else the usual one, else the smallest."""
     if wanted:
         matching = [m for m in models if same_precision(m.precision, wanted) or m.path.name.lower() == wanted.lower()]
+        if not matching and wanted.lower() in PRECISIONS:  # quantised while it is loaded
+            matching = [replace(m, precision=wanted.lower()) for m in models if m.format == "safetensors"]
         if not matching:
             there = ", ".join(sorted({m.precision or m.path.name for m in models}))
             raise NotFoundError(f"{name} is not on disk as {wanted}", f"it is there as {there}")

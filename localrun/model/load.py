@@ -41,6 +41,16 @@ def held_bytes(source: TensorSource, refs: dict[str, WeightRef], layout: Layout)
     return total
 
 
+def work_per_token(source: TensorSource, refs: dict[str, WeightRef]) -> tuple[int, int]:
+    """Bytes of the file's own encoding that decoding one token reads, and multiplications it takes (weights only)."""
+    n_bytes = macs = 0
+    for name, ref in refs.items():
+        if len(ref.shape) == 2 and (name != "embed" or "output" not in refs):
+            n_bytes += QUANT_TYPES[source.tensors[ref.name].qtype].nbytes(ref.shape)
+            macs += ref.shape[0] * ref.shape[1]
+    return n_bytes, macs
+
+
 def load_model(
     source: TensorSource,
     layout: Layout,

@@ -1,0 +1,122 @@
+"""Weights quantised while they are read: a source whose float matrices appear as Q8_0 or Q4_0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localrun.formats.quant import QUANT_TYPES
+from localrun.formats.source import TensorInfo, TensorSource
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FLOAT_TYPES = ("F32", "F16", "BF16")
+PRECISIONS = {"int8": "Q8_0", "int4": "Q4_0"}
+VOCABULARY_TYPE = "Q8_0"  # of embedding and output: they are few, and four bits hurt them most
+VOCABULARY_NAMES = ("embed_tokens.weight", "lm_head.weight", "token_embd.weight", "output.weight")
+GROUP = 32
+SHRINKS = [0.72 + 0.02 * step for step in range(18)]  # of the largest value that a 4-bit scale is made to reach
+
+
+@dataclass(frozen=True)
+class RequantizedSource:
+    """`source` with its float matrices in `qtype`, encoded row by row as they are read; the rest is as it was."""
+
+    source: TensorSource
+    qtype: str
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    @property
+    def format(self) -> str:
+        return self.source.format
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return self.source.metadata
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.source.warnings
+
+    @cached_property
+    def tensors(self) -> Mapping[str, TensorInfo]:
+        return {name: self._as_read(info) for name, info in self.source.tensors.items()}
+
+    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
+        raw = self.source.read(name, first_row, n_rows)
+        before, after = self.source.tensors[name], self.tensors[name]
+        if before.qtype == after.qtype:
+            return raw
+        import torch
+
+        n_cols = before.shape[-1]
+        stored = torch.frombuffer(raw, dtype=torch.uint8)
+        weights = QUANT_TYPES[before.qtype].decode(
+            stored, (len(raw) // QUANT_TYPES[before.qtype].nbytes((n_cols,)), n_cols)
+        )
+        return bytearray(ENCODERS[after.qtype](weights).numpy().tobytes())
+
+    def _as_read(self, info: TensorInfo) -> TensorInfo:
+        if len(info.shape) != 2 or info.qtype not in FLOAT_TYPES or info.shape[1] % GROUP:
+            return info
+        qtype = VOCABULARY_TYPE if info.name.endswith(VOCABULARY_NAMES) else self.qtype
+        return replace(info, qtype=qtype, nbytes=QUANT_TYPES[qtype].nbytes(info.shape))
+
+
+def encode_q8_0(weights: Tensor) -> Tensor:
+    """f32 [n, cols] -> uint8 [blocks, 34]: an fp16 scale and 32 codes, rounded to nearest with the scale as stored."""
+    import torch
+
+    blocks = weights.reshape(-1, GROUP)
+    scale = (blocks.abs().amax(1) / 127).to(torch.float16)
+    codes = torch.round(blocks * inverse(scale)[:, None]).clamp(-127, 127).to(torch.int8)
+    return torch.cat((scale[:, None].view(torch.uint8), codes.view(torch.uint8)), dim=1)
+
+
+def encode_q4_0(weights: Tensor) -> Tensor:
+    """f32 [n, cols] -> uint8 [blocks, 18]: the fp16 scale with the least squared error, and 32 codes of 4 bits.
+
+    Codes stand for (code - 8)·scale. Tried are scales that let the largest value reach -8, or fall short of it by up
+    to a quarter, each of them then set to the least-squares fit of its codes.
+    """
+    import torch
+
+    blocks = weights.reshape(-1, GROUP)
+    extreme = blocks.gather(1, blocks.abs().argmax(1, keepdim=True))  # [n, 1], with its sign
+    best_scale = torch.zeros(len(blocks), dtype=torch.float16)
+    best_error = torch.full((len(blocks),), torch.inf)
+    for shrink in SHRINKS:
+        codes = q4_codes(blocks, (extreme[:, 0] * shrink / -8).to(torch.float16))
+        fitted = (blocks * codes).sum(1) / codes.square().sum(1).clamp_min(1e-20)
+        scale = fitted.to(torch.float16)
+        error = (q4_codes(blocks, scale) * scale.float()[:, None] - blocks).square().sum(1)
+        better = error < best_error
+        best_scale, best_error = torch.where(better, scale, best_scale), torch.where(better, error, best_error)
+    codes = (q4_codes(blocks, best_scale) + 8).to(torch.uint8)
+    nibbles = codes[:, :16] | (codes[:, 16:] << 4)
+    return torch.cat((best_scale[:, None].view(torch.uint8), nibbles), dim=1)
+
+
+def q4_codes(blocks: Tensor, scale: Tensor) -> Tensor:
+    """The whole numbers -8 … 7 nearest to blocks / scale, as f32."""
+    import torch
+
+    return torch.round(blocks * inverse(scale)[:, None]).clamp(-8, 7)
+
+
+def inverse(scale: Tensor) -> Tensor:
+    """1 / scale as f32, 0 where the scale is 0."""
+    import torch
+
+    wide = scale.float()
+    return torch.where(wide == 0, torch.zeros_like(wide), 1 / wide)
+
+
+ENCODERS = {"Q8_0": encode_q8_0, "Q4_0": encode_q4_0}
