@@ -1,0 +1,67 @@
+"""How fast this machine moves memory and multiplies: measured once in a fraction of a second, then remembered."""
+
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from localrun.base.paths import folder, writable_folder
+from localrun.fit.machine import cpu_limit
+
+FILE_NAME = "rates.json"
+_READ_BYTES = 64 << 20  # a thread; more than a cache holds
+_SIDE = 1024  # of the matrices that are multiplied
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bytes a second read from memory by all cores, and multiply-adds a second in f32."""
+
+    read_bytes: float
+    macs: float
+
+
+def machine_rates() -> Rates:
+    """What was measured on this machine before, or what is measured now (0.3 s)."""
+    key = f"{platform.node()} {platform.machine()} {cpu_limit()}"
+    home = folder("cache")
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads((home / FILE_NAME).read_text("utf-8"))[key] if home else None
+        rates = Rates(float(known["read_bytes"]), float(known["macs"])) if known else None
+        if rates and rates.read_bytes > 0 and rates.macs > 0:
+            return rates
+    rates = measure_rates()
+    home = writable_folder("cache")
+    if home is not None:
+        with suppress(OSError), tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:
+            json.dump({key: asdict(rates)}, file)
+            file.close()
+            os.replace(file.name, home / FILE_NAME)
+    return rates
+
+
+def measure_rates() -> Rates:
+    """Measure now: the best of a few short runs, as only interference makes one slower."""
+    import numpy as np
+
+    n_threads = cpu_limit()
+    blocks = [np.ones(_READ_BYTES // 8, np.int64) for _ in range(n_threads)]
+    matrix = np.ones((_SIDE, _SIDE), np.float32)
+    with ThreadPoolExecutor(n_threads) as pool:
+        read = _best(lambda: list(pool.map(np.max, blocks)))
+    multiply = _best(lambda: matrix @ matrix)
+    return Rates(n_threads * _READ_BYTES / read, _SIDE**3 / multiply)
+
+
+def _best(run: Callable[[], object]) -> float:
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - started)
+    return max(min(seconds), 1e-9)

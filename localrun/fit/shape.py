@@ -1,0 +1,105 @@
+"""The shape of a model for questions that need no weights: its layers, and how many parameters a token uses."""
+
+from dataclasses import dataclass
+
+from localrun.base.errors import ModelFileError
+from localrun.formats.source import TensorSource
+from localrun.model.archs import arch_of
+from localrun.model.archs.base import fields_of
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.fields import Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`n_params` counts all parameters, `active_params` those that compute one token. `obstacle`: why it cannot run."""
+
+    config: ModelConfig
+    n_params: int
+    active_params: int
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """A mixture: `used` of `n` feed-forward networks of `ffn_size` compute a token."""
+
+    n: int
+    used: int
+    ffn_size: int
+
+
+def shape_of(source: TensorSource) -> Shape:
+    """The shape that a file's key-values give. Raises ModelFileError where they do not say enough.
+
+    A model of an architecture that cannot run yet has one too: its layers are taken to be alike and to see everything.
+    """
+    obstacle = ""
+    experts = _experts(source)
+    try:
+        config = arch_of(source).config(source)
+    except ModelFileError as error:
+        if error.code != "UNSUPPORTED":
+            raise
+        obstacle = error.message.partition(": ")[2] or error.message
+        config = _plain_config(fields_of(source, {"rms_eps": 1e-6}), source)
+    tied = source.metadata.get("tie_word_embeddings") is not False or source.format == "gguf"
+    return make_shape(config, tied, experts, obstacle)
+
+
+def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, obstacle: str = "") -> Shape:
+    """Count the parameters of all matrices; norms and biases are a few in a million."""
+    embedding = config.vocab_size * config.hidden_size
+    n_params = embedding * (1 if tied else 2)
+    active = embedding  # the output matrix; of the embedding a token reads one row
+    for layer in config.layers:
+        attention = 2 * config.hidden_size * layer.head_dim * (layer.n_heads + layer.n_kv_heads)
+        if experts is None:
+            feed_forward = used = 3 * config.hidden_size * layer.ffn_size
+        else:
+            feed_forward = experts.n * 3 * config.hidden_size * experts.ffn_size
+            used = feed_forward * experts.used // experts.n
+        n_params += attention + feed_forward
+        active += attention + used
+    return Shape(config, n_params, active, obstacle)
+
+
+def _experts(source: TensorSource) -> Experts | None:
+    values = source.metadata
+    arch = values.get("general.architecture")
+    if source.format == "gguf":
+        names = [f"{arch}.{key}" for key in ("expert_count", "expert_used_count", "expert_feed_forward_length")]
+        names.append(f"{arch}.feed_forward_length")
+    else:
+        total = "num_experts" if "num_experts" in values else "num_local_experts"
+        names = [total, "num_experts_per_tok", "moe_intermediate_size", "intermediate_size"]
+    n, used, ffn_size, dense = (values.get(name) for name in names)
+    ffn_size = ffn_size or dense
+    counts = [n, used, ffn_size]
+    if not all(type(count) is int and 0 < count < 1 << 24 for count in counts) or used > n:  # type: ignore[operator]
+        return None
+    return Experts(*counts)  # type: ignore[arg-type]
+
+
+def _plain_config(fields: Fields, source: TensorSource) -> ModelConfig:
+    heads, hidden = fields["n_heads"], fields["hidden_size"]
+    head_dim = fields["head_dim"] or hidden // heads
+    layer = LayerSpec(
+        kind="full",
+        window=None,
+        rope=0,
+        n_heads=heads,
+        n_kv_heads=fields["n_kv_heads"] or heads,
+        head_dim=head_dim,
+        ffn_size=fields["ffn_size"],
+    )
+    vocabulary = fields["vocab_size"] or len(source.metadata.get("tokenizer.ggml.tokens", ())) or 1
+    return ModelConfig(
+        arch=str(source.metadata.get("general.architecture") or source.metadata.get("model_type") or "unknown"),
+        hidden_size=hidden,
+        vocab_size=int(vocabulary),
+        max_context=fields["max_context"],
+        rms_eps=fields["rms_eps"],
+        layers=(layer,) * fields["n_layers"],
+        ropes=(RopeSpec(fields["rope_theta"], head_dim),),
+    )

@@ -1,0 +1,133 @@
+"""What a model is, before its download: the header of a GGUF or a config.json, by a few small requests."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localrun.base.errors import HubError
+from localrun.formats.gguf_cursor import ARRAY, Cursor
+from localrun.formats.gguf_header import read_header
+from localrun.formats.json_files import parse_json
+from localrun.formats.metadata import Metadata
+from localrun.formats.source import TensorInfo
+from localrun.hub.api import RemoteFile, RemoteRepo, file_url, patiently, read_small_file
+from localrun.hub.http import MIRROR_HINT, Http, host_of
+from localrun.hub.refusals import check_status
+from localrun.hub.variants import Variant
+
+MAX_HEADER_BYTES = 64 << 20
+_TOKENS = "tokenizer.ggml.tokens"
+_LONG_ARRAY = 4096  # elements; longer ones are vocabularies
+
+
+@dataclass(frozen=True)
+class RemoteModel:
+    """Key-values of a model on the hub, as its file would give them; it has no tensors. `fetched`: bytes it took."""
+
+    path: Path
+    format: str
+    metadata: Mapping[str, Any]
+    fetched: int
+    tensors: Mapping[str, TensorInfo] = field(default_factory=dict)
+
+    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
+        raise HubError(f"{self.path} is not downloaded")
+
+
+class RangeReader:
+    """Bytes of one remote file, by offset; a `Fetch` for the readers of headers."""
+
+    def __init__(self, http: Http, repo: RemoteRepo, file: RemoteFile) -> None:
+        self.fetched = 0
+        self._http = http
+        self._repo = repo
+        self._file = file
+
+    def __call__(self, offset: int, n_bytes: int) -> bytes:
+        end = min(offset + n_bytes, self._file.size)
+        data = patiently(lambda: self._get(offset, end)) if end > offset else b""
+        self.fetched += len(data)
+        return data
+
+    def _get(self, start: int, end: int) -> bytes:
+        url = file_url(self._http, self._repo.name, self._repo.commit, self._file.path)
+        with self._http.get(url, {"Range": f"bytes={start}-{end - 1}"}) as response:
+            check_status(response, self._http.access, self._repo.name, self._file.path)
+            asked = f"bytes {start}-{end - 1}/{self._file.size}"
+            if response.status != 206 or response.headers.get("Content-Range") != asked:
+                raise HubError(f"{host_of(response.url)} does not send parts of files", MIRROR_HINT)
+            data = response.read(MAX_HEADER_BYTES)
+        if len(data) != end - start:
+            raise HubError(f"{host_of(response.url)} sends another part of the file than was asked for", MIRROR_HINT)
+        return data
+
+
+def read_remote(http: Http, repo: RemoteRepo, variant: Variant) -> RemoteModel:
+    """The key-values of a model on the hub. Raises HubError, and ModelFileError for a malformed file."""
+    file = variant.files[0]
+    path = Path(repo.name) / file.path
+    if variant.format == "safetensors":
+        raw = read_small_file(http, repo, "config.json")
+        return RemoteModel(path, "safetensors", Metadata(parse_json(raw, path, "BAD_CONFIG"), path), len(raw))
+    reader = RangeReader(http, repo, file)
+    values = skim_gguf(reader, file.size, path)
+    if not _is_enough(values):
+        values = read_header(reader, file.size, path).metadata
+    return RemoteModel(path, "gguf", Metadata(values, path), reader.fetched)
+
+
+def skim_gguf(fetch: RangeReader, size: int, path: Path) -> dict[str, Any]:
+    """Key-values up to the first long array, which is the vocabulary: of that only the length, as a range."""
+    cursor = Cursor(fetch, size, path)
+    if cursor.head(4) != b"GGUF":
+        cursor.fail("NOT_GGUF", "this is not a GGUF file", 0)
+    cursor.number("I", "the magic")
+    version = cursor.number("I", "the version")
+    if version not in (2, 3):
+        cursor.fail("BAD_VERSION", f"GGUF version {version}; versions 2 and 3 can be read", 4)
+    cursor.number("Q", "the number of tensors")
+    values: dict[str, Any] = {}
+    for _ in range(cursor.number("Q", "the number of keys")):
+        key = cursor.string("a key", 1 << 16, "BAD_KEY")
+        value_type = cursor.number("I", f"the type of {key!r}")
+        if value_type == ARRAY:
+            count = _peek_count(cursor)
+            if count > _LONG_ARRAY:
+                values[key] = range(count)
+                break
+        values[key] = cursor.value(value_type, f"the value of {key!r}")
+    return values
+
+
+def _peek_count(cursor: Cursor) -> int:
+    """The length of the array that begins here, without moving."""
+    start = cursor.pos
+    cursor.number("I", "an array")
+    count: int = cursor.number("Q", "an array")
+    cursor.pos = start
+    return count
+
+
+def _is_enough(values: Mapping[str, Any]) -> bool:
+    """Whether the hyperparameters came before the vocabulary, as they do in what the usual tools write."""
+    arch = values.get("general.architecture")
+    needed = ("block_count", "embedding_length", "attention.head_count", "context_length")
+    return (_TOKENS in values or f"{arch}.vocab_size" in values) and all(f"{arch}.{key}" in values for key in needed)
+
+
+def stored_precision(config: Mapping[str, Any]) -> str:
+    """How the weights of a safetensors model are stored, by its config.json; empty where it does not say."""
+    quantization = config.get("quantization_config")
+    if isinstance(quantization, dict) and isinstance(quantization.get("bits"), int):
+        return f"int{quantization['bits']}"
+    dtype = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
+    return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype, "")
+
+
+def without_rope_scaling(model: RemoteModel) -> RemoteModel:
+    """The same model for a question that positions do not matter to: some ropes need tensors to be understood."""
+    rope = re.compile(r".*\.rope\.scaling\..*|rope_scaling|rope_parameters")
+    values = {key: value for key, value in model.metadata.items() if not rope.fullmatch(key)}
+    return RemoteModel(model.path, model.format, Metadata(values, model.path), model.fetched)

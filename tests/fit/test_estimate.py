@@ -1,0 +1,148 @@
+"""The table of what fits: its arithmetic against the plan of a real load, and which row is recommended."""
+
+import pytest
+
+from localrun.base.errors import DoesNotFitError
+from localrun.fit.estimate import CODECS, Candidate, Fit, fit_table
+from localrun.fit.plan import plan_context
+from localrun.fit.precisions import bits_of
+from localrun.fit.rates import Rates, machine_rates
+from localrun.fit.shape import Experts, make_shape
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.ops.kv import KV_CODECS
+
+GIB = 1 << 30
+FAST = Rates(read_bytes=400e9, macs=2e12)
+SLOW = Rates(read_bytes=10e9, macs=5e10)
+
+
+def config(layers: int = 36, max_context: int = 40960) -> ModelConfig:
+    layer = LayerSpec("full", None, 0, n_heads=32, n_kv_heads=8, head_dim=128, ffn_size=9728)
+    return ModelConfig("qwen3", 2560, 151936, max_context, 1e-6, (layer,) * layers, (RopeSpec(1e6, 128),))
+
+
+N_PARAMS = make_shape(config(), tied=True).n_params
+
+
+def candidate(precision: str) -> Candidate:
+    size = int(N_PARAMS * bits_of(precision) / 8)
+    return Candidate(precision, size, size, bits_of(precision))
+
+
+def table(budget: int, rates: Rates = FAST, ctx: int | None = None, parallel: int = 1) -> Fit:
+    precisions = [candidate(name) for name in ("Q2_K", "Q4_K_M", "Q6_K", "Q8_0", "BF16")]
+    return fit_table(config(), precisions, N_PARAMS, budget, rates, ctx, parallel)
+
+
+def test_every_precision_context_and_codec_is_a_row() -> None:
+    rows = table(64 * GIB).rows
+    assert {(row.precision, row.ctx, row.kv_codec) for row in rows} == {
+        (precision, ctx, codec.name)
+        for precision in ("Q2_K", "Q4_K_M", "Q6_K", "Q8_0", "BF16")
+        for ctx in (4096, 8192, 16384, 32768, 40960)
+        for codec in CODECS
+    }
+    for row in rows:
+        assert row.total_bytes - row.weights_bytes - row.kv_bytes - row.scratch_bytes == 400 << 20
+    f16, q8 = (next(row for row in rows if row.kv_codec == name) for name in ("f16", "q8"))
+    assert f16.kv_bytes > 1.9 * q8.kv_bytes
+
+
+@pytest.mark.parametrize("budget", [5 * GIB, 6 * GIB, 8 * GIB])
+def test_a_verdict_is_what_the_plan_of_a_load_says(budget: int) -> None:
+    for row in table(budget).rows:
+        codec = KV_CODECS[row.kv_codec]
+        try:
+            plan = plan_context(config(), row.weights_bytes, codec, budget, row.ctx)
+        except DoesNotFitError:
+            assert row.verdict != "fits"
+        else:
+            assert (row.verdict, row.kv_bytes, row.scratch_bytes) == ("fits", plan.kv_bytes, plan.scratch_bytes)
+        try:
+            largest = plan_context(config(), row.weights_bytes, codec, budget, None).ctx
+        except DoesNotFitError:
+            largest = 0
+        assert row.max_ctx == largest
+
+
+def test_tight_is_between_fits_and_no() -> None:
+    verdicts = [table(budget, ctx=8192).rows[0].verdict for budget in (64 * GIB, 2 * GIB)]
+    assert verdicts == ["fits", "no"]
+    row = table(64 * GIB, ctx=8192).rows[0]
+    assert table(row.total_bytes, ctx=8192).rows[0].verdict == "tight"
+    assert table(row.total_bytes + (512 << 20), ctx=8192).rows[0].verdict == "fits"
+
+
+def test_sequences_side_by_side() -> None:
+    one = table(16 * GIB, ctx=8192).rows[0]
+    assert one.max_sequences > 4
+    most = table(16 * GIB, ctx=8192, parallel=one.max_sequences).rows[0]
+    more = table(16 * GIB, ctx=8192, parallel=one.max_sequences + 1).rows[0]
+    assert (most.verdict, more.verdict) == ("fits", "tight")
+
+
+def test_speed_is_the_roofline() -> None:
+    rows = {row.precision: row for row in table(64 * GIB, SLOW, ctx=4096).rows if row.kv_codec == "f16"}
+    assert rows["Q4_K_M"].est_decode_tps == pytest.approx(
+        10e9 * 0.7 / (candidate("Q4_K_M").weights_bytes + 604e6), 0.05
+    )
+    assert rows["BF16"].est_decode_tps < rows["Q8_0"].est_decode_tps < rows["Q4_K_M"].est_decode_tps
+    assert rows["Q8_0"].est_ttft_ms == pytest.approx(1000 * 512 * N_PARAMS / (5e10 * 0.4), 0.01)
+
+
+@pytest.mark.parametrize(
+    ("budget", "rates", "precision", "says"),
+    [
+        (64, FAST, "Q8_0", "most precise"),
+        (6, FAST, "Q6_K", "most precise"),
+        (5, FAST, "Q4_K_M", "most precise"),
+        (64, SLOW, "Q4_K_M", "fastest"),
+        (4, FAST, "Q2_K", "below 4 bits|smallest"),
+        (1, FAST, None, "none of its precisions"),
+    ],
+)
+def test_the_recommended_row(budget: int, rates: Rates, precision: str | None, says: str) -> None:
+    fit = table(budget * GIB, rates)
+    found = fit.recommended
+    assert (found.precision if found else None) == precision
+    assert any(word in fit.reason for word in says.split("|"))
+    if found:
+        assert found.verdict in ("fits", "tight")
+        assert KV_CODECS[found.kv_codec].executable
+        assert [row.recommended for row in fit.rows].count(True) == 1
+
+
+def test_a_model_that_is_only_there_in_full_precision_is_recommended_so() -> None:
+    fit = fit_table(config(), [candidate("BF16")], N_PARAMS, 64 * GIB, FAST)
+    assert fit.recommended is not None
+
+
+def test_parameters_are_counted() -> None:
+    assert make_shape(config(), tied=True).n_params == pytest.approx(4.02e9, rel=0.01)  # "Qwen3-4B"
+    experts = Experts(128, 8, 768)
+    layer = LayerSpec("full", None, 0, n_heads=32, n_kv_heads=4, head_dim=128, ffn_size=6144)
+    mixture = ModelConfig("qwen3moe", 2048, 151936, 40960, 1e-6, (layer,) * 48, (RopeSpec(1e6, 128),))
+    shape = make_shape(mixture, tied=False, experts=experts)
+    assert shape.n_params == pytest.approx(30.5e9, rel=0.01)  # "30B-A3B": 30.5 B, of which 3.3 B are active
+    assert shape.active_params == pytest.approx(3.0e9, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "bits"), [("q4_k_m", 4.89), ("UD-Q4_K_XL", 4.5), ("BF16", 16), ("fp32", 32), ("int4", 4.5), ("", 16)]
+)
+def test_bits(name: str, bits: float) -> None:
+    assert bits_of(name) == bits
+
+
+def test_rates_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = machine_rates()
+    assert 1e8 < rates.read_bytes < 1e13
+    assert 1e8 < rates.macs < 1e15
+    monkeypatch.setattr("localrun.fit.rates.measure_rates", lambda: pytest.fail("measured again"))
+    assert machine_rates() == rates
+
+
+def test_rates_without_a_place_to_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localrun.fit.rates.measure_rates", lambda: FAST)
+    monkeypatch.setenv("LOCALRUN_HOME", "/dev/null/x")
+    assert machine_rates() == FAST
