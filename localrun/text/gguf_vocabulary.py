@@ -30,7 +30,8 @@ _ID_KEYS = {
     **{f"fim_{part}": f"fim_{part}_token_id" for part in ("pre", "suf", "mid", "pad", "rep", "sep")},
 }
 _NO_RSTRIP = {"<unk>", "<s>", "<|endoftext|>"}  # Phi-3: every other special token swallows the space after it
-MAX_TOKENS = 1 << 22
+_MAX_TOKENS = 1 << 22
+_MAX_LENGTH = 2048  # characters of a token; SentencePiece tries every split of each
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class GgufVocabulary:
 
 def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVocabulary:
     """Raises ModelFileError: UNSUPPORTED for a kind of tokenizer we do not have, BAD_VOCAB for a damaged one."""
-    data = metadata if isinstance(metadata, Metadata) else Metadata(metadata, Path(path or "GGUF metadata"))
+    present = {key: value for key, value in metadata.items() if value is not None}
+    data = Metadata(present, Path(path or "GGUF metadata"))
     model = data.get_str(_G + "model", "")
     pre = _pre_tokenizer(data, model, path)
     if model in _MERGED and _G + "merges" not in data:
@@ -116,8 +118,10 @@ def _pre_tokenizer(data: Metadata, model: str, path: str) -> PreTokenizer:
 def _check_tokens(tokens: list[str], index: Mapping[str, int], path: str) -> None:
     if not tokens:
         raise _bad("the list of tokens is missing or empty", path)
-    if len(tokens) > MAX_TOKENS:
+    if len(tokens) > _MAX_TOKENS:
         raise _bad(f"{len(tokens):,} tokens are more than any model has", path)
+    if (longest := max(map(len, tokens))) > _MAX_LENGTH:
+        raise _bad(f"a token is {longest:,} characters long", path)
     if len(index) < len(tokens):
         twice = next(text for i, text in enumerate(tokens) if index[text] != i)
         raise _bad(f"the token {shown(twice)} is there twice", path)
