@@ -1,7 +1,9 @@
 """The one place where an exception becomes a message and an exit code."""
 
+import errno
 import sys
 import traceback
+from collections.abc import Iterator
 
 import typer
 
@@ -15,7 +17,7 @@ CANCELLED, READER_GONE = 130, 141
 
 def report(error: BaseException, as_json: bool) -> int:
     """Tell the user about `error`, on stderr and with `as_json` as an object on stdout too. Gives the exit code."""
-    if isinstance(error, ReaderGoneError):
+    if any(isinstance(cause, ReaderGoneError | BrokenPipeError) for cause in _causes(error)):
         close_stdout()
         return READER_GONE
     if isinstance(error, KeyboardInterrupt | CancelledError):
@@ -28,11 +30,22 @@ def report(error: BaseException, as_json: bool) -> int:
     return _say(known.exit_code, known.kind, known.message, known.hint, as_json)
 
 
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and those it came from; the help is printed by code that hides a broken pipe in an exit."""
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__context__
+
+
 def _as_localrun_error(error: BaseException) -> LocalrunError | None:
     if isinstance(error, LocalrunError):
         return error
     if isinstance(error, MemoryError):
         return DoesNotFitError("memory ran out", "try a smaller model or --ctx, or close other programs")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        close_stdout()
+        return LocalrunError("no space is left on the device", "free some space, or write elsewhere")
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "localrun"

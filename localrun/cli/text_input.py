@@ -60,7 +60,10 @@ def decode(data: bytes, what: str) -> str:
 
 
 def _read(stream: BinaryIO, what: str) -> str:
-    data = stream.read(MAX_BYTES + 1)
+    try:
+        data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{what} cannot be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
         raise PromptTooLongError(f"{what} is longer than {MAX_BYTES >> 20} MiB", "give less of it")
     return decode(data, what)

@@ -74,6 +74,13 @@ def test_piped_output_is_raw(faces: Faces) -> None:
     assert faces.run("run", "x")[1] == "\x1b[31mred\x07\n"
 
 
+def test_a_terminal_gets_clean_text(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localrun.cli.console.is_terminal", lambda stream: True)
+    faces.answer = lambda request: "\x1b[31mred\x07 \x1b]0;title\x1b\\\x9b2J\u202eend"
+    assert faces.run("run", "x")[1] == "red <U+202E>end\n"
+    assert "\x9b" not in faces.run("run", "x", "--json")[1]
+
+
 def test_json_is_one_object_of_its_schema(faces: Faces) -> None:
     code, out, err = faces.run("run", "hello", "--json")
     assert code == 0
