@@ -15,6 +15,7 @@ from localrun.text.render_process import RENDER_SECONDS, RENDERER, RenderDiedErr
 MAX_SOURCE = 1 << 18  # characters; real templates have up to 20,000
 _MAX_GROWTH = 8  # characters of output a character of input may become, beyond the first million
 _THINKING_SWITCHES = ("enable_thinking", "thinking")  # that are true or false
+_EFFORTS = ("none", "no_think", "minimal", "low", "medium", "high")
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 _MAX_SHOWN = 400
 _RAW_HINT = "choose another model, or give a raw prompt (--raw)"
@@ -36,6 +37,17 @@ class Capabilities:
     tools: bool
     documents: bool
     thinking: str | None
+    efforts: tuple[str, ...] = ()  # words for how hard to think that it knows, least first
+
+    def thinking_arguments(self, on: bool) -> dict[str, Any]:
+        """What to render with, so that the model thinks or does not; nothing for a template without a choice."""
+        if self.thinking:
+            return {self.thinking: on}
+        if "thinking_mode" in self.variables:
+            return {"thinking_mode": "enabled" if on else "disabled"}
+        if "reasoning_effort" in self.variables:
+            return {"reasoning_effort": "high" if on else next(iter(self.efforts), "low")}
+        return {}
 
 
 class ChatTemplate:
@@ -67,15 +79,18 @@ class ChatTemplate:
         Raises ModelFileError BAD_TEMPLATE (it is wrong, or fails on these messages) or TEMPLATE_LIMIT (it takes too
         long, too much memory, or writes too much); UsageError when the template refuses the messages.
         """
-        context = {
-            "bos_token": self.bos_token,
-            "eos_token": self.eos_token,
-            "documents": None,
-            **_plain(kwargs),
-            "messages": [_message(message) for message in messages],
-            "tools": None if tools is None else _plain(list(tools)),
-            "add_generation_prompt": bool(add_generation_prompt),
-        }
+        try:
+            context = {
+                "bos_token": self.bos_token,
+                "eos_token": self.eos_token,
+                "documents": None,
+                **_plain(kwargs),
+                "messages": [_message(message) for message in messages],
+                "tools": None if tools is None else _plain(list(tools)),
+                "add_generation_prompt": bool(add_generation_prompt),
+            }
+        except RecursionError:
+            raise _too_deep() from None
         max_chars = (1 << 20) + _MAX_GROWTH * _size(context)
         now = self.now.isoformat() if self.now else None
         return str(self._call("render", context=context, max_chars=max_chars, now=now)["text"])
@@ -95,6 +110,7 @@ class ChatTemplate:
             tools="tools" in variables,
             documents="documents" in variables,
             thinking=next((switch for switch in _THINKING_SWITCHES if switch in variables), None),
+            efforts=tuple(effort for effort in _EFFORTS if effort in found["literals"]),
         )
 
     def _call(self, name: str, **arguments: Any) -> dict[str, Any]:
@@ -106,7 +122,7 @@ class ChatTemplate:
             reasons = {"time": f"it runs for more than {RENDER_SECONDS:g} s", "memory": "it takes too much memory"}
             raise _limit(reasons.get(error.reason, "it brought the process down that rendered it")) from None
         except ValueError:
-            raise UsageError("the messages are nested too deeply for a chat template") from None
+            raise _too_deep() from None
         if "kind" in answer:
             raise _error(answer)
         return answer
@@ -162,6 +178,10 @@ def _error(answer: Mapping[str, Any]) -> ModelFileError | UsageError:
     if kind == "failed":
         return ModelFileError("BAD_TEMPLATE", f"the chat template failed: {text}", hint=_RAW_HINT)
     return _limit("it takes too much memory" if kind == "memory" else "what it writes does not end")
+
+
+def _too_deep() -> UsageError:
+    return UsageError("the messages are nested too deeply for a chat template")
 
 
 def _limit(reason: str) -> ModelFileError:
