@@ -1,7 +1,7 @@
 """Messages to token ids. Control tokens come from the template only: what a message spells stays text.
 
-The texts of messages are rendered a second time with each character that begins a control token replaced by a private
-one. If that changes nothing else, it shows which control tokens in the prompt begin inside of a message.
+The texts of messages are rendered a second time with each character that begins a control token replaced by a
+hieroglyph. If that changes nothing else, it shows which control tokens in the prompt begin inside of a message.
 """
 
 import json
@@ -13,7 +13,9 @@ from localrun.text.template import ChatTemplate
 from localrun.text.template_fallbacks import plain_messages
 from localrun.text.tokenizer import Tokenizer
 
-_PRIVATE = 0x100000  # plane 16: characters nobody uses
+# Hieroglyphs are printable, have no case and are hardly ever in a chat; behind them, for a chat in hieroglyphs, characters
+# for private use.
+_STAND_INS = (*range(0x13000, 0x13430), *range(0x100000, 0x10FFFE))
 
 Inputs = dict[str, Any]
 Render = Callable[[Inputs], str]
@@ -44,7 +46,7 @@ def encode_chat(
 
 
 def _render_marked(tokenizer: Tokenizer, render: Render, inputs: Inputs) -> tuple[str, str]:
-    """The prompt, and the same with private characters where control tokens that messages spell may begin."""
+    """The prompt, and the same with a stand-in wherever a message may begin to spell a control token."""
     letters = {text[0] for text in tokenizer.control_tokens}
     spelled = _texts(inputs)
     if not any(letter in spelled for letter in letters):
@@ -55,13 +57,13 @@ def _render_marked(tokenizer: Tokenizer, render: Render, inputs: Inputs) -> tupl
         prompt = render(inputs)
     except LocalrunError as error:  # a template may refuse control tokens in messages, which are only text to us
         prompt, failure = "", error
-    private = _private_letters(letters, spelled + prompt)
-    back = str.maketrans({mark: letter for letter, mark in private.items()})
-    table = str.maketrans(private)
+    stand_ins = _stand_ins(letters, spelled + prompt)
+    back = str.maketrans({mark: letter for letter, mark in stand_ins.items()})
+    table = str.maketrans(stand_ins)
     pattern = tokenizer.control_pattern
     marks: tuple[Callable[[str], str], ...] = (
         lambda text: text.translate(table),
-        lambda text: pattern.sub(lambda match: private[match[0][0]] + match[0][1:], text),
+        lambda text: pattern.sub(lambda match: stand_ins[match[0][0]] + match[0][1:], text),
     )
     for mark in marks:  # the second, for templates that look for tags in messages, leaves all but whole tokens alone
         try:
@@ -109,9 +111,9 @@ def _shows_python(messages: Sequence[Mapping[str, Any]], prompt: str) -> bool:
     return False
 
 
-def _private_letters(letters: set[str], used: str) -> dict[str, str]:
-    """A private character that is not in `used` for each letter."""
-    free = (chr(code) for code in range(_PRIVATE, _PRIVATE + 0xFFFE) if chr(code) not in used)
+def _stand_ins(letters: set[str], used: str) -> dict[str, str]:
+    """A character that is not in `used` for each letter."""
+    free = (char for char in map(chr, _STAND_INS) if char not in used)
     return dict(zip(sorted(letters), free, strict=False))
 
 

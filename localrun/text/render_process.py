@@ -54,15 +54,11 @@ class RenderProcess:
         request = marshal.dumps({"call": name, **arguments})
         with self._lock:
             try:
-                try:
-                    self._send(request)
-                except OSError:  # it had died since the last call, for which this one is not to blame
-                    self.stop()
-                    self._send(request)
-                return self._wait(RENDER_SECONDS)
-            except BaseException:  # Ctrl-C, too: an answer that comes later is not for the next call
-                self.stop()
-                raise
+                return self._exchange(request)
+            except RenderDiedError as error:
+                if error.reason != "crash":
+                    raise
+                return self._exchange(request)  # it may have been killed before this call, which is then not to blame
 
     def warm_up(self) -> None:
         """Start the process without waiting for it, so that the first call finds it ready."""
@@ -79,6 +75,17 @@ class RenderProcess:
             for stream in (process.stdin, process.stdout):
                 with suppress(OSError):  # a request that was never read
                     stream.close()  # type: ignore[union-attr]
+
+    def _exchange(self, request: bytes) -> dict[str, Any]:
+        try:
+            self._send(request)
+            return self._wait(RENDER_SECONDS)
+        except OSError:
+            self.stop()
+            raise RenderDiedError("crash") from None
+        except BaseException:  # Ctrl-C, too: an answer that comes later is not for the next call
+            self.stop()
+            raise
 
     def _is_running(self) -> bool:
         return self._process is not None and self._owner == os.getpid() and self._process.poll() is None
