@@ -2,12 +2,15 @@
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, ModelFileError, NotFoundError
 from localrun.base.sanitize import clean
+
+Fetch = Callable[[int, int], bytes | bytearray]  # (offset, n_bytes) -> n_bytes, or fewer at the end of the file
 
 _OPEN_FLAGS = os.O_RDONLY
 for _flag in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"):  # non-blocking: a pipe must not stop us in open()

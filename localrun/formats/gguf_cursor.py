@@ -1,13 +1,10 @@
 """A cursor over the bytes of a GGUF header: numbers, strings and arrays, each checked before it is allocated."""
 
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from localrun.formats.files import bad_file
-
-Fetch = Callable[[int, int], bytes | bytearray]  # (offset, n_bytes) -> at most n_bytes
+from localrun.formats.files import Fetch, bad_file
 
 # Our own limits: several times what the largest real files have.
 MAX_HEADER_BYTES = 64 << 20

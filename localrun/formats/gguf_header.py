@@ -10,8 +10,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from localrun.formats.files import shown
-from localrun.formats.gguf_cursor import Cursor, Fetch
+from localrun.formats.files import Fetch, shown
+from localrun.formats.gguf_cursor import Cursor
 from localrun.formats.kinds import HEAD_BYTES, recognise
 from localrun.formats.layout import check_layout, is_tensor_name, padded
 from localrun.formats.quant import BY_GGUF_ID
@@ -51,7 +51,7 @@ def read_header(fetch: Fetch, size: int, path: Path) -> GgufHeader:
 
 def _read_version(cursor: Cursor) -> int:
     head = cursor.head(HEAD_BYTES)
-    if head and b"GGUF".startswith(head[:3]) and len(head) < 4:
+    if 0 < len(head) < 4 and b"GGUF".startswith(head):
         cursor.fail("TRUNCATED", "the file ends inside its first four bytes")
     if head[:4] != b"GGUF":
         kind = recognise(head)

@@ -8,8 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
-from localrun.formats.files import bad_file, shown
-from localrun.formats.gguf_cursor import Fetch
+from localrun.formats.files import Fetch, bad_file, shown
 from localrun.formats.json_files import parse_json
 from localrun.formats.kinds import HEAD_BYTES, recognise
 from localrun.formats.layout import check_layout, is_tensor_name
@@ -17,7 +16,6 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
 
 MAX_HEADER_BYTES = 24 << 20
-MAX_TENSORS = 1 << 17
 MAX_NAME_CHARS = 512
 MAX_DIMS = 8
 DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8")  # named like our quant types
@@ -40,8 +38,6 @@ def read_header(fetch: Fetch, size: int, path: Path) -> dict[str, TensorInfo]:
         raise bad_file("CHANGED", "the file became shorter while it was read", path, hint="load the model again")
     entries = parse_json(raw, path, "BAD_HEADER", unique_keys=True)
     _check_user_metadata(entries.pop("__metadata__", None), path)
-    if len(entries) > MAX_TENSORS:
-        raise bad_file("BAD_COUNT", f"{len(entries):,} tensors are more than can be sensible", path)
     data_start = 8 + length
     tensors = {name: _tensor_info(name, entry, path, data_start) for name, entry in entries.items()}
     end = check_layout(tensors.values(), path, size, data_start)
