@@ -13,7 +13,7 @@ from localrun.text.template import ChatTemplate
 from localrun.text.template_fallbacks import plain_messages
 from localrun.text.tokenizer import Tokenizer
 
-# Hieroglyphs are printable, have no case and are hardly ever in a chat; behind them, for a chat in hieroglyphs, characters
+# Hieroglyphs are printable, have no case and are hardly ever in a chat; for a chat in hieroglyphs there are characters
 # for private use.
 _STAND_INS = (*range(0x13000, 0x13430), *range(0x100000, 0x10FFFE))
 

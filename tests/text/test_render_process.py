@@ -63,7 +63,7 @@ def test_a_template_that_kills_every_process_is_to_blame() -> None:
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        with pytest.raises((ModelFileError, EngineError), match="brought the process down|did not start"):
+        with pytest.raises((ModelFileError, EngineError), match=r"brought the process down|did not start"):
             ENDLESS.render(HI)
     finally:
         done.set()
