@@ -36,10 +36,14 @@ _homes = itertools.count()
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """LOCALRUN_HOME of this test; it does not exist yet. The Hugging Face cache is empty too."""
+    """LOCALRUN_HOME of this test; it does not exist yet. The Hugging Face cache and the user's home are empty too."""
     path = tmp_path_factory.getbasetemp() / f"home-{next(_homes)}"
     monkeypatch.setenv("LOCALRUN_HOME", str(path))
     monkeypatch.setenv("HF_HOME", str(path / "huggingface"))
+    for name in ("HOME", "USERPROFILE"):  # other programs keep their models there
+        monkeypatch.setenv(name, str(path / "user"))
+    for name in ("OLLAMA_MODELS", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
     return path
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from localrun.base.units import gib
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.groups import JsonSwitch
-from localrun.hub.library import StoredModel, scan
+from localrun.hub.library import scan
+from localrun.hub.stored import StoredModel
 
 
 def list_models(json: JsonSwitch = False) -> int:

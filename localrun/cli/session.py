@@ -16,8 +16,9 @@ from localrun.base.units import gib, ms, tps
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
 from localrun.hub.catalogue import BUILTIN
-from localrun.hub.library import StoredModel, mark_used
+from localrun.hub.library import mark_used
 from localrun.hub.resolve import resolve
+from localrun.hub.stored import StoredModel
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient

@@ -17,7 +17,7 @@ from localrun.cli.session import find_model
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
-from localrun.hub.library import StoredModel
+from localrun.hub.stored import StoredModel
 from localrun.model.config import ModelConfig
 
 ModelFile = GgufFile | SafetensorsFolder

@@ -31,6 +31,7 @@ class RemoteModel:
     metadata: Mapping[str, Any]
     fetched: int
     tensors: Mapping[str, TensorInfo] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
         raise HubError(f"{self.path} is not downloaded")

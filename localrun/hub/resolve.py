@@ -8,9 +8,10 @@ from pathlib import Path
 
 from localrun.base.errors import NotFoundError
 from localrun.formats.requantize import PRECISIONS
-from localrun.hub.catalogue import BUILTIN
-from localrun.hub.library import StoredModel, builtin_models, scan, stored_at
+from localrun.hub.catalogue import BUILTIN, read_catalogue
+from localrun.hub.library import builtin_models, scan
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
+from localrun.hub.stored import StoredModel, stored_at
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
 
@@ -34,14 +35,27 @@ def resolve(model: str, precision: str = "auto") -> StoredModel:
 
 
 def _spellings(model: str, wanted: str) -> Iterator[tuple[str, str]]:
-    """The readings of `model` in turn: whole, a repository of the hub, split at its last colon."""
+    """The readings of `model` in turn: whole, a repository of the hub, split at its last colon.
+
+    A name of the catalogue also means the repositories that it stands for.
+    """
     yield model, wanted
+    yield from _repositories_of(model, wanted)
     hub = parse_hub_name(model)
     if hub:
         yield hub.repo, hub.wanted or wanted
     name, colon, precision = model.rpartition(":")
     if colon and name:
         yield name, precision
+        yield from _repositories_of(name, precision)
+
+
+def _repositories_of(name: str, wanted: str) -> Iterator[tuple[str, str]]:
+    entry = read_catalogue().get(name.lower())
+    for key in ("gguf", "safetensors") if entry else ():
+        repo = entry.get(key) if entry else None
+        if repo:
+            yield str(repo), wanted
 
 
 def _at_path(text: str) -> list[StoredModel]:

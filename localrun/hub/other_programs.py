@@ -1,0 +1,55 @@
+"""Models that other programs have downloaded: used where they lie, never copied and never removed."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, read_object
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_MODEL_LAYER = "application/vnd.ollama.image.model"
+
+
+def lm_studio_models(environ: Mapping[str, str] = os.environ) -> Iterator[StoredModel]:
+    """LM Studio: models/publisher/repository/file.gguf in its home folder."""
+    home = Path(os.path.expanduser("~"))
+    for root in (home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"):
+        for place in folders_below(root, 2):
+            parts = place.relative_to(root).parts
+            yield from ggufs_in(place, "lmstudio", "/".join(parts) if len(parts) == 2 else "")
+
+
+def ollama_models(environ: Mapping[str, str] = os.environ) -> Iterator[StoredModel]:
+    """Ollama: manifests/registry/namespace/name/tag name the blobs, which are GGUF files called by their hash."""
+    root = Path(os.path.expanduser(environ.get("OLLAMA_MODELS") or "~/.ollama/models"))
+    manifests = root / "manifests"
+    for place in folders_below(manifests, 3):
+        parts = place.relative_to(manifests).parts
+        if len(parts) == 3:
+            for manifest in entries(place):
+                namespace = "" if parts[1] == "library" else f"{parts[1]}/"
+                yield from _ollama_model(
+                    root / "blobs", read_object(manifest), f"{namespace}{parts[2]}:{manifest.name}"
+                )
+
+
+def _ollama_model(blobs: Path, manifest: dict[str, Any], name: str) -> Iterator[StoredModel]:
+    layers = manifest.get("layers")
+    for layer in layers if isinstance(layers, list) else ():
+        if isinstance(layer, dict) and layer.get("mediaType") == _MODEL_LAYER:
+            blob = _blob(blobs, layer)
+            config = _blob(blobs, manifest.get("config"))
+            about = read_object(config) if config else {}
+            if blob is not None and about.get("model_format", "gguf") == "gguf":
+                precision = about.get("file_type")
+                known = precision if isinstance(precision, str) and precision.isprintable() else ""
+                yield StoredModel(name, known[:24], blob, blob.stat().st_size, "gguf", "ollama")
+
+
+def _blob(blobs: Path, entry: Any) -> Path | None:
+    """The file that a manifest's entry names, by a hash and nothing else; None where it is not there."""
+    match = _DIGEST.fullmatch(str(entry.get("digest"))) if isinstance(entry, dict) else None
+    path = blobs / f"sha256-{match[1]}" if match else None
+    return path if path is not None and path.is_file() else None

@@ -1,0 +1,174 @@
+"""What a model is before it is here: its repository, its precisions and their sizes, its shape, and what would fit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+
+from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
+from localrun.base.sanitize import clean
+from localrun.fit.estimate import Candidate, Fit, fit_table
+from localrun.fit.precisions import bits_of
+from localrun.fit.rates import machine_rates
+from localrun.fit.shape import Shape, shape_of
+from localrun.hub.api import RemoteRepo, read_repo
+from localrun.hub.catalogue import BUILTIN, CatalogueModel, catalogue_shape, read_catalogue
+from localrun.hub.http import Http
+from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
+from localrun.hub.remote import read_remote, stored_precision, without_rope_scaling
+from localrun.hub.stored import StoredModel
+from localrun.hub.variants import Variant, choose_variant, variants_of
+
+_FULL_PRECISIONS = ("bf16", "fp16", "f16", "fp32", "f32", "int8", "int4", "int2")  # of the original, not of a GGUF
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A name that means a repository of the hub. `precision` may be a file; empty: any."""
+
+    name: str
+    repo: str
+    precision: str = ""
+    entry: CatalogueModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A model on the hub. Without a network `repo` is None, and sizes follow from the shape (`approximate`)."""
+
+    wanted: Wanted
+    repo: RemoteRepo | None
+    variants: tuple[Variant, ...]
+    candidates: tuple[Candidate, ...]
+    shape: Shape | None
+    licence: str
+    note: str = ""  # why there is no shape
+
+    @property
+    def approximate(self) -> bool:
+        return self.repo is None
+
+
+def find_on_hub(model: str, precision: str = "auto") -> Wanted | None:
+    """What `model` means on the hub: a name of the catalogue, or `org/repo`; None when it can be neither."""
+    asked = "" if precision.lower() == "auto" else precision
+    catalogue = {name.lower(): name for name in read_catalogue() if name != BUILTIN}
+    for name, of_name in ((model, ""), *([tuple(model.rsplit(":", 1))] if ":" in model else [])):
+        if name.lower() in catalogue:
+            name = catalogue[name.lower()]
+            return _in_catalogue(name, asked or of_name, read_catalogue()[name])
+    hub = parse_hub_name(model)
+    return Wanted(hub.repo, hub.repo, hub.wanted or asked) if hub else None
+
+
+def must_find_on_hub(model: str, precision: str = "auto") -> Wanted:
+    """Like find_on_hub; NotFoundError with the nearest names instead of None."""
+    wanted = find_on_hub(model, precision)
+    if wanted is not None:
+        return wanted
+    names = [name for name in read_catalogue() if name != BUILTIN]
+    near = get_close_matches(model.lower(), names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`localrun search TERM` finds models; org/repo names one"
+    raise NotFoundError(f"there is no model {clean(model, keep_newlines=False)[:100]}", hint)
+
+
+def preview(http: Http, wanted: Wanted) -> Preview:
+    """Ask the hub; offline, or when it cannot be reached, the catalogue has to do. Raises LocalrunError otherwise."""
+    if http.access.offline:
+        return _from_catalogue(wanted)
+    repo = read_repo(http, wanted.repo)
+    variants = variants_of(repo)
+    if not variants:
+        choose_variant(repo, wanted.precision)  # says why
+    shape, note, variants = _read_shape(http, repo, variants)
+    candidates = tuple(_candidate(variant, shape) for variant in variants)
+    return Preview(wanted, repo, tuple(variants), candidates, shape, repo.licence, note)
+
+
+def fit_preview(found: Preview, budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
+    """The table for a model on the hub; with a precision in its name only rows of that one."""
+    if found.shape is None:
+        raise HubError(f"what {found.wanted.name} needs cannot be told: {found.note}", "download it and try it")
+    candidates = found.candidates
+    if found.wanted.precision:
+        asked = [one for one in candidates if same_precision(one.precision, found.wanted.precision)]
+        candidates = tuple(asked) or candidates
+    return _fit(found.shape, candidates, budget, ctx, parallel)
+
+
+def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
+    """The table for precisions of one model that are on disk."""
+    from localrun.formats.detect import open_model_file
+
+    candidates, shape = [], None
+    for model in stored:
+        source = open_model_file(model.path)
+        shape = shape_of(source)
+        weights = sum(tensor.nbytes for tensor in source.tensors.values())
+        bits = 8 * weights / max(source.n_params, 1)
+        active = int(weights * shape.active_params / shape.n_params)
+        candidates.append(Candidate(model.precision, weights, active, bits))
+    if shape is None:
+        raise NotFoundError("there is no model to fit")
+    return _fit(shape, candidates, budget, ctx, parallel)
+
+
+def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Variant, str]:
+    """The precision to download when none was asked for, and why."""
+    assert found.repo is not None
+    if found.wanted.precision:
+        return choose_variant(found.repo, found.wanted.precision), "as asked"
+    try:
+        fit = fit_preview(found, budget)
+    except LocalrunError:
+        fit = None
+    if fit is not None and fit.recommended is not None:
+        return choose_variant(found.repo, fit.recommended.precision), fit.reason
+    by_precision = {variant.precision: variant for variant in reversed(found.variants)}
+    usual = next((by_precision[name] for name in RECOMMENDED if name in by_precision), None)
+    return usual or found.variants[0], fit.reason if fit else "the usual balance"
+
+
+def _fit(shape: Shape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
+    return fit_table(shape.config, candidates, shape.active_params, budget, machine_rates(), ctx, parallel)
+
+
+def _in_catalogue(name: str, precision: str, entry: CatalogueModel) -> Wanted:
+    original = precision.lower() in _FULL_PRECISIONS and precision.upper() not in entry.get("precisions", [])
+    gguf, safetensors = entry.get("gguf", ""), entry.get("safetensors", "")
+    return Wanted(name, (safetensors if original else gguf) or gguf or safetensors, precision, entry)
+
+
+def _from_catalogue(wanted: Wanted) -> Preview:
+    entry = wanted.entry or next(
+        (e for e in read_catalogue().values() if wanted.repo in (e.get("gguf"), e.get("safetensors"))), None
+    )
+    shape = catalogue_shape(entry) if entry else None
+    if entry is None or shape is None:
+        hint = "without a network only models of the catalogue are known: see `localrun search`"
+        raise HubError(f"localrun is offline, and {wanted.name} is neither on disk nor in the catalogue", hint)
+    candidates = []
+    for precision in entry.get("precisions", []):
+        size = int(shape.n_params * bits_of(precision) / 8)
+        active = size * shape.active_params // shape.n_params
+        candidates.append(Candidate(precision, size, active, bits_of(precision), approximate=True))
+    return Preview(wanted, None, (), tuple(candidates), shape, entry["licence"])
+
+
+def _read_shape(http: Http, repo: RemoteRepo, variants: list[Variant]) -> tuple[Shape | None, str, list[Variant]]:
+    """The shape, by the smallest GGUF or the config.json; and the variants with every precision named."""
+    try:
+        model = read_remote(http, repo, variants[0])
+        if variants[0].format == "safetensors":
+            named = stored_precision(model.metadata)
+            variants = [Variant(named, v.format, v.files) if v.format == "safetensors" else v for v in variants]
+        return shape_of(without_rope_scaling(model)), "", variants
+    except ModelFileError as error:
+        return None, error.message, variants
+
+
+def _candidate(variant: Variant, shape: Shape | None) -> Candidate:
+    precision = variant.precision or PurePosixPath(variant.files[0].path).stem
+    weights = variant.weights_bytes
+    active = weights * shape.active_params // shape.n_params if shape else weights
+    return Candidate(precision, weights, active, bits_of(precision))

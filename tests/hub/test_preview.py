@@ -1,0 +1,221 @@
+"""What is told before a download, against files made by the gguf package and served by the fake hub."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+from localrun_testing.fake_hub import FakeHub, FakeRepo
+
+from localrun.base.errors import HubError, NotFoundError
+from localrun.fit.shape import shape_of
+from localrun.hub.access import Access
+from localrun.hub.api import read_repo
+from localrun.hub.http import Http
+from localrun.hub.preview import find_on_hub, fit_preview, must_find_on_hub, preview, recommended_variant
+from localrun.hub.remote import read_remote
+from localrun.hub.variants import choose_variant, variants_of
+
+Serve = Callable[..., FakeHub]
+AccessTo = Callable[..., Access]
+GIB = 1 << 30
+CONFIG = {
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "torch_dtype": "bfloat16",
+    "head_dim": 16,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 500,
+    "max_position_embeddings": 16384,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": True,
+    "rope_theta": 1e6,
+}
+
+
+def gguf_bytes(path: Path, n_tokens: int = 60_000, vocabulary_first: bool = False, arch: str = "qwen3") -> bytes:
+    """A model of 3 layers with a vocabulary of more than a MiB."""
+    writer = gguf.GGUFWriter(path, arch)
+    tokens = [f"token-{number:012d}" for number in range(n_tokens)]
+    if vocabulary_first:
+        writer.add_token_list(tokens)
+    writer.add_context_length(16384)
+    writer.add_embedding_length(64)
+    writer.add_block_count(3)
+    writer.add_feed_forward_length(128)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_key_length(16)
+    writer.add_value_length(16)
+    writer.add_layer_norm_rms_eps(1e-6)
+    if not vocabulary_first:
+        writer.add_token_list(tokens)
+    writer.add_tensor("token_embd.weight", np.zeros((n_tokens, 64), np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return gguf_bytes(tmp_path_factory.mktemp("gguf") / "m.gguf")
+
+
+def look(access: Access, name: str, precision: str = "auto") -> object:
+    return preview(Http(access), must_find_on_hub(name, precision))
+
+
+def test_a_header_costs_one_small_request_and_no_vocabulary(serve: Serve, access_to: AccessTo, model: bytes) -> None:
+    hub = serve({"a/b-GGUF": {"b-Q8_0.gguf": model}})
+    http = Http(access_to(hub))
+    repo = read_repo(http, "a/b-GGUF")
+    remote = read_remote(http, repo, variants_of(repo)[0])
+    assert remote.fetched == hub.sent("b-Q8_0.gguf") == 64 << 10
+    shape = shape_of(remote)
+    assert (shape.config.n_layers, shape.config.vocab_size, shape.config.max_context) == (3, 60_000, 16384)
+    assert shape.n_params == 60_000 * 64 + 3 * (2 * 64 * 16 * 6 + 3 * 64 * 128)
+
+
+def test_hyperparameters_behind_the_vocabulary_are_found_too(serve: Serve, access_to: AccessTo, tmp_path: Path) -> None:
+    content = gguf_bytes(tmp_path / "m.gguf", vocabulary_first=True)
+    http = Http(access_to(serve({"a/b": {"b-F16.gguf": content}})))
+    repo = read_repo(http, "a/b")
+    remote = read_remote(http, repo, variants_of(repo)[0])
+    assert shape_of(remote).config.n_layers == 3
+    assert 1 << 20 < remote.fetched < len(content)
+
+
+def test_a_safetensors_model_is_read_from_its_config(serve: Serve, access_to: AccessTo) -> None:
+    files = {"config.json": json.dumps(CONFIG).encode(), "model.safetensors": bytes(50_000), "tokenizer.json": b"{}"}
+    hub = serve({"a/b": {**files, "README.md": b"x", "other.bin": b"x"}})
+    found = preview(Http(access_to(hub)), must_find_on_hub("a/b"))
+    (variant,) = found.variants
+    assert (variant.precision, variant.format) == ("bf16", "safetensors")
+    assert [file.path for file in variant.files] == ["model.safetensors", "config.json", "tokenizer.json"]
+    assert variant.weights_bytes == 50_000
+    assert found.shape is not None
+    assert found.shape.config.n_layers == 3
+    assert hub.sent("model.safetensors") == 0
+
+
+def test_precisions_split_models_and_what_is_none(serve: Serve, access_to: AccessTo) -> None:
+    names = ("b-Q8_0.gguf", "b-Q4_K_M.gguf", "mmproj-b-F16.gguf", "b.imatrix.gguf", "notes.txt")
+    split = [f"BF16/b-BF16-{part:05d}-of-00003.gguf" for part in (2, 3, 1)]
+    lost = ["b-Q2_K-00001-of-00002.gguf"]
+    sizes = {name: bytes(5000 + len(name)) for name in (*names, *split, *lost)}
+    http = Http(access_to(serve({"a/b": sizes})))
+    repo = read_repo(http, "a/b")
+    assert [variant.precision for variant in variants_of(repo)] == ["Q8_0", "Q4_K_M", "BF16"]
+    assert [file.path for file in choose_variant(repo, "bf16").files] == sorted(split)
+    assert choose_variant(repo, "b-Q8_0.gguf").precision == "Q8_0"
+    assert choose_variant(repo, split[0]).precision == "BF16"
+    with pytest.raises(NotFoundError, match="a/b has no Q4_K_S") as caught:
+        choose_variant(repo, "Q4_K_S")
+    assert "did you mean Q4_K_M? There is Q8_0, Q4_K_M, BF16" in caught.value.hint
+
+
+def test_a_repository_without_a_model(serve: Serve, access_to: AccessTo) -> None:
+    access = access_to(serve({"a/b": {"README.md": b"hello"}}))
+    with pytest.raises(NotFoundError, match="holds no model"):
+        look(access, "a/b")
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\x09\0\0\0" + bytes(5000), b"<html>" + bytes(5000)])
+def test_a_file_that_is_none_has_no_shape(serve: Serve, access_to: AccessTo, content: bytes) -> None:
+    access = access_to(serve({"a/b": {"b-Q8_0.gguf": content}}))
+    found = preview(Http(access), must_find_on_hub("a/b"))
+    assert found.shape is None
+    assert found.note
+    with pytest.raises(HubError, match="cannot be told"):
+        fit_preview(found, 8 * GIB)
+
+
+@pytest.mark.parametrize("trouble", ["whole", "wrong-range", "short", "cut"])
+def test_parts_that_are_not_what_was_asked_for(serve: Serve, access_to: AccessTo, model: bytes, trouble: str) -> None:
+    hub = serve({"a/b": {"b-Q8_0.gguf": model}})
+    hub.break_file("b-Q8_0.gguf", trouble, at=100)
+    with pytest.raises(HubError):
+        look(access_to(hub), "a/b")
+
+
+def test_an_architecture_that_cannot_run_yet_still_has_a_size(
+    serve: Serve, access_to: AccessTo, tmp_path: Path
+) -> None:
+    content = gguf_bytes(tmp_path / "m.gguf", arch="nemotron")
+    found = preview(Http(access_to(serve({"a/b": {"b-Q8_0.gguf": content}}))), must_find_on_hub("a/b"))
+    assert found.shape is not None
+    assert "nemotron" in found.shape.obstacle
+    assert fit_preview(found, 8 * GIB).rows
+
+
+def test_fit_and_the_recommended_precision(serve: Serve, access_to: AccessTo, model: bytes) -> None:
+    files = {"b-Q8_0.gguf": model, "b-Q4_K_M.gguf": model[:-200_000], "b-BF16.gguf": model + bytes(100_000)}
+    http = Http(access_to(serve({"a/b": files})))
+    found = preview(http, must_find_on_hub("a/b"))
+    rows = fit_preview(found, 8 * GIB, ctx=4096, parallel=2).rows
+    assert {(row.precision, row.ctx, row.approximate) for row in rows} == {
+        (precision, 4096, False) for precision in ("Q4_K_M", "Q8_0", "BF16")
+    }
+    assert rows[0].weights_bytes == len(files["b-Q4_K_M.gguf"])
+    assert recommended_variant(http, found, 8 * GIB)[0].precision == "Q8_0"
+    assert recommended_variant(http, found, 1000)[0].precision == "Q4_K_M"
+    asked = preview(http, must_find_on_hub("a/b:Q4_K_M"))
+    assert {row.precision for row in fit_preview(asked, 8 * GIB).rows} == {"Q4_K_M"}
+    assert recommended_variant(http, asked, 8 * GIB)[0].precision == "Q4_K_M"
+
+
+def test_offline_the_catalogue_has_to_do(serve: Serve, access_to: AccessTo) -> None:
+    access = access_to(serve({}), offline=True)
+    for name in ("qwen3-4b", "Qwen/Qwen3-4B-GGUF"):
+        found = preview(Http(access), must_find_on_hub(name))
+        assert found.approximate
+        rows = fit_preview(found, 16 * GIB).rows
+        assert {row.precision for row in rows} == {"Q4_K_M", "Q8_0"}
+        assert all(row.approximate for row in rows)
+        q4 = next(row for row in rows if row.precision == "Q4_K_M")
+        assert q4.weights_bytes == pytest.approx(2.5e9, rel=0.03)  # the file on the hub has 2.50 GB
+        kv = next(row for row in rows if (row.ctx, row.kv_codec) == (4096, "f16")).kv_bytes
+        assert kv == (4096 + 64) * 36 * 8 * 128 * 4
+    with pytest.raises(HubError, match="offline, and a/b"):
+        preview(Http(access), must_find_on_hub("a/b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "precision", "repo", "wanted"),
+    [
+        ("qwen3-4b", "auto", "Qwen/Qwen3-4B-GGUF", ""),
+        ("QWEN3-4B:q8_0", "auto", "Qwen/Qwen3-4B-GGUF", "q8_0"),
+        ("qwen3-4b", "bf16", "Qwen/Qwen3-4B", "bf16"),
+        ("gemma-3-1b", "F16", "ggml-org/gemma-3-1b-it-GGUF", "F16"),
+        ("org/repo", "Q4_0", "org/repo", "Q4_0"),
+        ("hf.co/org/repo:x.gguf", "auto", "org/repo", "x.gguf"),
+    ],
+)
+def test_names(text: str, precision: str, repo: str, wanted: str) -> None:
+    found = find_on_hub(text, precision)
+    assert found is not None
+    assert (found.repo, found.precision) == (repo, wanted)
+
+
+@pytest.mark.parametrize("text", ["builtin", "qwen3-5b", "", ":", "./x.gguf", "a/b/c", "\x1b[2J"])
+def test_names_that_mean_nothing_on_the_hub(text: str) -> None:
+    assert find_on_hub(text) is None
+    with pytest.raises(NotFoundError) as caught:
+        must_find_on_hub(text)
+    assert caught.value.hint
+    assert "\x1b" not in caught.value.message
+
+
+def test_a_malformed_config_is_an_error_of_the_file(serve: Serve, access_to: AccessTo) -> None:
+    for config in (b"[]", b"{", b"null", json.dumps({**CONFIG, "num_hidden_layers": -1}).encode()):
+        files = {"config.json": config, "model.safetensors": bytes(50_000)}
+        found = preview(Http(access_to(serve({"a/b": FakeRepo(files)}))), must_find_on_hub("a/b"))
+        assert found.shape is None
