@@ -11,10 +11,10 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 
-from localrun.base.errors import ModelFileError
 from localrun.formats.files import read_small, shown
 from localrun.formats.json_files import parse_json
 from localrun.text.folder_files import FolderFiles, added_around
+from localrun.text.library import library_errors
 from localrun.text.specials import TokenType, find_specials
 from localrun.text.tokenizer_model import KINDS, bad_tokenizer, build_model, model_kind, token_ids
 from localrun.text.tokenizer_parts import check_parts, part_types
@@ -65,15 +65,11 @@ def _encoder(kind: str, data: Mapping[str, Any], path: Path) -> Tokenizer:
     empty = {"type": "BPE", "vocab": {}, "merges": []}
     parts = {name: data.get(name) for name in ("normalizer", "pre_tokenizer")}
     rest = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
-    try:
+    with library_errors(lambda reason: bad_tokenizer(f"it cannot be built: {reason}", path)):
         encoder = Tokenizer.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": empty} | parts | rest))
         encoder.model = build_model(kind, data["model"], path)
         encoder.encode("a b\n1", add_special_tokens=False)
-        return encoder
-    except (KeyboardInterrupt, SystemExit, MemoryError, ModelFileError):
-        raise
-    except BaseException as error:  # the library panics with something that is not an Exception
-        raise bad_tokenizer(f"it cannot be built: {shown(str(error))}", path) from error
+    return encoder
 
 
 def _vocabulary(

@@ -2,17 +2,22 @@
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from localrun.base.errors import ModelFileError
 from localrun.text.gguf_vocabulary import GgufVocabulary
+from localrun.text.library import library_errors
 from localrun.text.specials import TokenType
 from localrun.text.spm_merges import spm_merges
 
+_NEVER = -1e5  # a score that makes any other way to write a text the better one
 _ESCAPE_SPACES = normalizers.Replace(" ", "▁")
 
 
-def build_encoder(source: GgufVocabulary) -> Tokenizer:
-    """Only encodes: text comes back through `Vocabulary.pieces`."""
-    encoder = {"bpe": _bpe, "spm": _spm, "wordpiece": _wordpiece}[source.vocabulary.kind](source)
-    _add_specials(encoder, source)
+def build_encoder(source: GgufVocabulary, path: str = "") -> Tokenizer:
+    """Only encodes: text comes back through `Vocabulary.pieces`. Raises ModelFileError BAD_VOCAB."""
+    build = {"bpe": _bpe, "spm": _spm, "unigram": _unigram, "wordpiece": _wordpiece}[source.vocabulary.kind]
+    with library_errors(lambda reason: ModelFileError("BAD_VOCAB", f"no tokenizer can be built: {reason}", path=path)):
+        encoder = build(source)
+        _add_specials(encoder, source)
     return encoder
 
 
@@ -43,6 +48,23 @@ def _spm(source: GgufVocabulary) -> Tokenizer:
 
 def _bpe_with_bytes(source: GgufVocabulary, merges: list[tuple[str, str]]) -> models.BPE:
     return models.BPE(vocab=source.index, merges=merges, byte_fallback=True, unk_token=source.unk_token, fuse_unk=True)
+
+
+def _unigram(source: GgufVocabulary) -> Tokenizer:
+    words = source.vocabulary
+    unk_id = source.index[source.unk_token] if source.unk_token else None
+    scores: dict[int, float] = {TokenType.USER_DEFINED: 0.0, TokenType.CONTROL: _NEVER, TokenType.UNKNOWN: _NEVER}
+    rows = zip(words.tokens, words.types, source.scores, strict=False)
+    encoder = Tokenizer(models.Unigram([(text, scores.get(kind, score)) for text, kind, score in rows], unk_id, False))
+    steps: list[normalizers.Normalizer] = []
+    if source.character_map:
+        steps.append(normalizers.Precompiled(source.character_map))
+    if source.merges_spaces:
+        steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
+    encoder.normalizer = normalizers.Sequence(steps)
+    scheme = "always" if words.space_prefix else "never"
+    encoder.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    return encoder
 
 
 def _wordpiece(source: GgufVocabulary) -> Tokenizer:

@@ -12,6 +12,7 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.files import shown
 from localrun.formats.metadata import Metadata
 from localrun.text.byte_level import CHAR_TO_BYTE
+from localrun.text.character_map import character_map_problem
 from localrun.text.merges import first_bad_merge
 from localrun.text.pretokenize import PRETOKENIZERS, PreTokenizer
 from localrun.text.specials import TokenType, find_specials
@@ -19,8 +20,13 @@ from localrun.text.vocabulary import Vocabulary, is_byte_token
 
 _G = "tokenizer.ggml."
 _MERGED = {"gpt2", "gemma4"}
-_KINDS = {"gpt2": "bpe", "gemma4": "bpe", "llama": "spm", "bert": "wordpiece"}
-_DEFAULT_IDS = {"llama": {"unk": 0, "bos": 1, "eos": 2}, "bert": {"unk": 100, "bos": 101, "eos": 102}}
+_KINDS = {"gpt2": "bpe", "gemma4": "bpe", "llama": "spm", "t5": "unigram", "bert": "wordpiece"}
+_SCORED = {"llama", "t5"}
+_DEFAULT_IDS = {
+    "llama": {"unk": 0, "bos": 1, "eos": 2},
+    "t5": {"eos": 1, "unk": 2},
+    "bert": {"unk": 100, "bos": 101, "eos": 102},
+}
 _ID_KEYS = {
     "bos": "bos_token_id",
     "eos": "eos_token_id",
@@ -46,6 +52,8 @@ class GgufVocabulary:
     unk_token: str | None
     strips_right: frozenset[int]  # special tokens that swallow the white space after them
     lowercase: bool
+    character_map: bytes  # SentencePiece's, how to normalize
+    merges_spaces: bool  # runs of spaces are one, and none are at the ends
 
 
 def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVocabulary:
@@ -82,8 +90,8 @@ def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVoc
         eos_id=ids.get("eos"),
         eog_ids=specials.eog_ids,
         add_bos=add_bos and "bos" in ids,
-        add_eos=data.get_bool(_G + "add_eos_token", model == "bert") and "eos" in ids,
-        space_prefix=data.get_bool(_G + "add_space_prefix", model == "llama") and model == "llama",
+        add_eos=data.get_bool(_G + "add_eos_token", model in ("bert", "t5")) and "eos" in ids,
+        space_prefix=data.get_bool(_G + "add_space_prefix", model == "llama") and model in _SCORED,
         sha256=_sha256(data, tokens, specials.types, scores),
         notes=(missing,) if model == "gpt2" and not name else (),
     )
@@ -100,6 +108,8 @@ def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVoc
             i for i, text in enumerate(tokens) if is_phi3 and specials.types[i] in special and text not in _NO_RSTRIP
         ),
         lowercase=data.get_bool(_G + "normalizer.lowercase", True),
+        character_map=_character_map(data, path),
+        merges_spaces=data.get_bool(_G + "remove_extra_whitespaces", False),
     )
 
 
@@ -144,7 +154,7 @@ def _types(data: Metadata, tokens: list[str], path: str) -> list[int]:
 
 def _scores(data: Metadata, n_tokens: int, path: str) -> list[float]:
     scores: list[float] = data.get(_G + "scores", [])
-    if not scores and data.get_str(_G + "model", "") != "llama":
+    if not scores and data.get_str(_G + "model", "") not in _SCORED:
         return scores
     if type(scores) is not list or not set(map(type, scores)) <= {int, float}:
         raise _bad("the scores are not a list of numbers", path)
@@ -182,6 +192,16 @@ def _check_bytes(
             raise _bad(f"there is no token for the byte 0x{missing[0]:02X}", path)
     elif model in _MERGED and pre.byte_level and not any(char in index for char in CHAR_TO_BYTE):
         raise _bad("there is no token for any single byte", path)
+
+
+def _character_map(data: Metadata, path: str) -> bytes:
+    values = data.get_array(_G + "precompiled_charsmap", int, [])
+    if any(not -128 <= value < 256 for value in values):
+        raise _bad("the character map does not consist of bytes", path)
+    character_map = bytes(value & 0xFF for value in values)
+    if character_map and (problem := character_map_problem(character_map)):
+        raise _bad(problem, path)
+    return character_map
 
 
 def _check_length(what: str, length: int, n_tokens: int, path: str) -> None:

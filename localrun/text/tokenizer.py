@@ -13,6 +13,7 @@ from localrun.base.errors import EngineError
 from localrun.text.folder_tokenizer import read_folder_tokenizer
 from localrun.text.gguf_encoder import build_encoder
 from localrun.text.gguf_vocabulary import read_gguf_vocabulary
+from localrun.text.library import library_errors
 from localrun.text.specials import TokenType
 from localrun.text.vocabulary import Vocabulary
 
@@ -88,21 +89,19 @@ class Tokenizer:
         return spelled
 
     def _encode(self, text: str, special: bool) -> list[int]:
-        try:
-            with self._lock:
-                self._encoder.encode_special_tokens = not special
-                return self._encoder.encode(text, add_special_tokens=False).ids
-        except (KeyboardInterrupt, SystemExit, MemoryError):
-            raise
-        except BaseException as error:  # the library panics with something that is not an Exception
-            message = f"the tokenizer failed on a text of {len(text):,} characters"
-            raise EngineError(message, "try a shorter text, or another conversion of the model") from error
+        def error(reason: str) -> EngineError:
+            message = f"the tokenizer failed on a text of {len(text):,} characters: {reason}"
+            return EngineError(message, "try a shorter text, or another conversion of the model")
+
+        with self._lock, library_errors(error):
+            self._encoder.encode_special_tokens = not special
+            return self._encoder.encode(text, add_special_tokens=False).ids
 
 
 def tokenizer_from_gguf(metadata: Mapping[str, Any], path: str | Path = "") -> Tokenizer:
     """The tokenizer of a GGUF file from its key-values. Raises ModelFileError UNSUPPORTED or BAD_VOCAB."""
     source = read_gguf_vocabulary(metadata, str(path))
-    return Tokenizer(source.vocabulary, build_encoder(source))
+    return Tokenizer(source.vocabulary, build_encoder(source, str(path)))
 
 
 def tokenizer_from_folder(folder: str | Path) -> Tokenizer:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from localrun.formats.files import bad_file, shown
+from localrun.text.character_map import character_map_problem
 from localrun.text.pattern_cost import runs_away
 from localrun.text.tokenizer_model import bad_tokenizer
 
@@ -21,7 +22,7 @@ _MAX_PARTS = 64
 _MAX_DEPTH = 8
 _MAX_GROWTH = 64  # how many times longer all parts together may make a text
 _MAX_PATTERN = 8192
-_MAX_REPLACEMENT = 256  # bytes
+_MAX_PREFIX = 64
 
 
 def check_parts(normalizer: Any, pre_tokenizer: Any, path: Path) -> None:
@@ -81,21 +82,17 @@ def _growth(part: dict[str, Any], path: Path) -> float:
         if kind == "Split" or not isinstance(content, str):
             return 1.0
         return len(content) + 1.0 if is_regex else max(1.0, len(content) / len(text))
-    if kind == "Prepend" and len(str(part.get("prepend"))) > _MAX_REPLACEMENT:
+    if kind == "Prepend" and len(str(part.get("prepend"))) > _MAX_PREFIX:
         raise bad_tokenizer("the prefix it puts before a text is too long", path)
     if kind == "Precompiled":
-        _check_charsmap(part, path)
+        _check_character_map(part, path)
     return {"ByteLevel": 2.0, "BertNormalizer": 3.0}.get(kind, 1.0)
 
 
-def _check_charsmap(part: dict[str, Any], path: Path) -> None:
-    """SentencePiece's character map: the size of a trie, the trie, and replacements that end with NUL."""
+def _check_character_map(part: dict[str, Any], path: Path) -> None:
     try:
         data = base64.b64decode(str(part.get("precompiled_charsmap")), validate=True)
     except ValueError:
         raise bad_tokenizer("the character map is not base64", path) from None
-    replacements = data[4 + int.from_bytes(data[:4], "little") :]
-    if len(data) < 8 or not replacements:
-        raise bad_tokenizer("the character map is cut short", path)
-    if max(map(len, replacements.split(b"\0"))) > _MAX_REPLACEMENT:
-        raise bad_tokenizer("the character map makes long texts of single characters", path)
+    if problem := character_map_problem(data):
+        raise bad_tokenizer(problem, path)

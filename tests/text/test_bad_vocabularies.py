@@ -57,6 +57,11 @@ BAD_GGUF: dict[str, tuple[str, dict[str, Any]]] = {
         sentencepiece(tokens=["<unk>", "<s>", "</s>", "a"], token_type=[2, 3, 3, 1], scores=[0.0] * 4),
     ),
     "SPM, all tokens empty": ("BAD_VOCAB", sentencepiece(tokens=[""] * 269, token_type=[1] * 269)),
+    "character map of numbers": ("BAD_VOCAB", byte_level(precompiled_charsmap=[1000])),
+    "character map that is cut": ("BAD_VOCAB", byte_level(precompiled_charsmap=[1, 0, 0])),
+    "character map that grows": ("BAD_VOCAB", byte_level(precompiled_charsmap=[0, 0, 0, 0, *[97] * 1000, 0])),
+    "character map without a trie": ("BAD_VOCAB", sentencepiece(model="t5", precompiled_charsmap=[0] * 8)),
+    "Unigram without scores": ("BAD_VOCAB", sentencepiece(model="t5", scores=None)),
     "SPM, endless token": ("BAD_VOCAB", sentencepiece(("a" * 100_000,))),
 }
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.vocabularies import CONTROL, NORMAL, SPECIALS, USER_DEFINED, byte_level, sentencepiece
 
+from localrun.base.errors import EngineError
 from localrun.text.pretokenize import PRETOKENIZERS
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
 
@@ -193,6 +194,45 @@ def test_bert_words_begin_with_a_mark() -> None:
     keys = {"model": "bert", "tokens": tokens, "token_type": [CONTROL] * 4 + [NORMAL] * 4, "unknown_token_id": 1}
     tokenizer = tokenizer_from_gguf({f"tokenizer.ggml.{k}": v for k, v in keys.items()})
     assert texts(tokenizer, tokenizer.encode("Hello WORLD! ?")) == ["▁hello", "▁wor", "ld", "▁!", "[UNK]"]
+
+
+def test_unigram_takes_the_likeliest_split_and_merges_spaces() -> None:
+    tokens = ["<pad>", "</s>", "<unk>", "▁", "▁he", "▁hello", "llo", "<tag>"]
+    keys: dict[str, Any] = {
+        "model": "t5",
+        "tokens": tokens,
+        "token_type": [CONTROL, CONTROL, 2, *[NORMAL] * 4, USER_DEFINED],
+    }
+    keys |= {"scores": [0.0, 0.0, 0.0, -4.0, -2.0, -1.5, -1.0, -9.0], "unknown_token_id": 2}
+    keys |= {"add_space_prefix": True, "remove_extra_whitespaces": True}
+    tokenizer = tokenizer_from_gguf({f"tokenizer.ggml.{name}": value for name, value in keys.items()})
+    assert texts(tokenizer, tokenizer.encode("  hello   he ")) == ["▁hello", "▁he"]
+    assert texts(tokenizer, tokenizer.encode("he!?")) == ["▁he", "<unk>"]
+    assert texts(tokenizer, tokenizer.encode("</s>", special=True)) == ["</s>"]
+    assert tokenizer.decode(tokenizer.encode("hello he")) == "hello he"
+    assert (tokenizer.kind, tokenizer.add_bos, tokenizer.add_eos) == ("unigram", False, True)
+
+
+def test_a_panic_of_the_library_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicError(BaseException):
+        pass
+
+    class Broken:
+        def __init__(self, error: type[BaseException]) -> None:
+            self.error = error
+
+        def encode(self, text: str, add_special_tokens: bool) -> None:
+            raise self.error("over")
+
+    tokenizer = bpe()
+    for raised, expected in (
+        (PanicError, EngineError),
+        (ValueError, EngineError),
+        (KeyboardInterrupt, KeyboardInterrupt),
+    ):
+        monkeypatch.setattr(tokenizer, "_encoder", Broken(raised))
+        with pytest.raises(expected):
+            tokenizer.encode("hello")
 
 
 def test_a_missing_pre_tokenizer_is_told() -> None:

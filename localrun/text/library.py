@@ -1,0 +1,18 @@
+"""The `tokenizers` library fails in two ways: with plain Exceptions, and by panics, which are no Exceptions at all."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from localrun.base.errors import LocalrunError
+from localrun.formats.files import shown
+
+
+@contextmanager
+def library_errors(error: Callable[[str], LocalrunError]) -> Iterator[None]:
+    """Turn both into `error(reason)`."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError, LocalrunError):
+        raise
+    except BaseException as caught:
+        raise error(shown(str(caught))) from caught
