@@ -1,0 +1,23 @@
+// IEEE halves without instructions for them.
+#pragma once
+#include <stdint.h>
+#include <string.h>
+
+static inline float half_at(const void* p) {
+  uint16_t h;
+  memcpy(&h, p, 2);
+  const uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;
+  uint32_t bits;
+  if (exponent == 31) {
+    bits = sign | 0x7f800000 | fraction << 13;
+  } else if (exponent) {
+    bits = sign | (exponent + 112) << 23 | fraction << 13;
+  } else {  // fraction · 2^-24, exact in float
+    const float magnitude = (float)fraction * 5.9604644775390625e-8f;
+    memcpy(&bits, &magnitude, 4);
+    bits |= sign;
+  }
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}

@@ -1,0 +1,128 @@
+// Sizes, names and the exact way back from a layout to numbers.
+#include "layouts.h"
+#include "half.h"
+#include "isa.h"
+
+#include <string.h>
+
+// Longer rows would not fit a task's scratch: six tokens, gate and up.
+static const int32_t MAX_COLUMNS = 61440;
+
+static float e8m0(uint8_t e) {  // 2^(e - 128)
+  const uint32_t bits = e > 1 ? (uint32_t)(e - 1) << 23 : 0x00200000u << e;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
+static bool is_super(const lr_layout& layout) {
+  return layout.scale == LR_SCALE_SUPER_I8 || layout.scale == LR_SCALE_SUPER_MIN;
+}
+
+const char* lr_layout_name(int32_t layout) {
+  return layout >= 0 && layout < LR_N_LAYOUTS ? lr_layouts[layout].name : "";
+}
+
+int32_t lr_layout_form(int32_t layout) {
+  if (layout < 0 || layout >= LR_N_LAYOUTS) return 0;
+  if (lr_layouts[layout].plane == LR_PLANE_BF16) return lr_current_kernels()->bf16_form;
+  return lr_layouts[layout].scale == LR_SCALE_NONE ? 0 : LR_FORM_Q8_32;
+}
+
+int64_t lr_packed_bytes(int32_t layout, int32_t n_rows, int32_t n_cols) {
+  if (layout < 0 || layout >= LR_N_LAYOUTS || n_rows < 1 || n_cols < 1 || n_cols > MAX_COLUMNS) return -1;
+  const lr_layout& l = lr_layouts[layout];
+  if (l.scale != LR_SCALE_NONE && n_cols % (is_super(l) ? 256 : 32)) return -1;
+  return ((int64_t)n_rows + 15) / 16 * lr_group_bytes(lr_parts(l), n_cols);
+}
+
+// Where a run of 32 columns of one row lies: the first byte of each part, lanes not yet added.
+typedef struct {
+  const uint8_t *codes, *high, *scales, *minima, *supers;
+} Run;
+
+static Run find_run(const lr_matrix* m, const lr_block_parts& parts, int32_t row, int32_t run) {
+  const int32_t runs = (m->n_cols + 31) / 32, block = run / 8, i = run % 8;
+  const int32_t n = runs - block * 8 < 8 ? runs - block * 8 : 8;
+  const uint8_t* base = (const uint8_t*)m->data + row / 16 * lr_group_bytes(parts, m->n_cols) +
+                        block * lr_block_bytes(parts, 8);
+  Run r;
+  r.codes = base + i * parts.codes;
+  base += n * parts.codes;
+  r.high = base + i * parts.high;
+  base += n * parts.high;
+  r.scales = base + i * parts.scales;
+  base += n * parts.scales;
+  r.minima = base + i * parts.minima;
+  r.supers = base + n * parts.minima;
+  return r;
+}
+
+static int code_at(const lr_layout& layout, const Run& run, int lane, int column) {
+  const int v = column / 4, byte = 4 * lane + column % 4;
+  if (layout.plane == LR_PLANE_8) return (int8_t)run.codes[64 * v + byte];
+  const int nibble = run.codes[64 * (v / 2) + byte] >> (v % 2 * 4) & 15;
+  if (layout.table != LR_TABLE_NONE) return lr_tables[layout.table][nibble];
+  if (layout.plane == LR_PLANE_4_1) return nibble | (run.high[byte] >> v & 1) << 4;
+  if (layout.plane == LR_PLANE_4_2) return nibble | (run.high[64 * (v / 4) + byte] >> (v % 4 * 2) & 3) << 4;
+  return nibble;
+}
+
+static float unpack_float(const lr_layout& layout, const Run& run, int lane, int column) {
+  const uint8_t* at = layout.plane == LR_PLANE_F32 ? run.codes + 64 * column + 4 * lane
+                      : layout.plane == LR_PLANE_F16 ? run.codes + 32 * column + 2 * lane
+                                                     : run.codes + 64 * (column / 2) + 4 * lane + column % 2 * 2;
+  if (layout.plane == LR_PLANE_F16) return half_at(at);
+  uint32_t bits = 0;
+  if (layout.plane == LR_PLANE_F32) memcpy(&bits, at, 4);
+  else bits = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 24;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
+// Scale and minimum of one scale group of a run.
+static void scales_at(const lr_layout& layout, const lr_block_parts& parts, const Run& run, int lane, int group,
+                      float* scale, float* minimum) {
+  const int groups = 32 / layout.group;
+  const uint8_t* s = run.scales + group * (parts.scales / groups);
+  const uint8_t* m = run.minima + group * (parts.minima / groups);
+  *minimum = 0;
+  switch (layout.scale) {
+    case LR_SCALE_HALF_MIN: *minimum = half_at(m + 2 * lane); [[fallthrough]];
+    case LR_SCALE_HALF: *scale = half_at(s + 2 * lane); return;
+    case LR_SCALE_E8M0: *scale = e8m0(s[lane]); return;
+    case LR_SCALE_SUPER_I8: {
+      float super;
+      memcpy(&super, run.supers + 4 * lane, 4);
+      *scale = super * (float)(int8_t)s[lane];
+      return;
+    }
+    default:
+      *scale = half_at(run.supers + 2 * lane) * (float)s[lane];
+      *minimum = -(half_at(run.supers + 32 + 2 * lane) * (float)m[lane]);
+  }
+}
+
+int lr_unpack_row(const lr_matrix* m, int32_t row, float* out) {
+  if (!m || !out || row < 0 || row >= m->n_rows || lr_packed_bytes(m->layout, m->n_rows, m->n_cols) != m->n_bytes)
+    return LR_BAD_ARGUMENT;
+  const lr_layout& layout = lr_layouts[m->layout];
+  const lr_block_parts parts = lr_parts(layout);
+  const bool has_minimum = parts.minima != 0;
+  const int lane = row % 16;
+  for (int32_t first = 0; first < m->n_cols; first += 32) {
+    const Run run = find_run(m, parts, row, first / 32);
+    const int n = m->n_cols - first < 32 ? m->n_cols - first : 32;
+    for (int i = 0; i < n && layout.scale == LR_SCALE_NONE; i++) out[first + i] = unpack_float(layout, run, lane, i);
+    for (int g = 0; g < 32 / layout.group && layout.scale != LR_SCALE_NONE; g++) {
+      float scale, minimum;
+      scales_at(layout, parts, run, lane, g, &scale, &minimum);
+      for (int i = g * layout.group; i < (g + 1) * layout.group; i++) {
+        const float value = scale * (float)(code_at(layout, run, lane, i) - layout.zero);
+        out[first + i] = has_minimum ? value + minimum : value;
+      }
+    }
+  }
+  return LR_OK;
+}

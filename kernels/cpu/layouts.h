@@ -1,0 +1,135 @@
+// How weight matrices lie in memory. A layout is a row of the table below: the packer, the unpacker and the kernels of
+// every instruction set read the same rows.
+//
+// 16 rows of a matrix form a group; groups lie one after the other. A group is a list of blocks of 256 columns (the last
+// may be shorter, in whole runs of 32), each padded to 64 bytes:
+//   codes     per 32 columns vectors of 64 bytes: byte 4·r + i is row r, column 4·v + i of vector v. With 4 bits the low
+//             nibbles of a vector are columns 8·v + i, the high nibbles columns 8·v + 4 + i.
+//   high bits (4+1, 4+2) per 32 columns one or two vectors: field v of byte 4·r + i belongs to column 4·v + i
+//   scales    per scale group 16 numbers, one a row; then likewise the minima
+//   supers    16 numbers a block, one a row; then likewise those of the minima
+// Rows beyond the last are zero. No byte is shared by two rows, so slabs of rows may be packed by different threads.
+#pragma once
+#include "localrun_cpu.h"
+#include "program.h"
+
+enum lr_plane { LR_PLANE_4, LR_PLANE_4_1, LR_PLANE_4_2, LR_PLANE_8, LR_PLANE_F16, LR_PLANE_BF16, LR_PLANE_F32 };
+enum lr_scale {
+  LR_SCALE_NONE,
+  LR_SCALE_HALF,       // IEEE half a group
+  LR_SCALE_HALF_MIN,   // and a half that is added
+  LR_SCALE_E8M0,       // a power of two a group: 2^(byte - 128)
+  LR_SCALE_SUPER_I8,   // int8 a group times float a block
+  LR_SCALE_SUPER_MIN,  // uint8 a group times half a block, and the same again for what is subtracted
+};
+enum lr_table { LR_TABLE_NONE, LR_TABLE_IQ4, LR_TABLE_FP4 };
+
+typedef struct {
+  const char* name;
+  int32_t plane;  // lr_plane
+  int32_t scale;  // lr_scale
+  int32_t group;  // columns of a scale: 16 or 32
+  int32_t zero;   // the code that stands for 0; codes of LR_PLANE_8 and tables are signed
+  int32_t table;  // lr_table
+} lr_layout;
+
+enum {
+  LR_LAYOUT_F32,
+  LR_LAYOUT_F16,
+  LR_LAYOUT_BF16,
+  LR_LAYOUT_Q4_0,
+  LR_LAYOUT_Q4_1,
+  LR_LAYOUT_Q5_0,
+  LR_LAYOUT_Q5_1,
+  LR_LAYOUT_Q8_0,
+  LR_LAYOUT_IQ4_NL,
+  LR_LAYOUT_MXFP4,
+  LR_LAYOUT_NVFP4,
+  LR_LAYOUT_Q2_K,
+  LR_LAYOUT_Q3_K,
+  LR_LAYOUT_Q4_K,
+  LR_LAYOUT_Q5_K,
+  LR_LAYOUT_Q6_K,
+  LR_LAYOUT_IQ4_XS,
+  LR_LAYOUT_I8_K,  // whatever is a signed byte times a small integer a group times a float a block: IQ1-IQ3, TQ, Q8_K
+  LR_N_LAYOUTS
+};
+
+static constexpr lr_layout lr_layouts[LR_N_LAYOUTS] = {
+    {"f32", LR_PLANE_F32, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
+    {"f16", LR_PLANE_F16, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
+    {"bf16", LR_PLANE_BF16, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
+    {"q4_0", LR_PLANE_4, LR_SCALE_HALF, 32, 8, LR_TABLE_NONE},
+    {"q4_1", LR_PLANE_4, LR_SCALE_HALF_MIN, 32, 0, LR_TABLE_NONE},
+    {"q5_0", LR_PLANE_4_1, LR_SCALE_HALF, 32, 16, LR_TABLE_NONE},
+    {"q5_1", LR_PLANE_4_1, LR_SCALE_HALF_MIN, 32, 0, LR_TABLE_NONE},
+    {"q8_0", LR_PLANE_8, LR_SCALE_HALF, 32, 0, LR_TABLE_NONE},
+    {"iq4_nl", LR_PLANE_4, LR_SCALE_HALF, 32, 0, LR_TABLE_IQ4},
+    {"mxfp4", LR_PLANE_4, LR_SCALE_E8M0, 32, 0, LR_TABLE_FP4},
+    {"nvfp4", LR_PLANE_4, LR_SCALE_HALF, 16, 0, LR_TABLE_FP4},
+    {"q2_k", LR_PLANE_4, LR_SCALE_SUPER_MIN, 16, 0, LR_TABLE_NONE},
+    {"q3_k", LR_PLANE_4, LR_SCALE_SUPER_I8, 16, 4, LR_TABLE_NONE},
+    {"q4_k", LR_PLANE_4, LR_SCALE_SUPER_MIN, 32, 0, LR_TABLE_NONE},
+    {"q5_k", LR_PLANE_4_1, LR_SCALE_SUPER_MIN, 32, 0, LR_TABLE_NONE},
+    {"q6_k", LR_PLANE_4_2, LR_SCALE_SUPER_I8, 16, 32, LR_TABLE_NONE},
+    {"iq4_xs", LR_PLANE_4, LR_SCALE_SUPER_I8, 32, 0, LR_TABLE_IQ4},
+    {"i8_k", LR_PLANE_8, LR_SCALE_SUPER_I8, 16, 0, LR_TABLE_NONE},
+};
+
+static constexpr int8_t lr_tables[3][16] = {
+    {0},
+    {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+    {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12},
+};
+
+// Bytes of each part of a block of 16 rows, per run of 32 columns; the supers once a block.
+typedef struct {
+  int32_t codes, high, scales, minima, supers;
+} lr_block_parts;
+
+static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
+  const int32_t groups = 32 / layout.group;
+  lr_block_parts parts = {256, 0, 0, 0, 0};
+  switch (layout.plane) {
+    case LR_PLANE_4: break;
+    case LR_PLANE_4_1: parts.high = 64; break;
+    case LR_PLANE_4_2: parts.high = 128; break;
+    case LR_PLANE_8: parts.codes = 512; break;
+    case LR_PLANE_F16: case LR_PLANE_BF16: parts.codes = 1024; break;
+    default: parts.codes = 2048;
+  }
+  switch (layout.scale) {
+    case LR_SCALE_HALF: parts.scales = 32 * groups; break;
+    case LR_SCALE_HALF_MIN: parts.scales = parts.minima = 32 * groups; break;
+    case LR_SCALE_E8M0: parts.scales = 16 * groups; break;
+    case LR_SCALE_SUPER_I8: parts.scales = 16 * groups; parts.supers = 64; break;
+    case LR_SCALE_SUPER_MIN: parts.scales = parts.minima = 16 * groups; parts.supers = 64; break;
+    default: break;
+  }
+  return parts;
+}
+
+// Bytes of a block of n runs of 32 columns, and of a whole group of 16 rows.
+static constexpr int64_t lr_block_bytes(const lr_block_parts& p, int32_t n) {
+  return ((int64_t)n * (p.codes + p.high + p.scales + p.minima) + p.supers + 63) / 64 * 64;
+}
+static constexpr int64_t lr_group_bytes(const lr_block_parts& p, int32_t n_cols) {
+  const int32_t runs = (n_cols + 31) / 32;
+  return runs / 8 * lr_block_bytes(p, 8) + (runs % 8 ? lr_block_bytes(p, runs % 8) : 0);
+}
+
+// The layout of a quant type by its GGUF id; -1: unknown.
+LR_API int32_t lr_layout_for(int32_t gguf_type);
+LR_API const char* lr_layout_name(int32_t layout);
+// The form of its activations that a linear with this layout reads on the instruction set in use; 0: f32.
+LR_API int32_t lr_layout_form(int32_t layout);
+// Bytes of a packed matrix, -1 where the layout cannot hold such a matrix.
+LR_API int64_t lr_packed_bytes(int32_t layout, int32_t n_rows, int32_t n_cols);
+// Bytes of a row as the file has it, -1 where a row cannot have that many columns.
+LR_API int64_t lr_row_bytes(int32_t gguf_type, int32_t n_cols);
+// The vectors that codes of a grid type name (int8 [n]); types IQ1-IQ3 can be packed once theirs are known.
+LR_API int lr_set_grid(int32_t gguf_type, const int8_t* values, int64_t n);
+// Packs rows first_row … first_row + n_rows - 1 of the file into the matrix; other rows may be packed at the same time.
+LR_API int lr_pack(const lr_matrix* matrix, int32_t gguf_type, const void* raw, int32_t first_row, int32_t n_rows);
+// One row as float32 [n_cols], to the bit what the file says.
+LR_API int lr_unpack_row(const lr_matrix* matrix, int32_t row, float* out);

@@ -1,0 +1,42 @@
+// Readers of a file's blocks, one for each quant type.
+#pragma once
+#include <stdint.h>
+
+// One block taken apart: codes by column, the rest by scale group. A layout uses the fields of its own kind of scale.
+// Codes of signed layouts are int8.
+struct Block {
+  uint8_t code[256];
+  uint16_t half[4], half_min[4];
+  uint8_t scale[16], minimum[16];
+  uint16_t super_half, super_half_min;
+  float super;
+};
+
+typedef void (*BlockReader)(const uint8_t* raw, Block* block);
+
+void read_q4_0(const uint8_t* raw, Block* block);  // IQ4_NL too: codes are codes
+void read_q4_1(const uint8_t* raw, Block* block);
+void read_q5_0(const uint8_t* raw, Block* block);
+void read_q5_1(const uint8_t* raw, Block* block);
+void read_q8_0(const uint8_t* raw, Block* block);
+void read_mxfp4(const uint8_t* raw, Block* block);
+void read_nvfp4(const uint8_t* raw, Block* block);
+void read_q2_k(const uint8_t* raw, Block* block);
+void read_q3_k(const uint8_t* raw, Block* block);
+void read_q4_k(const uint8_t* raw, Block* block);
+void read_q5_k(const uint8_t* raw, Block* block);
+void read_q6_k(const uint8_t* raw, Block* block);
+void read_q8_k(const uint8_t* raw, Block* block);
+void read_iq4_xs(const uint8_t* raw, Block* block);
+void read_tq1_0(const uint8_t* raw, Block* block);
+void read_tq2_0(const uint8_t* raw, Block* block);
+void read_iq1_s(const uint8_t* raw, Block* block);
+void read_iq1_m(const uint8_t* raw, Block* block);
+void read_iq2_xxs(const uint8_t* raw, Block* block);
+void read_iq2_xs(const uint8_t* raw, Block* block);
+void read_iq2_s(const uint8_t* raw, Block* block);
+void read_iq3_xxs(const uint8_t* raw, Block* block);
+void read_iq3_s(const uint8_t* raw, Block* block);
+
+// Whether blocks of this type can be read: grid types need lr_set_grid first.
+bool has_grid(int32_t gguf_type);
