@@ -166,3 +166,13 @@ def test_uses_no_type_that_apple_gpus_lack(name: str) -> None:
     blocks = torch.from_numpy(random_blocks(QUANT_TYPES[name], 8, seed=5))
     with ForbidWideTypes():  # type: ignore[no-untyped-call]
         QUANT_TYPES[name].decode(blocks, (8, QUANT_TYPES[name].block_size))
+
+
+@pytest.mark.parametrize("name", list(QUANT_TYPES))
+def test_decodes_the_same_on_cuda(name: str) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no cuda device")
+    qtype = QUANT_TYPES[name]
+    blocks = torch.from_numpy(random_blocks(qtype, 2000, seed=6))
+    shape = (2000, qtype.block_size)
+    assert_same_bits(qtype.decode(blocks.cuda(), shape).cpu(), qtype.decode(blocks, shape).numpy())
