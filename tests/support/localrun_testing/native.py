@@ -1,6 +1,7 @@
 """The native library driven directly: thread pools, and a program of rope_append and attention on a pool of blocks."""
 
 import ctypes
+import mmap
 from collections.abc import Sequence
 from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
 from dataclasses import dataclass, field
@@ -97,20 +98,31 @@ class Rows:
 
 
 class NativeLayer:
-    """One cache layer and a program of rope_append and attention over it. `pool` holds n_blocks, zeroed."""
+    """One cache layer and a program of rope_append and attention over it. `pool` holds n_blocks, zeroed.
 
-    def __init__(self, library: ctypes.CDLL, shape: Shape, n_blocks: int, n_threads: int, max_rows: int = 2048) -> None:
-        self.library, self.shape, self.max_rows = library, shape, max_rows
+    `guarded`: rows are as wide as their contents, and memory ends where each buffer ends.
+    """
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        shape: Shape,
+        n_blocks: int,
+        n_threads: int,
+        max_rows: int = 2048,
+        guarded: bool = False,
+    ) -> None:
+        self.library, self.shape, self.max_rows, self.guarded = library, shape, max_rows, guarded
+        self.reserved: list[tuple[int, int]] = []
         self.codec = abi.KV_CODES[shape.codec]
         self.block_bytes = library.lr_kv_block_bytes(self.codec, shape.n_kv_heads, shape.head_dim)
         assert self.block_bytes > 0
-        self.pool = torch.zeros(n_blocks * self.block_bytes + 64, dtype=torch.uint8)
-        self.pool_address = -(-self.pool.data_ptr() // 64) * 64
+        self.pool = self.memory(n_blocks * self.block_bytes).view(torch.uint8)
         self.threads = library.lr_threads_create(n_threads)
         assert self.threads
         widths = {"q": shape.n_heads, "k": shape.n_kv_heads, "v": shape.n_kv_heads, "turned": shape.n_heads}
         widths["out"] = shape.n_heads
-        self.buffers = {name: torch.zeros(max_rows, stride(n * shape.head_dim)) for name, n in widths.items()}
+        self.buffers = {name: self.rows_of(n * shape.head_dim) for name, n in widths.items()}
         self.values = {
             name: abi.Value(
                 f32=self.buffers[name].data_ptr(), width=n * shape.head_dim, stride=self.buffers[name].shape[1]
@@ -130,7 +142,14 @@ class NativeLayer:
         self.instructions[1].op, self.instructions[1].attention = abi.OPS.index("attention"), attend
         self.layers = (abi.CacheLayerC * 1)(
             abi.CacheLayerC(
-                self.pool_address, self.block_bytes, 0, 0, shape.n_heads, shape.n_kv_heads, shape.head_dim, self.codec
+                self.pool.data_ptr(),
+                self.block_bytes,
+                0,
+                0,
+                shape.n_heads,
+                shape.n_kv_heads,
+                shape.head_dim,
+                self.codec,
             )
         )
         self.program = abi.ProgramC(self.instructions, self.layers, 2, 1)
@@ -139,6 +158,21 @@ class NativeLayer:
             ctypes.byref(self.program), self.threads, max_rows, ctypes.byref(self.executor)
         )
         self.cancel = c_int32(0)
+
+    def memory(self, n_bytes: int) -> Tensor:
+        """Zeroed f32 memory, aligned to 64 bytes; what lies behind it may not be touched when guarded."""
+        whole = -(-n_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        start = self.library.lr_reserve(whole + mmap.PAGESIZE)
+        self.reserved.append((start, whole + mmap.PAGESIZE))
+        assert self.library.lr_commit(start, whole) == OK
+        if self.guarded:
+            start += whole - n_bytes
+        return torch.frombuffer((ctypes.c_float * (n_bytes // 4)).from_address(start), dtype=torch.float32)
+
+    def rows_of(self, width: int) -> Tensor:
+        """A buffer of the arena, f32 [max_rows, stride]."""
+        stride = width if self.guarded else -(-width // 256) * 256
+        return self.memory(4 * self.max_rows * stride).view(self.max_rows, stride)
 
     def step(self, *sequences: Rows, cos_sin: tuple[Tensor, Tensor] | None = None) -> tuple[abi.Step, list[Any]]:
         """A step of these sequences, q, k and v in place, and what it points to."""
@@ -174,7 +208,7 @@ class NativeLayer:
     def export(self, block: int, slot: int, n: int) -> tuple[Tensor, Tensor]:
         """Keys and values of slots of a block, f32 [n, n_kv_heads, head_dim]."""
         k, v = torch.zeros(2, n, self.shape.n_kv_heads, self.shape.head_dim)
-        where = self.pool_address + block * self.block_bytes
+        where = self.pool.data_ptr() + block * self.block_bytes
         status = self.library.lr_kv_export(
             self.codec, self.shape.n_kv_heads, self.shape.head_dim, where, slot, n, k.data_ptr(), v.data_ptr()
         )
@@ -190,10 +224,8 @@ class NativeLayer:
     def close(self) -> None:
         self.library.lr_program_destroy(self.executor)
         self.library.lr_threads_destroy(self.threads)
-
-
-def stride(width: int) -> int:
-    return -(-width // 256) * 256
+        for start, n_bytes in self.reserved:
+            assert self.library.lr_release(start, n_bytes) == OK
 
 
 def address(x: Tensor | None) -> int | None:

@@ -1,0 +1,226 @@
+"""rope_append and attention of the native library: right, and the same bits however a step is cut."""
+
+import ctypes
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, Shape, isas, native_library
+from torch import Tensor
+
+from localrun.ops.reference import attend, visible
+
+NMSE = {"f32": 1e-11, "f16": 5e-5}  # against float attention on unrounded keys and values
+EVERY_ISA = ["generic", "avx2", "avxvnni", "avx512", "neon"]
+
+
+@pytest.fixture(params=EVERY_ISA)
+def library(request: pytest.FixtureRequest) -> Iterator[ctypes.CDLL]:
+    native = native_library()
+    if request.param not in isas(native):
+        pytest.skip(f"no instruction set {request.param} on this machine")
+    before = native.lr_isa()
+    assert native.lr_use_isa(request.param.encode()) == OK
+    yield native
+    native.lr_use_isa(before)
+
+
+def make_rows(shape: Shape, n: int, seed: int, table: list[int], first: int = 0) -> Rows:
+    g = torch.Generator().manual_seed(seed)
+    widths = (shape.n_heads, shape.n_kv_heads, shape.n_kv_heads)
+    return Rows(first, *(torch.randn(n, width * shape.head_dim, generator=g) for width in widths), table)
+
+
+def part(rows: Rows, start: int, n: int) -> Rows:
+    cut = slice(start, start + n)
+    return replace(rows, first=rows.first + start, q=rows.q[cut], k=rows.k[cut], v=rows.v[cut])
+
+
+def expected(shape: Shape, rows: Rows) -> Tensor:
+    """What the reference computes on keys and values as they are."""
+    heads = (x.view(rows.n, -1, shape.head_dim) for x in (rows.q, rows.k, rows.v))
+    mask = visible(torch.arange(rows.n), 0, rows.n, shape.window)
+    return attend(*heads, mask, shape.scale, shape.softcap, shape.sinks).flatten(1)
+
+
+def nmse(got: Tensor, wanted: Tensor) -> float:
+    return float((got - wanted).square().sum() / wanted.square().sum())
+
+
+def shuffled(n: int, seed: int) -> list[int]:
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+SINKS = torch.tensor([0.5, -1.0, 2.0, 0.0])
+OPTIONS = [
+    pytest.param({}, id="plain"),
+    pytest.param({"softcap": 5.0, "window": 70, "sinks": SINKS}, id="all"),
+    pytest.param({"window": 64}, id="window"),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("head_dim", [8, 24, 40, 64, 80, 96, 128, 256])
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+def test_attention_matches_the_reference(
+    library: ctypes.CDLL, codec: str, head_dim: int, options: dict[str, object]
+) -> None:
+    shape = replace(Shape(head_dim=head_dim, codec=codec, scale=head_dim**-0.5), **options)  # type: ignore[arg-type]
+    layer = NativeLayer(library, shape, 12, n_threads=2)
+    rows = make_rows(shape, 597, head_dim, shuffled(12, 1))
+    assert nmse(layer.run(rows), expected(shape, rows)) < NMSE[codec]
+    layer.close()
+
+
+@pytest.mark.parametrize(("n_heads", "n_kv_heads"), [(1, 1), (7, 1), (6, 6), (15, 5), (128, 1)])
+def test_any_number_of_heads_share_a_key(library: ctypes.CDLL, n_heads: int, n_kv_heads: int) -> None:
+    shape = Shape(n_heads, n_kv_heads, head_dim=16, codec="f32", scale=0.25)
+    layer = NativeLayer(library, shape, 4, n_threads=2)
+    rows = make_rows(shape, 130, n_heads, [3, 0, 2])
+    assert nmse(layer.run(rows), expected(shape, rows)) < NMSE["f32"]
+    layer.close()
+
+
+CHUNKS = {
+    "one": [1090],
+    "tokens": [1] * 1090,
+    "ragged": [1, 13, 64, 100, 257, 16, 15, 3, 500, 121],
+    "multiples": [64] * 17 + [2],
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+def test_chunks_threads_and_tables_do_not_show(library: ctypes.CDLL, codec: str, options: dict[str, object]) -> None:
+    shape = replace(Shape(head_dim=40, codec=codec, scale=0.2), **options)  # type: ignore[arg-type]
+    rows = make_rows(shape, 1090, 5, list(range(18)))
+    results = []
+    for seed, (chunks, n_threads) in enumerate(zip(CHUNKS.values(), (1, 2, 3, 8), strict=True)):
+        layer = NativeLayer(library, shape, 24, n_threads)
+        moved = replace(rows, table=shuffled(24, seed)[:18])
+        starts = itertools.accumulate([0, *chunks[:-1]])
+        results.append(torch.cat([layer.run(part(moved, at, n)) for at, n in zip(starts, chunks, strict=True)]))
+        layer.close()
+    assert all(torch.equal(result, results[0]) for result in results[1:])
+
+
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+def test_what_else_is_in_the_step_does_not_show(library: ctypes.CDLL, codec: str) -> None:
+    """Three sequences: alone, and together in ragged steps of decode rows and prefill chunks."""
+    shape = Shape(head_dim=24, codec=codec, window=200, sinks=SINKS)
+    tables = torch.tensor(shuffled(40, 9)).split(13)
+    sequences = [make_rows(shape, n, n, table.tolist()) for n, table in zip((800, 530, 140), tables, strict=False)]
+    layer = NativeLayer(library, shape, 40, n_threads=3)
+    alone = [layer.run(rows) for rows in sequences]
+    layer.pool.zero_()
+    done = [0, 0, 0]
+    pieces: list[list[Tensor]] = [[], [], []]
+    for sizes in itertools.cycle([(1, 100, 0), (500, 1, 20), (1, 1, 1), (3, 200, 64), (0, 17, 2), (150, 31, 1)]):
+        cut = [min(size, rows.n - at) for size, rows, at in zip(sizes, sequences, done, strict=True)]
+        present = [i for i in range(3) if cut[i]]
+        if present:
+            out = layer.run(*(part(sequences[i], done[i], cut[i]) for i in present))
+            for i, piece in zip(present, out.split([cut[i] for i in present]), strict=True):
+                pieces[i].append(piece)
+                done[i] += cut[i]
+        if done == [800, 530, 140]:
+            break
+    layer.close()
+    for got, wanted in zip(pieces, alone, strict=True):
+        assert torch.equal(torch.cat(got), wanted)
+
+
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+def test_free_blocks_and_slots_not_written_yet_may_hold_anything(library: ctypes.CDLL, codec: str) -> None:
+    shape = Shape(head_dim=40, codec=codec)
+    rows = make_rows(shape, 300, 2, [4, 0, 3, 6, 1])
+    results = []
+    for poison in (0x00, 0xFF):
+        layer = NativeLayer(library, shape, 8, n_threads=2)
+        layer.pool.fill_(poison)  # NaN in every codec
+        pieces = [part(rows, 0, 137), *(part(rows, i, 1) for i in range(137, 146)), part(rows, 146, 154)]
+        results.append(torch.cat([layer.run(piece) for piece in pieces]))
+        layer.close()
+    assert torch.isfinite(results[1]).all()
+    assert torch.equal(*results)
+
+
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+def test_what_left_the_window_may_be_anything(library: ctypes.CDLL, codec: str) -> None:
+    """Nothing before position 140 was ever stored, and blocks that left the window are not in the table."""
+    window = 100
+    shape = Shape(head_dim=40, codec=codec, window=window)
+    whole = make_rows(shape, 1300, 2, shuffled(21, 4))
+    layer = NativeLayer(library, shape, 21, n_threads=2)
+    wanted = layer.run(whole)
+    layer.pool.fill_(0xFF)
+    out = [layer.run(part(whole, at, n)) for at, n in ((140, 1), (141, 120), (261, 1))]
+    at = 262
+    for n in (1, 1, 30, 1, 5, 400, 1, 1, 200, 64, 300, 33):
+        first = (at - window + 1) // BLOCK
+        rows = replace(part(whole, at, n), table=whole.table[first:], first_block=first)
+        out.append(layer.run(rows))
+        at += n
+    layer.close()
+    begin = 140 + window
+    assert torch.equal(torch.cat(out)[begin - 140 :], wanted[begin:at])
+
+
+def test_one_key_is_its_value(library: ctypes.CDLL) -> None:
+    """exp(0) is exactly 1, and a hidden key adds exactly nothing."""
+    shape = Shape(head_dim=16, codec="f32", scale=3.0)
+    layer = NativeLayer(library, shape, 1, n_threads=1)
+    rows = make_rows(shape, 1, 1, [0])
+    wanted = rows.v.view(1, 2, 1, 16).expand(1, 2, 2, 16).reshape(1, 64)
+    assert torch.equal(layer.run(rows), wanted)
+    layer.close()
+
+
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+@pytest.mark.parametrize("broken", ["q", "k", "v"])
+def test_nan_is_not_hidden(library: ctypes.CDLL, codec: str, broken: str) -> None:
+    shape = Shape(head_dim=16, codec=codec, softcap=4.0)
+    layer = NativeLayer(library, shape, 3, n_threads=2)
+    rows = make_rows(shape, 150, 1, [2, 0, 1])
+    getattr(rows, broken)[100].fill_(math.nan)
+    out = layer.run(rows)
+    assert torch.isnan(out[100]).all()
+    assert torch.isfinite(out[:100]).all()
+    layer.close()
+
+
+def test_extreme_scores_stay_finite(library: ctypes.CDLL) -> None:
+    for softcap in (None, 30.0):
+        shape = Shape(head_dim=16, codec="f16", scale=1.0, softcap=softcap)
+        layer = NativeLayer(library, shape, 10, n_threads=2)
+        rows = make_rows(shape, 600, 3, list(range(10)))
+        rows = replace(rows, q=rows.q * 1e4, k=rows.k * 1e6)  # keys beyond ±65504 are clamped
+        out = layer.run(rows)
+        assert torch.isfinite(out).all()
+        assert float(out.abs().max()) <= float(rows.v.abs().max()) * 1.01
+        layer.close()
+
+
+@pytest.mark.parametrize("head_dim", [8, 24, 72])
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+def test_nothing_past_a_buffer_is_touched(library: ctypes.CDLL, codec: str, head_dim: int) -> None:
+    """Every buffer ends where memory ends: q, k, v and the outputs at their last row, the pool at its last block."""
+    shape = Shape(head_dim=head_dim, codec=codec, window=90)
+    layer = NativeLayer(library, shape, 3, n_threads=2, max_rows=137, guarded=True)
+    rows = make_rows(shape, 137, 1, [2, 0, 1])
+    assert nmse(layer.run(rows), expected(shape, rows)) < NMSE[codec]
+    layer.close()
+
+
+def test_too_small_buffers_are_refused(library: ctypes.CDLL) -> None:
+    layer = NativeLayer(library, Shape(), 1, n_threads=1)
+    for name in ("q", "k", "v", "turned", "out"):
+        layer.values[name].width -= 8
+        executor = ctypes.c_void_p()
+        arguments = (ctypes.byref(layer.program), layer.threads, 4, ctypes.byref(executor))
+        assert library.lr_program_create(*arguments) == BAD_ARGUMENT
+        layer.values[name].width += 8
+    layer.close()
