@@ -11,10 +11,14 @@ from localrun.cli.config import config
 from localrun.cli.console import is_terminal, open_streams, write
 from localrun.cli.doctor import doctor
 from localrun.cli.failure import leave_quietly, report, wants_json
+from localrun.cli.fit import fit
 from localrun.cli.groups import command
 from localrun.cli.list import list_models
 from localrun.cli.perplexity import perplexity
+from localrun.cli.pull import pull_model
+from localrun.cli.remove import remove
 from localrun.cli.run import run
+from localrun.cli.search import search
 from localrun.cli.show import show
 from localrun.cli.tokenize import tokenize
 
@@ -31,8 +35,12 @@ app = typer.Typer(
 for name, function, panel in (
     ("run", run, _CHAT),
     ("chat", chat, _CHAT),
+    ("search", search, _MODELS),
+    ("fit", fit, _MODELS),
+    ("pull", pull_model, _MODELS),
     ("list", list_models, _MODELS),
     ("show", show, _MODELS),
+    ("rm", remove, _MODELS),
     ("config", config, _MODELS),
     ("tokenize", tokenize, _MEASURE),
     ("perplexity", perplexity, _MEASURE),

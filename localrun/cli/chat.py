@@ -14,11 +14,12 @@ import typer
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import Completion
 from localrun.base.request import Message, Request
+from localrun.cli.consent import find_or_pull
 from localrun.cli.console import at_terminal, is_terminal, note, tell, write_json
 from localrun.cli.failure import CANCELLED
-from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
+from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions
 from localrun.cli.run import OutputOptions, as_fields, stream_answer
-from localrun.cli.session import Answering, answering, find_model, open_client, show_stats
+from localrun.cli.session import Answering, answering, open_client, show_stats
 from localrun.cli.text_input import decode
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def chat(
     *,
     output: OutputOptions,
     model: ModelOptions,
+    hub: HubOptions,
     answer: AnswerOptions,
     load: LoadOptionFlags,
 ) -> int:
@@ -39,7 +41,7 @@ def chat(
     if output.json:
         raise UsageError("chat has --jsonl, one object a turn; --json is for one answer", "add --jsonl, or use run")
     shared = answering(answer)
-    stored = find_model(replace(model, model=named or model.model))
+    stored = find_or_pull(replace(model, model=named or model.model), hub)
     with open_client(stored, load) as client:
         session = Chat(client, shared, output, answer.show_thinking)
         if is_terminal(sys.stdin):

@@ -13,6 +13,7 @@ from localrun.cli.console import ReaderGoneError, close_stdout, note, tell, writ
 from localrun.cli.groups import CancelledError
 
 CANCELLED, READER_GONE = 130, 141
+DOES_NOT_FIT = DoesNotFitError.exit_code
 
 
 def report(error: BaseException, as_json: bool) -> int:

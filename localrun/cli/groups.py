@@ -64,6 +64,17 @@ class ModelOptions:
     ] = "auto"
 
 
+OfflineSwitch = Annotated[bool, switch("--offline", "open no connection", _MODEL)]
+
+
+@dataclass(frozen=True, slots=True)
+class HubOptions:
+    """What to do about a model that is not on disk."""
+
+    pull: Annotated[bool, switch("--pull", "download MODEL without asking", _MODEL)] = False
+    offline: OfflineSwitch = False
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptionFlags:
     """How to hold it; None leaves a choice to LOCALRUN_*, config.toml or the default."""

@@ -2,23 +2,33 @@
 
 import time
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 from localrun.base.units import gib
 from localrun.cli.console import note, write_json, write_table
-from localrun.cli.groups import JsonSwitch
-from localrun.hub.library import scan
+from localrun.cli.groups import JsonSwitch, switch
+from localrun.hub.duplicates import find_duplicates, reclaimable
+from localrun.hub.library import scan, unfinished
+from localrun.hub.partial import is_alive
 from localrun.hub.stored import StoredModel
 
+Duplicates = Annotated[bool, switch("--duplicates", "read files of equal size to find equal ones")]
 
-def list_models(json: JsonSwitch = False) -> int:
-    """The models on disk: the built-in one, localrun's own folder and the Hugging Face cache."""
+
+def list_models(duplicates: Duplicates = False, json: JsonSwitch = False) -> int:
+    """The models on disk: the built-in one, localrun's folder, the Hugging Face cache, LM Studio's and Ollama's."""
     models = scan()
     if json:
         write_json([as_row(model) for model in models])
         return 0
     header = ("NAME", "PRECISION", "SIZE", "USED", "PATH")
     write_table([header, *(_columns(model) for model in models)])
+    for group in find_duplicates(models, read=duplicates):
+        places = ", ".join(str(model.path) for model in group)
+        note(f"the same bytes {len(group)} times, {gib(reclaimable(group))} too many: {places}")
+    for journal, head, there in unfinished():
+        state = "being downloaded" if is_alive(journal, head) else f"`localrun pull {head.repo}` goes on with it"
+        note(f"unfinished: {head.file} of {head.repo}, {gib(there)} of {gib(head.size)}; {state}")
     if len(models) == 1:
         note("A .gguf file anywhere works too: localrun run -m FILE …")
     return 0

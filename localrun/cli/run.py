@@ -8,10 +8,11 @@ import typer
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.events import Completion, Done, Prefill, Token
 from localrun.base.request import Message, Request
+from localrun.cli.consent import find_or_pull
 from localrun.cli.console import AnswerWriter, ThinkingWriter, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
-from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions, switch
-from localrun.cli.session import Answering, CancelOnInterrupt, answering, find_model, open_client, show_stats
+from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
+from localrun.cli.session import Answering, CancelOnInterrupt, answering, open_client, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file
 from localrun.hub.resolve import resolve
 
@@ -36,6 +37,7 @@ def run(
     raw: Annotated[bool, switch("--raw", "the prompt as it is, without the chat template")] = False,
     output: OutputOptions,
     model: ModelOptions,
+    hub: HubOptions,
     answer: AnswerOptions,
     load: LoadOptionFlags,
 ) -> int:
@@ -50,8 +52,8 @@ def run(
     if not (prompt or file) and at_terminal():
         from localrun.cli.chat import chat
 
-        return chat(model=model, answer=answer, load=load, output=output)
-    stored = find_model(model)
+        return chat(model=model, hub=hub, answer=answer, load=load, output=output)
+    stored = find_or_pull(model, hub)
     texts = [prompt, *(read_text_file(path) for path in file or [])]
     if not no_stdin:
         texts.append(read_stdin(notice=any(texts)))

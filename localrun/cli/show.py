@@ -9,14 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from localrun.base.errors import ModelFileError, UsageError
+from localrun.base.errors import ModelFileError, NotFoundError, UsageError
 from localrun.base.units import count, gib
 from localrun.cli.console import note, write_json, write_table
-from localrun.cli.groups import JsonSwitch, ModelOptions
+from localrun.cli.downloads import open_hub
+from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
 from localrun.cli.session import find_model
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
+from localrun.hub.preview import Wanted, find_on_hub, preview
 from localrun.hub.stored import StoredModel
 from localrun.model.config import ModelConfig
 
@@ -27,21 +29,63 @@ def show(
     named: Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False)] = None,
     *,
     model: ModelOptions,
+    offline: OfflineSwitch = False,
     json: JsonSwitch = False,
 ) -> int:
-    """What is in a model: its architecture, its types, its context, what its KV cache costs."""
+    """What is in a model: its architecture, its types, its context, what its KV cache costs. Before a download too."""
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
-    stored = find_model(replace(model, model=named or model.model))
-    source = open_model_file(stored.path)
-    for warning in source.warnings:
-        note(warning)
-    fields = describe(stored, source)
+    wanted = replace(model, model=named or model.model)
+    try:
+        fields = _on_disk(find_model(wanted))
+    except NotFoundError:
+        remote = find_on_hub(wanted.model or "", wanted.precision)
+        if remote is None:
+            raise
+        fields = _on_hub(remote, offline)
     if json:
         write_json(fields)
     else:
         write_table([(name.replace("_", " "), _shown(name, value)) for name, value in fields.items()])
     return 0
+
+
+def _on_disk(stored: StoredModel) -> dict[str, Any]:
+    source = open_model_file(stored.path)
+    for warning in source.warnings:
+        note(warning)
+    return describe(stored, source)
+
+
+def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
+    """The same fields for a model that is not here, as far as they are known, and what there is to download."""
+    with open_hub(offline) as http:
+        found = preview(http, wanted)
+    note(f"not on this machine: {'the catalogue' if found.approximate else wanted.repo} says this")
+    if found.note or (found.shape and found.shape.obstacle):
+        note(found.note or (found.shape.obstacle if found.shape else ""))
+    variants = {variant.precision: variant.bytes for variant in found.variants}
+    sizes = variants or {candidate.precision: candidate.weights_bytes for candidate in found.candidates}
+    return {
+        "name": wanted.name,
+        "path": None,
+        "format": found.variants[0].format if found.variants else "gguf",
+        "precision": wanted.precision,
+        "bytes": None,
+        "arch": found.shape.config.arch if found.shape else None,
+        "n_params": found.shape.n_params if found.shape else None,
+        "qtypes": {},
+        "layouts": {},
+        **_shape(found.shape.config if found.shape else None),
+        "chat_template_sha256": None,
+        "tokenizer": None,
+        "repo": wanted.repo,
+        "licence": found.licence,
+        "gated": found.repo.gated if found.repo else None,
+        "note": wanted.entry["note"] if wanted.entry else None,
+        "precisions": sizes,
+        "approximate": found.approximate,
+    }
 
 
 def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
@@ -132,6 +176,8 @@ def _shown(name: str, value: Any) -> str:
         return "-"
     if name == "bytes":
         return gib(value)
+    if name == "precisions":
+        return ", ".join(f"{precision} {gib(size)}" for precision, size in value.items())
     if name == "n_params":
         return count(value)
     if name == "layouts":

@@ -14,6 +14,7 @@ from localrun.base.resources import resource
 from localrun.hub.access import hub_cache
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.other_programs import lm_studio_models, ollama_models
+from localrun.hub.partial import Head, find_partials
 from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, safetensors_in
 
 _USED_FILE = "last-used.json"
@@ -36,6 +37,12 @@ def builtin_models() -> list[StoredModel]:
             path = resource(file)
             models.append(StoredModel(BUILTIN, precision, path, path.stat().st_size, "gguf", "builtin"))
     return models
+
+
+def unfinished() -> Iterator[tuple[Path, Head, int]]:
+    """Downloads that were begun: (journal, what it is, bytes there)."""
+    for repo in entries(hub_cache()):
+        yield from find_partials(repo / "blobs")
 
 
 def mark_used(path: Path) -> None:

@@ -22,15 +22,27 @@ def resolve(model: str, precision: str = "auto") -> StoredModel:
     `NAME:PRECISION` is split only where the whole names nothing; `precision` does the same for any MODEL. Without one
     the last used is taken, else the usual one. NotFoundError says what there is instead.
     """
-    wanted = "" if precision.lower() == "auto" else precision
+    name, wanted, found = _find(model, precision)
+    return _choose(found, name, wanted)
+
+
+def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
+    """Every precision on disk that `model` means: all of a name, one of `NAME:PRECISION`. Raises like resolve."""
+    name, wanted, found = _find(model, precision)
+    return [_choose(found, name, wanted)] if wanted else found
+
+
+def _find(model: str, precision: str) -> tuple[str, str, list[StoredModel]]:
+    """The reading of `model` that names something: the name, the precision asked for, and what there is."""
+    asked = "" if precision.lower() == "auto" else precision
     stored: list[StoredModel] | None = None
-    for name, of_name in _spellings(model, wanted):
+    for name, wanted in _spellings(model, asked):
         found = _at_path(name) or (builtin_models() if name.lower() == BUILTIN else [])
         if not found and not _is_path_like(name):
             stored = scan() if stored is None else stored
             found = _named(name, stored)
         if found:
-            return _choose(found, name, of_name)
+            return name, wanted, found
     raise _not_found(model, stored or [])
 
 

@@ -88,12 +88,12 @@ PERPLEXITY = record(
 SHOW = record(
     "`show --json`; null where the file does not say, or the architecture is not known",
     name=field(TEXT, "name of the model"),
-    path=field(TEXT, "where it is"),
+    path=field([TEXT, "null"], "where it is; null before a download"),
     format={"enum": ["gguf", "safetensors"], "description": "container"},
     precision=field(TEXT, "as in its name, or the commonest type in the file"),
-    bytes=field(WHOLE, "size on disk"),
+    bytes=field([WHOLE, "null"], "size on disk"),
     arch=field([TEXT, "null"], "architecture as the file names it"),
-    n_params=field(WHOLE, "parameters"),
+    n_params=field([WHOLE, "null"], "parameters"),
     qtypes=counts(WHOLE, "tensors of each type"),
     layouts=counts(WHOLE, "bytes in memory, for each way to hold the weights"),
     layers=field([WHOLE, "null"], "layers"),
@@ -108,6 +108,83 @@ SHOW = record(
     kv_bytes_per_token=field(["object", "null"], "KV cache a token, bytes, by codec"),
     chat_template_sha256=field([TEXT, "null"], "SHA-256 of its chat template"),
     tokenizer=field([TEXT, "null"], "kind of tokenizer"),
+    repo=field(TEXT, "before a download: the repository it would come from", optional=True),
+    licence=field(TEXT, "before a download: its licence, as the hub or the catalogue says", optional=True),
+    gated=field(["boolean", "null"], "before a download: whether the authors want a licence accepted", optional=True),
+    note=field([TEXT, "null"], "before a download: what it is good for", optional=True),
+    precisions={**counts(WHOLE, "before a download: bytes of each precision there is"), "optional": True},
+    approximate=field("boolean", "before a download: sizes follow from the shape alone", optional=True),
+)
+
+PULL = record(
+    "`pull --json`",
+    name=field(TEXT, "what it was asked for as"),
+    repo=field(TEXT, "repository it came from"),
+    precision=field(TEXT, "which precision"),
+    path=field(TEXT, "the file (of a split model the first), or the folder"),
+    bytes=field(WHOLE, "size of all its files"),
+    fetched=field(WHOLE, "bytes that came over the network this time"),
+    commit=field(TEXT, "commit of the repository"),
+    default=field("boolean", "whether it is the default model now"),
+)
+
+SEARCH = rows(
+    "`search --json`; null where the source does not say",
+    record(
+        "one model",
+        name=field(TEXT, "what to call it"),
+        repo=field(TEXT, "its repository"),
+        source={"enum": ["catalogue", "hub"], "description": "who knows it"},
+        n_params=field([WHOLE, "null"], "parameters"),
+        max_context=field([WHOLE, "null"], "longest context, tokens"),
+        licence=field(TEXT, "its licence"),
+        downloads=field([WHOLE, "null"], "downloads of late, as the hub counts"),
+        gated=field(["boolean", "null"], "whether the authors want a licence accepted"),
+        thinking=field(["boolean", "null"], "whether it can think before it answers"),
+        note=field(TEXT, "what it is good for, or its architecture"),
+    ),
+)
+
+RM = record(
+    "`rm --json`",
+    model=field(TEXT, "what was asked for"),
+    files=rows("what was removed", field(TEXT, "path")),
+    freed=field(WHOLE, "bytes that are free now"),
+)
+
+FIT = record(
+    "`fit --json`",
+    machine=record(
+        "the machine that the table is about",
+        total_bytes=field(WHOLE, "main memory of this machine"),
+        available_bytes=field(WHOLE, "of it, free now"),
+        budget_bytes=field(WHOLE, "what the rows have to fit: the free memory, or --memory"),
+        what_if=field("boolean", "whether --memory named another machine"),
+        read_gbps=field(NUMBER, "measured: GB/s read from memory"),
+        f32_gmacs=field(NUMBER, "measured: billions of f32 multiply-adds a second"),
+    ),
+    rows=rows(
+        "every precision × context × codec",
+        record(
+            "one row",
+            precision=field(TEXT, "precision of the weights"),
+            ctx=field(WHOLE, "context, tokens"),
+            kv_codec=field(TEXT, "how the KV cache is stored"),
+            weights_bytes=field(WHOLE, "weights"),
+            kv_bytes=field(WHOLE, "KV cache of all --parallel conversations"),
+            scratch_bytes=field(WHOLE, "working memory"),
+            total_bytes=field(WHOLE, "these and the program itself"),
+            budget_bytes=field(WHOLE, "what there is"),
+            verdict={"enum": ["fits", "tight", "no"], "description": "tight: only with everything else closed"},
+            max_ctx=field(WHOLE, "longest context that fits, tokens; 0 when none does"),
+            max_sequences=field(WHOLE, "conversations of this context that fit side by side"),
+            est_decode_tps=field(NUMBER, "expected tokens per second, from the measured memory speed"),
+            est_ttft_ms=field(NUMBER, "expected time to first token of a prompt of 512 tokens"),
+            approximate=field("boolean", "weights follow from the shape alone"),
+            recommended=field("boolean", "whether this is the row to take"),
+        ),
+    ),
+    reason=field(TEXT, "why the recommended row is the one, or why none is"),
 )
 
 LIST = rows(
@@ -184,6 +261,10 @@ SCHEMAS: dict[str, Schema] = {
     "perplexity": PERPLEXITY,
     "show": SHOW,
     "list": LIST,
+    "search": SEARCH,
+    "fit": FIT,
+    "pull": PULL,
+    "rm": RM,
     "doctor": DOCTOR,
     "config": CONFIG,
     "error": ERROR,

@@ -1,0 +1,80 @@
+"""A model that is not on disk: nothing is downloaded unasked."""
+
+import sys
+
+from localrun.base.errors import HubError, LocalrunError, NotFoundError
+from localrun.base.settings import read_settings
+from localrun.base.units import gib
+from localrun.cli.console import is_terminal, note, tell
+from localrun.cli.downloads import choose, open_hub, pull
+from localrun.cli.groups import HubOptions, ModelOptions
+from localrun.cli.session import find_model
+from localrun.fit.machine import memory
+from localrun.hub.preview import Preview, Wanted, find_on_hub, fit_preview, preview
+from localrun.hub.stored import StoredModel
+from localrun.hub.variants import Variant
+
+
+def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:
+    """The model on disk; else, with --pull or the consent of a person at a terminal, downloaded now."""
+    try:
+        return find_model(options)
+    except NotFoundError as error:
+        name = options.model or read_settings().model or ""
+        wanted = find_on_hub(name, options.precision)
+        if wanted is None:
+            raise
+        return _download(wanted, hub, error)
+
+
+def _download(wanted: Wanted, hub: HubOptions, missing: NotFoundError) -> StoredModel:
+    asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
+    if not hub.pull and not asks:
+        raise NotFoundError(missing.message, f"localrun pull {_spelling(wanted)}")
+    with open_hub(hub.offline) as http:
+        if http.access.offline:
+            raise NotFoundError(missing.message, f"once there is a network: localrun pull {_spelling(wanted)}")
+        found = preview(http, wanted)
+        variant, why = choose(http, found)
+        if not hub.pull and not _agrees(found, variant, why):
+            raise NotFoundError(missing.message, f"localrun pull {_spelling(wanted)}, when you want it")
+        return pull(http, found, variant)[0]
+
+
+def _agrees(found: Preview, variant: Variant, why: str) -> bool:
+    note(f"{found.wanted.name} is not on this machine.\n{offer(found, variant, why)}")
+    tell("Download it now? [Y/n] ")
+    try:
+        return input().strip().lower() in ("", "y", "yes")
+    except EOFError:
+        return False
+
+
+def offer(found: Preview, variant: Variant, why: str) -> str:
+    """What a person should know before saying yes: size, fit and licence."""
+    lines = [
+        f"  from      {found.wanted.repo} ({found.licence or 'no licence named'})",
+        f"  size      {gib(variant.bytes)} as {variant.precision or variant.format}: {why}",
+        f"  fits      {_fit_line(found, variant)}",
+    ]
+    if found.shape is not None and found.shape.obstacle:
+        lines.append(f"  but       {found.shape.obstacle}")
+    return "\n".join(lines)
+
+
+def _fit_line(found: Preview, variant: Variant) -> str:
+    try:
+        fit = fit_preview(found, memory().available)
+    except LocalrunError as error:
+        return error.message if isinstance(error, HubError) else "that cannot be told"
+    rows = [row for row in fit.rows if row.precision == variant.precision and row.kv_codec == "f16"]
+    if not rows:
+        return "that cannot be told"
+    best = max(rows, key=lambda row: row.max_ctx)
+    if best.max_ctx == 0:
+        return f"no: {gib(rows[0].total_bytes)} are needed, {gib(rows[0].budget_bytes)} are free"
+    return f"up to {best.max_ctx:,} tokens of context, about {rows[0].est_decode_tps:g} tokens a second"
+
+
+def _spelling(wanted: Wanted) -> str:
+    return f"{wanted.name}:{wanted.precision}" if wanted.precision else wanted.name

@@ -1,0 +1,127 @@
+"""`localrun fit`: which precision and context fit this machine, before a download and offline."""
+
+import re
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.settings import read_settings
+from localrun.base.units import gib, tps
+from localrun.cli.console import note, write, write_json, write_table
+from localrun.cli.downloads import open_hub
+from localrun.cli.failure import DOES_NOT_FIT
+from localrun.cli.groups import JsonSwitch, OfflineSwitch, switch
+from localrun.fit.estimate import Fit, FitRow
+from localrun.fit.machine import memory
+from localrun.fit.rates import machine_rates
+from localrun.hub.catalogue import BUILTIN
+from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, preview
+from localrun.hub.resolve import resolve_all
+from localrun.ops.kv import KV_CODECS
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:(k|m|g|t)(?:i?b)?|b)?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+Name = Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False)]
+Option = Annotated[str | None, typer.Option("-m", "--model", metavar="MODEL", help="a name, a path or org/repo")]
+Precision = Annotated[str, typer.Option("--precision", metavar="NAME", help="only this one: Q4_K_M …")]
+Context = Annotated[int | None, typer.Option("--ctx", metavar="N", min=1, help="only this context, in tokens")]
+Parallel = Annotated[int, typer.Option("--parallel", metavar="N", min=1, max=4096, help="conversations side by side")]
+Memory = Annotated[str | None, typer.Option("--memory", metavar="64GiB", help="of another machine, all of it free")]
+Check = Annotated[bool, switch("--check", "exit code 4 when it does not fit")]
+
+
+def fit(
+    named: Name = None,
+    model: Option = None,
+    precision: Precision = "auto",
+    ctx: Context = None,
+    parallel: Parallel = 1,
+    memory: Memory = None,
+    check: Check = False,
+    offline: OfflineSwitch = False,
+    json: JsonSwitch = False,
+) -> int:
+    """Precision × context × KV codec for this machine: memory, speed, and the row to take."""
+    if named and model:
+        raise UsageError("two models are named", "leave one out")
+    name = named or model or read_settings().model or BUILTIN
+    machine = _machine(memory)
+    table = _table(name, precision, machine["budget_bytes"], ctx, parallel, offline)
+    if json:
+        write_json({"machine": machine, "rows": [asdict(row) for row in table.rows], "reason": table.reason})
+    else:
+        _print(name, machine, table)
+    found = table.recommended
+    return DOES_NOT_FIT if check and (found is None or found.verdict == "no") else 0
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `64GiB`, `64G`, `1.5 tb` or a plain number; units count in 1024s. UsageError for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    size = float(match[1]) * _UNITS[(match[2] or "").lower()] if match else 0.0
+    if not 1 <= size < 1 << 60:
+        raise UsageError(f"{text!r} is no amount of memory", "such as --memory 64GiB")
+    return int(size)
+
+
+def _machine(what_if: str | None) -> dict[str, Any]:
+    now, rates = memory(), machine_rates()
+    return {
+        "total_bytes": now.total,
+        "available_bytes": now.available,
+        "budget_bytes": parse_size(what_if) if what_if else now.available,
+        "what_if": what_if is not None,
+        "read_gbps": round(rates.read_bytes / 1e9, 1),
+        "f32_gmacs": round(rates.macs / 1e9, 1),
+    }
+
+
+def _table(name: str, precision: str, budget: int, ctx: int | None, parallel: int, offline: bool) -> Fit:
+    """From the disk for a path and for what only the disk knows; from the hub, or offline the catalogue, otherwise."""
+    wanted = find_on_hub(name, precision)
+    try:
+        stored = resolve_all(name, precision)
+    except NotFoundError:
+        if wanted is None:
+            raise
+        stored = []
+    with open_hub(offline) as http:
+        if wanted is None or (stored and (http.access.offline or stored[0].source == "path")):
+            return fit_stored(stored, budget, ctx, parallel)
+        found = preview(http, wanted)
+    if found.approximate:
+        note("offline: weights are estimated from the public shape (≈)")
+    if found.shape is not None and found.shape.obstacle:
+        note(f"this version cannot run it: {found.shape.obstacle}")
+    return fit_preview(found, budget, ctx, parallel)
+
+
+def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
+    free = "if all of it is free" if machine["what_if"] else f"free of {gib(machine['total_bytes'])}"
+    write(f"{name}: memory by context, with {gib(machine['budget_bytes'])} {free}\n\n")
+    contexts = sorted({row.ctx for row in table.rows})
+    rows = [row for row in table.rows if KV_CODECS[row.kv_codec].executable]
+    header = ("PRECISION", "KV", "WEIGHTS", *(f"{ctx:,}" for ctx in contexts), "LONGEST", "SPEED")
+    lines = [header]
+    for key in dict.fromkeys((row.precision, row.kv_codec) for row in rows):
+        of_key = {row.ctx: row for row in rows if (row.precision, row.kv_codec) == key}
+        first = of_key[contexts[0]]
+        about = "≈" if first.approximate else ""
+        longest = f"{first.max_ctx:,}" if first.max_ctx else "-"
+        cells = [_cell(of_key[ctx]) for ctx in contexts]
+        lines.append((*key, about + gib(first.weights_bytes), *cells, longest, f"~{tps(first.est_decode_tps)}"))
+    write_table(lines)
+    write("\nA number fits; (in brackets) only with everything else closed; - does not.\n")
+    found = table.recommended
+    if found is None:
+        write(f"None is recommended: {table.reason}.\n")
+    else:
+        write(f"Recommended: {found.precision} with a context of {found.ctx:,}: {table.reason}.\n")
+
+
+def _cell(row: FitRow) -> str:
+    size = gib(row.total_bytes)
+    return {"fits": size, "tight": f"({size})", "no": "-"}[row.verdict]

@@ -1,0 +1,36 @@
+"""`localrun pull`: download a model, or the rest of one."""
+
+from typing import Annotated
+
+import typer
+
+from localrun.base.errors import HubError
+from localrun.base.units import gib
+from localrun.cli.console import note, write_json
+from localrun.cli.downloads import choose, open_hub, pull
+from localrun.cli.groups import JsonSwitch, OfflineSwitch
+from localrun.hub.preview import must_find_on_hub, preview
+
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="a catalogue name, org/repo or org/repo:PRECISION")]
+Precision = Annotated[str, typer.Option("--precision", metavar="NAME", help="which one: Q4_K_M, bf16 …; or auto")]
+
+
+def pull_model(
+    model: Name, precision: Precision = "auto", offline: OfflineSwitch = False, json: JsonSwitch = False
+) -> int:
+    """Download a model. A download that was cut goes on where it stopped; every file is checked by its hash."""
+    wanted = must_find_on_hub(model, precision)
+    with open_hub(offline) as http:
+        if http.access.offline:
+            raise HubError(
+                "localrun is offline: nothing can be downloaded", "leave out --offline, or unset HF_HUB_OFFLINE"
+            )
+        found = preview(http, wanted)
+        variant, why = choose(http, found)
+        note(f"{wanted.repo} {variant.precision}, {gib(variant.bytes)}: {why}")
+        _, fields = pull(http, found, variant)
+    if json:
+        write_json(fields)
+    else:
+        note(f'localrun run -m {model} "…"')
+    return 0

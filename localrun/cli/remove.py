@@ -1,0 +1,60 @@
+"""`localrun rm`: remove models from the disk, told before and asked once."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.settings import read_settings
+from localrun.base.units import gib
+from localrun.cli.console import is_terminal, note, tell, write_json
+from localrun.cli.groups import JsonSwitch, switch
+from localrun.hub.names import parse_hub_name
+from localrun.hub.preview import find_on_hub
+from localrun.hub.removal import Removal, plan_partials, plan_removal
+from localrun.hub.resolve import resolve_all
+from localrun.hub.stored import StoredModel
+
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="a name on disk; NAME:PRECISION for one of several")]
+Yes = Annotated[bool, switch("--yes", "do not ask")]
+Precision = Annotated[str, typer.Option("--precision", metavar="NAME", help="which one: Q4_K_M …")]
+
+
+def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: JsonSwitch = False) -> int:
+    """Remove a model, all its precisions or one. Shows what goes and what that frees, and asks once."""
+    models, removal = _plan(model, precision)
+    for path in removal.files:
+        note(f"  {path}")
+    what = ", ".join(sorted({one.precision or one.format for one in models})) or "unfinished downloads"
+    question = f"{model} ({what}): {len(removal.files)} files, frees {gib(removal.freed)}"
+    if not yes:
+        if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+            raise UsageError(f"nobody can be asked: {question}", "add --yes")
+        tell(f"Remove {question}? [y/N] ")
+        if input().strip().lower() not in ("y", "yes"):
+            note("nothing was removed")
+            return 0
+    removal.execute()
+    note(f"removed {question}")
+    if model.lower() == (read_settings().model or "").lower():
+        note("it was the default model: `localrun config model NAME` chooses another")
+    if json:
+        write_json({"model": model, "files": [str(path) for path in removal.files], "freed": removal.freed})
+    return 0
+
+
+def _plan(model: str, precision: str) -> tuple[list[StoredModel], Removal]:
+    try:
+        models = resolve_all(model, precision)
+    except NotFoundError:
+        wanted = find_on_hub(model, precision) or parse_hub_name(model)
+        removal = plan_partials(wanted.repo) if wanted else None
+        if removal is None or not removal.files:
+            raise
+        return [], removal
+    names = {(one.name, one.source) for one in models}
+    if len(names) > 1:
+        there = ", ".join(sorted(name for name, _ in names))
+        raise UsageError(f"{model} means more than one model: {there}", "name the one to remove")
+    return models, plan_removal(models)

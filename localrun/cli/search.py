@@ -1,0 +1,84 @@
+"""`localrun search`: models by a word, in the catalogue and on the hub."""
+
+from typing import Annotated, Any
+
+import typer
+
+from localrun.base.errors import HubError
+from localrun.base.units import count
+from localrun.cli.console import note, write_json, write_table
+from localrun.cli.downloads import open_hub
+from localrun.cli.groups import JsonSwitch, OfflineSwitch
+from localrun.hub import api
+from localrun.hub.catalogue import catalogue_shape, search_catalogue
+
+Term = Annotated[str, typer.Argument(metavar="TERM", help="a name, a size, a task: qwen3, 4b, coder")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100, help="rows from the hub")]
+
+
+def search(term: Term, limit: Limit = 20, offline: OfflineSwitch = False, json: JsonSwitch = False) -> int:
+    """Find models: first those that localrun knows well, then what the hub has."""
+    rows = [_catalogue_row(name) for name in search_catalogue(term)]
+    known = {row["repo"] for row in rows}
+    with open_hub(offline) as http:
+        if http.access.offline:
+            note("offline: this is the catalogue; with a network the hub is searched too")
+        else:
+            try:
+                rows += [_hub_row(found) for found in api.search(http, term, limit) if found.repo not in known]
+            except HubError as error:
+                if not rows:
+                    raise
+                note(f"the hub was not searched: {error.message}\n  {error.hint}")
+    if json:
+        write_json(rows)
+    elif rows:
+        write_table([("NAME", "PARAMETERS", "CONTEXT", "LICENCE", "DOWNLOADS", ""), *map(_columns, rows)])
+        note("`localrun fit NAME` shows what fits this machine, `localrun pull NAME` downloads")
+    else:
+        note("nothing found: try fewer words")
+    return 0
+
+
+def _catalogue_row(name: str) -> dict[str, Any]:
+    model = search_catalogue("")[name]
+    shape = catalogue_shape(model)
+    return {
+        "name": name,
+        "repo": model.get("gguf") or model.get("safetensors"),
+        "source": "catalogue",
+        "n_params": shape.n_params if shape else None,
+        "max_context": model.get("max_context"),
+        "licence": model["licence"],
+        "downloads": None,
+        "gated": None,
+        "thinking": model.get("thinking", False),
+        "note": model["note"],
+    }
+
+
+def _hub_row(found: api.FoundModel) -> dict[str, Any]:
+    return {
+        "name": found.repo,
+        "repo": found.repo,
+        "source": "hub",
+        "n_params": found.n_params or None,
+        "max_context": found.max_context or None,
+        "licence": found.licence,
+        "downloads": found.downloads,
+        "gated": found.gated,
+        "thinking": None,
+        "note": found.arch,
+    }
+
+
+def _columns(row: dict[str, Any]) -> tuple[str, ...]:
+    note_parts = [row["note"], "asks you to accept a licence" if row["gated"] else ""]
+    return (
+        row["name"],
+        count(row["n_params"]) if row["n_params"] else "",
+        f"{row['max_context']:,}" if row["max_context"] else "",
+        row["licence"],
+        f"{row['downloads']:,}" if row["downloads"] is not None else "",
+        "; ".join(part for part in note_parts if part),
+    )

@@ -1,0 +1,271 @@
+"""search, fit, pull, show, rm and the consent of run, against a hub on loopback."""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import gguf
+import numpy as np
+import pytest
+from localrun_testing.fake_client import FakeClient
+from localrun_testing.fake_hub import FakeHub, FakeRepo
+from localrun_testing.schemas import check
+
+from localrun.base.errors import UsageError
+from localrun.cli import consent, remove
+from localrun.cli.app import run_command_line
+from localrun.cli.fit import parse_size
+from localrun.hub import api
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def tiny(path: Path, name: str) -> bytes:
+    writer = gguf.GGUFWriter(path / name, "qwen3")
+    writer.add_context_length(8192)
+    writer.add_embedding_length(64)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(128)
+    writer.add_head_count(4)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_vocab_size(320)
+    writer.add_tensor("token_embd.weight", np.zeros((320, 64), np.float16 if "16" in name else np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return (path / name).read_bytes()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    files = {name: tiny(tmp_path, name) for name in ("tiny-F16.gguf", "tiny-F32.gguf")}
+    repos = {
+        "org/tiny-GGUF": FakeRepo({**files, "README.md": b"hi"}, gguf={"architecture": "qwen3", "total": 20_000_000}),
+        "Qwen/Qwen3-0.6B-GGUF": FakeRepo({"Qwen3-0.6B-Q8_0.gguf": files["tiny-F16.gguf"]}),
+        "org/locked-GGUF": FakeRepo(files, gated=True),
+    }
+    monkeypatch.setattr(api, "RETRY_SECONDS", ())
+    with FakeHub(repos) as running:
+        monkeypatch.setenv("HF_ENDPOINT", running.url)
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        yield running
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    module = ModuleType("localrun.client.local")
+    module.LocalClient = lambda options: FakeClient(options, lambda request: "Yes.")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "localrun.client.local", module)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run_command_line(list(arguments))
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """A person at the terminal who types these lines."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    for module in (consent, remove):
+        monkeypatch.setattr(module, "is_terminal", lambda stream: True)
+
+
+def test_search_shows_the_catalogue_first_and_then_the_hub(hub: FakeHub, run: Run) -> None:
+    code, out, err = run("search", "0.6b", "--json")
+    rows = json.loads(out)
+    check(rows, "search")
+    assert (code, [row["name"] for row in rows]) == (0, ["qwen3-0.6b"])
+    assert [row["source"] for row in json.loads(run("search", "tiny-gguf", "--json")[1])] == ["hub"]
+    code, out, err = run("search", "tiny-gguf")
+    assert out.splitlines()[1].split()[:3] == ["org/tiny-GGUF", "20.0", "M"]
+    assert "localrun fit" in err
+    assert run("search", "no such thing")[::2] == (0, "nothing found: try fewer words\n")
+
+
+def test_search_without_a_network(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = run("search", "qwen3", "--offline")
+    assert code == 0
+    assert "qwen3-4b" in out
+    assert err.splitlines()[0].startswith("offline: this is the catalogue")
+    hub.break_file("api", "rate-limit")
+    code, out, err = run("search", "qwen3")
+    assert (code, "qwen3-4b" in out, "too many requests" in err) == (0, True, True)
+    assert run("search", "tiny-gguf")[0] == 7
+    assert not [seen for seen in hub.seen if seen.server == "store"]
+
+
+def test_fit_before_a_download(hub: FakeHub, run: Run) -> None:
+    code, out, _ = run("fit", "org/tiny-GGUF", "--json", "--parallel", "2")
+    answer = json.loads(out)
+    check(answer, "fit")
+    assert code == 0
+    assert {row["precision"] for row in answer["rows"]} == {"F16", "F32"}
+    assert {row["ctx"] for row in answer["rows"]} == {4096, 8192}
+    assert sum(row["recommended"] for row in answer["rows"]) == 1
+    assert max(hub.sent(name) for name in hub.repos["org/tiny-GGUF"].files) <= 64 << 10
+
+    code, out, _ = run("fit", "org/tiny-GGUF:F32", "--ctx", "4096", "--memory", "1MiB", "--json", "--check")
+    answer = json.loads(out)
+    assert (code, answer["machine"]["budget_bytes"], answer["machine"]["what_if"]) == (4, 1 << 20, True)
+    assert {(row["precision"], row["ctx"], row["verdict"]) for row in answer["rows"]} == {("F32", 4096, "no")}
+    assert run("fit", "org/tiny-GGUF", "--memory", "64GiB", "--check")[0] == 0
+    code, out, _ = run("fit", "org/tiny-GGUF")
+    assert "Recommended: F16 with a context of 8,192" in out
+
+
+def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run) -> None:
+    code, out, err = run("fit", "qwen3-8b", "--offline", "--memory", "16GiB", "--json")
+    rows = json.loads(out)["rows"]
+    assert code == 0
+    assert all(row["approximate"] for row in rows)
+    assert next(row for row in rows if row["recommended"])["precision"] == "Q4_K_M"
+    assert "≈" in err
+    assert hub.seen == []
+    code, out, _ = run("fit", "org/tiny-GGUF", "--offline")
+    assert code == 7
+    assert run("fit", "no-such-model")[0] == 3
+    assert run("pull", "org/tiny-GGUF:F32")[0] == 0
+    rows = json.loads(run("fit", "org/tiny-GGUF", "--offline", "--json")[1])["rows"]
+    assert {(row["precision"], row["weights_bytes"]) for row in rows} == {("F32", 320 * 64 * 4)}
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("64GiB", 64 << 30), ("64g", 64 << 30), ("1.5 TB", 3 << 39), ("1000", 1000), ("8MiB", 8 << 20)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "much", "-1G", "0", "1e9G", "9" * 30, "G"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_size(text)
+
+
+def test_pull_chooses_checks_and_makes_the_first_model_the_default(hub: FakeHub, run: Run, home: Path) -> None:
+    code, out, err = run("pull", "org/tiny-GGUF", "--json")
+    answer = json.loads(out)
+    check(answer, "pull")
+    assert code == 0
+    assert (answer["precision"], answer["default"], answer["name"]) == ("F16", True, "org/tiny-GGUF")
+    assert Path(answer["path"]).read_bytes() == hub.repos["org/tiny-GGUF"].files["tiny-F16.gguf"]
+    assert answer["fetched"] == answer["bytes"] > 0
+    assert "is now the default model" in err
+    assert "downloaded and checked" in err
+    assert json.loads(run("config", "model", "--json")[1]) == {"model": "org/tiny-GGUF"}
+
+    code, out, err = run("pull", "qwen3-0.6b", "--json")
+    answer = json.loads(out)
+    assert (answer["default"], answer["repo"], answer["precision"]) == (False, "Qwen/Qwen3-0.6B-GGUF", "Q8_0")
+    assert "default" not in err
+    assert json.loads(run("pull", "org/tiny-GGUF:F16", "--json")[1])["fetched"] == 0
+    assert run("show", "qwen3-0.6b", "--json")[0] == 0
+    assert run("run", "-m", "qwen3-0.6b", "--no-stdin", "hello")[:2] == (0, "Yes.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["org/tiny-GGUF:Q4_K_M"], 3, "did you mean|there is F16, F32"),
+        (["org/none"], 3, "the hub has no org/none"),
+        (["qwen3-5b"], 3, "did you mean qwen3"),
+        (["org/locked-GGUF"], 7, "gated"),
+        (["org/tiny-GGUF", "--offline"], 7, "offline"),
+        (["../../etc/passwd"], 3, "there is no model"),
+        ([], 2, "MODEL"),
+    ],
+)
+def test_pull_errors(hub: FakeHub, run: Run, arguments: list[str], code: int, says: str) -> None:
+    found, out, err = run("pull", *arguments, "--json")
+    assert found == code
+    check(json.loads(out), "error")
+    assert any(text in err for text in says.split("|"))
+
+
+def test_show_before_a_download(hub: FakeHub, run: Run) -> None:
+    code, out, _ = run("show", "org/tiny-GGUF", "--json")
+    answer = json.loads(out)
+    check(answer, "show")
+    assert (code, answer["path"], answer["layers"], answer["vocab_size"]) == (0, None, 2, 320)
+    files = hub.repos["org/tiny-GGUF"].files
+    assert answer["precisions"] == {"F16": len(files["tiny-F16.gguf"]), "F32": len(files["tiny-F32.gguf"])}
+    assert answer["approximate"] is False
+    code, out, _ = run("show", "qwen3-4b", "--offline", "--json")
+    answer = json.loads(out)
+    check(answer, "show")
+    assert (answer["layers"], answer["approximate"], answer["licence"]) == (36, True, "Apache-2.0")
+    assert "Q4_K_M" in run("show", "qwen3-4b", "--offline")[1]
+    assert run("show", "no-such-model")[0] == 3
+
+
+def test_nothing_is_downloaded_unasked(hub: FakeHub, run: Run) -> None:
+    for command in ("run", "chat"):
+        code, out, err = run(command, "-m", "org/tiny-GGUF:F16", *(["hello"] if command == "run" else []))
+        assert (code, out) == (3, "")
+        assert "localrun pull org/tiny-GGUF:F16" in err
+    assert hub.seen == []
+    assert run("run", "-m", "nonsense", "hello")[0] == 3
+    assert run("run", "--offline", "--pull", "-m", "org/tiny-GGUF", "hello")[0] == 3
+    assert hub.seen == []
+
+
+def test_pull_says_yes_beforehand(hub: FakeHub, run: Run) -> None:
+    code, out, err = run("run", "--pull", "--no-stdin", "-m", "org/tiny-GGUF", "hello")
+    assert (code, out) == (0, "Yes.\n")
+    assert "downloaded and checked" in err
+    before = len(hub.seen)
+    assert run("run", "--no-stdin", "-m", "org/tiny-GGUF", "hello")[0] == 0
+    assert len(hub.seen) == before
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 0), ("n", 3), ("what?", 3)])
+def test_a_person_is_asked(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
+    terminal(monkeypatch, answer)
+    found, _, err = run("run", "--no-stdin", "-m", "org/tiny-GGUF", "hello")
+    assert found == code
+    for text in ("org/tiny-GGUF (apache-2.0)", "as F16", "up to 8,192 tokens", "Download it now? [Y/n]"):
+        assert text in err
+
+
+def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for precision in ("F16", "F32"):
+        run("pull", f"org/tiny-GGUF:{precision}")
+    code, out, err = run("rm", "org/tiny-GGUF:F16")
+    assert code == 2
+    assert "add --yes" in err
+    terminal(monkeypatch, "n")
+    code, _, err = run("rm", "org/tiny-GGUF:F16")
+    assert (code, "nothing was removed" in err) == (0, True)
+    code, out, err = run("rm", "org/tiny-GGUF:F16", "--yes", "--json")
+    answer = json.loads(out)
+    check(answer, "rm")
+    assert answer["freed"] == len(hub.repos["org/tiny-GGUF"].files["tiny-F16.gguf"])
+    assert [row["precision"] for row in json.loads(run("list", "--json")[1]) if row["source"] == "hub"] == ["F32"]
+    terminal(monkeypatch, "y")
+    code, _, err = run("rm", "org/tiny-GGUF")
+    assert (code, "it was the default model" in err) == (0, True)
+    assert run("rm", "org/tiny-GGUF", "--yes")[0] == 3
+    assert run("rm", "builtin", "--yes")[0] == 2
+
+
+def test_list_mentions_unfinished_downloads(hub: FakeHub, run: Run, home: Path) -> None:
+    hub.break_file("tiny-F32.gguf", "html")
+    assert run("pull", "org/tiny-GGUF:F32")[0] == 7
+    _, _, err = run("list")
+    assert "unfinished: tiny-F32.gguf of org/tiny-GGUF" in err
+    assert "localrun pull org/tiny-GGUF" in err
+    assert run("rm", "org/tiny-GGUF", "--yes")[0] == 0
+    assert "unfinished" not in run("list")[2]
+
+
+def test_text_from_the_hub_cannot_steer_a_terminal(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.repos["org/tiny-GGUF"].card["license"] = "evil\x1b]0;title\x07\x1b[2J"
+    hub.repos["org/tiny-GGUF"].gguf = {"architecture": "\x1b[31mred", "total": 1}
+    for arguments in (["search", "tiny-gguf"], ["show", "org/tiny-GGUF"], ["search", "tiny-gguf", "--json"]):
+        _, out, err = run(*arguments)
+        assert "\x1b" not in out + err
