@@ -1,0 +1,218 @@
+"""The executor: what it refuses, how a step is cut short, what it reports."""
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from localrun_testing.native import (
+    BAD_ARGUMENT,
+    CANCELLED,
+    OK,
+    UNSUPPORTED,
+    NativeLayer,
+    Rows,
+    Shape,
+    native_library,
+)
+
+from localrun.ops import cpu_abi as abi
+
+
+@pytest.fixture
+def layer() -> Iterator[NativeLayer]:
+    made = NativeLayer(native_library(), Shape(), 8, n_threads=2, max_rows=64)
+    yield made
+    made.close()
+
+
+def rows(n: int, first: int = 0, table: tuple[int, ...] = (5, 1)) -> Rows:
+    g = torch.Generator().manual_seed(first)
+    return Rows(first, *(torch.randn(n, heads * 64, generator=g) for heads in (4, 2, 2)), table)
+
+
+def create(layer: NativeLayer, max_rows: int = 64) -> int:
+    executor = ctypes.c_void_p()
+    arguments = (ctypes.byref(layer.program), layer.threads, max_rows, ctypes.byref(executor))
+    status = int(layer.library.lr_program_create(*arguments))
+    assert (status == OK) == bool(executor)
+    layer.library.lr_program_destroy(executor)
+    return status
+
+
+BAD_LAYERS = [
+    ("n_heads", 3, BAD_ARGUMENT),  # not a multiple of the KV heads
+    ("n_heads", 0, BAD_ARGUMENT),
+    ("n_kv_heads", 0, BAD_ARGUMENT),
+    ("n_heads", 1 << 20, BAD_ARGUMENT),
+    ("head_dim", 12, UNSUPPORTED),
+    ("head_dim", 264, UNSUPPORTED),
+    ("head_dim", 0, UNSUPPORTED),
+    ("head_dim", 128, BAD_ARGUMENT),  # more than the block holds
+    ("codec", 9, UNSUPPORTED),
+    ("codec", -1, UNSUPPORTED),
+    ("pool", None, BAD_ARGUMENT),
+    ("layer_offset", 64, BAD_ARGUMENT),
+    ("layer_offset", -64, BAD_ARGUMENT),
+    ("group", -1, BAD_ARGUMENT),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "status"), BAD_LAYERS)
+def test_a_cache_layer_that_cannot_be(layer: NativeLayer, name: str, value: object, status: int) -> None:
+    assert create(layer) == OK
+    setattr(layer.layers[0], name, value)
+    assert create(layer) == status
+
+
+def test_a_program_that_cannot_be(layer: NativeLayer) -> None:
+    append, attend = layer.instructions[0], layer.instructions[1]
+
+    def refused(structure: object, name: str, value: object, status: int = BAD_ARGUMENT) -> None:
+        before = getattr(structure, name)
+        setattr(structure, name, value)
+        assert create(layer) == status, name
+        setattr(structure, name, before)
+        assert create(layer) == OK
+
+    for instruction in (append.rope_append, attend.attention):
+        refused(instruction, "layer", 1)
+        refused(instruction, "layer", -1)
+    refused(append.rope_append, "qk_norm", 1)  # without weights
+    refused(append, "op", 99)
+    refused(append, "op", -1)
+    refused(attend.attention, "window", -1)
+    refused(attend.attention, "softcap", -1.0)
+    refused(attend.attention, "scale", float("nan"))
+    refused(layer.program, "n_instructions", 0)
+    refused(layer.program, "n_layers", -1)
+    assert create(layer, max_rows=0) == BAD_ARGUMENT
+    for missing in range(3):
+        arguments = [ctypes.byref(layer.program), layer.threads, 4, ctypes.byref(ctypes.c_void_p())]
+        arguments[(0, 1, 3)[missing]] = None
+        assert layer.library.lr_program_create(*arguments) == BAD_ARGUMENT
+
+
+def run(layer: NativeLayer, *sequences: Rows, change: Callable[[abi.Step], None] = lambda _step: None) -> int:
+    step, _keep = layer.step(*sequences)
+    change(step)
+    return int(layer.library.lr_program_run(layer.executor, ctypes.byref(step)))
+
+
+def array(address: int, n: int) -> "ctypes.Array[ctypes.c_int32]":
+    return (ctypes.c_int32 * n).from_address(address)
+
+
+BAD_STEPS: dict[str, Callable[[abi.Step], None]] = {
+    "no rows": lambda step: setattr(step, "n_rows", 0),
+    "more rows than planned": lambda step: setattr(step, "n_rows", 65),
+    "no sequences": lambda step: setattr(step, "n_sequences", 0),
+    "no positions": lambda step: setattr(step, "position", None),
+    "a row of no sequence": lambda step: array(step.row_sequence, 5).__setitem__(2, 7),
+    "a row of a negative sequence": lambda step: array(step.row_sequence, 5).__setitem__(2, -1),
+    "rows apart": lambda step: array(step.row_sequence, 5).__setitem__(1, 1),
+    "positions that fall": lambda step: array(step.position, 5).__setitem__(2, 0),
+    "a position twice": lambda step: array(step.position, 5).__setitem__(1, 0),
+    "a position past the end": lambda step: array(step.position, 5).__setitem__(2, 1000),
+    "a negative position": lambda step: array(step.position, 5).__setitem__(0, -1),
+    "no table": lambda step: setattr(step.sequence[1], "table", None),
+    "logits of a row that is not there": lambda step: set_logits(step, 5),
+    "logits of a negative row": lambda step: set_logits(step, -1),
+}
+KEEP = []
+
+
+def set_logits(step: abi.Step, row: int) -> None:
+    KEEP.append(abi.int32s([row]))
+    step.logits_row, step.n_logits = ctypes.addressof(KEEP[-1]), 1
+
+
+@pytest.mark.parametrize("name", BAD_STEPS)
+def test_a_step_that_cannot_be(layer: NativeLayer, name: str) -> None:
+    two = (rows(3), rows(2, table=(2, 3)))
+    assert run(layer, *two) == OK
+    layer.pool.zero_()
+    assert run(layer, *two, change=BAD_STEPS[name]) == BAD_ARGUMENT
+    assert not bool(layer.pool.any())  # nothing ran
+    assert run(layer, *two) == OK
+    assert layer.library.lr_program_run(layer.executor, None) == BAD_ARGUMENT
+    assert layer.library.lr_program_run(None, None) == BAD_ARGUMENT
+
+
+def test_cancelled_before_it_began(layer: NativeLayer) -> None:
+    layer.cancel.value = 1
+    assert run(layer, rows(5)) == CANCELLED
+    assert not bool(layer.pool.any())
+    layer.cancel.value = 0
+    assert run(layer, rows(5)) == OK
+    assert bool(layer.pool.any())
+
+
+def test_cancelled_between_two_ops() -> None:
+    """A long program, cancelled from another thread, ends soon after; then the executor runs as before."""
+    layer = NativeLayer(native_library(), Shape(), 8, n_threads=2, max_rows=512)
+    repeats = 3000
+    many = (abi.Instruction * (1 + repeats))(layer.instructions[0], *[layer.instructions[1]] * repeats)
+    program = abi.ProgramC(many, layer.layers, len(many), 1)
+    executor = ctypes.c_void_p()
+    arguments = (ctypes.byref(program), layer.threads, 512, ctypes.byref(executor))
+    assert layer.library.lr_program_create(*arguments) == OK
+    step, _keep = layer.step(rows(512, table=tuple(range(8))))
+    layer.library.lr_program_set_timing(executor, 1)
+    timer = threading.Timer(0.1, lambda: setattr(layer.cancel, "value", 1))
+    begun = time.monotonic()
+    timer.start()
+    assert layer.library.lr_program_run(executor, ctypes.byref(step)) == CANCELLED
+    seconds = (ctypes.c_double * len(many))()
+    assert layer.library.lr_program_timings(executor, seconds, len(many)) == OK
+    done = sum(second > 0 for second in seconds)
+    assert 0 < done < repeats / 2
+    assert sum(seconds) < time.monotonic() - begun
+    layer.cancel.value = 0
+    layer.library.lr_program_destroy(executor)
+    assert run(layer, rows(5)) == OK
+    layer.close()
+
+
+def test_timings_are_kept_only_when_asked_for(layer: NativeLayer) -> None:
+    run(layer, rows(40))
+    assert layer.timings() == [0.0, 0.0]
+    layer.library.lr_program_set_timing(layer.executor, 1)
+    for _ in range(3):
+        run(layer, rows(40))
+    after = layer.timings()
+    assert all(0 < seconds < 10 for seconds in after)
+    run(layer, rows(40))
+    assert all(later > before for later, before in zip(layer.timings(), after, strict=True))
+    layer.library.lr_program_set_timing(layer.executor, 1)
+    assert layer.timings() == [0.0, 0.0]
+    assert layer.library.lr_program_timings(layer.executor, (ctypes.c_double * 3)(), 3) == BAD_ARGUMENT
+
+
+def test_two_programs_share_threads_and_blocks(layer: NativeLayer) -> None:
+    """From two Python threads at once; each gets what it gets alone."""
+    other = NativeLayer(layer.library, replace(layer.shape, softcap=3.0), 8, n_threads=1, max_rows=64)
+    executor = ctypes.c_void_p()
+    arguments = (ctypes.byref(other.program), layer.threads, 64, ctypes.byref(executor))
+    assert layer.library.lr_program_create(*arguments) == OK
+    other.library.lr_program_destroy(other.executor)
+    other.executor = executor
+    wanted = [each.run(rows(60)) for each in (layer, other)]
+    wrong: list[int] = []
+
+    def repeat(index: int, each: NativeLayer) -> None:
+        for _ in range(100):
+            if not torch.equal(each.run(rows(60)), wanted[index]):
+                wrong.append(index)
+
+    threads = [threading.Thread(target=repeat, args=pair) for pair in enumerate((layer, other))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
+    assert not torch.equal(*wanted)
+    other.close()

@@ -1,0 +1,177 @@
+"""The native thread pool and native memory: every task once, on any number of threads, and no way to hang."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from localrun_testing.native import BAD_ARGUMENT, BUSY, OK, TASK, NativeLayer, Rows, Shape, native_library
+
+
+@pytest.fixture
+def library() -> ctypes.CDLL:
+    return native_library()
+
+
+@contextmanager
+def pool(library: ctypes.CDLL, n: int) -> Iterator[int]:
+    threads = library.lr_threads_create(n)
+    assert threads
+    yield threads
+    library.lr_threads_destroy(threads)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("n_tasks", [0, 1, 7, 1000])
+def test_every_task_runs_once(library: ctypes.CDLL, n_threads: int, n_tasks: int) -> None:
+    counts = [0] * n_tasks
+    where: set[int] = set()
+
+    def task(_data: int, index: int) -> None:
+        counts[index] += 1
+        where.add(threading.get_native_id())
+
+    with pool(library, n_threads) as threads:
+        assert library.lr_parallel(threads, n_tasks, TASK(task), None) == OK
+    assert counts == [1] * n_tasks
+    assert len(where) <= n_threads
+
+
+def test_tasks_run_side_by_side(library: ctypes.CDLL) -> None:
+    """Each waits for the others, so one thread alone would never come to an end."""
+    together = threading.Barrier(4, timeout=20)
+    with pool(library, 4) as threads:
+        assert library.lr_parallel(threads, 4, TASK(lambda _data, _index: together.wait() and None), None) == OK
+
+
+def test_many_short_jobs_one_after_another(library: ctypes.CDLL) -> None:
+    """More threads than cores, jobs shorter than a wake-up: a lost signal would hang here."""
+    shape = Shape(n_heads=1, n_kv_heads=1, head_dim=8)
+    for n_threads in (2, 3, 8):
+        layer = NativeLayer(library, shape, 1, n_threads)
+        rows = Rows(0, *torch.randn(3, 1, 8), [0])
+        step, _keep = layer.step(rows)
+        for _ in range(2000 if n_threads < 8 else 300):
+            assert library.lr_program_run(layer.executor, ctypes.byref(step)) == OK
+        layer.close()
+
+
+def test_jobs_of_several_callers_take_turns(library: ctypes.CDLL) -> None:
+    totals = [0] * 4
+
+    def caller(number: int, threads: int) -> None:
+        def task(_data: int, index: int) -> None:
+            totals[number] += index
+
+        for _ in range(30):
+            assert library.lr_parallel(threads, 20, TASK(task), None) == OK
+
+    with pool(library, 3) as threads:
+        callers = [threading.Thread(target=caller, args=(n, threads)) for n in range(4)]
+        for thread in callers:
+            thread.start()
+        for thread in callers:
+            thread.join(30)
+    assert totals == [30 * 190] * 4
+
+
+def test_a_job_inside_a_job_is_refused(library: ctypes.CDLL) -> None:
+    answers = []
+    with pool(library, 2) as threads:
+        nothing = TASK(lambda _data, _index: None)
+        task = TASK(lambda _data, _index: answers.append(library.lr_parallel(threads, 1, nothing, None)))
+        assert library.lr_parallel(threads, 3, task, None) == OK
+        assert answers == [BUSY] * 3
+        assert library.lr_parallel(threads, 1, nothing, None) == OK
+
+
+def test_bad_arguments_are_refused(library: ctypes.CDLL) -> None:
+    assert not library.lr_threads_create(0)
+    assert not library.lr_threads_create(-1)
+    assert not library.lr_threads_create(100_000)
+    library.lr_threads_destroy(None)
+    with pool(library, 1) as threads:
+        assert library.lr_parallel(threads, -1, TASK(lambda _data, _index: None), None) == BAD_ARGUMENT
+        assert library.lr_parallel(None, 1, TASK(lambda _data, _index: None), None) == BAD_ARGUMENT
+        assert library.lr_parallel(threads, 1, TASK(0), None) == BAD_ARGUMENT
+
+
+def test_pools_come_and_go(library: ctypes.CDLL) -> None:
+    before = threading.active_count(), len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0
+    for n in (1, 2, 8, 3) * 20:
+        with pool(library, n):
+            pass
+    after = threading.active_count(), len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0
+    assert after == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="windows has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_is_refused_and_does_not_hang(library: ctypes.CDLL) -> None:
+    with pool(library, 3) as threads:
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            answer = library.lr_parallel(threads, 4, TASK(0x1000), None)
+            library.lr_threads_destroy(threads)
+            os._exit(answer)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == BUSY
+        assert library.lr_parallel(threads, 4, TASK(lambda _data, _index: None), None) == OK
+
+
+def test_a_process_ends_with_a_pool_alive(library: ctypes.CDLL) -> None:
+    """At exit nobody destroys it."""
+    code = (
+        "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); library.lr_threads_create.restype = ctypes.c_void_p\n"
+        "assert library.lr_threads_create(4); print('made')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, library._name], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "made")
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_subnormals_are_kept_whatever_the_caller_does(library: ctypes.CDLL, n_threads: int) -> None:
+    """Flush-to-zero, set before the pool is made and while it is used, changes nothing and is still set afterwards."""
+    if not torch.set_flush_denormal(True):
+        pytest.skip("no instruction set with flush-to-zero on this machine")
+    try:
+        shape = Shape(n_heads=2, n_kv_heads=2, head_dim=16, codec="f32", rope=True)
+        layer = NativeLayer(library, shape, 1, n_threads)
+        tiny = torch.full((40, 32), 1, dtype=torch.int32).view(torch.float32)  # the smallest subnormal
+        cos_sin = (torch.ones(40, 8), torch.zeros(40, 8))
+        layer.run(Rows(0, tiny, tiny, tiny, [0]), cos_sin=cos_sin)
+        keys, _ = layer.export(0, 0, 40)
+        assert torch.equal(keys.view(torch.int32), torch.ones_like(keys, dtype=torch.int32))
+        assert not bool((torch.full((8,), 1e-39) * 0.5).view(torch.int32).any())  # the caller still flushes
+        layer.close()
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def test_reserved_memory_is_zero_and_keeps_its_address(library: ctypes.CDLL) -> None:
+    size = 1 << 40  # far more than there is
+    start = library.lr_reserve(size)
+    assert start % 4096 == 0
+    for offset in (0, 1 << 30, size - 8192):
+        assert library.lr_commit(start + offset, 8192) == OK
+        view = (ctypes.c_uint8 * 8192).from_address(start + offset)
+        assert bytes(view) == bytes(8192)
+        view[0] = view[8191] = 1
+        assert library.lr_commit(start + offset, 8192) == OK  # again: what is there stays
+        assert (view[0], view[8191]) == (1, 1)
+    assert library.lr_release(start, size) == OK
+
+
+def test_impossible_memory_is_refused(library: ctypes.CDLL) -> None:
+    assert not library.lr_reserve(0)
+    assert not library.lr_reserve(-5)
+    assert not library.lr_reserve(1 << 62)
+    assert library.lr_commit(None, 64) == BAD_ARGUMENT
+    assert library.lr_release(None, 64) == BAD_ARGUMENT
