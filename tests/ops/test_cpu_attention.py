@@ -31,7 +31,8 @@ def library(request: pytest.FixtureRequest) -> Iterator[ctypes.CDLL]:
 def make_rows(shape: Shape, n: int, seed: int, table: list[int], first: int = 0) -> Rows:
     g = torch.Generator().manual_seed(seed)
     widths = (shape.n_heads, shape.n_kv_heads, shape.n_kv_heads)
-    return Rows(first, *(torch.randn(n, width * shape.head_dim, generator=g) for width in widths), table)
+    q, k, v = (torch.randn(n, width * shape.head_dim, generator=g) for width in widths)
+    return Rows(first, q, k, v, table)
 
 
 def part(rows: Rows, start: int, n: int) -> Rows:
@@ -41,9 +42,9 @@ def part(rows: Rows, start: int, n: int) -> Rows:
 
 def expected(shape: Shape, rows: Rows) -> Tensor:
     """What the reference computes on keys and values as they are."""
-    heads = (x.view(rows.n, -1, shape.head_dim) for x in (rows.q, rows.k, rows.v))
+    q, k, v = (x.view(rows.n, -1, shape.head_dim) for x in (rows.q, rows.k, rows.v))
     mask = visible(torch.arange(rows.n), 0, rows.n, shape.window)
-    return attend(*heads, mask, shape.scale, shape.softcap, shape.sinks).flatten(1)
+    return attend(q, k, v, mask, shape.scale, shape.softcap, shape.sinks).flatten(1)
 
 
 def nmse(got: Tensor, wanted: Tensor) -> float:

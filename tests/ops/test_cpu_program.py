@@ -31,7 +31,8 @@ def layer() -> Iterator[NativeLayer]:
 
 def rows(n: int, first: int = 0, table: tuple[int, ...] = (5, 1)) -> Rows:
     g = torch.Generator().manual_seed(first)
-    return Rows(first, *(torch.randn(n, heads * 64, generator=g) for heads in (4, 2, 2)), table)
+    q, k, v = (torch.randn(n, heads * 64, generator=g) for heads in (4, 2, 2))
+    return Rows(first, q, k, v, table)
 
 
 def create(layer: NativeLayer, max_rows: int = 64) -> int:
@@ -122,12 +123,13 @@ BAD_STEPS: dict[str, Callable[[abi.Step], None]] = {
     "logits of a row that is not there": lambda step: set_logits(step, 5),
     "logits of a negative row": lambda step: set_logits(step, -1),
 }
-KEEP = []
+KEEP: list[object] = []
 
 
 def set_logits(step: abi.Step, row: int) -> None:
-    KEEP.append(abi.int32s([row]))
-    step.logits_row, step.n_logits = ctypes.addressof(KEEP[-1]), 1
+    rows = abi.int32s([row])
+    KEEP.append(rows)
+    step.logits_row, step.n_logits = ctypes.addressof(rows), 1
 
 
 @pytest.mark.parametrize("name", BAD_STEPS)

@@ -55,7 +55,8 @@ def test_many_short_jobs_one_after_another(library: ctypes.CDLL) -> None:
     shape = Shape(n_heads=1, n_kv_heads=1, head_dim=8)
     for n_threads in (2, 3, 8):
         layer = NativeLayer(library, shape, 1, n_threads)
-        rows = Rows(0, *torch.randn(3, 1, 8), [0])
+        q, k, v = torch.randn(3, 1, 8)
+        rows = Rows(0, q, k, v, [0])
         step, _keep = layer.step(rows)
         for _ in range(2000 if n_threads < 8 else 300):
             assert library.lr_program_run(layer.executor, ctypes.byref(step)) == OK
