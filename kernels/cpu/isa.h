@@ -11,12 +11,20 @@ typedef struct {
   void (*get)(const void* head, int32_t head_dim, int32_t slot, float* k, float* v);
 } lr_kv_layout;
 
+// What the machine is measured with (probe.inc).
+typedef struct {
+  void (*read)(const void* start, int64_t bytes);
+  int64_t (*multiply_int8)(int64_t rounds);  // gives how many multiplications it did
+  int64_t (*multiply_f16)(int64_t rounds);
+} lr_probe_kernels;
+
 struct lr_kernels {
   const char* isa;
   void (*logits_stats)(const float* x, int64_t n, float inv_temp, lr_logits_stats_t* out);
-  const lr_op_kernels* op[LR_N_OPS];         // by LR_OP_*; null: not in this unit
-  const lr_kv_layout* kv[LR_N_KV];           // by LR_KV_*
-  int32_t bf16_form;                         // of activations for bf16 weights: LR_FORM_BF16, or 0 where f32 is read
+  const lr_op_kernels* op[LR_N_OPS];  // by LR_OP_*; null: not in this unit
+  const lr_kv_layout* kv[LR_N_KV];    // by LR_KV_*
+  int32_t bf16_form;                  // of activations for bf16 weights: LR_FORM_BF16, or 0 where f32 is read
+  const lr_probe_kernels* probe;
 };
 
 extern const lr_kernels lr_kernels_generic;

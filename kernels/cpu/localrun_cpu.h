@@ -62,3 +62,12 @@ LR_API int lr_kv_import(int32_t codec, int32_t n_kv_heads, int32_t head_dim, voi
 LR_API int lr_kv_export(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot, int32_t n,
                         float* k, float* v);
 LR_API int lr_kv_copy_block(void* pool, int64_t block_bytes, int32_t from, int32_t to);
+
+// Zeroes memory, each part on the thread that gets to it first.
+LR_API int lr_first_touch(lr_threads* threads, void* start, int64_t bytes);
+// Bytes a second of one pass over touched memory by all threads; -1 when it cannot be measured.
+LR_API double lr_probe_read(lr_threads* threads, const void* start, int64_t bytes);
+// Multiply-adds a second of all threads in registers at best: what linears on codes can reach, and what attention can
+// reach on keys and values of 16 bits.
+enum { LR_PROBE_INT8 = 0, LR_PROBE_F16 = 1 };
+LR_API double lr_probe_multiply(lr_threads* threads, int32_t kind);
