@@ -14,6 +14,7 @@ from localrun.base.units import gib
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.hf_cache import blob_path, find_stored, link, remember_commit, repo_folder, snapshot_path
 from localrun.hub.http import Http
+from localrun.hub.large_files import PLAIN_HTTP_BYTES, fetch_large
 from localrun.hub.partial import CHUNK_BYTES, LostError, Partial, find_partials, open_partial
 from localrun.hub.progress import Control, Emit, Finished, Meter, Notice, Progress, Started
 from localrun.hub.transfer import Transfer
@@ -63,6 +64,9 @@ class _Job:
         """One file: found, waited for, or fetched."""
         cache, fetched_before = self.http.access.cache, self.meter.fetched
         waiting = False
+        if file.size > PLAIN_HTTP_BYTES and find_stored(cache, self.repo, file) is None:
+            self.emit(Started(file.path, file.size, 0))
+            fetch_large(self.http, self.repo, file, self.control, self.meter)
         while find_stored(cache, self.repo, file) is None:
             self.control.check()
             partial = open_partial(blob_path(cache, self.repo.name, file), self.repo.name, file)
@@ -138,9 +142,7 @@ class _Job:
                 if now >= next_event:
                     next_event = now + EVENT_SECONDS
                     self.report(file, partial)
-                    if transfer.retrying and transfer.retrying != told:
-                        told = transfer.retrying
-                        self.emit(Notice(file.path, f"{told}: trying again"))
+                    told = self.report_retries(file, transfer, told)
                 if now >= next_life:
                     next_life = now + LIFE_SECONDS
                     partial.sign_of_life()
@@ -150,7 +152,17 @@ class _Job:
         if transfer.failure is not None:
             raise transfer.failure
         self.report(file, partial)
+        self.report_retries(file, transfer, told)
         return hashing.hexdigest()
+
+    def report_retries(self, file: RemoteFile, transfer: Transfer, told: str) -> str:
+        """Say why something is tried again, each reason once in a row; gives the last one."""
+        while transfer.retries:
+            reason = transfer.retries.popleft()
+            if reason != told:
+                told = reason
+                self.emit(Notice(file.path, f"{reason}: trying again"))
+        return told
 
     def report(self, file: RemoteFile, partial: Partial) -> None:
         done = _bytes_there(partial)

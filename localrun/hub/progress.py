@@ -1,4 +1,4 @@
-"""What a download tells those who watch it, and what they can tell it: plain events one way, a `Control` the other."""
+"""What a download tells those who watch it, in plain events; and a `Control` to stop it."""
 
 import threading
 import time
@@ -65,33 +65,18 @@ class CancelledError(HubError):
 
 
 class Control:
-    """Pause, resume or cancel a download from any thread."""
+    """Stops a download from any thread. What has arrived stays, so this is how to pause one, too."""
 
     def __init__(self) -> None:
-        self._running = threading.Event()
-        self._running.set()
         self._cancelled = False
-
-    def pause(self) -> None:
-        self._running.clear()
-
-    def resume(self) -> None:
-        self._running.set()
 
     def cancel(self) -> None:
         self._cancelled = True
-        self._running.set()
 
-    @property
-    def paused(self) -> bool:
-        return not self._running.is_set()
-
-    def check(self, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Wait while paused, unless `stopped`; CancelledError once cancelled."""
-        while not self._running.wait(0.2) and not stopped():
-            pass
+    def check(self) -> None:
+        """CancelledError once cancelled."""
         if self._cancelled:
-            raise CancelledError("the download was cancelled", "start it again to go on where it stopped")
+            raise CancelledError("the download was stopped", "start it again to go on where it stopped")
 
 
 class Meter:

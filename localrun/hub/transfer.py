@@ -25,13 +25,16 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
 class Transfer:
-    """Fetches into `partial` in threads of its own. `failure` is what ended it early; `progressed` tells of news."""
+    """Fetches into `partial` in threads of its own.
+
+    `failure` is what ended it early, `retries` why something was tried again, `progressed` tells of a new chunk.
+    """
 
     def __init__(
         self, http: Http, repo: RemoteRepo, file: RemoteFile, partial: Partial, control: Control, meter: Meter
     ) -> None:
         self.failure: BaseException | None = None
-        self.retrying = ""
+        self.retries: deque[str] = deque()
         self.progressed = threading.Condition()
         self._http = http
         self._repo = repo
@@ -91,7 +94,7 @@ class Transfer:
                 failures = 0 if position.at > before else failures + 1
                 if failures >= len(RETRY_SECONDS):
                     raise
-                self.retrying = error.message
+                self.retries.append(error.message)
                 self._pause(RETRY_SECONDS[failures])
 
     def _fetch(self, part: BinaryIO, position: "_Position") -> None:
@@ -104,7 +107,7 @@ class Transfer:
             self._check(response, start, end, is_whole)
             part.seek(start)
             while position.at < end and not self._stopped:
-                self._control.check(lambda: self._stopped)
+                self._control.check()
                 _, chunk_end = self._partial.bounds(position.at // CHUNK_BYTES)
                 n_read = response.read_into(buffer[: min(len(buffer), chunk_end - position.at)])
                 if n_read == 0:
@@ -125,7 +128,6 @@ class Transfer:
         if position.at == self._partial.bounds(chunk)[1]:
             self._partial.record(chunk, position.checksum)
             position.checksum = 0
-            self.retrying = ""
             with self.progressed:
                 self.progressed.notify_all()
 

@@ -36,5 +36,5 @@ def access_to(tmp_path: Path) -> AccessTo:
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits of tests are short."""
     monkeypatch.setattr(api, "RETRY_SECONDS", (0.01, 0.01))
-    monkeypatch.setattr(http, "ANSWER_SECONDS", 1.0)
-    monkeypatch.setattr(http, "IDLE_SECONDS", 0.7)
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 20.0)
+    monkeypatch.setattr(http, "IDLE_SECONDS", 20.0)

@@ -15,6 +15,7 @@ from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.hub import download as downloads
+from localrun.hub import http as http_module
 from localrun.hub import partial as partials
 from localrun.hub import transfer
 from localrun.hub.access import Access
@@ -102,7 +103,8 @@ def test_a_cut_connection_goes_on_where_it_was(serve: Serve, access_to: AccessTo
     assert hub.sent("big.gguf") - len(BIG) <= 6 * CHUNK_BYTES  # what lay in the buffers of a broken connection
 
 
-def test_a_hub_that_is_down_for_a_moment(serve: Serve, access_to: AccessTo) -> None:
+def test_a_hub_that_is_down_for_a_moment(serve: Serve, access_to: AccessTo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "ANSWER_SECONDS", 1.0)
     hub = serve({"a/b": FILES})
     for kind in ("busy", "expired", "silent"):
         hub.break_file("big.gguf", kind, times=1, at=1)
@@ -164,7 +166,7 @@ def test_an_etag_that_changes_midway(serve: Serve, access_to: AccessTo) -> None:
         hub.break_file("redirect big.gguf", "etag")
 
     hub.break_file("big.gguf", "cut", times=2, at=CHUNK_BYTES)
-    hub.bytes_per_second = 20e6
+    hub.bytes_per_second = 4e6
     with pytest.raises(HubError, match="another file"):
         pull(access_to(hub), "big.gguf", on=change)
 
@@ -211,9 +213,10 @@ def abandon(journal: Path) -> None:
 
 def test_damage_on_the_disk_costs_one_chunk(serve: Serve, access_to: AccessTo) -> None:
     hub = serve({"a/b": FILES})
-    hub.bytes_per_second = 30e6
+    hub.bytes_per_second = 4e6
     access = access_to(hub)
     part, journal = interrupted(hub, access, after=4 * CHUNK_BYTES)
+    hub.bytes_per_second = None
     chunk = int(journal.read_text().split("\n")[2].split()[0])
     with part.open("r+b") as file:
         file.seek(chunk * CHUNK_BYTES + 1000)
@@ -230,9 +233,10 @@ def test_damage_on_the_disk_costs_one_chunk(serve: Serve, access_to: AccessTo) -
 
 def test_an_interrupted_download_goes_on(serve: Serve, access_to: AccessTo) -> None:
     hub = serve({"a/b": FILES})
-    hub.bytes_per_second = 30e6
+    hub.bytes_per_second = 4e6
     access = access_to(hub)
     _, journal = interrupted(hub, access, after=3 * CHUNK_BYTES)
+    hub.bytes_per_second = None
     ((_, head, there),) = find_partials(journal.parent)
     assert (head.repo, head.file, head.size) == ("a/b", "big.gguf", len(BIG))
     assert 3 * CHUNK_BYTES <= there < len(BIG)
@@ -374,29 +378,22 @@ def test_a_folder_that_cannot_be_written(serve: Serve, access_to: AccessTo) -> N
         pull(access)
 
 
-def test_pause_resume_and_cancel(serve: Serve, access_to: AccessTo) -> None:
+def test_a_download_that_was_stopped_goes_on_where_it_was(serve: Serve, access_to: AccessTo) -> None:
     hub = serve({"a/b": FILES})
-    hub.bytes_per_second = 10e6
+    hub.bytes_per_second = 3e6
     control = Control()
-    done: list[int] = []
 
     def watch(event: Event) -> None:
-        if isinstance(event, Progress):
-            done.append(event.done)
-            if event.done > 0 and not control.paused and len(set(done)) == 2:
-                control.pause()
-                threading.Timer(0.6, control.resume).start()
-            if event.done > 6 * CHUNK_BYTES:
-                control.cancel()
+        if isinstance(event, Progress) and event.done > 3 * CHUNK_BYTES:
+            control.cancel()
 
     access = access_to(hub)
-    with pytest.raises(CancelledError):
+    with pytest.raises(CancelledError, match="stopped"):
         pull(access, "big.gguf", on=watch, control=control)
-    assert max(done.count(value) for value in done) >= 4  # it stood still for a while
     hub.bytes_per_second = None
     (path,), events = pull(access, "big.gguf")
     assert path.read_bytes() == BIG
-    assert fetched(events) <= len(BIG) - 6 * CHUNK_BYTES
+    assert fetched(events) <= len(BIG) - 3 * CHUNK_BYTES
 
 
 def test_a_file_that_was_replaced_on_the_hub_is_mentioned(serve: Serve, access_to: AccessTo) -> None:

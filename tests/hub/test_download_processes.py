@@ -179,6 +179,34 @@ def test_we_read_the_cache_of_the_real_client(serve: Serve, access_to: AccessTo)
     assert hub.sent("x.gguf") == sent
 
 
+LARGE_FILES = """
+import sys
+from localrun.hub import download as downloads
+downloads.PLAIN_HTTP_BYTES = 1000
+from localrun.hub.access import read_access
+from localrun.hub.api import read_repo
+from localrun.hub.http import Http
+from localrun.hub.progress import Finished
+http = Http(read_access())
+repo = read_repo(http, "a/b")
+(path,) = downloads.download(http, repo, repo.files, lambda event: isinstance(event, Finished) and print(event.fetched))
+"""
+
+
+def test_very_large_files_come_through_the_real_client_and_are_checked_by_us(serve: Serve, access_to: AccessTo) -> None:
+    data = content(2 << 20)
+    hub = serve({"a/b": {"x.gguf": data}})
+    access = access_to(hub)
+    assert finish(start(access, LARGE_FILES)).strip() == str(len(data))
+    assert blob(access, hub, data).read_bytes() == data
+    blob(access, hub, data).unlink()
+    hub.break_file("x.gguf", "flip", at=1_000_000)
+    process = start(access, LARGE_FILES)
+    _, err = process.communicate(timeout=60)
+    assert "does not have the checksum" in err
+    assert not blob(access, hub, data).exists()
+
+
 def test_the_token_is_seen_by_the_hub_and_by_nobody_else(serve: Serve, access_to: AccessTo, tmp_path: Path) -> None:
     """Not by the store, on no command line, in no file, and in no output, whether all goes well or not."""
     canary = "hf_CanaryCanaryCanary"

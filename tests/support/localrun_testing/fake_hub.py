@@ -106,6 +106,7 @@ class FakeHub:
                 self._seen.append(seen)
 
     def break_file(self, name: str, kind: str, times: int | None = None, at: int = 0, to: str = "") -> None:
+        _bomb()
         self.trouble.setdefault(name, []).append(Trouble(kind, times, at, to))
 
     def next_trouble(self, name: str) -> Trouble:
@@ -375,7 +376,6 @@ class _Handler(BaseHTTPRequestHandler):
                 flipped[trouble.at - start] ^= 0x10
                 body = bytes(flipped)
             case "gzip":
-                body = gzip.compress(bytes(body))
                 headers = {**headers, "Content-Encoding": "gzip"}
             case "bomb":
                 body = _bomb()

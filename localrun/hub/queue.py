@@ -1,0 +1,141 @@
+"""Downloads one after the other, in a thread of their own: added, paused, resumed, cancelled and watched."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from localrun.base.errors import HubError, LocalrunError
+from localrun.hub.access import Access
+from localrun.hub.api import RemoteFile, RemoteRepo
+from localrun.hub.download import download
+from localrun.hub.http import Http
+from localrun.hub.progress import CancelledError, Control, Event, Progress
+
+State = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One download as it stands. `done` and `total` are bytes of all its files; `error` is why it failed."""
+
+    number: int
+    repo: str
+    files: tuple[str, ...]
+    state: State
+    done: int
+    total: int
+    bytes_per_second: float = 0.0
+    error: LocalrunError | None = None
+    paths: tuple[Path, ...] = ()
+
+
+Watch = Callable[[Job], None]
+
+
+class DownloadQueue:
+    """`watch` is called with a job whenever it changes, from the thread that downloads."""
+
+    def __init__(self, access: Access, watch: Watch = lambda job: None) -> None:
+        self._access = access
+        self._watch = watch
+        self._changed = threading.Condition()
+        self._jobs: dict[int, Job] = {}
+        self._work: dict[int, tuple[RemoteRepo, tuple[RemoteFile, ...], Control]] = {}
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="localrun-queue", daemon=True)
+        self._thread.start()
+
+    def add(self, repo: RemoteRepo, files: Sequence[RemoteFile]) -> Job:
+        """Put a download at the end of the queue."""
+        with self._changed:
+            number = len(self._jobs) + 1
+            total = sum(file.size for file in files)
+            job = Job(number, repo.name, tuple(file.path for file in files), "queued", 0, total)
+            self._jobs[number] = job
+            self._work[number] = repo, tuple(files), Control()
+            self._changed.notify_all()
+        self._watch(job)
+        return job
+
+    def jobs(self) -> list[Job]:
+        """All jobs of this queue, finished ones included, in order."""
+        with self._changed:
+            return list(self._jobs.values())
+
+    def pause(self, number: int) -> None:
+        """Hold a download and let those behind it go on; what has arrived stays."""
+        self._stop(number, "paused", "queued", "running")
+
+    def resume(self, number: int) -> None:
+        """Let a paused, failed or cancelled download go on where it stopped, when its turn comes."""
+        repo, files, _ = self._work[number]
+        self._work[number] = repo, files, Control()
+        self._update(number, {"state": "queued", "error": None}, "paused", "failed", "cancelled")
+
+    def cancel(self, number: int) -> None:
+        """Stop a download; what has arrived stays on the disk until `rm`, or until it is pulled again."""
+        self._stop(number, "cancelled", "queued", "running", "paused")
+
+    def close(self) -> None:
+        """Cancel what runs and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for _, _, control in self._work.values():
+            control.cancel()
+        self._thread.join()
+
+    def _stop(self, number: int, state: State, *from_states: State) -> None:
+        control = self._work[number][2]
+        if self._update(number, {"state": state, "bytes_per_second": 0.0}, *from_states):
+            control.cancel()
+
+    def _run(self) -> None:
+        http = Http(self._access)
+        while (number := self._next()) is not None:
+            self._download(http, number)
+        http.close()
+
+    def _download(self, http: Http, number: int) -> None:
+        repo, files, control = self._work[number]
+        if not self._update(number, {"state": "running"}, "queued"):
+            return
+
+        def follow(event: Event) -> None:
+            if isinstance(event, Progress):
+                rate = event.bytes_per_second
+                self._update(number, {"done": event.total_done, "bytes_per_second": rate}, "running")
+
+        try:
+            paths = tuple(download(http, repo, files, follow, control))
+        except CancelledError:
+            self._update(number, {"state": "cancelled", "bytes_per_second": 0.0}, "running")
+        except Exception as error:
+            known = error if isinstance(error, LocalrunError) else HubError(f"{type(error).__name__}: {error}")
+            self._update(number, {"state": "failed", "error": known, "bytes_per_second": 0.0}, "running")
+        else:
+            done = {"state": "done", "done": sum(file.size for file in files), "paths": paths, "bytes_per_second": 0.0}
+            self._update(number, done)
+
+    def _next(self) -> int | None:
+        """The first queued job, when there is one; None once closed."""
+        with self._changed:
+            while not self._closed:
+                for job in self._jobs.values():
+                    if job.state == "queued":
+                        return job.number
+                self._changed.wait()
+            return None
+
+    def _update(self, number: int, changes: dict[str, Any], *from_states: State) -> bool:
+        """Change a job, if it is in one of these states (none given: in any), and tell; False when it is not."""
+        with self._changed:
+            job = self._jobs[number]
+            if from_states and job.state not in from_states:
+                return False
+            self._jobs[number] = job = replace(job, **changes)
+            self._changed.notify_all()
+        self._watch(job)
+        return True

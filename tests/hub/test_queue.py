@@ -1,0 +1,97 @@
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+from localrun_testing.fake_hub import FakeHub
+
+from localrun.base.errors import HubError
+from localrun.hub.access import Access
+from localrun.hub.api import RemoteRepo, read_repo
+from localrun.hub.http import Http
+from localrun.hub.queue import DownloadQueue, Job, State
+
+Serve = Callable[..., FakeHub]
+AccessTo = Callable[..., Access]
+FILES = {name: random.Random(name).randbytes(6 << 20) for name in ("a.gguf", "b.gguf", "c.gguf")}
+
+
+def until(queue: DownloadQueue, number: int, *states: State) -> Job:
+    for _ in range(1000):
+        job = queue.jobs()[number - 1]
+        if job.state in states:
+            return job
+        time.sleep(0.01)
+    raise AssertionError(queue.jobs())
+
+
+@pytest.fixture
+def setting(serve: Serve, access_to: AccessTo) -> tuple[FakeHub, Access, RemoteRepo]:
+    hub = serve({"a/b": FILES})
+    access = access_to(hub)
+    return hub, access, read_repo(Http(access), "a/b")
+
+
+def test_one_after_the_other(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
+    _, access, repo = setting
+    seen: list[Job] = []
+    queue = DownloadQueue(access, seen.append)
+    for file in repo.files:
+        queue.add(repo, [file])
+    for number in (1, 2, 3):
+        job = until(queue, number, "done")
+        assert job.paths[0].read_bytes() == FILES[job.files[0]]
+        assert job.done == job.total == 6 << 20
+    running = [job.number for job in seen if job.state == "running"]
+    assert running == sorted(running)
+    queue.close()
+
+
+def test_pause_lets_others_go_first_and_resume_goes_on(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
+    hub, access, repo = setting
+    hub.bytes_per_second = 4e6
+    queue = DownloadQueue(access)
+    for name in ("a.gguf", "b.gguf"):
+        queue.add(repo, [repo.file(name)])
+    while queue.jobs()[0].done < 2 << 20:
+        time.sleep(0.01)
+    queue.pause(1)
+    hub.bytes_per_second = None
+    until(queue, 2, "done")
+    assert queue.jobs()[0].state == "paused"
+    arrived = queue.jobs()[0].done
+    before = hub.sent("a.gguf")
+    queue.resume(1)
+    assert until(queue, 1, "done").paths[0].read_bytes() == FILES["a.gguf"]
+    assert hub.sent("a.gguf") - before <= (6 << 20) - arrived + (1 << 20)
+    queue.close()
+
+
+def test_cancel_and_close(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
+    hub, access, repo = setting
+    hub.bytes_per_second = 2e6
+    queue = DownloadQueue(access)
+    for file in repo.files:
+        queue.add(repo, [file])
+    queue.cancel(2)
+    until(queue, 1, "running")
+    queue.cancel(1)
+    until(queue, 3, "running")
+    assert [job.state for job in queue.jobs()] == ["cancelled", "cancelled", "running"]
+    queue.close()
+    assert queue.jobs()[2].state == "cancelled"
+
+
+def test_a_failure_is_told_and_can_be_tried_again(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
+    hub, access, repo = setting
+    hub.break_file("a.gguf", "html")
+    queue = DownloadQueue(access)
+    queue.add(repo, [repo.file("a.gguf")])
+    queue.add(repo, [repo.file("b.gguf")])
+    failed = until(queue, 1, "failed")
+    assert isinstance(failed.error, HubError)
+    until(queue, 2, "done")
+    hub.trouble.clear()
+    queue.resume(1)
+    assert until(queue, 1, "done").error is None
+    queue.close()
