@@ -43,8 +43,11 @@ def make_batch(rows: list[tuple[list[int], list[float]]], pad: int) -> Batch:
     return Batch(inputs, torch.tensor(targets), torch.tensor(weights), torch.tensor(positions))
 
 
-def batches(tokenizer: Tokenizer, seed: int, tokens: int, max_context: int, pool: int = 0) -> Iterator[Batch]:
-    """Batches of about `tokens` tokens, without end, from pool number `pool` on."""
+def batches(
+    tokenizer: Tokenizer, seed: int, tokens: int, max_context: int, rank: int = 0, workers: int = 1
+) -> Iterator[Batch]:
+    """Batches of about `tokens` tokens, without end; each of several workers draws pools of its own."""
+    pool = rank
     while True:
         drawn = islice(chats(seed, pool * POOL), POOL)
         whole = (encode_chat(tokenizer, chat) for chat in drawn)
@@ -60,4 +63,4 @@ def batches(tokenizer: Tokenizer, seed: int, tokens: int, max_context: int, pool
         made.append(make_batch(current, pad=0))
         Random(f"{seed}:{pool}").shuffle(made)
         yield from made
-        pool += 1
+        pool += workers

@@ -32,7 +32,7 @@ def interleave_rotary(weight: NDArray[np.float32], n_heads: int) -> NDArray[np.f
 def gguf_tensors(state: Mapping[str, Tensor], shape: Shape) -> dict[str, NDArray[np.float32]]:
     """Tensor name in GGUF to float32 array, Q and K already permuted."""
     arrays = {name: value.detach().float().numpy() for name, value in state.items()}
-    out = {name: arrays[name] for name in ("token_embd.weight", "output_norm.weight")}
+    out = {name: arrays[name] for name in ("token_embd.weight", "output_norm.weight", "output.weight")}
     for layer in range(shape.n_layers):
         for tensor in LAYER_TENSORS:
             array = arrays[f"layers.{layer}.{tensor}.weight"]
@@ -63,7 +63,7 @@ def add_model_metadata(writer: gguf.GGUFWriter, shape: Shape, qtype: str) -> Non
     writer.add_name("localrun-tiny")
     writer.add_description("The chat model built into localrun, trained on text its own tools generate.")
     writer.add_license("apache-2.0")
-    writer.add_size_label("5.5M")
+    writer.add_size_label("6.3M")
     writer.add_file_type(FILE_TYPES[qtype])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     for key, value in SAMPLING.items():

@@ -94,7 +94,7 @@ class Layer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Token ids [batch, tokens] to final hidden states; the output matrix is the embedding (tied)."""
+    """Token ids [batch, tokens] to final hidden states, and those to logits."""
 
     cos: Tensor
     sin: Tensor
@@ -105,16 +105,10 @@ class Decoder(nn.Module):
         self.token_embd = nn.Embedding(shape.vocab_size, shape.hidden_size)
         self.layers = nn.ModuleList([Layer(shape) for _ in range(shape.n_layers)])
         self.output_norm = RMSNorm(shape.hidden_size, shape.rms_eps)
+        self.output = nn.Linear(shape.hidden_size, shape.vocab_size, bias=False)
         cos, sin = rotary_table(shape)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
-        self.apply(self._init)
-
-    def _init(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=module.in_features**-0.5 * 0.6)
-        elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=0.05)
 
     def forward(self, token_ids: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:  # [batch, tokens]
         tokens = token_ids.shape[1]
@@ -126,5 +120,6 @@ class Decoder(nn.Module):
         out: Tensor = self.output_norm(x)
         return out
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        return F.linear(hidden, self.token_embd.weight)
+    def logits(self, hidden: Tensor) -> Tensor:  # [..., hidden] -> [..., vocab]
+        out: Tensor = self.output(hidden)
+        return out

@@ -1,6 +1,6 @@
 """Train the built-in model from nothing: data, vocabulary, network, GGUF.
 
-    python -m tools.train_builtin --work /tmp/builtin --steps 3000 --threads 2
+    python -m tools.train_builtin --work /tmp/builtin --steps 6000 --workers 2
 
 Everything follows from the seed. The work folder holds the vocabulary, a checkpoint to resume from, and a log;
 at the end (and with --export-only at any time) it holds the GGUF too.
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -25,11 +27,13 @@ from torch import Tensor
 from tools.builtin_batches import Batch, batches
 from tools.builtin_data.compose import chats
 from tools.builtin_export import write_gguf
+from tools.builtin_init import start
 from tools.builtin_model import Decoder, Shape
 from tools.builtin_tokenizer import load_tokenizer, train_tokenizer
 
-MUON_LR = 0.02
-ADAM_LR = 3e-3
+MUON_LR = 0.01
+ADAM_LR = 2e-3
+EMBEDDING_LR = 2e-2
 WARM_UP = 50
 EMA_DECAY = 0.99
 
@@ -43,6 +47,7 @@ class Plan:
     seed: int
     vocab_size: int
     compile: bool
+    workers: int = 1
 
 
 def get_tokenizer(plan: Plan) -> Tokenizer:
@@ -57,12 +62,19 @@ def get_tokenizer(plan: Plan) -> Tokenizer:
 
 
 def optimizers(model: Decoder) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of the layers, Adam for the embedding and the norms."""
+    """Muon for the matrices of the layers, Adam for the embedding, the output and the norms."""
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and name.startswith("layers.")]
-    others = [p for name, p in model.named_parameters() if p.ndim == 1 or not name.startswith("layers.")]
+    others = [p for p in model.parameters() if p.ndim == 1]
     return [
         torch.optim.Muon(matrices, lr=MUON_LR, weight_decay=0.01, momentum=0.95),
-        torch.optim.AdamW(others, lr=ADAM_LR, betas=(0.9, 0.95), weight_decay=0.0),
+        torch.optim.AdamW(
+            [
+                {"params": [model.token_embd.weight], "lr": EMBEDDING_LR},
+                {"params": [model.output.weight, *others], "lr": ADAM_LR},
+            ],
+            betas=(0.9, 0.95),
+            weight_decay=0.0,
+        ),
     ]
 
 
@@ -75,10 +87,10 @@ def lr_scale(step: int, plan: Plan) -> float:
     return max(0.0, (plan.steps - step) / max(1, plan.steps - plan.decay_from))
 
 
-def loss_of(model: torch.nn.Module, embedding: Tensor, batch: Batch) -> Tensor:
+def loss_of(model: torch.nn.Module, output: Tensor, batch: Batch) -> Tensor:
     with torch.autocast("cpu", torch.bfloat16):
         hidden = model(batch.inputs, torch.bfloat16)
-        logits = F.linear(hidden.flatten(0, 1)[batch.positions], embedding)
+        logits = F.linear(hidden.flatten(0, 1)[batch.positions], output)
     losses = F.cross_entropy(logits.float(), batch.targets, reduction="none")
     return losses @ batch.weights / batch.weights.sum()
 
@@ -86,17 +98,18 @@ def loss_of(model: torch.nn.Module, embedding: Tensor, batch: Batch) -> Tensor:
 class Training:
     """The moving parts of a run; all of them go into the checkpoint."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, rank: int = 0) -> None:
         torch.manual_seed(plan.seed)
         self.plan = plan
+        self.rank = rank
         self.tokenizer = get_tokenizer(plan)
         self.shape = Shape(self.tokenizer.get_vocab_size())
         self.model = Decoder(self.shape)
+        start(self.model)
         self.average = {name: p.detach().clone() for name, p in self.model.named_parameters()}
         self.optimizers = optimizers(self.model)
         self.base_lrs = [group["lr"] for o in self.optimizers for group in o.param_groups]
         self.step = 0
-        self.pool = 0
         if self.checkpoint.exists():
             self.load(torch.load(self.checkpoint, weights_only=False))
 
@@ -123,7 +136,8 @@ class Training:
     def data(self) -> Iterator[Batch]:
         """Fresh chats: a resumed run draws from another seed, never again from the start."""
         seed = self.plan.seed + 1000 * self.step
-        return batches(self.tokenizer, seed, self.plan.tokens_per_step, self.shape.max_context)
+        tokens = self.plan.tokens_per_step // self.plan.workers
+        return batches(self.tokenizer, seed, tokens, self.shape.max_context, self.rank, self.plan.workers)
 
     def run(self) -> None:
         forward: torch.nn.Module = torch.compile(self.model, dynamic=True) if self.plan.compile else self.model  # type: ignore[assignment]
@@ -132,21 +146,24 @@ class Training:
             if self.step >= self.plan.steps:
                 break
             losses.append(self.update(forward, batch))
-            seen += batch.inputs.numel()
-            if self.step % 20 == 0:
+            seen += batch.inputs.numel() * self.plan.workers
+            if self.step % 20 == 0 and self.rank == 0:
                 self.report(sum(losses) / len(losses), seen, time.time() - started)
                 losses = []
-            if self.step % 100 == 0:
+            if self.step % 100 == 0 and self.rank == 0:
                 self.save()
-        self.save()
+        if self.rank == 0:
+            self.save()
 
     def update(self, forward: torch.nn.Module, batch: Batch) -> float:
         scale = lr_scale(self.step, self.plan)
         groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         for group, base in zip(groups, self.base_lrs, strict=True):
             group["lr"] = base * scale
-        loss = loss_of(forward, self.model.token_embd.weight, batch)
+        loss = loss_of(forward, self.model.output.weight, batch)
         loss.backward()  # type: ignore[no-untyped-call]
+        if self.plan.workers > 1:
+            self.average_gradients()
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -157,6 +174,13 @@ class Training:
         self.step += 1
         return loss.item()
 
+    def average_gradients(self) -> None:
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        flat = torch.cat([g.flatten() for g in gradients])
+        dist.all_reduce(flat)
+        for g, mean in zip(gradients, flat.div_(self.plan.workers).split([g.numel() for g in gradients]), strict=True):
+            g.copy_(mean.view_as(g))
+
     def report(self, loss: float, seen: int, seconds: float) -> None:
         line = {"step": self.step, "loss": round(loss, 4), "tokens": seen, "tokens_per_s": round(seen / seconds)}
         print(json.dumps(line), flush=True)
@@ -164,6 +188,15 @@ class Training:
     def export(self) -> None:
         for qtype in ("Q8_0", "F16"):
             write_gguf(self.plan.work / f"localrun-tiny-{qtype}.gguf", self.average, self.shape, self.tokenizer, qtype)
+
+
+def work(rank: int, plan: Plan) -> None:
+    """One of several workers: the same weights, chats of its own, gradients averaged at every step."""
+    torch.set_num_threads(1)
+    rendezvous = f"file://{(plan.work / 'rendezvous').resolve()}"
+    dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=plan.workers)
+    Training(plan, rank).run()
+    dist.destroy_process_group()
 
 
 def main() -> None:
@@ -174,18 +207,23 @@ def main() -> None:
     parser.add_argument("--tokens-per-step", type=int, default=2048)
     parser.add_argument("--vocab-size", type=int, default=3072)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1, help="processes of one thread each that share a step")
     parser.add_argument("--compile", action="store_true", help="use torch.compile (needs a C++ compiler)")
     parser.add_argument("--export-only", action="store_true", help="write the GGUF of the checkpoint and stop")
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
+    torch.set_num_threads(1)
     args.work.mkdir(parents=True, exist_ok=True)
     decay_from = args.steps * 2 // 3 if args.decay_from is None else args.decay_from
-    plan = Plan(args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.compile)
-    training = Training(plan)
-    if not args.export_only:
-        training.run()
-    training.export()
+    plan = Plan(
+        args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.compile, args.workers
+    )
+    get_tokenizer(plan)
+    if args.workers > 1 and not args.export_only:
+        (plan.work / "rendezvous").unlink(missing_ok=True)
+        mp.spawn(work, args=(plan,), nprocs=args.workers)
+    elif not args.export_only:
+        Training(plan).run()
+    Training(plan).export()
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def operands(rng: Random, op: str) -> tuple[int, int]:
     if op in "+-":
         top = rng.choice((10, 20, 99, 99))
         a, b = rng.randint(0, top), rng.randint(0, top)
-        return (max(a, b), min(a, b)) if op == "-" and rng.random() < 0.7 else (a, b)
+        return (max(a, b), min(a, b)) if op == "-" and rng.random() < 0.8 else (a, b)
     if op == "×":
         top = rng.choice((10, 12, 12, 20))
         return rng.randint(0, top), rng.randint(0, top)
@@ -154,7 +154,7 @@ def operands(rng: Random, op: str) -> tuple[int, int]:
 
 def sum_turn(talk: Talk) -> None:
     rng = talk.rng
-    op = rng.choices("+-×/", (45, 25, 22, 8))[0]
+    op = rng.choices("+-×/", (40, 26, 24, 10))[0]
     a, b = operands(rng, op)
     in_letters = rng.random() < 0.22
     slots = {"a": written(rng, a, in_letters), "b": written(rng, b, in_letters or rng.random() < 0.04)}

@@ -76,7 +76,7 @@ def sums(talk: Talk) -> None:
         arithmetic.too_hard(talk)
     else:
         arithmetic.sum_turn(talk)
-        while rng.random() < 0.3:
+        while rng.random() < 0.5:
             (arithmetic.follow_up if rng.random() < 0.4 else arithmetic.sum_turn)(talk)
 
 
@@ -84,13 +84,13 @@ Skill = Callable[[Talk], None]
 SKILLS: tuple[tuple[Skill, float], ...] = (
     (small_talk, 13.0),
     (jokes, 1.5),
-    (sums, 22.0),
+    (sums, 24.0),
     (knowledge.topic_turns, 16.0),
     (refusals.refuse, 17.0),
     (stories.story_turns, 4.5),
     (stories.poem, 0.5),
-    (memory.tell, 12.0),
-    (memory.tell_two, 3.0),
+    (memory.tell, 9.0),
+    (memory.tell_two, 2.5),
     (memory.recall, 10.0),
 )
 

@@ -57,7 +57,7 @@ TOPICS = (
         ),
         short=("GGUF is a single-file format that holds a model's weights, tokenizer and settings.",),
         more=(
-            "I am a GGUF file myself: about 6 MB of Q8_0 weights in the llama architecture. `localrun show builtin` prints what is inside.",
+            "I am a GGUF file myself: about 7 MB of Q8_0 weights in the llama architecture. `localrun show builtin` prints what is inside.",
         ),
         weight=1.3,
     ),
@@ -232,7 +232,7 @@ TOPICS = (
             "what does the b in [7b|4b|8b] [mean|stand for]?",
         ),
         answer=(
-            'Parameters, or weights, are the learnt numbers of a model. "4B" means four billion of them. More parameters usually mean better answers, more memory and slower tokens. I have about 5.5 million.',
+            'Parameters, or weights, are the learnt numbers of a model. "4B" means four billion of them. More parameters usually mean better answers, more memory and slower tokens. I have about 6.3 million.',
         ),
         short=("Parameters are the learnt numbers of a model; 4B means four billion.",),
     ),
