@@ -20,7 +20,7 @@ from localrun.text.tokenizer_model import KINDS, bad_tokenizer, build_model, mod
 from localrun.text.tokenizer_parts import check_parts, part_types
 from localrun.text.vocabulary import Spelling, Vocabulary, is_byte_token
 
-_MAX_BYTES = 128 << 20
+_MAX_BYTES = 64 << 20
 _MAX_ITEMS = 4 << 20
 
 

@@ -7,6 +7,7 @@ from localrun.text.gguf_vocabulary import GgufVocabulary
 from localrun.text.library import library_errors
 from localrun.text.specials import TokenType
 from localrun.text.spm_merges import spm_merges
+from localrun.text.tokenizer_model import LONGEST_WORD
 
 _NEVER = -1e5  # a score that makes any other way to write a text the better one
 _ESCAPE_SPACES = normalizers.Replace(" ", "▁")
@@ -77,7 +78,7 @@ def _wordpiece(source: GgufVocabulary) -> Tokenizer:
         else:
             vocab[text[1:] if text.startswith("▁") else f"##{text}"] = i
     unk = source.unk_token or "[UNK]"
-    encoder = Tokenizer(models.WordPiece(vocab, unk_token=unk, max_input_chars_per_word=1 << 20))
+    encoder = Tokenizer(models.WordPiece(vocab, unk_token=unk, max_input_chars_per_word=LONGEST_WORD))
     encoder.normalizer = normalizers.BertNormalizer(lowercase=source.lowercase)
     encoder.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return encoder

@@ -16,7 +16,7 @@ from localrun.text.character_map import character_map_problem
 from localrun.text.merges import first_bad_merge
 from localrun.text.pretokenize import PRETOKENIZERS, PreTokenizer
 from localrun.text.specials import TokenType, find_specials
-from localrun.text.vocabulary import Vocabulary, is_byte_token
+from localrun.text.vocabulary import MAX_TOKEN_LENGTH, Vocabulary, is_byte_token
 
 _G = "tokenizer.ggml."
 _MERGED = {"gpt2", "gemma4"}
@@ -37,7 +37,6 @@ _ID_KEYS = {
 }
 _NO_RSTRIP = {"<unk>", "<s>", "<|endoftext|>"}  # Phi-3: every other special token swallows the space after it
 _MAX_TOKENS = 1 << 22
-_MAX_LENGTH = 2048  # characters of a token; SentencePiece tries every split of each
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ def _check_tokens(tokens: list[str], index: Mapping[str, int], path: str) -> Non
         raise _bad("the list of tokens is missing or empty", path)
     if len(tokens) > _MAX_TOKENS:
         raise _bad(f"{len(tokens):,} tokens are more than any model has", path)
-    if (longest := max(map(len, tokens))) > _MAX_LENGTH:
+    if (longest := max(map(len, tokens))) > MAX_TOKEN_LENGTH:
         raise _bad(f"a token is {longest:,} characters long", path)
     if len(index) < len(tokens):
         twice = next(text for i, text in enumerate(tokens) if index[text] != i)

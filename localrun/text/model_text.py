@@ -57,8 +57,7 @@ class ModelText:
 
     def thinking(self, wish: str) -> dict[str, Any]:
         """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""
-        switch = self.template.capabilities.thinking
-        return {} if wish == "auto" or switch is None else {switch: wish == "on"}
+        return {} if wish == "auto" else self.template.capabilities.thinking_arguments(wish == "on")
 
     def splitter(self, prompt: Sequence[int]) -> ReasoningSplitter | None:
         """Tells thinking from answer, starting where the prompt left off."""
@@ -90,6 +89,7 @@ def load_text(source: TensorSource) -> ModelText:
         notes.append("the model brings no chat template; ChatML is used, which it may not have been trained on")
     else:
         template = ChatTemplate(template_source, token(tokenizer, tokenizer.bos_id), token(tokenizer, tokenizer.eos_id))
+    template.warm_up()
     return ModelText(tokenizer, template, reasoning_tags(template_source or ""), sampling, tuple(notes))
 
 

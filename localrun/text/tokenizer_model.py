@@ -10,9 +10,10 @@ from tokenizers import models
 from localrun.base.errors import ModelFileError
 from localrun.formats.files import bad_file, shown
 from localrun.text.merges import first_bad_merge
+from localrun.text.vocabulary import MAX_TOKEN_LENGTH
 
 KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordPiece": "wordpiece"}
-_LONGEST_WORD = 100  # characters; what WordPiece takes for unknown beyond that
+LONGEST_WORD = 100  # characters; WordPiece takes longer ones for unknown, as its time grows with their cube
 
 
 def model_kind(model: Any, path: Path) -> str:
@@ -28,7 +29,10 @@ def model_kind(model: Any, path: Path) -> str:
 
 def token_ids(kind: str, model: Mapping[str, Any], path: Path) -> dict[str, int]:
     """Text -> id of the model's own tokens."""
-    return _scored_ids(model, path) if kind == "Unigram" else _mapped_ids(model, path)
+    ids = _scored_ids(model, path) if kind == "Unigram" else _mapped_ids(model, path)
+    if (longest := max(map(len, ids))) > MAX_TOKEN_LENGTH:
+        raise bad_tokenizer(f"a token is {longest:,} characters long", path)
+    return ids
 
 
 def build_model(kind: str, model: Mapping[str, Any], path: Path) -> models.Model:
@@ -95,7 +99,7 @@ def _wordpiece(model: Mapping[str, Any], path: Path) -> models.WordPiece:
     unk = model.get("unk_token", "[UNK]")
     if unk not in model["vocab"]:
         raise bad_tokenizer("the unknown token is not in the vocabulary", path)
-    longest = model.get("max_input_chars_per_word", _LONGEST_WORD)
+    longest = min(int(model.get("max_input_chars_per_word", LONGEST_WORD)), LONGEST_WORD)
     prefix = model.get("continuing_subword_prefix", "##")
     return models.WordPiece(
         vocab=model["vocab"], unk_token=unk, max_input_chars_per_word=longest, continuing_subword_prefix=prefix

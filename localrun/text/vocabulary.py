@@ -10,6 +10,7 @@ from localrun.text.specials import TokenType
 
 Spelling = Literal["byte_level", "metaspace", "wordpiece"]  # how a token spells bytes and spaces
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
+MAX_TOKEN_LENGTH = 2048  # characters; SentencePiece tries every split of a token, Unigram every one at every place
 _AS_WRITTEN = (TokenType.CONTROL, TokenType.UNKNOWN, TokenType.USER_DEFINED)
 
 

@@ -125,6 +125,7 @@ BAD_JSON: dict[str, tuple[str, dict[str, Any]]] = {
     "duplicate ids": ("BAD_TOKENIZER", _model(vocab={"a": 0, "b": 0}, merges=[])),
     "id 2^32-1": ("BAD_TOKENIZER", _model(vocab={"a": 0, "b": 2**32 - 1}, merges=[])),
     "id 2^70": ("BAD_TOKENIZER", _model(vocab={"a": 0, "b": 2**70}, merges=[])),
+    "endless token": ("BAD_TOKENIZER", _model(vocab={"a" * 3000: 0}, merges=[])),
     "merge of unknown tokens": ("BAD_TOKENIZER", _model(merges=[["a", "z"]])),
     "merge without result": ("BAD_TOKENIZER", _model(merges=[["b", "a"]])),
     "merge of three": ("BAD_TOKENIZER", _model(merges=["a b ab"])),

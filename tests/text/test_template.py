@@ -268,7 +268,7 @@ def test_a_bomb_is_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         done.set()
         watcher.join()
     assert caught.value.code == "TEMPLATE_LIMIT"
-    assert time.monotonic() - start < 5  # 0.5, and the start of the process on a busy machine
+    assert time.monotonic() - start < 10  # 0.5, and the start of the process on a busy machine
     assert peak < 300 << 20
     assert render("{{ messages[0].content }}") == "hi"  # the next one finds everything in order
 
