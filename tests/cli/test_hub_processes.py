@@ -1,0 +1,78 @@
+"""Downloads by real processes: at a terminal, interrupted, and offline without a single socket."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from localrun_testing.cli import Terminal, environment, localrun
+from localrun_testing.fake_hub import FakeHub
+
+PARTS = {f"big-Q8_0-{i:05d}-of-00002.gguf": random.Random(i).randbytes(3 << 20) for i in (1, 2)}
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    with FakeHub({"org/big-GGUF": PARTS}) as running:
+        running.bytes_per_second = 2e6
+        monkeypatch.setenv("HF_ENDPOINT", running.url)
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        yield running
+
+
+def test_bars_at_a_terminal_and_ctrl_c(hub: FakeHub, home: Path) -> None:
+    with Terminal("pull", "org/big-GGUF") as terminal:
+        terminal.expect("all files")
+        terminal.expect("/s")
+        time.sleep(0.3)
+        terminal.interrupt()
+        ran = terminal.finish()
+    assert ran.code == 130
+    assert "Traceback" not in ran.out
+    listed = localrun("list")
+    assert "unfinished: big-Q8_0-0000" in listed.err
+
+    hub.bytes_per_second = None
+    ran = localrun("pull", "org/big-GGUF", "--json")
+    answer = ran.json
+    assert ran.code == 0
+    assert "\r" not in ran.err
+    assert 0 < answer["fetched"] < answer["bytes"] == 6 << 20
+    assert Path(answer["path"]).read_bytes() == PARTS["big-Q8_0-00001-of-00002.gguf"]
+
+
+NO_SOCKETS = """
+import socket, sys
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.__new__"):
+        raise SystemExit(f"OPENED {event}")
+sys.addaudithook(refuse)
+from localrun.cli.app import run_command_line
+sys.exit(run_command_line(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "variable", "code"),
+    [
+        (["search", "qwen", "--offline"], "", 0),
+        (["fit", "qwen3-4b"], "HF_HUB_OFFLINE", 0),
+        (["show", "qwen3-4b"], "LOCALRUN_OFFLINE", 0),
+        (["pull", "org/big-GGUF", "--offline"], "", 7),
+    ],
+)
+def test_offline_opens_no_socket(hub: FakeHub, command: list[str], variable: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NO_SOCKETS, *command, "--json"],
+        env=environment(**{"HF_HUB_OFFLINE": "0", **({variable: "1"} if variable else {})}),
+        capture_output=True,
+        text=True,
+    )
+    assert "OPENED" not in done.stderr
+    assert done.returncode == code
+    json.loads(done.stdout)
+    assert hub.seen == []
