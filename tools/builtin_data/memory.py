@@ -240,7 +240,7 @@ LIVES = Fact(
     ),
     "you live in {v}",
     "You have not told me where you live.",
-    lambda rng: pick(names.CITIES, 0.3)(rng).title(),
+    names.city,
     weight=1.5,
 )
 AGE = Fact(
@@ -386,10 +386,10 @@ FACTS = (
     LIKES,
     NUMBER,
     WORD,
-    favourite("colour", pick(names.COLOURS), 5.0),
+    favourite("colour", names.colour, 5.0),
     favourite("animal", lambda rng: names.animal(rng), 3.0),
-    favourite("food", pick(names.FOODS), 2.0),
-    favourite("city", lambda rng: pick(names.CITIES)(rng).title(), 1.5),
+    favourite("food", names.food, 2.0),
+    favourite("city", names.city, 1.5),
     favourite("drink", pick(names.DRINKS)),
     favourite("season", pick(names.SEASONS, 0)),
     favourite("sport", pick(names.SPORTS)),

@@ -84,6 +84,10 @@ JOBS = words(
     musician writer plumber pilot scientist librarian electrician designer mechanic waiter dentist
     """
 )
+SHADES = words("dark light pale deep bright burnt hot sky forest midnight baby royal neon warm dusty electric pastel")
+FLAVOURS = words(
+    "fried apple spicy sweet tomato chicken lemon hot green vegetable cheese banana potato fresh carrot thai"
+)
 INSTRUMENTS = words(
     """
     piano guitar violin flute drums cello trumpet harp saxophone accordion banjo ukulele
@@ -141,6 +145,24 @@ def animal(rng: Random) -> str:
     if roll < 0.80:
         return rng.choice(ANIMALS)
     return rng.choice(CREATURES) if roll < 0.86 else nonsense_word(rng)
+
+
+def colour(rng: Random) -> str:
+    shade = rng.choice(SHADES) + " " if rng.random() < 0.2 else ""
+    return shade + rarely_new(rng, COLOURS)
+
+
+def food(rng: Random) -> str:
+    kind = rng.choice(FLAVOURS) + " " if rng.random() < 0.2 else ""
+    return kind + rarely_new(rng, FOODS)
+
+
+def city(rng: Random) -> str:
+    name = rarely_new(rng, CITIES, 0.4).title()
+    roll = rng.random()
+    if roll < 0.1:
+        return rng.choice(("New ", "San ", "Saint ", "North ", "Bad ", "East ", "Port ")) + name
+    return name + rng.choice((" City", " Beach", " Falls", " Bay", " Town", " Hill")) if roll < 0.18 else name
 
 
 def rarely_new(rng: Random, known: list[str] | tuple[str, ...], share: float = 0.2) -> str:
