@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 1
+#define LR_ABI_VERSION 2
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
 enum { LR_OK = 0, LR_BAD_ARGUMENT = 1, LR_UNSUPPORTED = 2, LR_CANCELLED = 3, LR_NO_MEMORY = 4, LR_BUSY = 5 };

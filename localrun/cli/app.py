@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from localrun.base.errors import UsageError
+from localrun.cli.bench import bench
 from localrun.cli.chat import chat
 from localrun.cli.config import config
 from localrun.cli.console import is_terminal, open_streams, write
@@ -44,6 +45,7 @@ for name, function, panel in (
     ("config", config, _MODELS),
     ("tokenize", tokenize, _MEASURE),
     ("perplexity", perplexity, _MEASURE),
+    ("bench", bench, _MEASURE),
     ("doctor", doctor, _MEASURE),
 ):
     app.command(name, rich_help_panel=panel)(command(function))

@@ -3,7 +3,6 @@
 import hashlib
 from collections import Counter
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -142,14 +141,11 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
     }
 
 
-def _layouts(source: ModelFile) -> dict[str, int]:
-    """Bytes that the weights take in memory, for each way to hold their matrices."""
-    from localrun.ops.layouts import F32, FILE
+def _layouts(source: ModelFile) -> dict[str, str]:
+    """How the matrices of each type would be held in memory on this machine."""
+    from localrun.ops.cpu_calls import layout_names
 
-    tensors = source.tensors.values()
-    vectors = sum(4 * prod(tensor.shape) for tensor in tensors if len(tensor.shape) < 2)
-    matrices = [(t.qtype, prod(t.shape[:-1]), t.shape[-1]) for t in tensors if len(t.shape) >= 2]
-    return {layout.name: vectors + sum(layout.nbytes(*matrix) for matrix in matrices) for layout in (FILE, F32)}
+    return layout_names(dict.fromkeys(t.qtype for t in source.tensors.values() if len(t.shape) >= 2))
 
 
 def _architecture(source: ModelFile) -> str | None:
@@ -181,7 +177,7 @@ def _shown(name: str, value: Any) -> str:
     if name == "n_params":
         return count(value)
     if name == "layouts":
-        return ", ".join(f"{layout} {gib(size)}" for layout, size in value.items())
+        return ", ".join(f"{qtype} as {layout}" for qtype, layout in value.items())
     if name == "kv_bytes_per_token":
         return ", ".join(f"{codec} {size:,} B" for codec, size in value.items())
     if isinstance(value, dict):

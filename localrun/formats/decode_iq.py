@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from localrun.formats.bits import fp16, lookup, planes, signs, u16, u32
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import torch
 
 IQ1_DELTA = 0.125
@@ -109,8 +111,15 @@ def _sign_table(device: torch.device) -> torch.Tensor:
 def _grid(name: str, device: torch.device) -> torch.Tensor:
     """float32 [n_codes, 4 or 8]"""
     import torch
+
+    return torch.from_numpy(grid_table(name)).to(device)
+
+
+def grid_table(name: str) -> npt.NDArray[np.float32]:
+    """The vectors that the codes of a grid type name [n_codes, 4 or 8]; they are small whole numbers."""
     from gguf import quants
 
     owner = getattr(quants, name)
     owner.init_grid()
-    return torch.from_numpy(owner.grid.reshape(owner.grid_shape)).to(device)
+    table: npt.NDArray[np.float32] = owner.grid.reshape(owner.grid_shape)
+    return table

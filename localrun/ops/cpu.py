@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from localrun.base.errors import ModelFileError
+from localrun.formats.decode_iq import grid_table
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import cpu_abi as abi
 from localrun.ops.cpu_calls import CpuCalls
@@ -21,6 +22,7 @@ from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.program import Handle, record_instructions
 
+GRIDS = {name: name for name in ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")} | {"IQ1_M": "IQ1_S"}
 LANES = 16  # rows a layout interleaves
 CANDIDATES = np.dtype(
     [
@@ -60,6 +62,8 @@ class CpuLayout:
         n_bytes = self.nbytes(rows.qtype, rows.n_rows, rows.n_cols)
         if n_bytes < 0:
             raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
+        if rows.qtype in GRIDS:
+            self.calls.set_grid(gguf_id(rows.qtype), grid_table(GRIDS[rows.qtype]).astype(np.int8).tobytes())
         packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (torch.empty(n_bytes, dtype=torch.uint8),))
         matrix = self.matrix(packed)
         step = rows.slab_rows(multiple=LANES)

@@ -1,12 +1,14 @@
 """The library's functions for layouts, memory, threads and programs, with types and errors. Torch-free."""
 
+from collections.abc import Iterable
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p
 from functools import cache
 
 from localrun.base.errors import DoesNotFitError, EngineError
 from localrun.base.units import gib
+from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import cpu_abi as abi
-from localrun.ops.library import NativeLibrary
+from localrun.ops.library import NativeLibrary, load_library
 
 PROTOTYPES = {
     # name: result, arguments
@@ -20,6 +22,9 @@ PROTOTYPES = {
     "lr_reserve": (c_void_p, (c_int64,)),
     "lr_commit": (c_int32, (c_void_p, c_int64)),
     "lr_release": (c_int32, (c_void_p, c_int64)),
+    "lr_first_touch": (c_int32, (c_void_p, c_void_p, c_int64)),
+    "lr_probe_read": (c_double, (c_void_p, c_void_p, c_int64)),
+    "lr_probe_multiply": (c_double, (c_void_p, c_int32)),
     "lr_kv_block_bytes": (c_int64, (c_int32, c_int32, c_int32)),
     "lr_kv_copy_block": (c_int32, (c_void_p, c_int64, c_int32, c_int32)),
     "lr_threads_create": (c_void_p, (c_int32,)),
@@ -75,6 +80,17 @@ class CpuCalls:
     def release(self, address: int, n_bytes: int) -> None:
         self.check("lr_release", self.c.lr_release(address, n_bytes))
 
+    def first_touch(self, threads: int, address: int, n_bytes: int) -> None:
+        self.check("lr_first_touch", self.c.lr_first_touch(threads, address, n_bytes))
+
+    def probe_read(self, threads: int, address: int, n_bytes: int) -> float:
+        """Bytes a second of one pass over touched memory."""
+        return float(self.c.lr_probe_read(threads, address, n_bytes))
+
+    def probe_multiply(self, threads: int, kind: int) -> float:
+        """Multiply-adds a second at best."""
+        return float(self.c.lr_probe_multiply(threads, kind))
+
     def kv_block_bytes(self, codec: int, n_kv_heads: int, head_dim: int) -> int:
         """Bytes of one layer of a block, -1 for what the library cannot hold."""
         return int(self.c.lr_kv_block_bytes(codec, n_kv_heads, head_dim))
@@ -126,3 +142,13 @@ class CpuCalls:
 def calls_of(library: NativeLibrary) -> CpuCalls:
     """The calls of a library, prepared once."""
     return CpuCalls(library)
+
+
+def layout_names(qtypes: Iterable[str]) -> dict[str, str]:
+    """How each type would be held here: the library's layout, or `reference` where only that can run it."""
+    library = load_library()
+    if library is None:
+        return dict.fromkeys(qtypes, "reference")
+    calls = calls_of(library)
+    layouts = {name: calls.layout_for(number) for name in qtypes if (number := QUANT_TYPES[name].gguf_id) is not None}
+    return {name: calls.layout_name(layouts[name]) if layouts.get(name, -1) >= 0 else "reference" for name in qtypes}

@@ -85,6 +85,34 @@ PERPLEXITY = record(
     seconds=field(NUMBER, "time it took"),
 )
 
+BENCH = record(
+    "`bench --json`",
+    model=field(TEXT, "name of the model"),
+    backend=field(TEXT, "what computed it"),
+    threads=field(WHOLE, "threads"),
+    runs=rows(
+        "one case each, in the order of the command line",
+        record(
+            "a case",
+            kind={"enum": ["prefill", "decode"], "description": "reading a prompt, or writing an answer"},
+            n=field(WHOLE, "tokens of a sequence"),
+            depth=field(WHOLE, "tokens that were cached before"),
+            batch=field(WHOLE, "sequences side by side"),
+            tps_median=field(NUMBER, "tokens per second over all sequences, median of the rounds"),
+            tps_best=field(NUMBER, "best round"),
+            tps_all=rows("every round", field(NUMBER, "tokens per second")),
+            percent_of_limit=field(
+                [NUMBER, "null"], "of the read bandwidth (decode) or the int8 arithmetic (prefill) of this machine"
+            ),
+        ),
+    ),
+    limits=field(
+        ["object", "null"],
+        "measured between the rounds: copy_gbps, read_gbps (10^9 bytes/s), int8_gmacs, bf16_gmacs (10^9/s)",
+    ),
+    weights_bytes=field(WHOLE, "weights as held in memory"),
+)
+
 SHOW = record(
     "`show --json`; null where the file does not say, or the architecture is not known",
     name=field(TEXT, "name of the model"),
@@ -95,7 +123,7 @@ SHOW = record(
     arch=field([TEXT, "null"], "architecture as the file names it"),
     n_params=field([WHOLE, "null"], "parameters"),
     qtypes=counts(WHOLE, "tensors of each type"),
-    layouts=counts(WHOLE, "bytes in memory, for each way to hold the weights"),
+    layouts=counts(TEXT, "how the matrices of each type are held in memory on this machine"),
     layers=field([WHOLE, "null"], "layers"),
     n_heads=field([WHOLE, "null"], "query heads of a layer"),
     n_kv_heads=field([WHOLE, "null"], "key and value heads of a layer"),
@@ -259,6 +287,7 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: token": TOKEN,
     "jsonl: done": DONE,
     "perplexity": PERPLEXITY,
+    "bench": BENCH,
     "show": SHOW,
     "list": LIST,
     "search": SEARCH,

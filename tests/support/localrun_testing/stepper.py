@@ -7,18 +7,26 @@ from pathlib import Path
 import torch
 
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.engine.runner import Runner, sequence_input
+from localrun.engine.runner import Runner, cache_layers, sequence_input
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import ModelConfig
+from localrun.model.decoder import Model
 from localrun.model.load import load_model, read_config
+from localrun.ops.cpu import CpuExecutor, CpuLayout
+from localrun.ops.cpu_calls import calls_of
+from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import FILE, Layout
+from localrun.ops.library import load_library
 from localrun.ops.reference import ReferenceOps
 from localrun_testing.small_model import reference_executor
 
 
 class Stepper:
-    """One model file on the reference backend, its cache blocks handed out in a scattered order."""
+    """One model file, its cache blocks handed out in a scattered order.
+
+    On the reference backend with weights in `layout`, or with `native_threads` on the CPU library.
+    """
 
     def __init__(
         self,
@@ -28,13 +36,23 @@ class Stepper:
         layout: Layout = FILE,
         ops: type[ReferenceOps] = ReferenceOps,
         change: Callable[[ModelConfig], ModelConfig] = lambda config: config,
+        native_threads: int = 0,
     ) -> None:
         source = open_safetensors(path) if path.is_dir() else open_gguf(path)
         device = torch.device("cpu")
         self.config = change(read_config(source).for_context(ctx))
-        self.model = load_model(source, layout, device, self.config)
         n_blocks = -(-ctx // BLOCK_TOKENS) + 3
-        self.runner = Runner(self.config, reference_executor(self.model, n_blocks, codec, ops))
+        if native_threads:
+            library = load_library()
+            assert library is not None
+            layout = CpuLayout(calls_of(library), native_threads)
+        self.model = load_model(source, layout, device, self.config)
+        self.runner = Runner(
+            self.config,
+            native_executor(self.model, layout, n_blocks, codec, ctx)
+            if isinstance(layout, CpuLayout)
+            else reference_executor(self.model, n_blocks, codec, ops),
+        )
         self.blocks = random.Random(n_blocks).sample(range(n_blocks), n_blocks)
 
     def logits(self, ids: Sequence[int], chunks: Sequence[int] | None = None) -> torch.Tensor:
@@ -52,6 +70,10 @@ class Stepper:
         tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
         view = sequence_input(tables, end, len(self.runner.groups))
         return self.runner.compute([(ids, start)], [view], range(len(ids))).rows.clone()
+
+
+def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, ctx: int) -> CpuExecutor:
+    return CpuExecutor(layout, model.forward, cache_layers(model.config), n_blocks, KV_CODECS[codec], ctx, ctx)
 
 
 def random_chunks(n_tokens: int, seed: int) -> list[int]:

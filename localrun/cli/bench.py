@@ -1,0 +1,54 @@
+"""`localrun bench`: how fast a model reads and writes on this machine, beside what the machine could do."""
+
+import sys
+from dataclasses import asdict, replace
+from typing import Annotated
+
+import typer
+
+from localrun.cli.console import is_terminal, note, tell, write, write_json
+from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
+from localrun.cli.session import find_model, open_client
+
+
+def bench(
+    word: Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False)] = None,
+    *,
+    model: ModelOptions,
+    load: LoadOptionFlags,
+    prompt: Annotated[int, typer.Option("-p", min=0, metavar="N", help="tokens of prefill, 0: none")] = 512,
+    generate: Annotated[int, typer.Option("-n", min=0, metavar="N", help="tokens of decode, 0: none")] = 64,
+    depth: Annotated[list[int] | None, typer.Option("-d", min=0, metavar="N", help="tokens already cached")] = None,
+    repeats: Annotated[int, typer.Option("-r", min=1, metavar="N", help="rounds, after one to warm up")] = 5,
+    batch: Annotated[list[int] | None, typer.Option("-b", min=1, metavar="N", help="sequences side by side")] = None,
+    json: JsonSwitch = False,
+) -> int:
+    """Prefill and decode rates beside the measured limits of this machine. -d and -b may be given more than once."""
+    stored = find_model(replace(model, model=word or model.model))
+    wanted = [(d, b) for d in depth or [0] for b in batch or [1]]
+    with open_client(stored, replace(load, ctx=load.ctx or 0)) as client:
+        from localrun.diagnose.bench import Case
+        from localrun.diagnose.bench import bench as measure
+
+        cases = [Case("prefill", prompt, d, 1) for d in dict.fromkeys(d for d, _ in wanted) if prompt]
+        cases += [Case("decode", generate, d, b) for d, b in wanted if generate]
+        progress = (lambda line: tell(f"\r{line:<70}")) if is_terminal(sys.stderr) else (lambda line: None)
+        measured = measure(client.model, cases, repeats, progress)
+    if is_terminal(sys.stderr):
+        tell("\r" + " " * 70 + "\r")
+    if json:
+        limits = asdict(measured.limits) if measured.limits else None
+        write_json({**asdict(measured), "limits": limits})
+        return 0
+    write(f"{measured.model} on {measured.backend}, {measured.threads} threads\n")
+    for run in measured.runs:
+        share = "" if run.percent_of_limit is None else f"  {run.percent_of_limit:5.1f} % of what is possible"
+        case = f"{run.kind:<8}{run.n:>6} tokens  depth {run.depth:<6} batch {run.batch:<3}"
+        write(f"{case}{run.tps_median:>10.1f} tok/s{share}\n")
+    if measured.limits:
+        found = measured.limits
+        note(
+            f"limits: {found.read_gbps:.1f} GB/s read (decode), {found.int8_gmacs:.0f} G int8 multiply-adds/s"
+            f" (prefill), {found.bf16_gmacs:.0f} G 16-bit"
+        )
+    return 0

@@ -1,0 +1,123 @@
+"""How fast a loaded model reads and writes, beside what this machine could do at best."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from localrun.base.errors import UsageError
+from localrun.cache.groups import BLOCK_TOKENS
+from localrun.engine.load import LoadedModel
+from localrun.engine.runner import Runner, sequence_input
+from localrun.engine.scheduler import MAX_CHUNK
+from localrun.fit.bytes import kv_bytes_per_token
+from localrun.ops.interface import SequenceInput
+from localrun.ops.limits import LimitProbe, Limits
+
+Span = tuple[Sequence[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRun:
+    """One measured case; rates in tokens a second, summed over the batch."""
+
+    kind: str  # "prefill" | "decode"
+    n: int
+    depth: int
+    batch: int
+    tps_median: float
+    tps_best: float
+    tps_all: tuple[float, ...]
+    percent_of_limit: float | None  # of read bandwidth (decode) or int8 arithmetic (prefill); None: not measured
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """All cases of one model and the limits measured between them."""
+
+    model: str
+    backend: str
+    threads: int
+    runs: tuple[BenchRun, ...]
+    limits: Limits | None
+    weights_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    kind: str
+    n: int
+    depth: int
+    batch: int = 1
+
+
+def bench(
+    model: LoadedModel, cases: Sequence[Case], repeats: int, progress: Callable[[str], None] = lambda line: None
+) -> Bench:
+    """Run all cases `repeats` times in turn, the limits between them. Raises UsageError when a case does not fit."""
+    for case in cases:
+        need = case.depth + case.n
+        if need > model.plan.ctx or case.batch * blocks_for(need) > model.plan.n_blocks:
+            raise UsageError(
+                f"{case.batch} x {need:,} tokens do not fit the context of {model.plan.ctx:,}",
+                f"try --ctx {case.batch * blocks_for(need) * BLOCK_TOKENS}",
+            )
+    seconds: list[list[float]] = [[] for _ in cases]
+    limits: list[Limits] = []
+    probe = LimitProbe(model.threads) if model.info.backend == "cpu" else None
+    for repeat in range(repeats + 1):  # the first round warms up
+        for index, case in enumerate(cases):
+            progress(f"round {repeat} of {repeats}: {case.kind} {case.n} at depth {case.depth}, batch {case.batch}")
+            elapsed = run_case(model.engine.runner, case, fill=repeat == 0)
+            if repeat:
+                seconds[index].append(elapsed)
+        if repeat and probe is not None:
+            limits.append(probe.measure())
+    if probe is not None:
+        probe.close()
+    best = Limits.median(limits) if limits else None
+    runs = tuple(summary(model, case, times, best) for case, times in zip(cases, seconds, strict=True))
+    return Bench(model.info.name, model.info.backend, model.threads, runs, best, model.plan.weights_bytes)
+
+
+def run_case(runner: Runner, case: Case, fill: bool) -> float:
+    """Seconds that the measured part of a case took; `fill` computes the depth before it, once is enough."""
+    n_blocks, n_groups = blocks_for(case.depth + case.n), len(runner.groups)
+    tables = [[(s * n_blocks + i,) * n_groups for i in range(n_blocks)] for s in range(case.batch)]
+
+    def views(length: int) -> list[SequenceInput]:
+        return [sequence_input(table[: blocks_for(length)], length, n_groups) for table in tables]
+
+    def feed(start: int, stop: int, chunk: int) -> None:
+        for first in range(start, stop, chunk):
+            end = min(first + chunk, stop)
+            ids = [1 + position % 97 for position in range(first, end)]
+            rows = [(s + 1) * (end - first) - 1 for s in range(case.batch)]
+            runner.compute([(ids, first)] * case.batch, views(end), rows)
+
+    if fill:
+        feed(0, case.depth, max(1, MAX_CHUNK // case.batch))
+    started = time.perf_counter()
+    feed(case.depth, case.depth + case.n, 1 if case.kind == "decode" else max(1, MAX_CHUNK // case.batch))
+    return time.perf_counter() - started
+
+
+def summary(model: LoadedModel, case: Case, seconds: Sequence[float], limits: Limits | None) -> BenchRun:
+    rates = tuple(case.n * case.batch / elapsed for elapsed in seconds)
+    median = statistics.median(rates)
+    percent = None if limits is None else 100 * median / best_rate(model, case, limits)
+    return BenchRun(case.kind, case.n, case.depth, case.batch, median, max(rates), rates, percent)
+
+
+def best_rate(model: LoadedModel, case: Case, limits: Limits) -> float:
+    """Tokens a second if only reading memory (decode) or only multiplying (prefill) took time."""
+    middle = case.depth + case.n / 2
+    if case.kind == "decode":
+        n_bytes = model.file_bytes_per_token + case.batch * middle * kv_bytes_per_token(model.config, model.codec)
+        return case.batch * limits.read_gbps * 1e9 / n_bytes
+    heads = sum(spec.n_heads * spec.head_dim for spec in model.config.layers)
+    return limits.int8_gmacs * 1e9 / (model.macs_per_token + 2 * heads * middle)
+
+
+def blocks_for(n_tokens: int) -> int:
+    return -(-n_tokens // BLOCK_TOKENS)

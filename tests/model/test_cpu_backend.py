@@ -1,0 +1,69 @@
+"""Whole models on the native library: right by transformers and the reference, and bit-equal however they are run."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from localrun_testing.oracle import Difference, difference, token_ids
+from localrun_testing.stepper import Stepper, random_chunks
+from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE
+
+from localrun.ops.library import NativeLibrary, load_library
+
+IDS = token_ids(150, VOCAB_SIZE)
+QUANT_TYPES = ("F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4")
+ISAS = ("generic", "avx2", "avxvnni", "avx512", "neon")
+
+
+@pytest.fixture
+def library() -> Iterator[NativeLibrary]:
+    """The native library, its instruction set put back afterwards."""
+    library = load_library()
+    assert library is not None
+    before = library.isa
+    yield library
+    library.use_isa(before)
+
+
+@pytest.mark.parametrize("name", TINY_MODELS)
+def test_logits_match_transformers(
+    name: str, tiny_folder: Callable[..., Path], reference: Callable[..., torch.Tensor]
+) -> None:
+    exact = Stepper(tiny_folder(name), native_threads=2)
+    expected = reference(name, "safetensors", IDS)
+    assert difference(exact.logits(IDS), expected).within(max_abs=1e-4, nmse=1e-9)
+    half = Stepper(tiny_folder(name), codec="f16", native_threads=2)
+    assert difference(half.logits(IDS), expected).nmse < 5e-4
+
+
+@pytest.mark.parametrize("codec", ["f32", "f16"])
+@pytest.mark.parametrize("name", ["llama", "gemma3", "phi3", "olmo2"])
+def test_chunks_threads_and_reruns_do_not_change_a_bit(
+    name: str, codec: str, tiny_folder: Callable[..., Path]
+) -> None:
+    model = Stepper(tiny_folder(name), codec=codec, native_threads=2)
+    whole = model.logits(IDS)
+    assert torch.equal(model.logits(IDS), whole)
+    assert torch.equal(model.logits(IDS, [1] * len(IDS)), whole)
+    assert torch.equal(model.logits(IDS, random_chunks(len(IDS), seed=3)), whole)
+    for threads in (1, 3):
+        assert torch.equal(Stepper(tiny_folder(name), codec=codec, native_threads=threads).logits(IDS), whole)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("qtype", QUANT_TYPES)
+def test_every_instruction_set_stays_close_to_the_reference(
+    qtype: str, isa: str, library: NativeLibrary, tiny_gguf: Callable[..., Path]
+) -> None:
+    if isa not in library.isas:
+        pytest.skip(f"this machine lacks the instruction set {isa}")
+    library.use_isa(isa)
+    native = Stepper(tiny_gguf("llama-llama3-rope", qtype), codec="f16", native_threads=2).logits(IDS)
+    assert close(native, Stepper(tiny_gguf("llama-llama3-rope", qtype), codec="f16").logits(IDS))
+
+
+def close(logits: torch.Tensor, expected: torch.Tensor) -> bool:
+    """The limit leaves room for activations in 8 bit, and for a bf16 cache against an IEEE one."""
+    found: Difference = difference(logits, expected)
+    return found.nmse < 3e-3
