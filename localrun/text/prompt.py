@@ -10,7 +10,7 @@ from typing import Any
 
 from localrun.base.errors import LocalrunError
 from localrun.text.template import ChatTemplate
-from localrun.text.template_fallbacks import plain_messages
+from localrun.text.template_fallbacks import called_functions, plain_messages
 from localrun.text.tokenizer import Tokenizer
 
 # Hieroglyphs are printable, have no case and are hardly ever in a chat; for a chat in hieroglyphs there are characters
@@ -104,8 +104,8 @@ def _shows_python(messages: Sequence[Mapping[str, Any]], prompt: str) -> bool:
         content = message.get("content")
         if isinstance(content, list) and str(content) in prompt:
             return True
-        for call in message.get("tool_calls") or []:
-            arguments = call.get("function", call).get("arguments") if isinstance(call, Mapping) else None
+        for function in called_functions(message):
+            arguments = function.get("arguments")
             if isinstance(arguments, str) and '"' in arguments and json.dumps(arguments, ensure_ascii=False) in prompt:
                 return True
     return False

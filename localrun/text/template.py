@@ -86,7 +86,7 @@ class ChatTemplate:
                 "documents": None,
                 **_plain(kwargs),
                 "messages": [_message(message) for message in messages],
-                "tools": None if tools is None else _plain(list(tools)),
+                "tools": None if tools is None else [_tool(tool) for tool in tools],
                 "add_generation_prompt": bool(add_generation_prompt),
             }
         except RecursionError:
@@ -142,11 +142,21 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     return plain if reasoning is None else {"thinking": reasoning, **plain, "reasoning_content": reasoning}
 
 
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(tool, Mapping):
+        raise UsageError("a tool has to be an object with a JSON schema of its arguments")
+    plain: dict[str, Any] = _plain(tool)
+    return plain
+
+
 def _plain(value: Any) -> Any:
     """`value` rebuilt from JSON's types and tuples: other objects have methods a template could call."""
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # str() would ask the subclass what it is called
+    if isinstance(value, (int, float)):
+        return int.__int__(value) if isinstance(value, int) else float.__float__(value)
     if isinstance(value, Mapping):
         return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -157,7 +167,7 @@ def _plain(value: Any) -> Any:
         return _plain(dump())
     if getattr(value, "shape", None) == () and callable(item := getattr(value, "item", None)):  # a NumPy scalar
         return _plain(item())
-    return None if value is None else f"<{type(value).__name__}>"
+    return f"<{type(value).__name__}>"
 
 
 def _size(value: Any) -> int:

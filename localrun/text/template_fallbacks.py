@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -26,6 +27,14 @@ def plain_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     _parse_arguments(context)
     _join_parts(context)
     return context["messages"]
+
+
+def called_functions(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The {name, arguments} of the tool calls in a message, as far as they are what they should be."""
+    calls = message.get("tool_calls")
+    calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    functions = [call.get("function", call) for call in calls]
+    return [function for function in functions if isinstance(function, dict)]
 
 
 def _parse_arguments(context: Context) -> bool:
@@ -89,12 +98,9 @@ _CHANGES: tuple[Callable[[Context], bool], ...] = (
 def _change_arguments(context: Context, kind: type, change: Callable[[Any], Any]) -> bool:
     changed = False
     for message in context["messages"]:
-        for call in message.get("tool_calls") or []:
-            function = call.get("function", call) if isinstance(call, dict) else {}
-            if isinstance(function, dict) and isinstance(function.get("arguments"), kind):
-                try:
+        for function in called_functions(message):
+            if isinstance(function.get("arguments"), kind):
+                with suppress(ValueError, RecursionError):
                     function["arguments"] = change(function["arguments"])
-                except ValueError:
-                    continue
-                changed = True
+                    changed = True
     return changed

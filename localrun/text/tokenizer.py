@@ -75,9 +75,11 @@ class Tokenizer:
         return [self.bos_id, *ids] if bos and self.add_bos and self.bos_id is not None else ids
 
     def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
-        """Text of `ids`, without control tokens unless `special`; bytes that are not UTF-8 become U+FFFD."""
-        pieces, control = self.pieces, frozenset() if special else self.control_ids
-        text = b"".join(pieces[i] for i in ids if i not in control).decode(errors="replace")
+        """Text of `ids`, without control tokens unless `special`; bytes that are not UTF-8 become U+FFFD. Ids beyond
+        the vocabulary (a padded output matrix) have no text."""
+        pieces, silent = self.pieces, frozenset() if special else self.control_ids
+        shown = (i for i in ids if 0 <= i < len(pieces) and i not in silent)
+        text = b"".join(pieces[i] for i in shown).decode(errors="replace")
         return text.removeprefix(" ") if self.vocabulary.space_prefix else text
 
     def _spell_out(self, ids: list[int], text: str) -> list[int]:

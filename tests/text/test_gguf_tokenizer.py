@@ -261,3 +261,4 @@ def test_decoding_hides_control_tokens_unless_asked() -> None:
     ids = tokenizer.encode("<|im_start|>hello<|im_end|>", special=True)
     assert tokenizer.decode(ids) == "hello"
     assert tokenizer.decode(ids, special=True) == "<|im_start|>hello<|im_end|>"
+    assert tokenizer.decode([-1, *ids, tokenizer.vocab_size]) == "hello"

@@ -158,6 +158,13 @@ def test_parts_and_arguments_are_never_shown_as_python_writes_them() -> None:
     assert TOKENIZER.decode(ids) == '{"city": "Oslo"}'
 
 
+@pytest.mark.parametrize("calls", [5, "x", [5], ["x"], [{"function": 5}], [{"function": {"arguments": "{"}}], {}])
+def test_odd_tool_calls_are_the_templates_business(calls: Any) -> None:
+    message = {"role": "assistant", "content": [{"type": "text", "text": "a"}], "tool_calls": calls}
+    ids = encode_chat(TOKENIZER, ChatTemplate("{{ messages[0].content }}"), [message])
+    assert TOKENIZER.decode(ids) == "a"
+
+
 def vocabulary_of(source: str) -> Tokenizer:
     """Bytes, and every tag that a template's source spells as a control token."""
     tags = sorted(set(TAG.findall(source)) | {"<s>", "</s>", "<|im_start|>", "<|im_end|>"})

@@ -1,7 +1,7 @@
 """Chat templates: what transformers makes of them, and what happens to bad ones."""
 
+import enum
 import json
-import os
 import threading
 import time
 from datetime import datetime
@@ -168,6 +168,11 @@ def test_messages_have_to_be_messages(messages: Any) -> None:
         render("{{ messages }}", messages)
 
 
+def test_a_tool_has_to_be_a_schema() -> None:
+    with pytest.raises(UsageError, match="schema"):
+        render("{{ tools }}", tools=[print])
+
+
 def test_endlessly_nested_messages_are_refused() -> None:
     content: list[Any] = []
     content.append(content)
@@ -179,9 +184,15 @@ def test_objects_reach_a_template_as_plain_data() -> None:
     class Text(str):
         secret = "s"
 
-    source = "{{ messages[0].content.secret }}{{ messages[0].x }}{{ y }}"
-    message = {"role": "user", "content": Text("t"), "x": Path("/")}
-    assert render(source, [message], y=(1, True, None)).endswith("<PosixPath>(1, True, None)") or os.name == "nt"
+        def __str__(self) -> str:
+            return "another text"
+
+    class Level(enum.IntEnum):
+        HIGH = 3
+
+    source = "{{ messages[0].content }}{{ messages[0].content.secret }}{{ messages[0].x }}{{ y }}"
+    message = {"role": "user", "content": Text("t"), "x": object()}
+    assert render(source, [message], y=(1, True, None, Level.HIGH, 1.5)) == "t<object>(1, True, None, 3, 1.5)"
 
 
 def test_text_that_is_no_unicode_survives() -> None:
