@@ -48,7 +48,8 @@ def start(model: Decoder) -> None:
 
 
 def orthonormal(size: int) -> Tensor:
-    return torch.linalg.qr(torch.randn(size, size))[0]
+    basis: Tensor = torch.linalg.qr(torch.randn(size, size))[0]
+    return basis
 
 
 def plant_previous_token(layer: Layer, shape: Shape, constant: Tensor, read: Tensor, write: Tensor) -> None:

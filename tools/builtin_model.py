@@ -86,7 +86,7 @@ class Layer(nn.Module):
         group = s.n_heads // s.n_kv_heads
         k = rotate(k, cos, sin).repeat_interleave(group, dim=1)
         v = v.repeat_interleave(group, dim=1)
-        # Written out: on short rows the compiled softmax is three times as fast as the fused attention's backward.
+        # Written out: on the short rows of training, the fused attention's backward is slower.
         scores = (rotate(q, cos, sin) @ k.transpose(-1, -2)).float() * s.head_dim**-0.5 + mask
         o = scores.softmax(-1).to(v.dtype) @ v
         out: Tensor = self.attn_output(o.transpose(1, 2).reshape(batch, tokens, hidden))

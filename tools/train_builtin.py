@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -46,7 +47,6 @@ class Plan:
     tokens_per_step: int
     seed: int
     vocab_size: int
-    compile: bool
     workers: int = 1
 
 
@@ -87,10 +87,10 @@ def lr_scale(step: int, plan: Plan) -> float:
     return max(0.0, (plan.steps - step) / max(1, plan.steps - plan.decay_from))
 
 
-def loss_of(model: torch.nn.Module, output: Tensor, batch: Batch) -> Tensor:
+def loss_of(model: Decoder, batch: Batch) -> Tensor:
     with torch.autocast("cpu", torch.bfloat16):
         hidden = model(batch.inputs, torch.bfloat16)
-        logits = F.linear(hidden.flatten(0, 1)[batch.positions], output)
+        logits = model.logits(hidden.flatten(0, 1)[batch.positions])
     losses = F.cross_entropy(logits.float(), batch.targets, reduction="none")
     return losses @ batch.weights / batch.weights.sum()
 
@@ -140,12 +140,11 @@ class Training:
         return batches(self.tokenizer, seed, tokens, self.shape.max_context, self.rank, self.plan.workers)
 
     def run(self) -> None:
-        forward: torch.nn.Module = torch.compile(self.model, dynamic=True) if self.plan.compile else self.model  # type: ignore[assignment]
         started, seen, losses = time.time(), 0, []
         for batch in self.data():
             if self.step >= self.plan.steps:
                 break
-            losses.append(self.update(forward, batch))
+            losses.append(self.update(batch))
             seen += batch.inputs.numel() * self.plan.workers
             if self.step % 20 == 0 and self.rank == 0:
                 self.report(sum(losses) / len(losses), seen, time.time() - started)
@@ -155,13 +154,13 @@ class Training:
         if self.rank == 0:
             self.save()
 
-    def update(self, forward: torch.nn.Module, batch: Batch) -> float:
+    def update(self, batch: Batch) -> float:
         scale = lr_scale(self.step, self.plan)
         groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         for group, base in zip(groups, self.base_lrs, strict=True):
             group["lr"] = base * scale
-        loss = loss_of(forward, self.model.output.weight, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = loss_of(self.model, batch)
+        loss.backward()
         if self.plan.workers > 1:
             self.average_gradients()
         for optimizer in self.optimizers:
@@ -199,6 +198,17 @@ def work(rank: int, plan: Plan) -> None:
     dist.destroy_process_group()
 
 
+def start_workers(plan: Plan) -> None:
+    """Run until all workers are done. The first failure ends them all, for the others would wait for it for ever."""
+    processes = [get_context("spawn").Process(target=work, args=(i, plan), daemon=True) for i in range(plan.workers)]
+    for process in processes:
+        process.start()
+    while any(process.is_alive() for process in processes) and not any(process.exitcode for process in processes):
+        time.sleep(1)
+    if any(process.exitcode for process in processes):
+        sys.exit("A worker failed; its error stands above.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
@@ -208,19 +218,16 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=3072)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1, help="processes of one thread each that share a step")
-    parser.add_argument("--compile", action="store_true", help="use torch.compile (needs a C++ compiler)")
     parser.add_argument("--export-only", action="store_true", help="write the GGUF of the checkpoint and stop")
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.work.mkdir(parents=True, exist_ok=True)
     decay_from = args.steps * 2 // 3 if args.decay_from is None else args.decay_from
-    plan = Plan(
-        args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.compile, args.workers
-    )
+    plan = Plan(args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.workers)
     get_tokenizer(plan)
     if args.workers > 1 and not args.export_only:
         (plan.work / "rendezvous").unlink(missing_ok=True)
-        mp.spawn(work, args=(plan,), nprocs=args.workers)
+        start_workers(plan)
     elif not args.export_only:
         Training(plan).run()
     Training(plan).export()

@@ -27,7 +27,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work")
     texts = (m.content for chat in islice(chats(1), 500) for m in chat)
     train_tokenizer(texts, vocab_size=600).save(str(folder / "tokenizer.json"))
-    plan = Plan(folder, steps=2, decay_from=1, tokens_per_step=512, seed=1, vocab_size=600, compile=False)
+    plan = Plan(folder, steps=2, decay_from=1, tokens_per_step=512, seed=1, vocab_size=600)
     training = Training(plan)
     training.run()
     training.export()
@@ -56,7 +56,7 @@ def test_written_file_has_the_shapes_of_the_model(work: Path) -> None:
 
 
 def test_a_run_resumes_where_it_stopped(work: Path) -> None:
-    plan = Plan(work, steps=3, decay_from=1, tokens_per_step=512, seed=1, vocab_size=600, compile=False)
+    plan = Plan(work, steps=3, decay_from=1, tokens_per_step=512, seed=1, vocab_size=600)
     training = Training(plan)
     assert training.step == 2
     training.run()
