@@ -74,13 +74,20 @@ class Transfer:
                     except IndexError:
                         return
                     self._fetch_span(part, first, last)
-                    os.fsync(part.fileno())  # spreads the writing out; the last step would wait for all of it
+                    self._start_writing_out(part, first, last)
         except BaseException as error:
             self.failure = self.failure or error
             self._stopped = True
         finally:
             with self.progressed:
                 self.progressed.notify_all()
+
+    def _start_writing_out(self, part: BinaryIO, first: int, last: int) -> None:
+        """Ask the system to begin writing a span to the disk: the last step waits for all that is left."""
+        if hasattr(os, "posix_fadvise"):
+            start = self._partial.bounds(first)[0]
+            length = self._partial.bounds(last)[1] - start
+            os.posix_fadvise(part.fileno(), start, length, os.POSIX_FADV_DONTNEED)  # begins to write what is dirty
 
     def _fetch_span(self, part: BinaryIO, first: int, last: int) -> None:
         """Chunks `first` to `last` inclusive; a broken connection goes on at the byte where it broke."""
