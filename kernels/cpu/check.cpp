@@ -4,7 +4,18 @@
 
 namespace {
 
-bool holds(const lr_value* value, int64_t width) { return value && value->f32 && value->width >= width && value->stride >= value->width; }
+bool holds(const lr_value* value, int64_t width) {
+  return value && value->f32 && value->width >= width && value->stride >= value->width;
+}
+
+bool is_matrix(const lr_matrix* matrix) {
+  return matrix && matrix->data && matrix->n_rows > 0 && matrix->n_cols > 0 && matrix->n_bytes > 0;
+}
+
+// y = W·a for every row of a.
+bool multiplies(const lr_matrix* matrix, const lr_value* a) {
+  return is_matrix(matrix) && holds(a, matrix->n_cols) && a->width == matrix->n_cols;
+}
 
 int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
   if (!layer->pool || layer->block_bytes < 1 || layer->layer_offset < 0 || layer->group < 0) return LR_BAD_ARGUMENT;
@@ -14,6 +25,28 @@ int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
   if (layer->codec < 0 || layer->codec >= LR_N_KV || !kernels->kv[layer->codec]) return LR_UNSUPPORTED;
   const int64_t bytes = layer->n_kv_heads * kernels->kv[layer->codec]->head_bytes(layer->head_dim);
   return layer->layer_offset + bytes <= layer->block_bytes ? LR_OK : LR_BAD_ARGUMENT;
+}
+
+bool good_embed(const lr_embed* op) { return is_matrix(op->weight) && holds(op->out, op->weight->n_cols); }
+
+bool good_norm(const lr_norm* op) {
+  if (!op->weight || !op->x || op->x->width < 1 || !holds(op->x, op->x->width)) return false;
+  return holds(op->out, op->x->width) && (!op->residual || holds(op->residual, op->x->width));
+}
+
+bool good_linear(const lr_linear* op) {
+  if (op->n_weights < 1 || op->n_weights > LR_MAX_WEIGHTS) return false;
+  if (op->act < LR_ACT_NONE || op->act > LR_ACT_GELU_MUL) return false;
+  for (int32_t i = 0; i < op->n_weights; i++) {
+    if (!multiplies(op->weight[i], op->a)) return false;
+    const int32_t n_rows = op->weight[i]->n_rows;
+    if (!holds(op->out[op->act ? 0 : i], n_rows) || (op->residual && !holds(op->residual, n_rows))) return false;
+  }
+  return op->act == LR_ACT_NONE || (op->n_weights == 2 && op->weight[0]->n_rows == op->weight[1]->n_rows);
+}
+
+bool good_logits(const lr_logits* op) {
+  return multiplies(op->weight, op->a) && op->rows && holds(op->gathered, op->weight->n_cols) && op->softcap >= 0.0f;
 }
 
 bool good_rope_append(const lr_rope_append* op, const lr_program* program) {
@@ -32,6 +65,34 @@ bool good_attention(const lr_attention* op, const lr_program* program) {
   return holds(op->q, q) && holds(op->out, q) && isfinite(op->scale) && isfinite(op->softcap) && op->softcap >= 0.0f;
 }
 
+bool good_instruction(const lr_instruction* instruction, const lr_program* program) {
+  switch (instruction->op) {
+    case LR_OP_EMBED: return good_embed(&instruction->embed);
+    case LR_OP_NORM: return good_norm(&instruction->norm);
+    case LR_OP_LINEAR: return good_linear(&instruction->linear);
+    case LR_OP_ROPE_APPEND: return good_rope_append(&instruction->rope_append, program);
+    case LR_OP_ATTENTION: return good_attention(&instruction->attention, program);
+    default: return good_logits(&instruction->logits);
+  }
+}
+
+// Every token has a row in every embedding, and every layer its table.
+bool reaches(const lr_program* program, const lr_step* step) {
+  for (int32_t i = 0; i < program->n_instructions; i++) {
+    if (program->instruction[i].op != LR_OP_EMBED) continue;
+    const int32_t n = program->instruction[i].embed.weight->n_rows;
+    for (int32_t row = 0; row < step->n_rows; row++)
+      if (step->token[row] < 0 || step->token[row] >= n) return false;
+  }
+  for (int32_t i = 0; i < program->n_layers; i++)
+    for (int32_t s = 0; s < step->n_sequences; s++) {
+      const lr_sequence* sequence = &step->sequence[s];
+      const int32_t group = program->layer[i].group;
+      if (!sequence->table || !sequence->first || !sequence->table[group] || sequence->first[group] < 0) return false;
+    }
+  return true;
+}
+
 }  // namespace
 
 int check_program(const lr_program* program, const lr_kernels* kernels) {
@@ -43,10 +104,7 @@ int check_program(const lr_program* program, const lr_kernels* kernels) {
     const lr_instruction* instruction = &program->instruction[i];
     if (instruction->op < 0 || instruction->op >= LR_N_OPS) return LR_BAD_ARGUMENT;
     if (!kernels->op[instruction->op]) return LR_UNSUPPORTED;
-    if (instruction->op == LR_OP_ROPE_APPEND && !good_rope_append(&instruction->rope_append, program))
-      return LR_BAD_ARGUMENT;
-    if (instruction->op == LR_OP_ATTENTION && !good_attention(&instruction->attention, program))
-      return LR_BAD_ARGUMENT;
+    if (!good_instruction(instruction, program)) return LR_BAD_ARGUMENT;
   }
   return LR_OK;
 }
@@ -55,7 +113,8 @@ int check_step(const lr_program* program, const lr_step* step, int32_t max_rows,
   if (!step || step->n_rows < 1 || step->n_rows > max_rows) return LR_BAD_ARGUMENT;
   if (!step->token || !step->position || !step->row_sequence || !step->sequence) return LR_BAD_ARGUMENT;
   if (step->n_sequences < 1 || step->n_sequences > max_rows) return LR_BAD_ARGUMENT;
-  if (step->n_logits < 0 || step->n_logits > step->n_rows || (step->n_logits && !step->logits_row)) return LR_BAD_ARGUMENT;
+  if (step->n_logits < 0 || step->n_logits > step->n_rows) return LR_BAD_ARGUMENT;
+  if (step->n_logits && !step->logits_row) return LR_BAD_ARGUMENT;
   for (int32_t i = 0; i < step->n_logits; i++)
     if (step->logits_row[i] < 0 || step->logits_row[i] >= step->n_rows) return LR_BAD_ARGUMENT;
 
@@ -69,12 +128,5 @@ int check_step(const lr_program* program, const lr_step* step, int32_t max_rows,
     if (!next || (span[s].n_rows && step->position[row - 1] >= position)) return LR_BAD_ARGUMENT;
     span[s].n_rows++;
   }
-  for (int32_t i = 0; i < program->n_layers; i++)
-    for (int32_t s = 0; s < step->n_sequences; s++) {
-      const lr_sequence* sequence = &step->sequence[s];
-      const int32_t group = program->layer[i].group;
-      if (!sequence->table || !sequence->first || !sequence->table[group]) return LR_BAD_ARGUMENT;
-      if (sequence->first[group] < 0) return LR_BAD_ARGUMENT;
-    }
-  return LR_OK;
+  return reaches(program, step) ? LR_OK : LR_BAD_ARGUMENT;
 }

@@ -1,5 +1,5 @@
-// Runs a program: every thread walks the instructions, claims tasks of a phase by an atomic counter, and meets the others
-// after it.
+// Runs a program: every thread walks the instructions, claims tasks of a phase by an atomic counter, and meets the
+// others after it.
 #include "check.h"
 #include "threads.h"
 

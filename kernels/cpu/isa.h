@@ -27,14 +27,8 @@ struct lr_kernels {
   const lr_probe_kernels* probe;
 };
 
-extern const lr_kernels lr_kernels_generic;
-#if defined(__x86_64__) || defined(_M_X64)
-extern const lr_kernels lr_kernels_avx2;
-extern const lr_kernels lr_kernels_avxvnni;
-extern const lr_kernels lr_kernels_avx512;
-#elif defined(__aarch64__) || defined(_M_ARM64)
-extern const lr_kernels lr_kernels_neon;
-#endif
+// Which of them a build has is CMake's choice.
+extern const lr_kernels lr_kernels_generic, lr_kernels_avx2, lr_kernels_avxvnni, lr_kernels_avx512, lr_kernels_neon;
 
 // The table in use: the strongest of this machine unless lr_use_isa chose another.
 const lr_kernels* lr_current_kernels(void);

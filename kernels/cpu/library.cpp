@@ -16,14 +16,14 @@ bool runs_here(const lr_kernels* k) {
   __builtin_cpu_init();
   const bool avx2 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  if (k == &lr_kernels_avx2) return avx2;
-  if (k == &lr_kernels_avxvnni) return avx2 && __builtin_cpu_supports("avxvnni");
-  if (k == &lr_kernels_avx512)
+  if (!strcmp(k->isa, "avx2")) return avx2;
+  if (!strcmp(k->isa, "avxvnni")) return avx2 && __builtin_cpu_supports("avxvnni");
+  if (!strcmp(k->isa, "avx512"))
     return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
 #elif defined(__aarch64__) && defined(__linux__)
-  if (k == &lr_kernels_neon) {
+  if (!strcmp(k->isa, "neon")) {
     const unsigned long hwcap = getauxval(AT_HWCAP);
     return (hwcap & HWCAP_ASIMDDP) && (hwcap & HWCAP_ASIMDHP);
   }
@@ -31,17 +31,26 @@ bool runs_here(const lr_kernels* k) {
   return k != nullptr;  // generic runs anywhere; every Apple arm64 has dot products and half floats
 }
 
-const lr_kernels* const kAll[] = {
+const lr_kernels* const kAll[] = {  // of this build, weakest first
+#if defined(LR_WITH_generic)
     &lr_kernels_generic,
-#if defined(__x86_64__) || defined(_M_X64)
-    &lr_kernels_avx2, &lr_kernels_avxvnni, &lr_kernels_avx512,
-#elif defined(__aarch64__) || defined(_M_ARM64)
+#endif
+#if defined(LR_WITH_avx2)
+    &lr_kernels_avx2,
+#endif
+#if defined(LR_WITH_avxvnni)
+    &lr_kernels_avxvnni,
+#endif
+#if defined(LR_WITH_avx512)
+    &lr_kernels_avx512,
+#endif
+#if defined(LR_WITH_neon)
     &lr_kernels_neon,
 #endif
 };
 
 struct Machine {
-  const lr_kernels* best = &lr_kernels_generic;
+  const lr_kernels* best = kAll[0];
   char names[128] = "";
   Machine() {
     for (const lr_kernels* k : kAll) {

@@ -1,4 +1,5 @@
-// Address space for pools and arenas: reserved at full size once, so that addresses never change, committed as it is used.
+// Address space for pools and arenas: reserved at full size once, so that addresses never change, and committed as it
+// is used.
 #include "localrun_cpu.h"
 
 #if defined(_WIN32)
