@@ -15,7 +15,8 @@ from localrun.base.settings import Settings, read_settings
 from localrun.base.units import gib, ms, tps
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
-from localrun.hub.catalogue import BUILTIN
+from localrun.fit.machine import memory
+from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.library import mark_used
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
@@ -35,7 +36,8 @@ def find_model(options: ModelOptions) -> StoredModel:
     """The model that was named, else the default one, else `builtin`."""
     name = options.model or read_settings().model
     if name is None and is_terminal(sys.stderr):
-        note(f"{BUILTIN} answers, the small model inside localrun; -m MODEL names another")
+        larger = suggest(memory().total)
+        note(f"{BUILTIN} answers, the small model inside localrun; `localrun pull {larger}` gets a larger one")
     return resolve(name or BUILTIN, options.precision)
 
 

@@ -9,6 +9,7 @@ from localrun.fit.shape import Experts, Shape, make_shape
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 
 BUILTIN = "builtin"
+_FIRST_MODELS = ((15 << 30, "qwen3-8b"), (7 << 30, "qwen3-4b"), (0, "qwen3-1.7b"))  # from so much memory on
 
 
 class CatalogueShape(TypedDict):
@@ -50,6 +51,11 @@ def read_catalogue() -> dict[str, CatalogueModel]:
     """Every model of models.toml by its short name."""
     with resource("models.toml").open("rb") as file:
         return cast("dict[str, CatalogueModel]", tomllib.load(file)["models"])
+
+
+def suggest(total_memory: int) -> str:
+    """A good first model for a machine with so many bytes of memory."""
+    return next(name for least, name in _FIRST_MODELS if total_memory >= least)
 
 
 def search_catalogue(term: str) -> dict[str, CatalogueModel]:

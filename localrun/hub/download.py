@@ -15,7 +15,7 @@ from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.hf_cache import blob_path, find_stored, link, remember_commit, repo_folder, snapshot_path
 from localrun.hub.http import Http
 from localrun.hub.large_files import PLAIN_HTTP_BYTES, fetch_large
-from localrun.hub.partial import CHUNK_BYTES, LostError, Partial, find_partials, open_partial
+from localrun.hub.partial import CHUNK_BYTES, LostError, Partial, find_partials, open_partial, remove_leftovers
 from localrun.hub.progress import Control, Emit, Finished, Meter, Notice, Progress, Started
 from localrun.hub.transfer import Transfer
 
@@ -83,6 +83,7 @@ class _Job:
             finally:
                 partial.close()
         path = link(cache, self.repo, file)
+        remove_leftovers(blob_path(cache, self.repo.name, file))
         self.done_before += file.size
         self.emit(Finished(file.path, path, file.size, self.meter.fetched - fetched_before))
         return path

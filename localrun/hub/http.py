@@ -261,7 +261,9 @@ def _dial(origin: Origin, may_be_private: bool) -> socket.socket:
     """Connect to the first address that answers; the address that was checked is the one that is used."""
     _, host, port = origin
     failure: OSError = OSError(f"no address for {host}")
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found.sort(key=lambda info: info[0] == socket.AF_INET6)  # where IPv6 is broken, it is broken silently
+    for family, kind, protocol, _, address in found:
         if not may_be_private and not is_public(str(address[0])):
             raise HubError(f"the hub redirects to {host}, an address inside a private network", MIRROR_HINT)
         sock = socket.socket(family, kind, protocol)

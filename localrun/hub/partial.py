@@ -155,11 +155,18 @@ def remove_partial(journal: Path) -> None:
     journal.unlink(missing_ok=True)
 
 
+def remove_leftovers(blob: Path) -> None:
+    """Remove what a crash in the last moment has left beside a complete file."""
+    for journal in _journals(blob):
+        if not _lives(journal):
+            remove_partial(journal)
+
+
 def find_partials(blobs: Path) -> Iterator[tuple[Path, Head, int]]:
     """Unfinished downloads in a folder of blobs: (journal, what it is, bytes there)."""
     for journal in sorted(blobs.glob(f"*{JOURNAL}")):
         head = read_head(journal)
-        if head is not None:
+        if head is not None and not (blobs / journal.name.partition(".")[0]).exists():
             n_chunks = -(-head.size // CHUNK_BYTES)
             yield journal, head, min(head.size, len(_read_chunks(journal, n_chunks)) * CHUNK_BYTES)
 

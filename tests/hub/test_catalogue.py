@@ -13,6 +13,7 @@ from localrun.hub.catalogue import (
     catalogue_shape,
     read_catalogue,
     search_catalogue,
+    suggest,
 )
 from localrun.hub.names import parse_file_name
 from localrun.hub.safe_names import is_repo
@@ -110,6 +111,12 @@ def test_search() -> None:
     assert list(search_catalogue("CODER 32b")) == ["qwen2.5-coder-32b"]
     assert search_catalogue("nonsense") == {}
     assert BUILTIN not in search_catalogue("")
+
+
+@pytest.mark.parametrize(("gib", "name"), [(4, "qwen3-1.7b"), (8, "qwen3-4b"), (16, "qwen3-8b"), (512, "qwen3-8b")])
+def test_the_first_model_suits_the_machine(gib: int, name: str) -> None:
+    assert suggest(gib << 30) == name
+    assert name in MODELS
 
 
 def test_a_model_without_a_shape_has_none() -> None:

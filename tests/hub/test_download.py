@@ -1,6 +1,7 @@
 """Downloads that are cut, killed, lied to and squeezed, and end bit for bit right or with an error that says why."""
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -289,6 +290,20 @@ def test_a_process_without_a_sign_of_life_has_abandoned_its_part(
         first.check_claim()
     first.close()
     second.close()
+
+
+def test_what_a_crash_in_the_last_moment_left_is_cleared_away(serve: Serve, access_to: AccessTo) -> None:
+    hub = serve({"a/b": FILES})
+    access = access_to(hub)
+    pull(access, "big.gguf")
+    blobs = access.cache / "models--a--b/blobs"
+    journal = blobs / f"{hub.etag(BIG)}.part.owner.localrun-journal"
+    head = {"repo": "a/b", "file": "big.gguf", "size": len(BIG), "host": "gone", "pid": 1, "started": 0}
+    journal.write_text(json.dumps(head) + "\n0 00000000\n")
+    os.utime(journal, (0, 0))
+    assert list(find_partials(blobs)) == []
+    pull(access, "big.gguf")
+    assert everything_below(blobs) == {hub.etag(BIG)}
 
 
 def test_a_journal_without_its_part_counts_for_nothing(tmp_path: Path) -> None:
