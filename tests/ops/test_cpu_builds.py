@@ -1,0 +1,135 @@
+"""Other builds of the native library: sanitized, for ARM under qemu, and with flags that would break row-exactness."""
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from localrun_testing import REPOSITORY
+from localrun_testing.native import isas, native_library
+from torch import Tensor
+
+from localrun.ops.reference import attend, visible
+
+pytestmark = pytest.mark.slow
+
+DRIVER = REPOSITORY / "tests" / "support" / "attention_driver.cpp"
+ROWS, HEADS, KV_HEADS, HEAD_DIM = 650, 4, 2, 40
+RUNS = [(1, [ROWS]), (3, [1, 13, 64, 100, 257, 16, 15, 3, 181]), (2, [1] * ROWS)]
+CODECS = {"f32": 0, "f16": 1}
+
+
+def tool(name: str, reason: str) -> str:
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if not found:
+        pytest.skip(f"{name} is not installed: {reason}")
+    return found
+
+
+def build(
+    folder: Path,
+    isa: str,
+    flags: str = "",
+    edit: Callable[[Path], None] = lambda _sources: None,
+    compiler: str = "c++",
+    cmake_options: tuple[str, ...] = (),
+) -> Path:
+    """The driver, linked to a build of the library with one unit and extra flags; `edit` may change the sources."""
+    sources = folder / "cpu"
+    shutil.copytree(REPOSITORY / "kernels" / "cpu", sources)
+    edit(sources)
+    cmake = tool("cmake", "it is part of the dev extra")
+    options = [f"-DLOCALRUN_ISA_UNITS={isa}", f"-DCMAKE_CXX_FLAGS={flags}", *cmake_options]
+    subprocess.run([cmake, "-S", sources, "-B", folder / "build", *options], check=True, capture_output=True)
+    subprocess.run([cmake, "--build", folder / "build", "-j2"], check=True, capture_output=True)
+    driver = folder / "driver"
+    link = ["-L", folder / "build", "-llocalrun_cpu", f"-Wl,-rpath,{folder / 'build'}"]
+    command = [compiler, "-std=c++17", *flags.split(), "-I", sources, DRIVER, "-o", driver, *link]
+    subprocess.run(command, check=True, capture_output=True)
+    return driver
+
+
+def run(command: list[str | Path], isa: str, codec: str, window: int = 0) -> list[Tensor]:
+    """What the driver makes of one case, cut and threaded in three ways: each f32 [ROWS, HEADS * HEAD_DIM]."""
+    header = [HEADS, KV_HEADS, HEAD_DIM, CODECS[codec], window, ROWS, len(RUNS)]
+    for n_threads, chunks in RUNS:
+        header += [n_threads, len(chunks), *chunks]
+    numbers = b"".join(x.numpy().tobytes() for x in case())
+    data = struct.pack(f"<{len(header)}i", *header) + numbers
+    done = subprocess.run([*command, isa], input=data, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    out = torch.frombuffer(bytearray(done.stdout), dtype=torch.float32)
+    return list(out.view(len(RUNS), ROWS, HEADS * HEAD_DIM))
+
+
+def case() -> list[Tensor]:
+    g = torch.Generator().manual_seed(1)
+    return [torch.randn(ROWS, n * HEAD_DIM, generator=g) for n in (HEADS, KV_HEADS, KV_HEADS)]
+
+
+def check(results: list[Tensor], codec: str, window: int) -> None:
+    q, k, v = (x.view(ROWS, -1, HEAD_DIM) for x in case())
+    wanted = attend(q, k, v, visible(torch.arange(ROWS), 0, ROWS, window or None), 0.2).flatten(1)
+    assert float((results[0] - wanted).square().sum() / wanted.square().sum()) < (1e-11 if codec == "f32" else 5e-5)
+    assert all(torch.equal(result, results[0]) for result in results)
+
+
+def best_isa() -> str:
+    return isas(native_library())[-1]
+
+
+def test_sanitizers_find_nothing(tmp_path: Path) -> None:
+    isa = best_isa()
+    flags = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1"
+    driver = build(tmp_path, isa, flags)
+    for codec in CODECS:
+        for window in (0, 100):
+            check(run([driver], isa, codec, window), codec, window)
+
+
+def test_threads_race_for_nothing(tmp_path: Path) -> None:
+    isa = best_isa()
+    driver = build(tmp_path, isa, "-fsanitize=thread -g1")
+    check(run(["setarch", "-R", driver] if shutil.which("setarch") else [driver], isa, "f16"), "f16", 0)
+
+
+def test_neon_under_qemu(tmp_path: Path) -> None:
+    reason = "NEON is another instruction set"
+    compiler = tool("aarch64-linux-gnu-g++", reason)
+    qemu = tool("qemu-aarch64", reason)
+    target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
+    driver = build(tmp_path, "neon", compiler=compiler, cmake_options=target)
+    command: list[str | Path] = [qemu, "-L", "/usr/aarch64-linux-gnu", driver]
+    for codec in CODECS:
+        check(run(command, "neon", codec, 100), codec, 100)
+
+
+def replaced(sources: Path, name: str, before: str, after: str) -> None:
+    text = (sources / name).read_text()
+    assert before in text
+    (sources / name).write_text(text.replace(before, after))
+
+
+def test_fast_math_breaks_row_exactness(tmp_path: Path) -> None:
+    """The flags of the build are a guard: without them the same source no longer gives a row the same bits."""
+    isa = best_isa()
+    exact = "-ffp-contract=off -fno-fast-math"
+    driver = build(tmp_path, isa, edit=lambda sources: replaced(sources, "CMakeLists.txt", exact, "-ffast-math"))
+    results = run([driver], isa, "f32")
+    assert not all(torch.equal(result, results[0]) for result in results)
+
+
+def test_units_cut_elsewhere_give_other_bits(tmp_path: Path) -> None:
+    """So units may not follow the number of threads, nor anything else that changes from run to run."""
+    isa = best_isa()
+    before, after = "#define LR_UNIT_BLOCKS 8", "#define LR_UNIT_BLOCKS 3"
+    driver = build(tmp_path, isa, edit=lambda sources: replaced(sources, "program.h", before, after))
+    other = run([driver], isa, "f32")
+    check(other, "f32", 0)
+    driver = build(tmp_path / "as-is", isa)
+    assert not torch.equal(run([driver], isa, "f32")[0], other[0])

@@ -1,0 +1,87 @@
+// Runs rope_append and attention of a build of the library that Python cannot load: sanitized, for another machine, or
+// with flags that it must not have. Reads a case from stdin, writes the outputs of its runs to stdout.
+//   int32: n_heads n_kv_heads head_dim codec window n_rows n_runs, then for each run: n_threads n_chunks chunk…
+//   float: q [n_rows][n_heads·head_dim], k and v [n_rows][n_kv_heads·head_dim]
+#include "localrun_cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vector>
+
+static void check(bool good, const char* what) {
+  if (good) return;
+  fprintf(stderr, "%s\n", what);
+  exit(1);
+}
+
+template <class T>
+static std::vector<T> get(size_t n) {
+  std::vector<T> values(n);
+  check(fread(values.data(), sizeof(T), n, stdin) == n, "the case is cut short");
+  return values;
+}
+
+int main(int argc, char** argv) {
+  check(argc == 2 && lr_use_isa(argv[1]) == LR_OK, "no such instruction set");
+  const std::vector<int32_t> head = get<int32_t>(7);
+  const int32_t n_heads = head[0], n_kv_heads = head[1], head_dim = head[2], codec = head[3], n_rows = head[5];
+  std::vector<std::vector<int32_t>> runs;
+  for (int32_t i = 0; i < head[6]; i++) {
+    const std::vector<int32_t> start = get<int32_t>(2);
+    runs.push_back(get<int32_t>(start[1]));
+    runs.back().insert(runs.back().begin(), start[0]);
+  }
+  const int32_t width = n_heads * head_dim, kv_width = n_kv_heads * head_dim;
+  const std::vector<float> q = get<float>((size_t)n_rows * width), k = get<float>((size_t)n_rows * kv_width),
+                           v = get<float>((size_t)n_rows * kv_width);
+
+  const int32_t n_blocks = (n_rows + LR_BLOCK_TOKENS - 1) / LR_BLOCK_TOKENS;
+  const int64_t block_bytes = lr_kv_block_bytes(codec, n_kv_heads, head_dim);
+  std::vector<int32_t> table(n_blocks), first(1, 0), tokens(n_rows, 0), sequence_of(n_rows, 0), positions(n_rows);
+  for (int32_t i = 0; i < n_blocks; i++) table[i] = n_blocks - 1 - i;
+  for (int32_t i = 0; i < n_rows; i++) positions[i] = i;
+
+  for (const std::vector<int32_t>& run : runs) {
+    std::vector<char> pool(n_blocks * block_bytes, (char)0xff);
+    std::vector<float> turned((size_t)n_rows * width), out((size_t)n_rows * width);
+    lr_value values[5] = {};
+    const int32_t widths[5] = {width, kv_width, kv_width, width, width};
+    for (int i = 0; i < 5; i++) values[i].width = values[i].stride = widths[i];
+    lr_instruction instruction[2] = {};
+    instruction[0].op = LR_OP_ROPE_APPEND;
+    instruction[0].rope_append = {&values[0], &values[1], &values[2], &values[3], nullptr, nullptr, 0, -1, 0, 0.0f};
+    instruction[1].op = LR_OP_ATTENTION;
+    instruction[1].attention = {&values[3], &values[4], nullptr, 0, head[4], 0.2f, 0.0f};
+    const lr_cache_layer layer = {pool.data(), block_bytes, 0, 0, n_heads, n_kv_heads, head_dim, codec, 0};
+    const lr_program program = {instruction, &layer, 2, 1};
+
+    lr_threads* threads = lr_threads_create(run[0]);
+    int32_t at = 0;
+    for (size_t i = 1; i < run.size(); at += run[i++]) {
+      const int32_t n = run[i];
+      values[0].f32 = (float*)q.data() + (size_t)at * width;
+      values[1].f32 = (float*)k.data() + (size_t)at * kv_width;
+      values[2].f32 = (float*)v.data() + (size_t)at * kv_width;
+      values[3].f32 = turned.data() + (size_t)at * width;
+      values[4].f32 = out.data() + (size_t)at * width;
+      const int32_t* tables[1] = {table.data()};
+      const lr_sequence sequence = {tables, first.data(), at + n, 0};
+      lr_step step = {};
+      step.token = tokens.data();
+      step.position = positions.data() + at;
+      step.row_sequence = sequence_of.data();
+      step.sequence = &sequence;
+      step.n_rows = n;
+      step.n_sequences = 1;
+      lr_executor* executor = nullptr;
+      check(lr_program_create(&program, threads, n, &executor) == LR_OK, "the program is refused");
+      check(lr_program_run(executor, &step) == LR_OK, "the step is refused");
+      lr_program_destroy(executor);
+    }
+    lr_threads_destroy(threads);
+    fwrite(out.data(), sizeof(float), out.size(), stdout);
+  }
+  return 0;
+}
