@@ -13,7 +13,8 @@ struct I { __m256i lo, hi; };
 struct B { __m256i lo, hi; };
 typedef __m256i X;
 
-constexpr int kTileSizes[] = {1, 2};  // 16 registers
+struct TileSize { int tokens, groups; };
+constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}};  // by tokens: as many sums as registers hold
 #if defined(__AVXVNNI__)
 const int kSignedZero = 128;
 #else

@@ -13,7 +13,8 @@ typedef __m512i I;
 typedef __m512i B;
 typedef __m512i X;
 
-constexpr int kTileSizes[] = {1, 2, 4, 6};  // tokens whose sums stay in registers beside two row groups
+struct TileSize { int tokens, groups; };
+constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 1}};  // by tokens: as many sums as registers hold
 const int kSignedZero = 128;  // what b_signed adds to a signed code
 const bool kHasBf16 = true;
 

@@ -15,7 +15,8 @@ typedef uint8_t B __attribute__((vector_size(64)));
 typedef int8_t B16 __attribute__((vector_size(16)));
 typedef int32_t X;  // four codes
 
-constexpr int kTileSizes[] = {1};
+struct TileSize { int tokens, groups; };
+constexpr TileSize kTileSizes[] = {{1, 1}};  // by tokens: as many sums as registers hold
 const int kSignedZero = 0;
 const bool kHasBf16 = false;
 
