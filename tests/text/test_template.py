@@ -257,7 +257,6 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render_process, "RENDER_SECONDS", 0.5)
     peak = 0
     done = threading.Event()
 
@@ -273,13 +272,15 @@ def test_a_bomb_is_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     watcher.start()
     start = time.monotonic()
     try:
-        with pytest.raises(ModelFileError) as caught:
-            render(BOMBS[name])
+        with monkeypatch.context() as patch:
+            patch.setattr(render_process, "RENDER_SECONDS", 0.5)
+            with pytest.raises(ModelFileError) as caught:
+                render(BOMBS[name])
     finally:
         done.set()
         watcher.join()
     assert caught.value.code == "TEMPLATE_LIMIT"
-    assert time.monotonic() - start < 10  # 0.5, and the start of the process on a busy machine
+    assert time.monotonic() - start < 15  # 0.5, and more on a busy machine
     assert peak < 300 << 20
     assert render("{{ messages[0].content }}") == "hi"  # the next one finds everything in order
 
