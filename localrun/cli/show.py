@@ -45,7 +45,8 @@ def show(
     if json:
         write_json(fields)
     else:
-        write_table([(name.replace("_", " "), _shown(name, value)) for name, value in fields.items()])
+        known = fields if fields["path"] else {name: value for name, value in fields.items() if value}
+        write_table([(name.replace("_", " "), _shown(name, value)) for name, value in known.items()])
     return 0
 
 

@@ -11,6 +11,7 @@ from localrun.fit.estimate import Candidate, Fit, fit_table
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
+from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
 from localrun.hub.catalogue import BUILTIN, CatalogueModel, catalogue_shape, read_catalogue
 from localrun.hub.http import Http
@@ -19,6 +20,7 @@ from localrun.hub.remote import read_remote, stored_precision, without_rope_scal
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant, choose_variant, variants_of
 
+_FLOATS = ("fp32", "bf16", "fp16")
 _FULL_PRECISIONS = ("bf16", "fp16", "f16", "fp32", "f32", "int8", "int4", "int2")  # of the original, not of a GGUF
 
 
@@ -79,10 +81,12 @@ def preview(http: Http, wanted: Wanted) -> Preview:
     repo = read_repo(http, wanted.repo)
     variants = variants_of(repo)
     if not variants:
-        choose_variant(repo, wanted.precision)  # says why
+        choose_variant(repo.name, variants, wanted.precision)  # says why
     shape, note, variants = _read_shape(http, repo, variants)
-    candidates = tuple(_candidate(variant, shape) for variant in variants)
-    return Preview(wanted, repo, tuple(variants), candidates, shape, repo.licence, note)
+    candidates = [_candidate(variant, shape) for variant in variants]
+    if shape is not None and any(variant.precision in _FLOATS for variant in variants):
+        candidates += [_estimated(precision, shape) for precision in PRECISIONS]  # quantised while it is loaded
+    return Preview(wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note)
 
 
 def fit_preview(found: Preview, budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
@@ -117,13 +121,15 @@ def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Varian
     """The precision to download when none was asked for, and why."""
     assert found.repo is not None
     if found.wanted.precision:
-        return choose_variant(found.repo, found.wanted.precision), "as asked"
+        return choose_variant(found.repo.name, found.variants, found.wanted.precision), "as asked"
     try:
         fit = fit_preview(found, budget)
     except LocalrunError:
         fit = None
     if fit is not None and fit.recommended is not None:
-        return choose_variant(found.repo, fit.recommended.precision), fit.reason
+        precision = fit.recommended.precision
+        how = f"; run it with --precision {precision}" if precision in PRECISIONS else ""
+        return choose_variant(found.repo.name, found.variants, precision), fit.reason + how
     by_precision = {variant.precision: variant for variant in reversed(found.variants)}
     usual = next((by_precision[name] for name in RECOMMENDED if name in by_precision), None)
     return usual or found.variants[0], fit.reason if fit else "the usual balance"
@@ -147,12 +153,8 @@ def _from_catalogue(wanted: Wanted) -> Preview:
     if entry is None or shape is None:
         hint = "without a network only models of the catalogue are known: see `localrun search`"
         raise HubError(f"localrun is offline, and {wanted.name} is neither on disk nor in the catalogue", hint)
-    candidates = []
-    for precision in entry.get("precisions", []):
-        size = int(shape.n_params * bits_of(precision) / 8)
-        active = size * shape.active_params // shape.n_params
-        candidates.append(Candidate(precision, size, active, bits_of(precision), approximate=True))
-    return Preview(wanted, None, (), tuple(candidates), shape, entry["licence"])
+    candidates = tuple(_estimated(precision, shape) for precision in entry.get("precisions", []))
+    return Preview(wanted, None, (), candidates, shape, entry["licence"])
 
 
 def _read_shape(http: Http, repo: RemoteRepo, variants: list[Variant]) -> tuple[Shape | None, str, list[Variant]]:
@@ -165,6 +167,13 @@ def _read_shape(http: Http, repo: RemoteRepo, variants: list[Variant]) -> tuple[
         return shape_of(without_rope_scaling(model)), "", variants
     except ModelFileError as error:
         return None, error.message, variants
+
+
+def _estimated(precision: str, shape: Shape) -> Candidate:
+    """A precision of which only the bits a weight are known."""
+    size = int(shape.n_params * bits_of(precision) / 8)
+    active = size * shape.active_params // shape.n_params
+    return Candidate(precision, size, active, bits_of(precision), approximate=True)
 
 
 def _candidate(variant: Variant, shape: Shape | None) -> Candidate:

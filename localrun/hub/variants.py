@@ -2,12 +2,14 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Literal
 
 from localrun.base.errors import NotFoundError
+from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.names import parse_file_name, same_precision
 
@@ -58,19 +60,20 @@ def variants_of(repo: RemoteRepo) -> list[Variant]:
     return sorted([*found, *_safetensors(repo)], key=lambda variant: variant.bytes)
 
 
-def choose_variant(repo: RemoteRepo, wanted: str) -> Variant:
-    """The precision or file that was asked for. NotFoundError says which ones there are."""
-    variants = variants_of(repo)
+def choose_variant(repo: str, variants: Sequence[Variant], wanted: str) -> Variant:
+    """The precision or file that was asked for. NotFoundError says which ones the repository has."""
     if not variants:
-        raise NotFoundError(f"{repo.name} holds no model that localrun reads", "a .gguf, or .safetensors, is needed")
+        raise NotFoundError(f"{repo} holds no model that localrun reads", "a .gguf, or .safetensors, is needed")
     for variant in variants:
         names = {name for file in variant.weights for name in (file.path, PurePosixPath(file.path).name)}
         if same_precision(variant.precision, wanted) or wanted in names:
             return variant
+        if wanted.lower() in PRECISIONS and variant.format == "safetensors":  # quantised while it is loaded
+            return variant
     there = list(dict.fromkeys(variant.precision or "safetensors" for variant in variants))
     near = get_close_matches(wanted.upper(), there, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}? There is {', '.join(there)}" if near else f"there is {', '.join(there)}"
-    raise NotFoundError(f"{repo.name} has no {wanted}", hint)
+    raise NotFoundError(f"{repo} has no {wanted}", hint)
 
 
 def _safetensors(repo: RemoteRepo) -> list[Variant]:

@@ -16,7 +16,7 @@ from localrun.hub.api import read_repo
 from localrun.hub.download import download
 from localrun.hub.http import Http
 from localrun.hub.preview import find_on_hub, must_find_on_hub, preview
-from localrun.hub.variants import choose_variant
+from localrun.hub.variants import choose_variant, variants_of
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -57,7 +57,7 @@ def test_forty_hostile_names_write_nothing_outside(serve: Serve, access_to: Acce
             wanted = find_on_hub(text)
             if wanted is not None and wanted.precision:
                 with pytest.raises(NotFoundError):
-                    choose_variant(repo, wanted.precision)
+                    choose_variant(repo.name, variants_of(repo), wanted.precision)
     assert outside(tmp_path, access.cache) == before
     written = [path.name for path in access.cache.rglob("*") if path.is_file()]
     assert sorted(written) == sorted(["b-Q8_0.gguf", hub.etag(b"good"), "main"])

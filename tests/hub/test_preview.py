@@ -104,6 +104,13 @@ def test_a_safetensors_model_is_read_from_its_config(serve: Serve, access_to: Ac
     assert found.shape is not None
     assert found.shape.config.n_layers == 3
     assert hub.sent("model.safetensors") == 0
+    rows = fit_preview(found, 8 * GIB, ctx=4096).rows
+    assert {(row.precision, row.approximate) for row in rows} == {("bf16", False), ("int8", True), ("int4", True)}
+    chosen, why = recommended_variant(Http(access_to(hub)), found, 8 * GIB)
+    assert (chosen.precision, "--precision int8" in why) == ("bf16", True)
+    for precision in ("bf16", "int4"):
+        asked = preview(Http(access_to(hub)), must_find_on_hub("a/b", precision))
+        assert recommended_variant(Http(access_to(hub)), asked, 8 * GIB)[0].precision == "bf16"
 
 
 def test_precisions_split_models_and_what_is_none(serve: Serve, access_to: AccessTo) -> None:
@@ -114,11 +121,11 @@ def test_precisions_split_models_and_what_is_none(serve: Serve, access_to: Acces
     http = Http(access_to(serve({"a/b": sizes})))
     repo = read_repo(http, "a/b")
     assert [variant.precision for variant in variants_of(repo)] == ["Q8_0", "Q4_K_M", "BF16"]
-    assert [file.path for file in choose_variant(repo, "bf16").files] == sorted(split)
-    assert choose_variant(repo, "b-Q8_0.gguf").precision == "Q8_0"
-    assert choose_variant(repo, split[0]).precision == "BF16"
+    assert [file.path for file in choose_variant("a/b", variants_of(repo), "bf16").files] == sorted(split)
+    assert choose_variant("a/b", variants_of(repo), "b-Q8_0.gguf").precision == "Q8_0"
+    assert choose_variant("a/b", variants_of(repo), split[0]).precision == "BF16"
     with pytest.raises(NotFoundError, match="a/b has no Q4_K_S") as caught:
-        choose_variant(repo, "Q4_K_S")
+        choose_variant("a/b", variants_of(repo), "Q4_K_S")
     assert "did you mean Q4_K_M? There is Q8_0, Q4_K_M, BF16" in caught.value.hint
 
 
