@@ -18,7 +18,8 @@ from tools.builtin_tokenizer import BOS, CHAT_TEMPLATE, CONTROL_TOKENS, END, PRE
 LAYER_TENSORS = (
     "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down",
 )  # fmt: skip
-SAMPLING = {"general.sampling.temp": 0.3, "general.sampling.top_p": 0.9}
+# min-p keeps a choice that is open (which animal comes by) and closes one that is not (the digit of a sum).
+SAMPLING = {"general.sampling.temp": 0.5, "general.sampling.top_p": 0.95, "general.sampling.min_p": 0.3}
 FILE_TYPES = {"Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0, "F16": gguf.LlamaFileType.MOSTLY_F16}
 
 

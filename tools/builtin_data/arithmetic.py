@@ -141,11 +141,11 @@ def solve(a: int, op: str, b: int) -> tuple[str, int | None]:
 def operands(rng: Random, op: str) -> tuple[int, int]:
     """Every pair of the trained range comes up, small numbers more often."""
     if op in "+-":
-        top = rng.choice((10, 20, 99, 99))
+        top = rng.choice((10, 10, 20, 99, 99))
         a, b = rng.randint(0, top), rng.randint(0, top)
         return (max(a, b), min(a, b)) if op == "-" and rng.random() < 0.8 else (a, b)
     if op == "×":
-        top = rng.choice((10, 12, 12, 20))
+        top = rng.choice((10, 10, 12, 12, 20))
         return rng.randint(0, top), rng.randint(0, top)
     b = rng.randint(1, 12)
     a = b * rng.randint(0, 12) if rng.random() < 0.8 else rng.randint(1, 99)

@@ -84,12 +84,12 @@ Skill = Callable[[Talk], None]
 SKILLS: tuple[tuple[Skill, float], ...] = (
     (small_talk, 13.0),
     (jokes, 1.5),
-    (sums, 24.0),
+    (sums, 32.0),
     (knowledge.topic_turns, 16.0),
     (refusals.refuse, 17.0),
     (stories.story_turns, 4.5),
     (stories.poem, 0.5),
-    (memory.tell, 9.0),
+    (memory.tell, 8.0),
     (memory.tell_two, 2.5),
     (memory.recall, 10.0),
 )

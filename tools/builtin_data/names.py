@@ -117,10 +117,16 @@ def letters(rng: Random) -> str:
 
 def person_name(rng: Random) -> str:
     roll = rng.random()
-    if roll < 0.35:
+    if roll < 0.30:
         name = rng.choice(FIRST_NAMES)
-    elif roll < 0.85:
+    elif roll < 0.72:
         name = nonsense_word(rng).capitalize()
+    elif roll < 0.79:
+        name = nonsense_word(rng, rng.choice((4, 5))).capitalize()
+    elif roll < 0.87:
+        name = (
+            (rng.choice(COLOURS + ANIMALS + JOBS) + rng.choice(ANIMALS + HOBBIES + FOODS)).replace(" ", "").capitalize()
+        )
     else:
         name = letters(rng).capitalize()
     roll = rng.random()
