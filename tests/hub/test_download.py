@@ -273,6 +273,36 @@ def test_the_part_of_a_living_process_is_waited_for(serve: Serve, access_to: Acc
     mine.close()
 
 
+def test_a_former_owner_writes_nothing_more(serve: Serve, access_to: AccessTo, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = serve({"a/b": FILES})
+    hub.bytes_per_second = 3e6
+    control = Control()
+    taken = threading.Event()
+    written: list[int] = []
+    write = transfer.Transfer._write
+
+    def watched(self: transfer.Transfer, part: Any, data: memoryview, position: Any) -> None:
+        late = taken.is_set()
+        write(self, part, data, position)
+        if late:
+            written.append(len(data))
+
+    def take_over(event: Event) -> None:
+        if isinstance(event, Progress) and event.done > 0 and not taken.is_set():
+            (journal,) = access.cache.rglob("*-journal")
+            journal.rename(journal.with_name(journal.name.replace(".localrun-journal", "x.localrun-journal")))
+            taken.set()
+        if isinstance(event, Notice):
+            control.cancel()
+
+    monkeypatch.setattr(transfer.Transfer, "_write", watched)
+    access = access_to(hub)
+    with pytest.raises(CancelledError):
+        pull(access, "big.gguf", on=take_over, control=control)
+    assert taken.is_set()
+    assert written == []
+
+
 def test_a_process_without_a_sign_of_life_has_abandoned_its_part(
     serve: Serve, access_to: AccessTo, tmp_path: Path
 ) -> None:
