@@ -1,0 +1,90 @@
+"""Layouts of the CPU library: every quant type, to the bit, in any slabs, within its memory."""
+
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from localrun_testing.native_ops import Guarded, NativeMatrix, gguf_id, library, sample
+
+from localrun.formats.quant import QUANT_TYPES
+from localrun.ops import cpu_abi as abi
+
+TYPES = [name for name, row in QUANT_TYPES.items() if row.gguf_id is not None]
+COLUMNS = {1: (1, 7, 32, 100), 32: (32, 96, 288), 64: (64, 192, 320), 256: (256, 768)}
+BAD_ARGUMENT = 1
+
+
+def random_raw(qtype: str, n_rows: int, n_cols: int) -> torch.Tensor:
+    """Any bytes at all: every scale, subnormal, infinite or not a number."""
+    shape = (n_rows, QUANT_TYPES[qtype].nbytes((1, n_cols)))
+    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(n_rows + n_cols))
+
+
+@pytest.mark.parametrize("qtype", TYPES)
+def test_rows_come_back_to_the_bit(qtype: str) -> None:
+    for n_rows in (1, 17, 33):
+        for n_cols in COLUMNS[QUANT_TYPES[qtype].block_size]:
+            raw = random_raw(qtype, n_rows, n_cols)
+            matrix = NativeMatrix(raw, qtype, n_cols, slabs=() if n_rows == 1 else (3, n_rows // 2))
+            found = torch.stack([matrix.row(i) for i in range(n_rows)])
+            expected = QUANT_TYPES[qtype].decode(raw.flatten(), (n_rows, n_cols))
+            same = (found.view(torch.int32) == expected.view(torch.int32)) | (found.isnan() & expected.isnan())
+            assert same.all(), (n_rows, n_cols, int((~same).sum()))
+
+
+@pytest.mark.parametrize("qtype", ["Q4_0", "Q5_K", "Q6_K", "BF16"])
+def test_slabs_do_not_meet(qtype: str) -> None:
+    """Single rows packed by many threads in any order give the bytes that one call gives."""
+    raw = sample(qtype, 40, 512)
+    whole = NativeMatrix(raw, qtype, 512)
+    other = NativeMatrix(raw, qtype, 512)
+    other.memory.tensor(torch.uint8, other.memory.n_bytes)[:] = 0xEE
+    with ThreadPoolExecutor(3) as threads:
+        rows = [37, *range(0, 37, 2), *range(1, 37, 2), 38, 39]
+        list(threads.map(lambda r: library().pack(other.c, gguf_id(qtype), raw[r].data_ptr(), r, 1), rows))
+    for row in range(40):
+        assert torch.equal(other.row(row), whole.row(row))
+    spare = whole.memory.tensor(torch.uint8, whole.memory.n_bytes) != other.memory.tensor(torch.uint8, -1)
+    assert spare.float().mean() < 0.03  # only the gaps that round blocks up to 64 bytes
+
+
+def test_rows_behind_the_last_are_zero() -> None:
+    for qtype in ("Q4_0", "F32", "Q6_K"):
+        raw = sample(qtype, 17, 256)
+        matrix = NativeMatrix(raw, qtype, 256)
+        matrix.c.n_rows = 32
+        for row in range(17, 32):
+            assert not matrix.row(row).any()
+
+
+def test_layouts_are_as_small_as_the_file_says() -> None:
+    """Within 3 % for the types people use; a row of 896 columns is not padded to 1024."""
+    calls = library()
+    for qtype, n_cols in [("Q4_0", 896), ("Q8_0", 896), ("Q5_0", 896), ("F16", 896), ("Q4_K", 2048), ("Q6_K", 2048)]:
+        packed = calls.packed_bytes(calls.layout_for(gguf_id(qtype)), 1024, n_cols)
+        assert packed <= 1.03 * QUANT_TYPES[qtype].nbytes((1024, n_cols))
+
+
+def test_what_no_layout_holds_is_refused() -> None:
+    calls = library()
+    assert calls.layout_for(999) == -1
+    assert calls.layout_name(-1) == calls.layout_name(999) == ""
+    q4_0, q4_k = calls.layout_for(2), calls.layout_for(12)
+    for layout, n_rows, n_cols in [
+        (q4_0, 16, 33), (q4_k, 16, 128), (q4_0, 0, 32), (q4_0, 16, 0), (q4_0, 16, 1 << 20), (-1, 16, 32), (99, 16, 32),
+    ]:  # fmt: skip
+        assert calls.packed_bytes(layout, n_rows, n_cols) == -1
+
+
+def test_packing_outside_the_matrix_is_refused() -> None:
+    raw = sample("Q4_0", 16, 64)
+    matrix = NativeMatrix(raw, "Q4_0", 64)
+    pack, unpack = library().c.lr_pack, library().c.lr_unpack_row
+    out = Guarded(4 * 64)
+    for gguf_type, first, n_rows in [(2, 1, 16), (2, -1, 1), (2, 0, -1), (8, 0, 16), (999, 0, 16), (2, 2**31 - 1, 1)]:
+        assert pack(ctypes.byref(matrix.c), gguf_type, raw.data_ptr(), first, n_rows) == BAD_ARGUMENT
+    for row in (-1, 16):
+        assert unpack(ctypes.byref(matrix.c), row, out.address) == BAD_ARGUMENT
+    wrong = abi.Matrix(16, 64, matrix.c.layout, 0, matrix.c.data, matrix.c.n_bytes - 1)
+    assert unpack(ctypes.byref(wrong), 0, out.address) == BAD_ARGUMENT

@@ -1,0 +1,137 @@
+"""Linear on every instruction set and layout: right, and to the bit the same however rows are put together."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+import torch.nn.functional as F
+from localrun_testing.native_ops import NativeMatrix, decoded, isas, library, linear, nmse, sample
+from torch import Tensor
+
+from localrun.formats.quant import QUANT_TYPES
+
+NMSE_LIMIT = 5e-4  # activations are rounded to 8 bits
+LAYOUTS = [
+    "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4", "NVFP4", "Q2_K", "Q3_K", "Q4_K",
+    "Q5_K", "Q6_K", "IQ4_XS", "Q8_K", "IQ1_M", "IQ2_XS", "IQ3_S", "TQ2_0",
+]  # fmt: skip
+COLUMNS = {1: (33, 100, 288), 32: (32, 96, 288), 64: (64, 320), 256: (256, 768)}
+
+
+@pytest.fixture(params=isas())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    native = library().library
+    before = native.isa
+    native.use_isa(request.param)
+    yield request.param
+    native.use_isa(before)
+
+
+def rows(n: int, n_cols: int, seed: int = 1) -> Tensor:
+    return torch.randn(n, n_cols, generator=torch.Generator().manual_seed(seed))
+
+
+def rounded(x: Tensor) -> Tensor:
+    """Activations as 8-bit codes stand for them: groups of 32, nearest code, halves to even."""
+    groups = F.pad(x, (0, -x.shape[1] % 32)).unflatten(1, (-1, 32))
+    greatest = groups.abs().amax(-1, keepdim=True)
+    codes = torch.round(groups * torch.where(greatest > 0, 127 / greatest, 0.0))
+    values: Tensor = codes * (greatest / 127)
+    return values.flatten(1)[:, : x.shape[1]]
+
+
+@pytest.mark.parametrize("qtype", LAYOUTS)
+def test_is_the_product(isa: str, qtype: str) -> None:
+    for n_cols in COLUMNS[QUANT_TYPES[qtype].block_size]:
+        for n_rows in (1, 17, 67):
+            raw = sample(qtype, n_rows, n_cols)
+            matrix, weight = NativeMatrix(raw, qtype, n_cols), decoded(qtype, raw, n_cols)
+            x = rows(9, n_cols)
+            (found,) = linear(x, [matrix])
+            seen = rounded(x) if matrix.form == 1 else x.bfloat16().float() if matrix.form else x
+            exact = seen.double() @ weight.double().T
+            scale = seen.double().abs() @ weight.double().abs().T  # cancellation does not count
+            assert float(((found - exact).abs() / scale).max()) < 2e-6, (n_rows, n_cols)
+    assert nmse(found, F.linear(x, weight)) < NMSE_LIMIT
+
+
+@pytest.mark.parametrize("qtype", LAYOUTS)
+def test_a_row_does_not_depend_on_the_rows_beside_it(isa: str, qtype: str) -> None:
+    n_cols = 512
+    matrix = NativeMatrix(sample(qtype, 83, n_cols), qtype, n_cols)
+    x = rows(60, n_cols)
+    (together,) = linear(x, [matrix])
+    for first, n in [(0, 1), (59, 1), (3, 2), (10, 3), (7, 4), (20, 5), (30, 7), (33, 8), (1, 13), (5, 16), (0, 48)]:
+        (part,) = linear(x[first : first + n], [matrix])
+        assert torch.equal(part, together[first : first + n]), (first, n)
+
+
+def test_the_number_of_threads_changes_nothing(isa: str) -> None:
+    matrices = [NativeMatrix(sample(t, n, 512), t, 512) for t, n in (("Q4_K", 300), ("Q6_K", 64), ("Q8_0", 700))]
+    x = rows(21, 512)
+    once = linear(x, matrices)
+    for threads in (2, 3):
+        for found, expected in zip(linear(x, matrices, threads=threads), once, strict=True):
+            assert torch.equal(found, expected)
+
+
+def test_weights_of_different_layouts_share_one_linear(isa: str) -> None:
+    types = ["Q4_K", "Q8_0", "BF16", "F32"]
+    raws = [sample(t, 33, 256, seed) for seed, t in enumerate(types)]
+    matrices = [NativeMatrix(raw, t, 256) for raw, t in zip(raws, types, strict=True)]
+    bias = [rows(1, 33, seed=9 + i)[0] for i in range(4)]
+    x = rows(5, 256)
+    for found, matrix, b in zip(linear(x, matrices, bias), matrices, bias, strict=True):
+        (alone,) = linear(x, [matrix])
+        assert torch.equal(found, alone + b)
+
+
+@pytest.mark.parametrize("act", ["silu_mul", "gelu_mul"])
+@pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("F32", "Q8_0")])
+def test_gate_and_up_end_in_one(isa: str, act: str, types: tuple[str, str]) -> None:
+    matrices = [NativeMatrix(sample(t, 49, 256, seed), t, 256) for seed, t in enumerate(types)]
+    x, bias = rows(7, 256) * 0.3, [rows(1, 49, 5)[0], rows(1, 49, 6)[0]]
+    gate, up = linear(x, matrices, bias)
+    residual = rows(7, 49, 8)
+    (found,) = linear(x, matrices, bias, act=act, out_scale=0.5, residual=residual)
+    activated = F.silu(gate.double()) if act == "silu_mul" else F.gelu(gate.double(), approximate="tanh")
+    torch.testing.assert_close(found.double(), residual + 0.5 * activated * up, rtol=1e-5, atol=1e-5)
+
+
+def test_activations_are_exact_far_out(isa: str) -> None:
+    """silu and gelu of what no exponential can hold."""
+    x = torch.tensor([[-1e4, -200.0, -90.0, -1.0, 0.0, 1.0, 90.0, 1e4]])
+    eye = NativeMatrix(torch.eye(8).view(torch.uint8).reshape(8, -1), "F32", 8)
+    ones = NativeMatrix(torch.zeros(8, 8).view(torch.uint8).reshape(8, -1), "F32", 8)
+    for act, expected in (("silu_mul", F.silu(x)), ("gelu_mul", F.gelu(x, approximate="tanh"))):
+        (found,) = linear(x, [eye, ones], [torch.zeros(8), torch.ones(8)], act=act)
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_broken_activations_do_not_pass_for_numbers(isa: str, value: float) -> None:
+    matrix = NativeMatrix(sample("Q4_0", 16, 64), "Q4_0", 64)
+    x = rows(3, 64)
+    x[1, 40] = value
+    (found,) = linear(x, [matrix])
+    assert not found[1].isfinite().any()
+    assert found[[0, 2]].isfinite().all()
+
+
+def test_groups_of_zeros_and_of_next_to_nothing_count_as_zero(isa: str) -> None:
+    matrix = NativeMatrix(sample("Q8_0", 16, 96), "Q8_0", 96)
+    x = torch.zeros(2, 96)
+    x[1, 32:64] = 1e-38
+    (found,) = linear(x, [matrix])
+    assert not found.any()
+
+
+def test_codes_reach_the_limits_without_saturating(isa: str) -> None:
+    """All weights and activations at the end of their range: what 16-bit sums of two products would clip."""
+    raw = torch.zeros(16, 34, dtype=torch.uint8)
+    raw[:, 1] = 0x3C  # scale 1
+    raw[:, 2:] = 0x80  # -128
+    x = torch.full((2, 32), 127.0)
+    x[1] = -127.0
+    (found,) = linear(x, [NativeMatrix(raw, "Q8_0", 32)])
+    assert torch.equal(found, torch.tensor([[-128.0 * 127 * 32], [128.0 * 127 * 32]]).expand(2, 16))

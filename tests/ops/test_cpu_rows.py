@@ -1,0 +1,231 @@
+"""Norm, embedding and logits of the CPU library against the reference."""
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from localrun_testing.native_ops import (
+    Guarded,
+    NativeMatrix,
+    NativeValue,
+    decoded,
+    instruction,
+    isas,
+    library,
+    linear,
+    nmse,
+    run,
+    sample,
+)
+from torch import Tensor
+
+from localrun.ops import cpu_abi as abi
+from localrun.ops.interface import LogitAdjust
+from localrun.ops.reference import finish_logits, rms_norm
+
+
+@pytest.fixture(params=isas())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    native = library().library
+    before = native.isa
+    native.use_isa(request.param)
+    yield request.param
+    native.use_isa(before)
+
+
+def rows(n: int, n_cols: int, seed: int = 1) -> Tensor:
+    return torch.randn(n, n_cols, generator=torch.Generator().manual_seed(seed))
+
+
+def norm(x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None, forms: int = 0) -> NativeValue:
+    source, out = NativeValue(len(x), x.shape[1], data=x), NativeValue(len(x), x.shape[1], forms)
+    held = Guarded(4 * len(weight))
+    held.tensor(torch.float32, len(weight))[:] = weight
+    op = abi.Norm(x=ctypes.pointer(source.c), out=ctypes.pointer(out.c), weight=held.address, eps=eps)
+    rest = None if residual is None else NativeValue(len(x), x.shape[1], data=residual)
+    if rest is not None:
+        op.residual = ctypes.pointer(rest.c)
+    run([instruction(op)], len(x), threads=2)
+    return out
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 288, 1000, 4096])
+def test_norm_is_that_of_the_reference(isa: str, width: int) -> None:
+    x, weight = rows(5, width) * 3, rows(1, width, 2)[0]
+    torch.testing.assert_close(norm(x, weight, 1e-5).data, rms_norm(x, weight, 1e-5), rtol=2e-6, atol=1e-6)
+    residual = rows(5, width, 3)
+    found = norm(x, weight, 1e-5, residual).data
+    torch.testing.assert_close(found, residual + rms_norm(x, weight, 1e-5), rtol=2e-6, atol=2e-6)
+    assert torch.equal(norm(x[3:4], weight, 1e-5).data[0], norm(x, weight, 1e-5).data[3])
+
+
+def test_norm_makes_the_codes_that_linear_would_make(isa: str) -> None:
+    x, weight = rows(4, 288), rows(1, 288, 2)[0]
+    matrix = NativeMatrix(sample("Q6_K", 20, 256), "Q6_K", 256)
+    made = norm(x, weight, 1e-5, forms=1)
+    again = NativeValue(4, 288, data=made.data)
+    wide = NativeMatrix(sample("Q4_0", 20, 288), "Q4_0", 288)
+    results = []
+    for value, forms in ((made, 0), (again, 1)):
+        out = NativeValue(4, 20)
+        op = abi.Linear(a=ctypes.pointer(value.c), n_weights=1, out_scale=1.0, make_forms=forms)
+        op.weight[0], op.out[0] = ctypes.pointer(wide.c), ctypes.pointer(out.c)
+        run([instruction(op)], 4)
+        results.append(out.data)
+    assert torch.equal(*results)
+    codes = made.parts["q8"].tensor(torch.int8, 4, 512)
+    assert codes.abs().max() == 127
+    assert not codes[:, 288:].any()
+    sums = made.parts["q8_sum"].tensor(torch.int16, 4, 32)
+    assert torch.equal(sums.int(), codes.int().unflatten(1, (32, 16)).sum(-1))
+    assert matrix.form == wide.form == 1
+
+
+@pytest.mark.parametrize("qtype", ["Q4_0", "Q6_K", "BF16", "F16"])
+def test_embedding_takes_rows_by_id(isa: str, qtype: str) -> None:
+    raw = sample(qtype, 50, 256)
+    matrix = NativeMatrix(raw, qtype, 256)
+    ids = [49, 0, 7, 7, 16]
+    token = abi.int32s(ids)
+    for scale in (1.0, 12.5):
+        out = NativeValue(len(ids), 256)
+        op = abi.Embed(weight=ctypes.pointer(matrix.c), out=ctypes.pointer(out.c), scale=scale)
+        run([instruction(op)], len(ids), token=ctypes.addressof(token))
+        assert torch.equal(out.data, decoded(qtype, raw, 256)[ids] * scale)
+
+
+def adjust_of(change: LogitAdjust | None, keep: list[Any]) -> abi.Adjust:
+    if change is None:
+        return abi.Adjust(repeat=1.0, inv_temperature=1.0)
+
+    def array(values: Sequence[Any], kind: Any) -> Any:
+        keep.append((kind * max(1, len(values)))(*values))
+        return ctypes.addressof(keep[-1])
+
+    return abi.Adjust(
+        seen=array(list(change.seen), ctypes.c_int32),
+        ids=array(list(change.counts), ctypes.c_int32),
+        counts=array(list(change.counts.values()), ctypes.c_int32),
+        bias_ids=array(list(change.bias), ctypes.c_int32),
+        bias=array(list(change.bias.values()), ctypes.c_float),
+        n_seen=len(change.seen),
+        n_ids=len(change.counts),
+        n_bias=len(change.bias),
+        repeat=change.repeat,
+        presence=change.presence,
+        frequency=change.frequency,
+        inv_temperature=1 / (change.temperature or 1.0),
+    )
+
+
+def logits(
+    x: Tensor,
+    matrix: NativeMatrix,
+    wanted: list[int],
+    adjust: Sequence[LogitAdjust | None] = (),
+    scale: float = 1.0,
+    softcap: float = 0.0,
+    threads: int = 2,
+) -> tuple[Tensor, list[abi.Candidates]]:
+    """Rows of logits, adjusted, f32 [L, vocab], and their candidates."""
+    vocab, n = matrix.c.n_rows, len(wanted)
+    a, gathered = NativeValue(len(x), x.shape[1], data=x), NativeValue(n, x.shape[1], matrix.form)
+    memory = Guarded(4 * n * vocab)
+    op = abi.LogitsOp(
+        a=ctypes.pointer(a.c),
+        weight=ctypes.pointer(matrix.c),
+        rows=memory.address,
+        gathered=ctypes.pointer(gathered.c),
+        scale=scale,
+        softcap=softcap,
+    )
+    keep: list[Any] = []
+    candidates = (abi.Candidates * n)()
+    fields: dict[str, Any] = {"candidates": candidates, "n_logits": n}
+    if adjust:
+        fields["adjust"] = (abi.Adjust * n)(*(adjust_of(change, keep) for change in adjust))
+    wanted_c = abi.int32s(wanted)
+    run([instruction(op)], len(x), threads, logits_row=ctypes.addressof(wanted_c), **fields)
+    return memory.tensor(torch.float32, n, vocab).clone(), list(candidates)
+
+
+def given(values: Tensor) -> tuple[Tensor, NativeMatrix]:
+    """An input and a matrix whose logits are exactly `values` [L, vocab]: f32 weights, one column a row."""
+    columns = values.T.clone(memory_format=torch.contiguous_format)
+    return torch.eye(len(values)), NativeMatrix(columns.view(torch.uint8).reshape(len(columns), -1), "F32", len(values))
+
+
+def check_candidates(values: Tensor, adjust: Sequence[LogitAdjust | None] = ()) -> None:
+    x, matrix = given(values)
+    found, candidates = logits(x, matrix, list(range(len(values))), adjust)
+    expected = finish_logits(values.clone(), adjust)
+    torch.testing.assert_close(found, expected.rows, rtol=1e-6, atol=1e-6)
+    exact = finish_logits(found.clone(), ())
+    for i, row in enumerate(candidates):
+        n = min(256, values.shape[1])
+        assert row.n_candidates == n
+        assert list(row.ids[:n]) == exact.top_ids[i].tolist()
+        assert list(row.values[:n]) == exact.top_values[i].tolist()
+        assert row.finite == 1
+        assert row.logsumexp == pytest.approx(float(expected.logsumexp[i]), abs=1e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("vocab", [1, 15, 17, 255, 256, 257, 1000, 32_003])
+def test_candidates_are_those_of_the_reference(isa: str, vocab: int) -> None:
+    check_candidates(rows(3, vocab) * 5)
+
+
+def test_equal_logits_are_ordered_by_id(isa: str) -> None:
+    n = 20_000
+    check_candidates(torch.zeros(1, n))
+    check_candidates(torch.randint(-3, 3, (2, n), generator=torch.Generator().manual_seed(1)).float())
+    check_candidates(torch.arange(n).float()[None])
+    check_candidates(-torch.arange(n).float()[None])
+    signed = torch.zeros(1, 300)
+    signed[0, ::2] = -0.0
+    check_candidates(signed)
+    steps = torch.full((1, n), -5.0)
+    steps[0, -100:] = 1.0
+    check_candidates(steps)
+
+
+def test_penalties_and_bias_come_first(isa: str) -> None:
+    change = LogitAdjust(
+        seen=(1, 5, 900), counts={5: 3, 7: 1}, repeat=1.3, presence=0.5, frequency=0.25, bias={2: 9.0, 3: -100.0}
+    )
+    values = rows(3, 1000) * 4
+    check_candidates(values, [change, None, replace(change, temperature=0.4)])
+    banned = replace(change, bias={4: -torch.inf})
+    check_candidates(values[:1], [banned])
+
+
+def test_scale_and_softcap(isa: str) -> None:
+    raw = sample("Q8_0", 500, 64)
+    matrix, x = NativeMatrix(raw, "Q8_0", 64), rows(6, 64)
+    found, _ = logits(x, matrix, [5, 0, 3], scale=0.5, softcap=7.0)
+    (plain,) = linear(x, [matrix])
+    torch.testing.assert_close(found, 7 * torch.tanh(plain[[5, 0, 3]] * 0.5 / 7), rtol=1e-5, atol=2e-6)
+    assert nmse(plain, x @ decoded("Q8_0", raw, 64).T) < 5e-4
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_rows_that_are_not_numbers_are_said_to_be(isa: str, value: float) -> None:
+    values = rows(2, 700)
+    x, matrix = given(values)
+    x[0, 0] = value
+    _, candidates = logits(x, matrix, [0, 1])
+    assert candidates[0].finite == 0
+    assert candidates[0].n_candidates == 0
+    assert candidates[1].finite == 1
+
+
+def test_threads_and_neighbours_change_no_candidate(isa: str) -> None:
+    matrix, x = NativeMatrix(sample("Q6_K", 3000, 256), "Q6_K", 256), rows(8, 256)
+    together, candidates = logits(x, matrix, list(range(8)))
+    for row in (0, 5):
+        alone, (one,) = logits(x, matrix, [row], threads=1)
+        assert torch.equal(alone[0], together[row])
+        assert bytes(one) == bytes(candidates[row])
