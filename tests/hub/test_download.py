@@ -249,6 +249,25 @@ def test_an_interrupted_download_goes_on(serve: Serve, access_to: AccessTo) -> N
     assert everything_below(journal.parent) == {hub.etag(BIG)}
 
 
+def test_only_whole_lines_of_a_journal_count(tmp_path: Path) -> None:
+    journal = tmp_path / "j"
+    lines = [
+        "{}",
+        "0 0000000a",
+        "1 12",
+        "x",
+        "99 0000000b",
+        "-1 0000000c",
+        "2 0000000d",
+        "2 -1",
+        "4 0000000e",
+        "3 0000000f",
+    ]
+    journal.write_text("\n".join(lines))  # the last one has no end: it may have been cut
+    assert partials._read_chunks(journal, 10) == {0: 10, 4: 14}
+    assert partials._read_chunks(tmp_path / "none", 10) == {}
+
+
 def test_the_part_of_a_living_process_is_waited_for(serve: Serve, access_to: AccessTo) -> None:
     hub = serve({"a/b": FILES})
     access = access_to(hub)
