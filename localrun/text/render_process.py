@@ -22,8 +22,7 @@ from localrun.base.errors import EngineError
 
 RENDER_SECONDS = 1.5
 MEMORY_BYTES = 192 << 20  # that rendering may take, above what the process needs to start
-START_SECONDS = 8.0
-_PATIENCE = 4  # times the deadline, for a process that was not given the time
+START_SECONDS = 30.0
 _STARTS_WITH = 64 << 20  # a bound on the memory of the process at rest
 _WATCH_SECONDS = 0.02
 _BOOT = (
@@ -58,6 +57,7 @@ class RenderProcess:
                 return self._exchange(request)
             except RenderDiedError as error:
                 if error.reason != "crash":
+                    self._restart()
                     raise
                 return self._exchange(request)  # it may have been killed before this call, which is then not to blame
 
@@ -125,29 +125,27 @@ class RenderProcess:
         self._answers = queue.SimpleQueue()
         threading.Thread(target=_read_all, args=(process.stdout, self._answers), daemon=True).start()
 
-    def _wait(self, seconds: float) -> dict[str, Any]:
-        """The next answer. Raises RenderDiedError for a process that ended, is late, or grew beyond its bound.
+    def _restart(self) -> None:
+        """Another process, ready when the next call comes."""
+        with suppress(EngineError):
+            self._start()
 
-        Late is who had `seconds`, and half of them to itself: on a busy machine even a good template has to wait.
-        """
+    def _wait(self, seconds: float) -> dict[str, Any]:
+        """The next answer. Raises RenderDiedError for a process that ended, is late, or grew beyond its bound."""
         assert self._process is not None
-        start, used_before = time.monotonic(), None
-        while (elapsed := time.monotonic() - start) < _PATIENCE * seconds:
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
             try:
-                body = self._answers.get(timeout=_WATCH_SECONDS)
+                body = self._answers.get(timeout=min(left, _WATCH_SECONDS))
             except queue.Empty:
-                used, n_bytes = _resources(self._process.pid)
-                used_before = used if used_before is None else used_before
-                if n_bytes > MEMORY_BYTES + _STARTS_WITH:
+                if _memory(self._process.pid) > MEMORY_BYTES + _STARTS_WITH:
                     raise RenderDiedError("memory") from None
-                if elapsed >= seconds and used - used_before >= seconds / 2:
-                    break
                 continue
             if body is None:
                 raise RenderDiedError("crash")
             answer: dict[str, Any] = json.loads(body)
             if answer.get("kind") == "memory":  # what is left of it is in pieces
-                self.stop()
+                self._restart()
             return answer
         raise RenderDiedError("time")
 
@@ -163,16 +161,14 @@ def _read_all(stream: BinaryIO, answers: "queue.SimpleQueue[bytes | None]") -> N
         answers.put(None)
 
 
-def _resources(pid: int) -> tuple[float, int]:
-    """(CPU seconds, bytes in memory) that a process has used; the clock and 0 if that cannot be known."""
+def _memory(pid: int) -> int:
+    """Bytes of a process in memory, 0 if that cannot be known."""
     import psutil
 
     try:
-        process = psutil.Process(pid)
-        times = process.cpu_times()
-        return times.user + times.system, int(process.memory_info().rss)
+        return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:
-        return time.monotonic(), 0
+        return 0
 
 
 RENDERER = RenderProcess()

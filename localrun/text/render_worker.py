@@ -21,7 +21,7 @@ from localrun.text.template_environment import TemplateRefusal, make_environment
 from localrun.text.template_fallbacks import Context, variants
 
 _MAX_TEMPLATES = 16
-_ORPHAN_SECONDS = 10  # longer than the patience of any parent
+_ORPHAN_SECONDS = 5
 _PROBE = "localrun probes for a system role"
 
 

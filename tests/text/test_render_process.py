@@ -73,33 +73,19 @@ def test_a_template_that_kills_every_process_is_to_blame() -> None:
 
 @posix
 def test_a_frozen_process_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render_process, "RENDER_SECONDS", 0.3)
     ECHO.render(HI)
     worker().suspend()
-    with pytest.raises(ModelFileError, match="runs for more than"):
-        ECHO.render(HI)
-    assert ECHO.render(HI) == "hi"
-
-
-def test_a_process_that_gets_no_time_has_more_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine must not make a good template a bad one."""
-    monkeypatch.setattr(render_process, "RENDER_SECONDS", 0.2)
-    ECHO.render(HI)
-    times = {"busy": [0.0, 0.1, 0.1, 0.1, 0.1, 9.0], "waiting": [0.0] * 99}
-    for used, bounds in ((times["busy"], (0.2, 0.7)), (times["waiting"], (0.8, 9.0))):
-        readings = iter(used + [used[-1]] * 99)
-        monkeypatch.setattr(render_process, "_resources", lambda pid, readings=readings: (next(readings), 0))
-        start = time.monotonic()
+    with monkeypatch.context() as patch:
+        patch.setattr(render_process, "RENDER_SECONDS", 0.3)
         with pytest.raises(ModelFileError, match="runs for more than"):
-            ENDLESS.render(HI)
-        low, high = bounds
-        assert low <= time.monotonic() - start < high + 5
+            ECHO.render(HI)
+    assert ECHO.render(HI) == "hi"
 
 
 def test_memory_is_watched_from_outside_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system does not hold a process to its bound."""
     ECHO.render(HI)
-    monkeypatch.setattr(render_process, "_resources", lambda pid: (0.0, 1 << 40))
+    monkeypatch.setattr(render_process, "_memory", lambda pid: 1 << 40)
     with pytest.raises(ModelFileError, match="too much memory"):
         ENDLESS.render(HI)
 
@@ -107,11 +93,11 @@ def test_memory_is_watched_from_outside_too(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_interrupted_call_leaves_no_answer_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     ECHO.render(HI)
 
-    def interrupt(pid: int) -> tuple[float, int]:
+    def interrupt(pid: int) -> int:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(render_process, "_resources", interrupt)
+        patch.setattr(render_process, "_memory", interrupt)
         with pytest.raises(KeyboardInterrupt):
             ENDLESS.render(HI)
     assert ECHO.render(HI) == "hi"
