@@ -1,0 +1,143 @@
+"""How close the CPU library's linears come to this machine: bytes read when decoding, multiply-adds in a prefill.
+
+python benchmarks/ops_cpu.py [--threads 2] [--isa avx512] [--rounds 7] [qtype ...]
+
+Every round measures the limits beside the operations; printed are the best rates, and the median over rounds of the
+share of the limit. Bytes are those of the file's own encoding. Matrices are larger than a core's caches; on machines
+with very large shared caches take --copies up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import statistics
+import time
+from collections.abc import Sequence
+
+import torch
+
+from localrun.formats.quant import QUANT_TYPES
+from localrun.ops import cpu_abi as abi
+from localrun.ops.cpu_calls import CpuCalls, calls_of
+from localrun.ops.cpu_program import Buffers
+from localrun.ops.library import load_library, why_no_library
+
+QTYPES = ("Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "BF16", "F16")
+N_ROWS, N_COLS = 4096, 4096
+PREFILL, BATCH = 512, 8
+READ_BYTES = 256 << 20
+INT8 = 0  # lr_probe_multiply
+
+
+class Case:
+    """A step of linears over `copies` matrices of one type, for a number of tokens."""
+
+    def __init__(self, calls: CpuCalls, threads: int, qtype: str, n_tokens: int, copies: int) -> None:
+        self.calls = calls
+        self.macs = N_ROWS * N_COLS * n_tokens * copies
+        self.file_bytes = QUANT_TYPES[qtype].nbytes((N_ROWS, N_COLS)) * copies
+        self.keep: list[object] = []
+        buffers = Buffers(self.zeroed, n_tokens)
+        matrices = [self.matrix(qtype, seed) for seed in range(copies)]
+        form = calls.layout_form(matrices[0].layout)
+        a, out = buffers.take(N_COLS, form), buffers.take(N_ROWS, 0)
+        instructions = (abi.Instruction * copies)()
+        for index, matrix in enumerate(matrices):
+            op = abi.Linear(a=ctypes.pointer(a), n_weights=1, out_scale=1.0, make_forms=form if index == 0 else 0)
+            op.weight[0], op.out[0] = ctypes.pointer(matrix), ctypes.pointer(out)
+            instructions[index].op, instructions[index].linear = abi.OPS.index("linear"), op
+        program = abi.ProgramC(instructions, None, copies, 0)
+        self.handle = calls.program_create(program, threads, n_tokens)
+        rows, zeros = abi.int32s(range(n_tokens)), abi.int32s([0] * n_tokens)
+        sequence = (abi.SequenceC * 1)(abi.SequenceC(length=n_tokens))
+        self.step = abi.Step(position=ctypes.addressof(rows), row_sequence=ctypes.addressof(zeros), sequence=sequence)
+        self.step.token, self.step.n_rows, self.step.n_sequences = ctypes.addressof(zeros), n_tokens, 1
+        self.keep += [a, out, matrices, instructions, program, rows, zeros, sequence]
+
+    def zeroed(self, n_bytes: int) -> int:
+        memory = torch.zeros(n_bytes, dtype=torch.uint8)
+        self.keep.append(memory)
+        return memory.data_ptr()
+
+    def matrix(self, qtype: str, seed: int) -> abi.Matrix:
+        """Random bytes: the values mean nothing, the time is the same."""
+        gguf_id = QUANT_TYPES[qtype].gguf_id
+        assert gguf_id is not None
+        layout = self.calls.layout_for(gguf_id)
+        n_bytes = self.calls.packed_bytes(layout, N_ROWS, N_COLS)
+        packed = torch.empty(n_bytes, dtype=torch.uint8)
+        matrix = abi.Matrix(N_ROWS, N_COLS, layout, 0, packed.data_ptr(), n_bytes)
+        row_bytes = QUANT_TYPES[qtype].nbytes((1, N_COLS))
+        generator = torch.Generator().manual_seed(seed)
+        raw = torch.randint(0, 64, (N_ROWS, row_bytes), dtype=torch.uint8, generator=generator)
+        self.calls.pack(matrix, gguf_id, raw.data_ptr(), 0, N_ROWS)
+        self.keep.append(packed)
+        return matrix
+
+    def seconds(self) -> float:
+        start = time.perf_counter()
+        self.calls.program_run(self.handle, self.step)
+        return time.perf_counter() - start
+
+
+class Limits:
+    """What the machine reads and multiplies at this moment."""
+
+    def __init__(self, calls: CpuCalls, threads: int) -> None:
+        self.threads, self.c = threads, calls.c
+        self.c.lr_probe_read.restype = self.c.lr_probe_multiply.restype = ctypes.c_double
+        self.c.lr_probe_read.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        self.c.lr_probe_multiply.argtypes = (ctypes.c_void_p, ctypes.c_int32)
+        self.memory = torch.ones(READ_BYTES, dtype=torch.uint8)
+
+    def read(self) -> float:
+        return float(self.c.lr_probe_read(self.threads, self.memory.data_ptr(), READ_BYTES))
+
+    def multiply(self) -> float:
+        return float(self.c.lr_probe_multiply(self.threads, INT8))
+
+
+def measure(calls: CpuCalls, threads: int, qtype: str, rounds: int, copies: int) -> str:
+    limits = Limits(calls, threads)
+    decode, batch = (Case(calls, threads, qtype, n, copies) for n in (1, BATCH))
+    prefill = Case(calls, threads, qtype, PREFILL, 1)
+    reads, read_shares, macs, mac_shares, gains = [], [], [], [], []
+    for _ in range(rounds):
+        one, rate = decode.seconds(), limits.read()
+        eight = batch.seconds()
+        many, peak = prefill.seconds(), limits.multiply()
+        reads.append(decode.file_bytes / one)
+        read_shares.append(decode.file_bytes / one / rate)
+        macs.append(prefill.macs / many)
+        mac_shares.append(prefill.macs / many / peak)
+        gains.append(BATCH * one / eight)
+    return (
+        f"{qtype:8} decode {max(reads) / 1e9:6.1f} GB/s ({statistics.median(read_shares):4.0%} of reading)"
+        f"   prefill {max(macs) / 1e9:5.0f} GMAC/s ({statistics.median(mac_shares):4.0%} of int8)"
+        f"   batch {BATCH} gives {statistics.median(gains):.1f}x"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("qtypes", nargs="*", default=QTYPES)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--isa")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--copies", type=int, default=8, help="matrices read one after the other")
+    options = parser.parse_args(arguments)
+    library = load_library()
+    if library is None:
+        parser.error(why_no_library())
+    if options.isa:
+        library.use_isa(options.isa)
+    calls = calls_of(library)
+    threads = calls.threads_create(options.threads)
+    print(f"{library.isa}, {options.threads} threads, matrices of {N_ROWS} x {N_COLS}")
+    for qtype in options.qtypes:
+        print(measure(calls, threads, qtype, options.rounds, options.copies), flush=True)
+
+
+if __name__ == "__main__":
+    main()
