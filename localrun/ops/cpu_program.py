@@ -149,7 +149,7 @@ class ProgramBuilder:
         return None if slot is None else ctypes.pointer(self.values[slot.index])
 
     def matrix(self, weight: Packed) -> Any:
-        return ctypes.pointer(self.kept(self.matrix_of(weight)))
+        return ctypes.pointer(self.kept(self.matrix_of(self.kept(weight))))
 
     def vector(self, x: Tensor | None) -> int | None:
         return None if x is None else self.kept(x.contiguous()).data_ptr()

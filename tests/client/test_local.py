@@ -129,3 +129,17 @@ def test_the_python_surface() -> None:
             llm.generate("Hello!", temprature=0)
     with pytest.raises(UsageError, match="unknown option context"):
         localrun.LLM("builtin", context=512)
+
+
+def test_a_cached_conversation_is_the_conversation_computed_from_nothing(client: LocalClient) -> None:
+    questions = ("Hi, I'm Tobias.", "What is a KV cache?", "Tell me a joke", "What's my name?")
+    path = resource("localrun/builtin/localrun-tiny.gguf")
+    with LocalClient(LoadOptions(Path(path), prefix_cache=False)) as fresh:
+        request = ask(questions[0], max_tokens=40)
+        for question in questions[1:]:
+            cached, computed = finish(client.stream(request)), finish(fresh.stream(request))
+            assert cached.token_ids == computed.token_ids
+            assert computed.cached_tokens == 0
+            turn = ({"role": "assistant", "content": cached.text}, {"role": "user", "content": question})
+            request = replace(request, messages=request.messages + turn)
+        assert finish(client.stream(request)).cached_tokens > 60

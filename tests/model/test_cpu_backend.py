@@ -1,5 +1,7 @@
 """Whole models on the native library: right by transformers and the reference, and bit-equal however they are run."""
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,9 +41,7 @@ def test_logits_match_transformers(
 
 @pytest.mark.parametrize("codec", ["f32", "f16"])
 @pytest.mark.parametrize("name", ["llama", "gemma3", "phi3", "olmo2"])
-def test_chunks_threads_and_reruns_do_not_change_a_bit(
-    name: str, codec: str, tiny_folder: Callable[..., Path]
-) -> None:
+def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, tiny_folder: Callable[..., Path]) -> None:
     model = Stepper(tiny_folder(name), codec=codec, native_threads=2)
     whole = model.logits(IDS)
     assert torch.equal(model.logits(IDS), whole)
@@ -61,6 +61,17 @@ def test_every_instruction_set_stays_close_to_the_reference(
     library.use_isa(isa)
     native = Stepper(tiny_gguf("llama-llama3-rope", qtype), codec="f16", native_threads=2).logits(IDS)
     assert close(native, Stepper(tiny_gguf("llama-llama3-rope", qtype), codec="f16").logits(IDS))
+
+
+def test_the_executor_alone_keeps_the_weights_alive(tiny_folder: Callable[..., Path]) -> None:
+    stepper = Stepper(tiny_folder("llama"), native_threads=1)
+    weights = stepper.model.weights
+    matrices = [weights.embed, weights.output, *(layer.q[0] for layer in weights.layers)]
+    alive = [weakref.ref(plane) for matrix in matrices for plane in matrix.planes]
+    del stepper.model, weights, matrices
+    gc.collect()
+    assert all(plane() is not None for plane in alive)
+    assert stepper.logits(IDS).isfinite().all()
 
 
 def close(logits: torch.Tensor, expected: torch.Tensor) -> bool:
