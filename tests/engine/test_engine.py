@@ -110,7 +110,7 @@ def test_max_tokens_and_a_full_context_are_length(engine: Engine) -> None:
 
 
 def test_a_prompt_that_leaves_no_room_is_refused_at_once(engine: Engine) -> None:
-    with pytest.raises(PromptTooLongError, match=r"512 tokens, the context holds 512"):
+    with pytest.raises(PromptTooLongError, match=r"512 tokens; the context holds 512"):
         engine.submit(greedy(text(512)))
 
 

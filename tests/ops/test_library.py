@@ -139,6 +139,7 @@ def test_without_a_library_the_reason_is_said(monkeypatch: pytest.MonkeyPatch, t
     assert "cannot be loaded" in why_no_library()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="windows has no nm")
 def test_isa_units_share_no_symbol_with_each_other(tmp_path: Path) -> None:
     """A weak symbol compiled for AVX-512 could be the copy that every unit runs."""
