@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
+from localrun_testing.native_ops import isas
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,8 @@ def test_sanitizers_find_nothing_in_the_operations(tmp_path: Path) -> None:
         pytest.skip("this compiler has no address sanitizer: windows and macos build theirs in another way")
     build = tmp_path / "build"
     sources = REPOSITORY / "kernels" / "cpu"
-    subprocess.run([cmake, "-S", sources, "-B", build, f"-DCMAKE_CXX_FLAGS={FLAGS}"], check=True, capture_output=True)
+    options = [f"-DCMAKE_CXX_FLAGS={FLAGS}", f"-DLOCALRUN_ISA_UNITS={isas()[0]};{isas()[-1]}"]
+    subprocess.run([cmake, "-S", sources, "-B", build, *options], check=True, capture_output=True)
     subprocess.run([cmake, "--build", build, "-j2"], check=True, capture_output=True)
     (tmp_path / "sanitized_library.py").write_text(PLUGIN.format(folder=str(build)))
     environment = {
