@@ -49,8 +49,8 @@ def build(
     subprocess.run([cmake, "-S", sources, "-B", folder / "build", *options], check=True, capture_output=True)
     subprocess.run([cmake, "--build", folder / "build", "-j2"], check=True, capture_output=True)
     driver = folder / "driver"
-    link = ["-L", folder / "build", "-llocalrun_cpu", f"-Wl,-rpath,{folder / 'build'}"]
-    command = [compiler, "-std=c++17", *flags.split(), "-I", sources, DRIVER, "-o", driver, *link]
+    link = ["-L", str(folder / "build"), "-llocalrun_cpu", f"-Wl,-rpath,{folder / 'build'}"]
+    command = [compiler, "-std=c++17", *flags.split(), "-I", str(sources), str(DRIVER), "-o", str(driver), *link]
     subprocess.run(command, check=True, capture_output=True)
     return driver
 

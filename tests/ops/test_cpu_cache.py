@@ -64,8 +64,8 @@ def test_q_and_k_are_normed_and_turned(
     turned = layer.buffers["turned"][:70, : 6 * head_dim].view(70, 6, head_dim)
     assert torch.allclose(turned, prepared(rows.q, weights[0]), rtol=1e-5, atol=1e-6)
     keys, values = (torch.cat(pair) for pair in zip(layer.export(2, 0, 64), layer.export(0, 0, 6), strict=True))
-    tolerance = {"rtol": 1e-5, "atol": 1e-6} if codec == "f32" else {"rtol": 0.01, "atol": 1e-4}
-    assert torch.allclose(keys, prepared(rows.k, weights[1]), **tolerance)
+    rtol, atol = (1e-5, 1e-6) if codec == "f32" else (0.01, 1e-4)
+    assert torch.allclose(keys, prepared(rows.k, weights[1]), rtol=rtol, atol=atol)
     assert torch.equal(values, stored(library, codec, rows.v).view(70, 3, head_dim))
     layer.close()
 

@@ -97,6 +97,76 @@ def test_a_program_that_cannot_be(layer: NativeLayer) -> None:
         assert layer.library.lr_program_create(*arguments) == BAD_ARGUMENT
 
 
+OTHER = ("embed", "norm", "linear", "logits")
+
+
+def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.Matrix, dict[int, abi.Value]]:
+    """embed, norm, linear (gate and up) and logits over a matrix [64, 32]; never run."""
+    memory = layer.pool.data_ptr()
+    matrix = abi.Matrix(n_rows=64, n_cols=32, data=memory, n_bytes=4096)
+    values = {width: abi.Value(f32=memory, width=width, stride=256) for width in (32, 64)}
+    narrow, wide, weight = ctypes.pointer(values[32]), ctypes.pointer(values[64]), ctypes.pointer(matrix)
+    linear = abi.Linear(a=narrow, n_weights=2, act=1, out_scale=1.0, residual=wide)
+    linear.weight[0] = linear.weight[1] = weight
+    linear.out[0] = wide
+    ops: dict[str, ctypes.Structure] = {
+        "embed": abi.Embed(weight, narrow, 1.0),
+        "norm": abi.Norm(narrow, narrow, narrow, memory, 1e-5),
+        "linear": linear,
+        "logits": abi.LogitsOp(narrow, weight, memory, narrow, 1.0, 0.0),
+    }
+    instructions = (abi.Instruction * 4)()
+    for instruction, (name, op) in zip(instructions, ops.items(), strict=True):
+        instruction.op = abi.OPS.index(name)
+        setattr(instruction, name, op)
+    return instructions, matrix, values
+
+
+def test_other_ops_that_cannot_be(layer: NativeLayer) -> None:
+    instructions, matrix, values = other_ops(layer)
+    layer.program.instruction, layer.program.n_instructions = instructions, 4
+    embed, norm, linear, logits = (getattr(i, n) for i, n in zip(instructions, OTHER, strict=True))
+    wrong: list[tuple[ctypes.Structure, str, object]] = [
+        (matrix, "n_rows", 0),
+        (matrix, "n_rows", 65),  # more than the outputs hold
+        (matrix, "n_cols", 31),  # not what the activations have
+        (matrix, "data", None),
+        (values[32], "f32", None),
+        (values[32], "stride", 31),
+        (values[64], "width", 63),
+        (linear, "n_weights", 0),
+        (linear, "n_weights", 1),  # an activation takes two
+        (linear, "n_weights", 5),
+        (linear, "act", 3),
+        (embed, "out", None),
+        (norm, "weight", None),
+        (norm, "x", None),
+        (logits, "rows", None),
+        (logits, "gathered", None),
+        (logits, "softcap", -1.0),
+    ]
+    for structure, name, value in wrong:
+        assert create(layer) == OK
+        before = bytes(structure)
+        setattr(structure, name, value)
+        assert create(layer) == BAD_ARGUMENT, name
+        ctypes.memmove(ctypes.byref(structure), before, len(before))
+
+
+@pytest.mark.parametrize("token", [-1, 64, 2**31 - 1])
+def test_a_token_outside_the_embedding_is_refused(layer: NativeLayer, token: int) -> None:
+    instructions, _matrix, _values = other_ops(layer)
+    layer.program.instruction, layer.program.n_instructions = instructions, 1
+    step, _keep = layer.step(rows(3))
+    tokens = abi.int32s([0, 63, token])
+    step.token = ctypes.addressof(tokens)
+    executor = ctypes.c_void_p()
+    arguments = (ctypes.byref(layer.program), layer.threads, 64, ctypes.byref(executor))
+    assert layer.library.lr_program_create(*arguments) == OK
+    assert layer.library.lr_program_run(executor, ctypes.byref(step)) == BAD_ARGUMENT
+    layer.library.lr_program_destroy(executor)
+
+
 def run(layer: NativeLayer, *sequences: Rows, change: Callable[[abi.Step], None] = lambda _step: None) -> int:
     step, _keep = layer.step(*sequences)
     change(step)
