@@ -1,6 +1,6 @@
 """Train the built-in model from nothing: data, vocabulary, network, GGUF.
 
-    python -m tools.train_builtin --work /tmp/builtin --steps 6000 --workers 2
+    python -m tools.train_builtin --work /tmp/builtin --workers 2
 
 Everything follows from the seed. The work folder holds the vocabulary, a checkpoint to resume from, and a log;
 at the end (and with --export-only at any time) it holds the GGUF too.
@@ -212,9 +212,9 @@ def start_workers(plan: Plan) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=3300)
     parser.add_argument("--decay-from", type=int, default=None, help="step at which the learning rate begins to fall")
-    parser.add_argument("--tokens-per-step", type=int, default=2048)
+    parser.add_argument("--tokens-per-step", type=int, default=3072)
     parser.add_argument("--vocab-size", type=int, default=3072)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1, help="processes of one thread each that share a step")
@@ -222,7 +222,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.work.mkdir(parents=True, exist_ok=True)
-    decay_from = args.steps * 2 // 3 if args.decay_from is None else args.decay_from
+    decay_from = args.steps * 3 // 4 if args.decay_from is None else args.decay_from
     plan = Plan(args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.workers)
     get_tokenizer(plan)
     if args.workers > 1 and not args.export_only:

@@ -17,7 +17,7 @@ COMMANDS = frozenset(
 TOPICS = (
     Topic(
         key="localrun",
-        names=("localrun", "local run", "this app", "this program", "this tool", "this software", "localrun good for"),
+        names=("localrun", "local run", "this app", "this program", "this tool", "this software"),
         patterns=(
             "what [can|does] localrun do?",
             "what is this?",
