@@ -156,6 +156,26 @@ def test_subnormals_are_kept_whatever_the_caller_does(library: ctypes.CDLL, n_th
         torch.set_flush_denormal(False)
 
 
+def test_every_thread_of_a_pool_keeps_subnormals(library: ctypes.CDLL) -> None:
+    """Threads inherit flush-to-zero from the one that makes them."""
+    tiny = float.fromhex("0x1p-1040")
+    if not torch.set_flush_denormal(True):
+        pytest.skip("no instruction set with flush-to-zero on this machine")
+    try:
+        together = threading.Barrier(3, timeout=20)
+        products: list[float] = []
+
+        def task(_data: int, _index: int) -> None:
+            together.wait()  # each of the three threads has one task
+            products.append(tiny * 2.0)
+
+        with pool(library, 3) as threads:
+            assert library.lr_parallel(threads, 3, TASK(task), None) == OK
+    finally:
+        torch.set_flush_denormal(False)
+    assert products == [float.fromhex("0x1p-1039")] * 3
+
+
 def test_reserved_memory_is_zero_and_keeps_its_address(library: ctypes.CDLL) -> None:
     size = 1 << 40  # far more than there is
     start = library.lr_reserve(size)
