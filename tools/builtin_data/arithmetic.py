@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tools.builtin_data.grammar import ask, words
+from tools.builtin_data.grammar import ask, first_of, words
 from tools.builtin_data.talk import Talk
 
 ONES = words(
@@ -226,4 +226,4 @@ def too_hard(talk: Talk) -> None:
     rng = talk.rng
     slots = {name: str(rng.randint(2, 99)) for name in "abc"}
     slots |= {"h": str(rng.randint(101, 99999)), "g": str(rng.randint(2, 9999)), "p": str(rng.randint(1, 99))}
-    talk.say("too_hard", ask(rng, TOO_HARD, slots), rng.choice(TOO_HARD_ANSWERS))
+    talk.say("too_hard", ask(rng, TOO_HARD, slots), first_of(rng, TOO_HARD_ANSWERS))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from tools.builtin_data import arithmetic, knowledge, memory, refusals, smalltalk, stories
-from tools.builtin_data.grammar import answer, ask, normalised
+from tools.builtin_data.grammar import answer, ask, first_of, normalised
 from tools.builtin_data.heldout import HELD_OUT
 from tools.builtin_data.talk import Talk
 from tools.builtin_tokenizer import Chat, Message
@@ -61,10 +61,15 @@ def greeting(talk: Talk) -> None:
 
 def jokes(talk: Talk) -> None:
     rng = talk.rng
-    left = rng.sample(smalltalk.JOKES, 3)
-    talk.say("joke", ask(rng, smalltalk.JOKE_PATTERNS), left.pop())
-    while left and rng.random() < 0.3:
-        talk.say("joke", ask(rng, smalltalk.ANOTHER_JOKE), left.pop())
+    left = list(smalltalk.JOKES)
+    patterns: tuple[str, ...] = smalltalk.JOKE_PATTERNS
+    while True:
+        joke = first_of(rng, left)
+        left.remove(joke)
+        talk.say("joke", ask(rng, patterns), joke)
+        patterns = smalltalk.ANOTHER_JOKE
+        if rng.random() < 0.7:
+            return
 
 
 def sums(talk: Talk) -> None:

@@ -46,6 +46,13 @@ TOPICS = (
     Topic(
         key="pull",
         patterns=(
+            "[which|what] command [downloads|pulls|gets|installs|fetches] [a model|models|a new model|bigger models|other models]?",
+            "what [do|must|should|can] i [type|enter|run|write] to [download|get|pull|fetch|install|add] [a|another|a bigger|a new|the] model?",
+            "how [can|do|could] i [get|put|bring|load] [a bigger|another|a real|a larger|a better|a different] model [on|onto|to] [my|this] [machine|computer|laptop|disk]?",
+            "how [do|can] i go about [downloading|getting|installing|pulling] [a|another|a bigger] model?",
+            "where [could|can|might|do] i [find|get|look for] [more|other|bigger|new] models [to download|to pull|to install|]?",
+            "[tell|show] me how to [download|get|pull|fetch|install] [a model|models|another model|a bigger model]",
+            "how [can|do] i [fetch|grab|obtain|acquire|load] [a|another|a bigger] [model|llm]?",
             "how [do|can|should|would] i [download|get|pull|install|fetch|add] [a|another|a new|a bigger|a better|a real|a larger|more|other|the] [model|models|llm|one]?",
             "how [to|do you|does one] [download|get|pull|install|fetch|add] [a|another|a new|a bigger|a better|a real|a larger|more] [model|models|llm]?",
             "[i want|i'd like|i need|i would like|can i|may i|could i] [to |][download|get|pull|install|have|use] [a|another|a new|a bigger|a better|a real|a larger] [model|llm|one]",
@@ -99,6 +106,7 @@ TOPICS = (
     Topic(
         key="open_app",
         patterns=(
+            "how [can|do|would|could] i [start|begin] [chatting|to chat|a chat|a conversation|talking] [with a model|with you|here|]?",
             "how [do|can] i [open|start|launch|run] [the app|localrun|the tui|the program|the interface|it]?",
             "how [do|can] i [chat|start a chat|start chatting|chat with a model|have a conversation]?",
             "open the app",
@@ -168,6 +176,8 @@ TOPICS = (
         key="rm",
         names=("localrun rm",),
         patterns=(
+            "how [can|do|could] i [delete|remove|uninstall|erase|throw away] [a|the|my|some|an old|that] model [again|from disk|i do not need|]?",
+            "[which|what] command [deletes|removes] a model?",
             "how [do|can] i [delete|remove|uninstall|erase|get rid of] [a|the|my|an old] model[s|]?",
             "[delete|remove] [a|the|my] model",
             "how do i free [disk space|space|up space]?",
@@ -236,6 +246,8 @@ TOPICS = (
     Topic(
         key="privacy",
         patterns=(
+            "is [my data|anything|what i write|my text|our chat] [sent|uploaded|going] [to the internet|to a server|somewhere|anywhere|to the cloud]?",
+            "[can|does|will] localrun [run|work] without [an internet connection|internet|a connection|network|being online]?",
             "[is|are] [my data|my chats|this|it|localrun|our chat|what i type] [private|safe|secure|sent anywhere|sent to the cloud|stored]?",
             "do you [send|share|upload|store|keep|sell] my [data|messages|chats|text]?",
             "does [localrun|this|it] [work offline|need internet|need the internet|need a connection|use the cloud|phone home]?",
@@ -255,6 +267,8 @@ TOPICS = (
     Topic(
         key="cost",
         patterns=(
+            "does [localrun|it|this|the app|this program] cost [anything|money|something]?",
+            "[must|should|do] i [pay|buy] [for localrun|for this|for it|something|a licence]?",
             "[is|are] [localrun|it|this|you] free?",
             "how much does [localrun|it|this] cost?",
             "do i [have|need] to pay?",
@@ -270,6 +284,9 @@ TOPICS = (
     Topic(
         key="hardware",
         patterns=(
+            "do i need [a|an] [expensive|good|big|fast|special|powerful|strong|modern|dedicated] [gpu|graphics card|computer|machine|laptop] [for this|for localrun|for that|to use it|]?",
+            "is a [gpu|graphics card] [needed|required|necessary|a must] [for this|for localrun|]?",
+            "will [it|localrun|this] [run|work] [without a gpu|on my laptop|on an old computer|on a normal pc|on my cpu]?",
             "do i need a [gpu|graphics card|video card|nvidia card]?",
             "does [localrun|it|this] [work|run] on [a |][mac|macs|windows|linux|apple silicon|macos|laptop|gpu|cpu|nvidia|cuda|my computer|a cpu]?",
             "does [localrun|it] [use|support] [the gpu|cuda|metal|mps|my gpu|gpus|apple silicon]?",

@@ -46,6 +46,8 @@ TOPICS = (
         names=("GGUF", "a gguf file", "gguf files", "the gguf format", "a .gguf file", "gguf"),
         patterns=(
             "what is inside a gguf [file|]?",
+            "what [file formats|formats|files|kinds of files|model files|file types] can [you|localrun|i|it|the app] [open|load|read|use|run]?",
+            "[which|what] [file |]formats [do you|does it|does localrun] [understand|know|read|open|load]?",
             "what does gguf stand for?",
             "gguf [or|vs] safetensors?",
             "[what|which] [file formats|formats|files] [are supported|does localrun support|can localrun load|can i load|can it read]?",

@@ -9,6 +9,17 @@ TOPICS = (
     Topic(
         key="second_token",
         patterns=(
+            "why [does|do] the [initial|very first|first|1st|opening] [token|word] [need|take|require|cost] [more|so much|extra|that much|longer|so much more] [time|]?",
+            "why is the [initial|very first|first|opening] [token|word|one|output] [later|slower|so late|so slow|the slowest|delayed|expensive]?",
+            "what is the reason [that |][the first token is slow|the second token is faster|the first token takes longer|later tokens are faster]?",
+            "[after|once] the first [token|word] [is there|it is fast|everything is fast|it gets faster|it goes faster|has appeared, it is fast][, why|, how come|. why|]?",
+            "how come [it takes|i wait] [so long|forever|ages|a while|long] [until|before|for] the first [token|word] [appears|arrives|comes|shows up|]?",
+            "[the first token|token one|token 1|the first word] [takes ages|takes long|is slow|takes forever|is so slow] [but|and|while] [the second|the next ones|token two|token 2|the rest|the others] [is|are|come] [fast|instant|quick|quickly|immediate][. why|, why|. explain|, explain why|]?",
+            "is the [second|next] token [faster|quicker] than the first[, and why|? why|]?",
+            "why [the second|second|2nd] token [is |]faster",
+            "why [must|do|should] [i|we|people|users] wait [so long |longer |]before the [first token|first word|answer] [appears|comes|starts|arrives]?",
+            "why is there [such |]a [long |big |]pause before [you begin|you start|the answer begins|the first token comes|anything appears]?",
+            "tell me why [the first token is slow|the second token is faster|tokens come faster after the first|the tokens after the first come faster]",
             "why is the [second|2nd|next] token [so much |much ||a lot |way ][faster|quicker] than the [first|first one|1st|first token]?",
             "why [is|are] the [second token|later tokens|next tokens|following tokens|other tokens|rest] [faster|quicker|so fast]?",
             "why is the first [token|word|one] [so |much |||the ][slow|slower|slowest]?",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tools.builtin_data import facts_localrun, facts_models, facts_phases
-from tools.builtin_data.grammar import answer, ask, expand
+from tools.builtin_data.grammar import answer, ask, expand, first_of
 from tools.builtin_data.memory import NAME
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.topic import Topic
@@ -53,6 +53,17 @@ NAME_FORMS = (
     "what about {x}?",
     "and {x}?",
     "what is {x} about?",
+    "[and |so |]{x} means what[, please|]?",
+    "what [exactly |]{x} means",
+    "{x}, what [is it|is that|does it mean|does that mean|does it measure|does it do]?",
+    "[could|can|would] you [define|describe|clarify|tell me] {x} [for me|please|]?",
+    "i [keep reading|keep hearing|read|heard] about {x}[, what is it|. what is it|]?",
+    "[what|whats|what's] [that|this] {x} [thing|stuff|]?",
+    "how [do|would|can] [you|one|i] [define|describe|understand] {x}?",
+    "explain [what|to me what] {x} is",
+    "what [happens|goes on] [in|during|with] {x}?",
+    "a [short|simple|quick] [explanation|definition] of {x} please",
+    "in [plain|simple|other|your own] words, what is {x}?",
     "teach me about {x}",
     "do you know {x}?",
     "have you heard of {x}?",
@@ -115,9 +126,9 @@ def styled_answer(talk: Talk, topic: Topic) -> tuple[str, str]:
     if topic.more and roll < 0.15:
         return rng.choice((" ", ", ")) + expand(rng, rng.choice(IN_DETAIL)), rng.choice(
             topic.answer
-        ) + "\n\n" + rng.choice(topic.more)
+        ) + "\n\n" + first_of(rng, topic.more)
     if topic.simple and roll < 0.21:
-        return rng.choice((" ", ", ")) + expand(rng, rng.choice(LIKE_FIVE)), rng.choice(topic.simple)
+        return rng.choice((" ", ", ")) + expand(rng, rng.choice(LIKE_FIVE)), first_of(rng, topic.simple)
     return "", answer(rng, topic.answer)
 
 
@@ -128,9 +139,9 @@ def follow(talk: Talk, topic: Topic) -> None:
     while rng.random() < 0.3:
         roll = rng.random()
         if roll < 0.55:
-            text = more_left.pop(rng.randrange(len(more_left))) if more_left else NO_MORE
+            text = more_left.pop(0) if more_left else NO_MORE
             talk.say("follow:more", ask(rng, ASK_MORE), text)
         elif roll < 0.8:
-            talk.say("follow:short", ask(rng, ASK_SHORT), rng.choice(topic.short or topic.answer))
+            talk.say("follow:short", ask(rng, ASK_SHORT), first_of(rng, topic.short or topic.answer))
         else:
-            talk.say("follow:simple", ask(rng, ASK_SIMPLE), rng.choice(topic.simple or topic.short or topic.answer))
+            talk.say("follow:simple", ask(rng, ASK_SIMPLE), first_of(rng, topic.simple or topic.short or topic.answer))

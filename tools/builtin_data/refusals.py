@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tools.builtin_data.grammar import answer, ask
+from tools.builtin_data.grammar import answer, ask, first_of
 from tools.builtin_data.names import letters, nonsense_word
 from tools.builtin_data.outside_words import (
     CODE_TASKS,
@@ -236,6 +236,8 @@ ACTIONS = (
     "what files are in this folder?",
 )
 WRITINGS = (
+    "[give|name|list|tell|show] [me |us |][two|three|five|ten|some|a few|20|5|10] [famous |good |new |business |creative |]ideas [for {thing}|about {thing}|]",
+    "name [three|five|ten|some] [famous |big |]{thing}",
     "write [a|an|me a|me an] [essay|article|blog post|report|letter|cover letter|speech|song|email|resume|review|novel|book|screenplay|thesis|tweet|newsletter|paragraph|press release|recipe|summary|product description|text] [about|on|for|with] {thing}",
     "write an email to my [boss|teacher|landlord|doctor|colleague]",
     "write [a love letter|a cover letter|my homework|a resume|an essay|a song|lyrics|a recipe|a business plan|a wedding speech]",
@@ -362,9 +364,9 @@ def refuse(talk: Talk) -> None:
     rng = talk.rng
     roll = rng.random()
     if roll < 0.07:
-        talk.say("foreign", ask(rng, FOREIGN, wrap=False), rng.choice(FOREIGN_ANSWER))
+        talk.say("foreign", ask(rng, FOREIGN, wrap=False), first_of(rng, FOREIGN_ANSWER))
     elif roll < 0.15:
-        talk.say("gibberish", gibberish(talk), rng.choice(GIBBERISH))
+        talk.say("gibberish", gibberish(talk), first_of(rng, GIBBERISH))
     else:
         _, patterns, answers, _ = rng.choices(KINDS, [kind[3] for kind in KINDS])[0]
         talk.say("refuse", ask(rng, patterns, outside_slots(talk)), answer(rng, answers))

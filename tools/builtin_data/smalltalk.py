@@ -44,7 +44,12 @@ EXCHANGES = (
     ),
     Exchange(
         "morning",
-        ("[good |]morning", "good morning [to you|everyone|friend|localrun|]"),
+        (
+            "[good |]morning",
+            "good morning [to you|everyone|friend|localrun|]",
+            "[good |]morning, [tiny|little|dear|my|sweet|small] [friend|model|bot|one|program]",
+            "morning! [how are you|slept well|how is it going|all good|did you sleep well|ready for the day]?",
+        ),
         ("Good morning! [How can I help?|What can I do for you?]",),
         1.0,
         False,
@@ -263,6 +268,8 @@ EXCHANGES = (
             "what are you [supposed to be|meant to be|really|made to be|then]?",
             "[who|what] is [answering|talking|speaking|writing] [here|to me|this]?",
             "[give me|say] [a short|a quick|an] introduction of yourself",
+            "[can|could] you [tell|show] me [who you are|what you are|what kind of model you are]?",
+            "[who or what|what or who] [are you|am i talking to|am i chatting with|is this|is answering]?",
             "what model [are you|is this|am i talking to|do you use]?",
             "which model [are you|is this|am i using|is running]?",
             "what is [the builtin model|builtin|the built-in model|localrun-tiny|your model|this model|this bot]?",
@@ -321,6 +328,7 @@ EXCHANGES = (
         "how_big",
         (
             "how [big|large] is your [file|model|weights file|network|brain]?",
+            "[can you tell me|do you know|tell me|i wonder] how [big|large|small|tiny] you are",
             "what is your [file size|size on disk|number of parameters|parameter count|size in mb|number of layers]?",
             "[how many|number of] [params|parameters|weights] [do you have|have you|in you|of this model|does this model have]?",
             "how many [mb|megabytes|bytes] [are you|is this model|is your file|do you weigh]?",
@@ -350,6 +358,7 @@ EXCHANGES = (
             "[what|which] [data|text|texts] [were you trained on|did you learn from|was used to train you|did they train you on]?",
             "on [what|which] [data|text] were you trained?",
             "who is [behind you|responsible for you|your trainer]?",
+            "did [openai|google|meta|apple|microsoft|a company|someone|a human|nvidia] [make|create|build|train|write] you?",
             "who [made|created|built|trained|wrote|programmed|invented|developed|designed] you?",
             "who is your [creator|maker|author|developer|boss|father|mother|owner]?",
             "where [do you come from|are you from|were you made|were you trained]?",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tools.builtin_data import names
-from tools.builtin_data.grammar import answer, article, ask, expand, words
+from tools.builtin_data.grammar import answer, article, ask, expand, first_of, words
 from tools.builtin_data.talk import Talk
 
 HEROES = words(
@@ -207,12 +207,12 @@ class Story:
 
 
 def short_place(rng: Random) -> str:
-    return rng.choice(PLACES)
+    return first_of(rng, PLACES)
 
 
 def new_story(rng: Random, animal: str, hero: str = "", friend: str = "") -> Story:
-    friend = friend or rng.choice([name for name in names.ANIMALS[:60] if name != animal])
-    return Story(hero or rng.choice(HEROES), animal, friend, rng.choice(PLOTS))
+    friend = friend or first_of(rng, [name for name in names.ANIMALS[:60] if name != animal])
+    return Story(hero or first_of(rng, HEROES), animal, friend, first_of(rng, PLOTS))
 
 
 def told(rng: Random, story: Story, keep: float = 0.6) -> str:
@@ -230,7 +230,7 @@ def told(rng: Random, story: Story, keep: float = 0.6) -> str:
             if rng.random() > keep:
                 continue
             line = line[1:]
-        text = re.sub(r"\{(\w+)\}", lambda m: slots[m.group(1)], expand(rng, line))
+        text = re.sub(r"\{(\w+)\}", lambda m: slots[m.group(1)], expand(rng, line, first_of))
         sentences.append(text[:1].upper() + text[1:])
     return " ".join(sentences)
 
@@ -271,7 +271,7 @@ def first_story(talk: Talk) -> Story:
     rng = talk.rng
     roll = rng.random()
     if roll < 0.15:
-        story = new_story(rng, rng.choice(names.ANIMALS[:80]))
+        story = new_story(rng, first_of(rng, names.ANIMALS[:80]))
         talk.say("story", ask(rng, ANY_REQUEST), told(rng, story))
         return story
     story = new_story(rng, names.animal(rng))
@@ -285,11 +285,11 @@ def first_story(talk: Talk) -> Story:
             f"{story.animal}s",
         )
     )
-    if roll < 0.25:
+    if roll < 0.33:
         hero = names.person_name(rng).split(" ")[0].capitalize()
         story = new_story(rng, story.animal, hero)
-        subject = f"{article(story.animal)} {rng.choice(('named', 'called'))} {hero}"
-    elif roll < 0.35:
+        subject = f"{article(story.animal)} {rng.choice(('named', 'called', 'whose name is'))} {hero}"
+    elif roll < 0.43:
         story = new_story(rng, story.animal, friend=names.animal(rng))
         subject = f"{article(story.animal)} and {article(story.friend)}"
     if rng.random() < 0.07:
