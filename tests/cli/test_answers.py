@@ -123,7 +123,7 @@ def test_a_chat_at_a_terminal() -> None:
         terminal.send("/nonsense\n")
         terminal.expect("no command /nonsense")
         terminal.expect("> ")
-        terminal.interrupt()
+        terminal.interrupt_at_prompt("Ctrl-D")
         terminal.expect("Ctrl-D")
         terminal.send("first \\\nsecond\n")
         terminal.expect("> ")

@@ -122,6 +122,19 @@ class Terminal:
         """Ctrl-C."""
         self.send("\x03")
 
+    def interrupt_at_prompt(self, answer: str) -> None:
+        """Ctrl-C until `answer` comes, as a person would: one pressed in the instant a prompt appears can be lost,
+        when the signal lands between Python's check for it and readline's wait for a key."""
+        for _ in range(10):
+            self.interrupt()
+            until = time.monotonic() + 2
+            while answer not in self.seen and time.monotonic() < until:
+                if select.select([self._master], [], [], 0.1)[0]:
+                    self._read(until + 1)
+            if answer in self.seen:
+                return
+        raise AssertionError(f"no {answer!r} in {self.seen!r}")
+
     def finish(self) -> Ran:
         """Wait for the end; `out` is the screen where stdout is a terminal."""
         deadline = time.monotonic() + TIMEOUT
