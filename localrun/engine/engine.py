@@ -11,8 +11,9 @@ import numpy as np
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError
 from localrun.base.events import Prefill
 from localrun.cache.store import CacheStore
+from localrun.engine.philox import uniform
 from localrun.engine.runner import Runner
-from localrun.engine.sampler import candidates, choose, random_for
+from localrun.engine.sampler import candidates, choose
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
@@ -62,7 +63,7 @@ class Engine:
 
     def __init__(self, runner: Runner, store: CacheStore, ctx: int) -> None:
         self.runner, self.store, self.ctx = runner, store, ctx
-        self.scheduler = Scheduler(store, ctx)
+        self.scheduler = Scheduler(store)
         self.tickets: dict[int, Ticket] = {}
         self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self.cancel_step = CancelFlag()
@@ -183,7 +184,7 @@ def pick(logits: Logits, row: int, sequence: Sequence) -> int:
     settings = sequence.request.settings
     if settings.temperature <= 0:
         return int(logits.argmax[row])
-    u = random_for(sequence.request.seed, sequence.n_tokens)
+    u = uniform(sequence.request.seed, sequence.n_tokens)
     ids, values = logits.top_ids[row].cpu().numpy(), logits.top_values[row].cpu().numpy().astype(np.float64)
     logsumexp = float(logits.logsumexp[row])
     few = candidates(ids, values, logsumexp, settings.temperature, complete=len(ids) == logits.rows.shape[-1])

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from localrun.base.request import Sampling
-from localrun.engine.philox import uniform
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -94,11 +93,6 @@ def choose(c: Candidates, settings: SamplerSettings, u: float) -> int | None:
     kept = kept and keep_top_p(kept, settings.top_p)
     kept = kept and keep_min_p(kept, settings.min_p)
     return None if kept is None else draw(kept, u)
-
-
-def random_for(seed: int, position: int) -> float:
-    """The draw that belongs to the token at `position`: the same whatever was batched, drafted or cancelled."""
-    return uniform(seed, position)
 
 
 def settle(wish: Sampling, own: Sampling) -> SamplerSettings:

@@ -28,9 +28,8 @@ class Plan:
 class Scheduler:
     """First come, first served; when blocks run out the youngest sequence waits again and recomputes later."""
 
-    def __init__(self, store: CacheStore, ctx: int, max_running: int = MAX_RUNNING) -> None:
+    def __init__(self, store: CacheStore, max_running: int = MAX_RUNNING) -> None:
         self.store = store
-        self.ctx = ctx
         self.max_running = max_running
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
