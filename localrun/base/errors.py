@@ -68,3 +68,9 @@ class EngineError(LocalrunError):
 
     exit_code = 8
     kind = "engine"
+
+
+class EngineDiedError(EngineError):
+    """The process the engine lives in is gone: killed, hung or out of memory. The next request starts it again."""
+
+    kind = "engine_died"

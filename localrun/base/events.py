@@ -25,11 +25,15 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """Progress of reading the prompt, in tokens; `cached` of them came from the prefix cache."""
+    """Progress of reading the prompt, in tokens; `cached` of them came from the prefix cache.
+
+    `note` says why no more of it was cached, in words for the user; empty when nothing was in the way.
+    """
 
     done: int
     cached: int
     total: int
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +76,61 @@ class Completion:
     seed: int
     path: str = ""
     notes: tuple[str, ...] = field(default=())
+    cache_note: str = ""  # why no more of the prompt was cached
+    restored_tokens: int = 0  # of the cached ones, read back from disk
+    replayed_tokens: int = 0  # computed again for layers whose window had moved on
+    render_ms: float = 0.0  # the chat template
+    tokenize_ms: float = 0.0
+    restore_ms: float = 0.0  # reading saved blocks from disk
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The last event of every generation that did not fail."""
+    """The last event of every generation that did not fail. `prompt_ids` are the ids the prompt became."""
 
     completion: Completion
+    prompt_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """The blocks of one layer group of the last sequence, one letter for each from position 0 on.
+
+    r reused, c computed, d restored from disk, w outside the window and given back.
+    """
+
+    name: str  # "28 layers", "20 layers, window 1024"
+    n_layers: int
+    window: int | None
+    codec: str
+    block_bytes: int
+    states: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """One part of memory: what the plan said and what was allocated, in bytes."""
+
+    name: str
+    predicted: int
+    measured: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheView:
+    """What the KV cache holds right now."""
+
+    n_tokens: int  # of the last sequence
+    ctx: int
+    block_tokens: int
+    groups: tuple[GroupView, ...]
+    used_blocks: int
+    total_blocks: int
+    tree_tokens: int  # kept in the prefix tree, over all chats
+    disk_bytes: int
+    memory: tuple[MemoryPart, ...]
 
 
 Event = Prefill | Token | Done

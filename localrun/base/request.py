@@ -8,6 +8,7 @@ from typing import Any, Literal
 Backend = Literal["auto", "reference", "cpu", "cuda", "mps"]
 KVCodecName = Literal["auto", "f32", "f16", "q8", "k8v4", "q4"]
 Think = Literal["on", "off", "auto"]
+Overflow = Literal["stop", "roll"]
 Message = dict[str, Any]  # {"role", "content", …} in the OpenAI shape
 
 
@@ -22,7 +23,9 @@ class LoadOptions:
     threads: int | None = None
     ctx: int | None = None
     kv: KVCodecName = "auto"
+    window: int | None = None  # tokens each layer sees besides the first block; None: all that the context holds
     prefix_cache: bool = True
+    disk_cache: bool = False  # keep the blocks of chats on disk between runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +54,7 @@ class Request:
     stop: tuple[str, ...] = ()
     think: Think = "auto"
     tools: tuple[Mapping[str, Any], ...] = ()
+    known_ids: tuple[int, ...] = ()  # ids of prompt and answer so far, as the engine had them; never encoded again
+    now: float | None = None  # Unix time that a template prints as today; a chat keeps the one it began with
+    overflow: Overflow = "stop"  # at the end of the context: end the answer, or forget the middle
+    chat_id: str = ""  # names the chat whose blocks may be kept on disk
