@@ -20,6 +20,7 @@ from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.library import mark_used
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
+from localrun.text.render_process import RENDERER
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
@@ -56,8 +57,12 @@ def load_options(stored: StoredModel, flags: LoadOptionFlags) -> LoadOptions:
 
 
 def open_client(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
-    """Load the model; the first thing that imports torch."""
+    """Load the model; the first thing that imports torch. The process for templates starts beside that."""
     options = load_options(stored, flags)
+    RENDERER.warm_up()
+    from localrun.ops.quick_import import import_torch_quickly
+
+    import_torch_quickly()
     from localrun.client.local import LocalClient
 
     client = LocalClient(options)
