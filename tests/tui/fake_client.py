@@ -1,0 +1,164 @@
+"""An engine for tests of the app: it plays a script of events, and can be slow, think, fail and die."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from localrun.base.errors import EngineDiedError, LocalrunError
+from localrun.base.events import (
+    CacheView,
+    Completion,
+    Done,
+    Event,
+    GroupView,
+    MemoryPart,
+    ModelInfo,
+    Prefill,
+    StopReason,
+    Token,
+)
+from localrun.base.request import Request
+
+INFO = ModelInfo(
+    name="qwen3-4b",
+    path="/models/qwen3-4b-Q4_K_M.gguf",
+    arch="qwen3",
+    precision="Q4_K_M",
+    backend="cpu",
+    kv_codec="q8",
+    ctx=8192,
+    weights_bytes=2_497_281_120,
+    load_ms=1840.0,
+)
+VIEW = CacheView(
+    n_tokens=1500,
+    ctx=8192,
+    block_tokens=64,
+    groups=(
+        GroupView("6 layers", 6, None, "q8", 557_056, "r" * 15 + "d" * 4 + "c" * 5),
+        GroupView("30 layers, window 512", 30, 512, "q8", 2_785_280, "w" * 14 + "r" * 2 + "c" * 8),
+    ),
+    used_blocks=48,
+    total_blocks=256,
+    tree_tokens=4096,
+    disk_bytes=73_400_320,
+    memory=(
+        MemoryPart("weights", 2_497_281_120, 2_501_000_000),
+        MemoryPart("KV cache", 620_000_000, 618_659_840),
+        MemoryPart("scratch", 310_000_000, 402_000_000),
+        MemoryPart("overhead", 420_000_000, 431_000_000),
+    ),
+)
+COMPLETION = Completion(
+    model="qwen3-4b", precision="Q4_K_M", backend="cpu", text="", thinking="", stop_reason="stop",
+    prompt_tokens=1474, cached_tokens=1216, completion_tokens=0, token_ids=(), load_ms=1840.0, ttft_ms=612.0,
+    itl_ms_p50=24.0, itl_ms_p95=29.0, prefill_tps=421.6, decode_tps=41.3, peak_rss=3_900_000_000,
+    kv_bytes=113_246_208, kv_codec="q8", ctx=8192, seed=1, path="/models/qwen3-4b-Q4_K_M.gguf",
+    restored_tokens=256, render_ms=0.4, tokenize_ms=1.1, restore_ms=18.0, prefill_ms=592.0, decode_ms=1850.0,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One answer. Texts are cut into tokens of `piece` characters; times are seconds."""
+
+    text: str = "Hello!"
+    thinking: str = ""
+    piece: int = 4
+    delay: float = 0.0  # before every token
+    prefill: tuple[Prefill, ...] = (Prefill(12, 0, 12),)
+    prefill_delay: float = 0.0  # after every Prefill
+    dies_after: int | None = None  # tokens
+    fails: LocalrunError | None = None  # instead of the first event
+    never_ends: bool = False  # hangs after the last token until it is cancelled
+    completion: Completion = COMPLETION
+
+    def tokens(self) -> list[Token]:
+        pieces = [(text[i : i + self.piece], channel) for text, channel in self._channels() for i in self._cuts(text)]
+        return [Token(number, piece, channel) for number, (piece, channel) in enumerate(pieces)]  # type: ignore[arg-type]
+
+    def _channels(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return (self.thinking, "thinking"), (self.text, "answer")
+
+    def _cuts(self, text: str) -> range:
+        return range(0, len(text), self.piece)
+
+
+@dataclass
+class FakeClient:
+    """Plays `scripts` in turn, the last one again and again; `requests` are what it was asked."""
+
+    scripts: list[Script] = field(default_factory=lambda: [Script()])
+    info: ModelInfo = INFO
+    cache: CacheView | None = VIEW
+    requests: list[Request] = field(default_factory=list)
+    closed: bool = False
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def stream(self, request: Request) -> Iterator[Event]:
+        script = self.scripts[min(len(self.requests), len(self.scripts) - 1)]
+        self.requests.append(request)
+        self._cancelled.clear()
+        if script.fails:
+            raise script.fails
+        yield from self._prefill(script)
+        tokens: list[Token] = []
+        for token in script.tokens():
+            if script.dies_after is not None and len(tokens) >= script.dies_after:
+                raise EngineDiedError("the engine is gone: killed by signal 9", "send a message to start it again")
+            if self._wait(script.delay):
+                break
+            tokens.append(token)
+            yield token
+        while script.never_ends and not self._wait(0.01):
+            pass
+        yield self._done(script, tokens)
+
+    def _prefill(self, script: Script) -> Iterator[Event]:
+        for step in script.prefill:
+            yield step
+            if self._wait(script.prefill_delay):
+                return
+
+    def _wait(self, seconds: float) -> bool:
+        """Whether it was cancelled by then."""
+        return self._cancelled.wait(seconds) if seconds else self._cancelled.is_set()
+
+    def _done(self, script: Script, tokens: list[Token]) -> Done:
+        reason: StopReason = "cancelled" if self._cancelled.is_set() else script.completion.stop_reason
+        completion = replace(
+            script.completion,
+            text="".join(token.text for token in tokens if token.channel == "answer"),
+            thinking="".join(token.text for token in tokens if token.channel == "thinking"),
+            stop_reason=reason,
+            completion_tokens=len(tokens),
+            token_ids=tuple(token.token_id for token in tokens if token.token_id is not None),
+        )
+        return Done(completion, tuple(range(1000, 1000 + completion.prompt_tokens)))
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def view(self) -> CacheView | None:
+        return self.cache
+
+    def close(self) -> None:
+        self.closed = True
+        self._cancelled.set()
+
+
+def opener(
+    client: FakeClient, delay: float = 0.0, fails: LocalrunError | None = None
+) -> Callable[..., FakeClient]:
+    """What Session takes to open a client: reports progress in ten steps of `delay` / 10 seconds."""
+
+    def open_client(choice: object, progress: Callable[[int, int], None]) -> FakeClient:
+        for step in range(11):
+            progress(step * client.info.weights_bytes // 10, client.info.weights_bytes)
+            time.sleep(delay / 10)
+        if fails:
+            raise fails
+        return client
+
+    return open_client

@@ -1,0 +1,1 @@
+"""The app: a Textual face of localrun. Only `localrun.cli` starts it."""

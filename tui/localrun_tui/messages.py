@@ -1,0 +1,54 @@
+"""What the session tells the screens."""
+
+from typing import TYPE_CHECKING
+
+from localrun.base.events import ModelInfo
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from .choice import Choice
+    from .turn import Turn
+
+
+class LoadBegan(Message):
+    """A model is being loaded."""
+
+    def __init__(self, choice: "Choice") -> None:
+        super().__init__()
+        self.choice = choice
+
+
+class LoadProgressed(Message):
+    """`done` of `total` bytes of the model are in memory."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__()
+        self.done = done
+        self.total = total
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, LoadProgressed)
+
+
+class LoadEnded(Message):
+    """The model is ready; `info` is None when it could not be loaded, or was given up."""
+
+    def __init__(self, info: ModelInfo | None) -> None:
+        super().__init__()
+        self.info = info
+
+
+class ChatOpened(Message):
+    """Another chat is the current one."""
+
+
+class ChatChanged(Message):
+    """The current chat has another message, or another branch of it is shown."""
+
+
+class TurnBegan(Message):
+    """An answer is on its way."""
+
+    def __init__(self, turn: "Turn") -> None:
+        super().__init__()
+        self.turn = turn

@@ -1,0 +1,93 @@
+"""One answer on its way: the engine talks on a thread of its own, the screen takes what has come when it likes."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from localrun.base.errors import LocalrunError
+from localrun.base.events import Channel, Done, Event, Prefill, Token
+from localrun.base.request import Request
+from localrun.client.interface import EngineClient
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
+
+
+class Turn:
+    """The answer to `parent_id` in `chat`. `keep` is called once, on the turn's thread, when it is over."""
+
+    def __init__(self, chat: "Chat", parent_id: str, keep: Callable[["Turn"], None]) -> None:
+        self.chat = chat
+        self.parent_id = parent_id
+        self.answer_id: str | None = None  # set by `keep`
+        self.prefill: Prefill | None = None
+        self.done: Done | None = None
+        self.error: LocalrunError | None = None
+        self.began = time.monotonic()
+        self.first_token: float | None = None
+        self.n_tokens = 0
+        self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
+        self._keep = keep
+        self._events: deque[Event] = deque()
+        self._over = threading.Event()
+
+    @property
+    def text(self) -> str:
+        """The answer so far."""
+        return "".join(self._texts["answer"])
+
+    @property
+    def thinking(self) -> str:
+        return "".join(self._texts["thinking"])
+
+    @property
+    def over(self) -> bool:
+        """Whether it ended and was kept."""
+        return self._over.is_set()
+
+    def start(self, client: EngineClient, request: Request) -> None:
+        threading.Thread(target=self._run, args=(client, request), name="turn", daemon=True).start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is over after at most so long."""
+        return self._over.wait(seconds)
+
+    def take(self) -> list[Event]:
+        """The events since the last call; the engine's thread never waits for the screen."""
+        taken = []
+        while self._events:
+            taken.append(self._events.popleft())
+        return taken
+
+    def _run(self, client: EngineClient, request: Request) -> None:
+        try:
+            for event in client.stream(request):
+                self._note(event)
+                self._events.append(event)
+        except LocalrunError as error:
+            self.error = error
+        except Exception as error:  # the app goes on, whatever an engine raises
+            self.error = unexpected(error)
+        try:
+            self._keep(self)
+        except LocalrunError as error:
+            self.error = self.error or error
+        finally:
+            self._over.set()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Prefill):
+            self.prefill = event
+        elif isinstance(event, Done):
+            self.done = event
+        elif isinstance(event, Token):
+            self.first_token = self.first_token or time.monotonic()
+            self.n_tokens += 1
+            self._texts[event.channel].append(event.text)
+
+
+def unexpected(error: Exception) -> LocalrunError:
+    """An error of another kind, for the user."""
+    return LocalrunError(f"something failed inside localrun: {type(error).__name__}: {error}", "try again")
