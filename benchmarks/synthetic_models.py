@@ -1,0 +1,133 @@
+"""GGUF files of real shapes with random weights: speed depends on shapes and types, not on values.
+
+The f16 file is written by the gguf package, the quantised ones by llama.cpp's own quantiser.
+"""
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The public shape of a model."""
+
+    arch: str
+    hidden_size: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    ffn_size: int
+    vocab_size: int
+    rope_theta: float
+
+
+SHAPES = {
+    "qwen3-0.6b": Shape("qwen3", 1024, 28, 16, 8, 128, 3072, 151_936, 1e6),
+    "qwen3-1.7b": Shape("qwen3", 2048, 28, 16, 8, 128, 6144, 151_936, 1e6),
+    "llama-3.2-1b": Shape("llama", 2048, 16, 32, 8, 64, 8192, 128_256, 5e5),
+    "llama-3.2-3b": Shape("llama", 3072, 28, 24, 8, 128, 8192, 128_256, 5e5),
+    "gemma-like-1b": Shape("qwen3", 1152, 26, 4, 1, 256, 6912, 262_144, 1e6),
+    "tiny": Shape("llama", 256, 4, 8, 2, 32, 768, 32_000, 1e4),
+}
+FILE_TYPES = {
+    "F16": 1,
+    "Q4_0": 2,
+    "Q8_0": 7,
+    "Q2_K": 10,
+    "Q4_K_M": 15,
+    "Q5_K_M": 17,
+    "Q6_K": 18,
+    "IQ4_XS": 30,
+    "BF16": 32,
+}
+
+
+def model_file(folder: Path, shape: str, qtype: str, llama: Any) -> Path:
+    """The file of a shape in a type, made when it is not there yet. `llama` is the module llama_cpp.llama_cpp."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{shape}-{qtype}.gguf"
+    if path.exists():
+        return path
+    part = path.with_suffix(".part")
+    if qtype == "F16":
+        write_f16(part, SHAPES[shape])
+    else:
+        quantise(model_file(folder, shape, "F16", llama), part, qtype, llama)
+    part.rename(path)
+    return path
+
+
+def write_f16(path: Path, shape: Shape) -> None:
+    """A file with tied embeddings, all matrices f16."""
+    writer = gguf.GGUFWriter(path, shape.arch)
+    writer.add_context_length(32_768)
+    writer.add_embedding_length(shape.hidden_size)
+    writer.add_block_count(shape.n_layers)
+    writer.add_feed_forward_length(shape.ffn_size)
+    writer.add_head_count(shape.n_heads)
+    writer.add_head_count_kv(shape.n_kv_heads)
+    writer.add_key_length(shape.head_dim)
+    writer.add_value_length(shape.head_dim)
+    writer.add_rope_dimension_count(shape.head_dim)
+    writer.add_rope_freq_base(shape.rope_theta)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
+    add_vocabulary(writer, shape.vocab_size)
+    rng = np.random.default_rng(0)
+    q_size, kv_size = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
+    matrices = {
+        "attn_q": (q_size, shape.hidden_size),
+        "attn_k": (kv_size, shape.hidden_size),
+        "attn_v": (kv_size, shape.hidden_size),
+        "attn_output": (shape.hidden_size, q_size),
+        "ffn_gate": (shape.ffn_size, shape.hidden_size),
+        "ffn_up": (shape.ffn_size, shape.hidden_size),
+        "ffn_down": (shape.hidden_size, shape.ffn_size),
+    }
+    norms = {"attn_norm": shape.hidden_size, "ffn_norm": shape.hidden_size}
+    if shape.arch == "qwen3":
+        norms |= {"attn_q_norm": shape.head_dim, "attn_k_norm": shape.head_dim}
+
+    def random(name: str, size: tuple[int, int]) -> None:
+        writer.add_tensor(name, (rng.standard_normal(size, dtype=np.float32) * 0.02).astype(np.float16))
+
+    random("token_embd.weight", (shape.vocab_size, shape.hidden_size))
+    for layer in range(shape.n_layers):
+        for name, size in norms.items():
+            writer.add_tensor(f"blk.{layer}.{name}.weight", np.ones(size, np.float32))
+        for name, matrix in matrices.items():
+            random(f"blk.{layer}.{name}.weight", matrix)
+    writer.add_tensor("output_norm.weight", np.ones(shape.hidden_size, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file(progress=False)
+    writer.close()
+
+
+def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
+    """A byte-level vocabulary that both engines accept: all bytes, then words of digits, then the end."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = [*map(chr, printable), *(chr(256 + i) for i in range(len(others)))]
+    tokens = [*letters, "ab", *(f"w{i}" for i in range(size - len(letters) - 2)), "<|end|>"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([1] * (size - 1) + [3])
+    writer.add_token_merges(["a b"])
+    writer.add_eos_token_id(size - 1)
+
+
+def quantise(source: Path, target: Path, qtype: str, llama: Any) -> None:
+    parameters = llama.llama_model_quantize_default_params()
+    parameters.ftype = FILE_TYPES[qtype]
+    parameters.nthread = 0
+    failed = llama.llama_model_quantize(str(source).encode(), str(target).encode(), ctypes.byref(parameters))
+    if failed:
+        raise SystemExit(f"llama.cpp could not quantise {source} to {qtype}")

@@ -1,0 +1,181 @@
+"""localrun beside llama.cpp: the same files, the same threads, the same minutes.
+
+    python benchmarks/vs_llama_cpp.py --folder /tmp/models [--shapes qwen3-0.6b llama-3.2-1b] [--types Q4_0 Q8_0]
+                                      [--rounds 7] [--threads N] [--depth 0 4096] [--batch 1 8] [--json FILE]
+
+Needs llama-cpp-python (its libllama, and its quantiser to make the files). In every round each case runs on llama.cpp
+without and with flash attention, then on localrun, then the machine's limits are measured. A case's ratio is the median
+over the rounds of ours divided by the better of llama.cpp's two settings; percent is of the bytes the file has for a
+token, read at the bandwidth measured in that round.
+"""
+
+import argparse
+import datetime
+import json
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from engine_worker import bindings  # noqa: E402
+from synthetic_models import SHAPES, model_file  # noqa: E402
+
+from localrun.fit.machine import cpu_limit  # noqa: E402
+from localrun.ops.limits import LimitProbe, Limits  # noqa: E402
+
+PEERS = {"flash off": {"flash": False}, "flash on": {"flash": True}}
+
+
+@dataclass(frozen=True)
+class Case:
+    kind: str
+    n: int
+    depth: int
+    batch: int
+
+    @property
+    def title(self) -> str:
+        more = f", depth {self.depth}" * bool(self.depth) + f", batch {self.batch}" * (self.batch > 1)
+        return f"{self.kind} {self.n}{more}"
+
+
+@dataclass
+class Measured:
+    """Tokens a second of one case, by engine, one a round."""
+
+    rates: dict[str, list[float]] = field(default_factory=dict)
+    limits: list[Limits] = field(default_factory=list)
+
+    @property
+    def best_peer(self) -> str:
+        return max((name for name in self.rates if name != "localrun"), key=lambda n: statistics.median(self.rates[n]))
+
+    @property
+    def ratio(self) -> float:
+        pairs = zip(self.rates["localrun"], self.rates[self.best_peer], strict=True)
+        return statistics.median(ours / peer for ours, peer in pairs)
+
+
+class Engine:
+    """A worker process, started for one model."""
+
+    def __init__(self, kind: str, **options: Any) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("engine_worker.py")), kind]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.opened = self.ask(open=options)
+
+    def ask(self, **request: Any) -> dict[str, float]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.process.args} ended with code {self.process.wait()}")
+        answer: dict[str, float] = json.loads(line)
+        return answer
+
+    def rate(self, case: Case) -> float:
+        values = {"kind": case.kind, "n": case.n, "depth": case.depth, "batch": case.batch}
+        return case.n * case.batch / self.ask(measure=values)["seconds"]
+
+    def close(self) -> None:
+        self.process.stdin.close()  # type: ignore[union-attr]
+        self.process.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True, help="where the model files are made and kept")
+    parser.add_argument("--shapes", nargs="+", default=["qwen3-0.6b", "llama-3.2-1b"], choices=SHAPES)
+    parser.add_argument("--types", nargs="+", default=["Q4_0", "Q4_K_M", "Q8_0"])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--depth", type=int, nargs="+", default=[0])
+    parser.add_argument("--batch", type=int, nargs="+", default=[1])
+    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--generate", type=int, default=64)
+    parser.add_argument("--json", type=Path, help="also write every single rate to this file")
+    options = parser.parse_args()
+    print(f"{platform.processor() or platform.machine()}, {options.threads} threads, {datetime.date.today()}\n")
+    print("| model | type | case | localrun | llama.cpp | ratio | of the limit |\n|---|---|---|---|---|---|---|")
+    rows = []
+    for shape in options.shapes:
+        for qtype in options.types:
+            path = model_file(options.folder, shape, qtype, bindings())
+            rows += compare(path, shape, qtype, cases_of(options), options.threads, options.rounds)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def cases_of(options: argparse.Namespace) -> list[Case]:
+    cases = [Case("prefill", options.prompt, depth, 1) for depth in options.depth if options.prompt]
+    return cases + [Case("decode", options.generate, d, b) for d in options.depth for b in options.batch]
+
+
+def compare(
+    path: Path, shape: str, qtype: str, cases: Sequence[Case], threads: int, rounds: int
+) -> list[dict[str, Any]]:
+    """Print and give the rows of one file."""
+    batch = max(case.batch for case in cases)
+    common = {"path": str(path), "threads": threads, "ctx": max(c.depth + c.n for c in cases), "batch": batch}
+    engines = {name: Engine("llama.cpp", **common, **flags) for name, flags in PEERS.items()}
+    engines["localrun"] = Engine("localrun", **common, flash=False)
+    probe = LimitProbe(threads)
+    results = {case: Measured() for case in cases}
+    for round_number in range(rounds + 1):  # the first warms up
+        for case, measured in results.items():
+            rates = {name: engine.rate(case) for name, engine in engines.items()}
+            limits = probe.measure()
+            if round_number:
+                measured.limits.append(limits)
+                for name, rate in rates.items():
+                    measured.rates.setdefault(name, []).append(rate)
+    rows = [row(path, shape, qtype, case, measured) for case, measured in results.items()]
+    for name, engine in engines.items():
+        rss = engine.ask(measure={"kind": "decode", "n": 1, "depth": 0, "batch": 1})["rss"] / 2**20
+        opened = engine.opened["seconds"]
+        print(f"| {shape} | {qtype} | memory, load | {name}: {rss:.0f} MiB, {opened:.2f} s | | | |")
+        engine.close()
+    probe.close()
+    return rows
+
+
+def row(path: Path, shape: str, qtype: str, case: Case, measured: Measured) -> dict[str, Any]:
+    ours = statistics.median(measured.rates["localrun"])
+    theirs = statistics.median(measured.rates[measured.best_peer])
+    share = statistics.median(share_of_limit(path, shape, case, *pair) for pair in zip(
+        measured.rates["localrun"], measured.limits, strict=True))  # fmt: skip
+    print(
+        f"| {shape} | {qtype} | {case.title} | {ours:.1f} tok/s | {theirs:.1f} tok/s ({measured.best_peer}) |"
+        f" {measured.ratio:.2f} | {100 * share:.0f} % |",
+        flush=True,
+    )
+    return {
+        "shape": shape, "qtype": qtype, "case": case.title, "ratio": measured.ratio, "share_of_limit": share,
+        "rates": measured.rates, "read_gbps": [limits.read_gbps for limits in measured.limits],
+    }  # fmt: skip
+
+
+def share_of_limit(path: Path, shape: str, case: Case, rate: float, limits: Limits) -> float:
+    """Of read bandwidth in decode, of int8 arithmetic in prefill."""
+    s = SHAPES[shape]
+    middle = case.depth + case.n / 2
+    if case.kind == "decode":
+        kv_bytes = 4 * s.n_layers * s.n_kv_heads * s.head_dim * middle
+        return (path.stat().st_size / case.batch + kv_bytes) * rate / (limits.read_gbps * 1e9)
+    projections = 2 * s.hidden_size * (s.n_heads + s.n_kv_heads) * s.head_dim
+    matrices = s.n_layers * (projections + 3 * s.hidden_size * s.ffn_size)
+    attention = 2 * s.n_layers * s.n_heads * s.head_dim * middle
+    return (matrices + attention) * rate / (limits.int8_gmacs * 1e9)
+
+
+if __name__ == "__main__":
+    main()
