@@ -1,6 +1,7 @@
 """The house: imports point down its list only, and its torch-free rooms import where torch is not."""
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,9 @@ from localrun_testing import REPOSITORY
 
 # From the top down; two rooms on one level do not import each other.
 LEVELS = (
-    ("localrun.__main__", "localrun_tui"),
+    ("localrun.__main__",),
     ("localrun.cli", "localrun.server"),
+    ("localrun_tui",),
     ("localrun.client",),
     ("localrun.diagnose",),
     ("localrun.chat",),
@@ -32,16 +34,17 @@ ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: vers
 TORCH_FREE = (
     *("localrun", "localrun.__main__", "localrun.base", "localrun.formats", "localrun.text", "localrun.model.config"),
     *("localrun.model.archs", "localrun.cache.blocks", "localrun.cache.prefix", "localrun.fit", "localrun.hub"),
-    *("localrun.chat", "localrun.client", "localrun.cli", "localrun.ops.library"),
+    *("localrun.chat", "localrun.client", "localrun.cli", "localrun.ops.library", "localrun_tui"),
 )
 NEEDS_TORCH = ("localrun.client.local",)  # the engine in this process; faces import it when they need one
 POSIX_ONLY = ("fcntl", "resource", "termios")
 
 
 def sources() -> Iterator[tuple[str, Path]]:
-    for path in sorted((REPOSITORY / "localrun").rglob("*.py")):
-        parts = path.relative_to(REPOSITORY).with_suffix("").parts
-        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+    for root, package in ((REPOSITORY, "localrun"), (REPOSITORY / "tui", "localrun_tui")):
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
 def room_of(module: str) -> str | None:
@@ -114,7 +117,7 @@ def test_torch_free_rooms_import_without(blocked: tuple[str, ...]) -> None:
 import importlib, sys
 
 def import_afresh(name):
-    for loaded in [m for m in sys.modules if m.split(".")[0] == "localrun"]:
+    for loaded in [m for m in sys.modules if m.split(".")[0] in ("localrun", "localrun_tui")]:
         del sys.modules[loaded]
     importlib.import_module(name)
 
@@ -129,5 +132,11 @@ for name in {names!r}:
     except ImportError as error:
         print(name, "cannot be imported:", error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "tui")},
+    )
     assert (done.stdout, done.stderr) == ("", "")

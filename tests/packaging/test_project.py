@@ -25,13 +25,14 @@ def requirement_names(requirements: list[str]) -> set[str]:
 
 def test_what_is_imported_is_declared_and_the_other_way_round() -> None:
     imported = set()
-    for path in (REPOSITORY / "localrun").rglob("*.py"):
+    for path in (*(REPOSITORY / "localrun").rglob("*.py"), *(REPOSITORY / "tui").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported.add(node.module.split(".")[0])
-    ours = {name for name in imported if name not in sys.stdlib_module_names and name != "localrun"}
+    own = ("localrun", "localrun_tui")
+    ours = {name for name in imported if name not in sys.stdlib_module_names and name not in own}
     declared = {IMPORT_NAMES.get(n, n) for n in requirement_names(PROJECT["project"]["dependencies"])}
     assert ours == declared
 

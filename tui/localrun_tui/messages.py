@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from localrun.base.events import ModelInfo
 from textual.message import Message
+
+from localrun.base.events import ModelInfo
 
 if TYPE_CHECKING:
     from .choice import Choice

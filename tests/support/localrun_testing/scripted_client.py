@@ -86,7 +86,7 @@ class Script:
 
 
 @dataclass
-class FakeClient:
+class ScriptedClient:
     """Plays `scripts` in turn, the last one again and again; `requests` are what it was asked."""
 
     scripts: list[Script] = field(default_factory=lambda: [Script()])
@@ -149,11 +149,11 @@ class FakeClient:
 
 
 def opener(
-    client: FakeClient, delay: float = 0.0, fails: LocalrunError | None = None
-) -> Callable[..., FakeClient]:
+    client: ScriptedClient, delay: float = 0.0, fails: LocalrunError | None = None
+) -> Callable[..., ScriptedClient]:
     """What Session takes to open a client: reports progress in ten steps of `delay` / 10 seconds."""
 
-    def open_client(choice: object, progress: Callable[[int, int], None]) -> FakeClient:
+    def open_client(choice: object, progress: Callable[[int, int], None]) -> ScriptedClient:
         for step in range(11):
             progress(step * client.info.weights_bytes // 10, client.info.weights_bytes)
             time.sleep(delay / 10)
