@@ -1,0 +1,171 @@
+"""The prefix cache on disk: one file a block, found by the ids before and in it. Bytes and ints, no tensors.
+
+A file's name is a chain of hashes over the fingerprint and all token ids up to the block's end, so two chats that begin
+alike share files, and a longer chat adds only what is new. Files appear by rename and are never changed: any number of
+processes may read, write and trim one folder. Whatever is not exactly what was saved is a miss, never an error.
+"""
+
+import hashlib
+import os
+import struct
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+MAGIC = b"lrkv\x01\r\n\x1a"
+SUFFIX = ".kv"
+_HEAD = struct.Struct("<8s16sIII")  # magic, fingerprint, ids, parts, CRC-32 of all that follows the head
+_STALE_SECONDS = 3600  # after which the temporary file of a process that died is removed
+
+Key = bytes
+
+
+def digest(*parts: bytes) -> bytes:
+    """16 bytes that stand for `parts`, each delimited by its length."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        hashed.update(len(part).to_bytes(8, "little") + part)
+    return hashed.digest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """One file as `trim` sees it."""
+
+    path: Path
+    nbytes: int
+    last_used: float  # seconds since 1970
+
+
+class DiskTier:
+    """Blocks of one fingerprint in `folder`, at most `budget` bytes of all fingerprints together.
+
+    The fingerprint says everything the bytes depend on: weights, tokenizer, backend, numerics, codecs, window, rope.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str, budget: int) -> None:
+        self.folder = folder
+        self.fingerprint = digest(fingerprint.encode())
+        self.budget = budget
+
+    def key(self, before: Key | None, ids: Sequence[int]) -> Key:
+        """The key of a block that holds `ids` and comes after the block of key `before` (None: it is the first)."""
+        return digest(before or self.fingerprint, _packed(ids))
+
+    def has(self, key: Key) -> bool:
+        return self._path(key).exists()
+
+    def save(self, key: Key, ids: Sequence[int], parts: Sequence[bytes]) -> bool:
+        """Keep a block; b"" stands for a part that is not there. False when that cannot be written."""
+        body = [_packed(ids), b"".join(len(part).to_bytes(8, "little") for part in parts), *parts]
+        checksum = 0
+        for piece in body:
+            checksum = zlib.crc32(piece, checksum)
+        head = _HEAD.pack(MAGIC, self.fingerprint, len(ids), len(parts), checksum)
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:  # mode 0600
+                try:
+                    file.writelines([head, *body])
+                    file.close()
+                    os.replace(file.name, path)
+                except BaseException:
+                    file.close()
+                    Path(file.name).unlink(missing_ok=True)
+                    raise
+        except OSError:
+            return False
+        return True
+
+    def load(self, key: Key, ids: Sequence[int], sizes: Sequence[int]) -> list[memoryview] | None:
+        """The parts of a block, if it is there whole and holds `ids`. `sizes[i]` is the one length part i may have
+        besides 0."""
+        path = self._path(key)
+        try:
+            with open(path, "rb") as file:
+                limit = _HEAD.size + 4 * len(ids) + 8 * len(sizes) + sum(sizes)
+                if os.fstat(file.fileno()).st_size > limit:
+                    return None
+                data = memoryview(file.read(limit + 1))
+        except OSError:
+            return None
+        found = self._parse(data, ids, sizes)
+        if found is None:
+            with suppress(OSError):
+                path.unlink()
+        return found
+
+    def touch(self, chain: Sequence[Key]) -> None:
+        """These blocks, from the first of a text on, were used now: what is further down goes first."""
+        now = time.time()
+        for index, key in enumerate(chain):
+            with suppress(OSError):
+                os.utime(self._path(key), (now, now - 0.001 * index))
+
+    def forget(self, keys: Sequence[Key]) -> None:
+        """Remove these blocks, so that nothing of their text stays."""
+        for key in keys:
+            self._path(key).unlink(missing_ok=True)
+
+    def nbytes(self) -> int:
+        """Bytes of all blocks, of every fingerprint."""
+        return sum(block.nbytes for block in self.blocks())
+
+    def blocks(self) -> Iterator[StoredBlock]:
+        with suppress(OSError):
+            for entry in os.scandir(self.folder):
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _blocks_in(Path(entry.path))
+
+    def trim(self) -> int:
+        """Remove the least recently used blocks beyond the budget; gives the bytes removed."""
+        blocks = sorted(self.blocks(), key=lambda block: block.last_used)
+        excess = sum(block.nbytes for block in blocks) - self.budget
+        removed = 0
+        for block in blocks:
+            if removed >= excess:
+                break
+            with suppress(OSError):
+                block.path.unlink()
+            removed += block.nbytes
+        return removed
+
+    def _path(self, key: Key) -> Path:
+        return self.folder / self.fingerprint.hex() / f"{key.hex()}{SUFFIX}"
+
+    def _parse(self, data: memoryview, ids: Sequence[int], sizes: Sequence[int]) -> list[memoryview] | None:
+        if len(data) < _HEAD.size:
+            return None
+        magic, fingerprint, n_ids, n_parts, checksum = _HEAD.unpack_from(data)
+        body = data[_HEAD.size :]
+        expected = (MAGIC, self.fingerprint, len(ids), len(sizes))
+        if (magic, fingerprint, n_ids, n_parts) != expected or zlib.crc32(body) != checksum:
+            return None
+        lengths_at, parts_at = 4 * n_ids, 4 * n_ids + 8 * n_parts
+        if body[:lengths_at] != _packed(ids) or len(body) < parts_at:
+            return None
+        lengths = struct.unpack_from(f"<{n_parts}Q", body, lengths_at)
+        if len(body) != parts_at + sum(lengths) or any(n not in (0, m) for n, m in zip(lengths, sizes, strict=True)):
+            return None
+        ends = accumulate(lengths, initial=parts_at)
+        return [body[end : end + length] for end, length in zip(ends, lengths, strict=False)]
+
+
+def _packed(ids: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(ids)}I", *ids)
+
+
+def _blocks_in(folder: Path) -> Iterator[StoredBlock]:
+    for entry in os.scandir(folder):
+        with suppress(OSError):
+            status = entry.stat(follow_symlinks=False)
+            if entry.name.endswith(SUFFIX):
+                yield StoredBlock(Path(entry.path), status.st_size, status.st_mtime)
+            elif status.st_mtime < time.time() - _STALE_SECONDS:
+                os.unlink(entry.path)
