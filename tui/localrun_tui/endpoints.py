@@ -1,0 +1,90 @@
+"""Servers that answer in the place of a model on this machine: kept in endpoints.toml, which only its owner can read.
+
+A file of its own, since config.toml is what people show to others when they ask for help.
+"""
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from localrun.base.errors import UsageError
+from localrun.base.paths import folder, what_is_not_kept, writable_folder
+
+from .choice import Endpoint
+
+FILE_NAME = "endpoints.toml"
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+
+def read_endpoints() -> list[Endpoint]:
+    """The servers that were added; UsageError for a file that cannot be read."""
+    home = folder("config")
+    path = home / FILE_NAME if home else None
+    if path is None or not path.exists():
+        return []
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", "correct the file, or move it away") from None
+    return [_read(path, name, table) for name, table in tables.items()]
+
+
+def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
+    """Keep these instead of the ones before. UsageError where nothing can be written."""
+    home = writable_folder("config")
+    if home is None:
+        raise UsageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
+    import tomlkit
+
+    document = tomlkit.document()
+    for endpoint in endpoints:
+        table = {"url": endpoint.url, "key": endpoint.key, "model": endpoint.model}
+        document[endpoint.name] = {key: value for key, value in table.items() if value}
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:  # readable by its owner
+        file.write(tomlkit.dumps(document))
+    os.replace(file.name, home / FILE_NAME)
+    return home / FILE_NAME
+
+
+def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = ()) -> Endpoint:
+    """An endpoint as typed; ValueError says what is wrong with it."""
+    name, url, key = name.strip(), url.strip().rstrip("/"), key.strip()
+    if not name or not name.isprintable() or len(name) > 40:
+        raise ValueError("a short name is needed")
+    if name in taken:
+        raise ValueError(f"there is a server called {name} already")
+    if not is_address(url):
+        raise ValueError("an address such as https://host:8000/v1 is needed")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ValueError("a key has no spaces and no special characters")
+    return Endpoint(name, url, key)
+
+
+def is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username and parts.port != 0
+    except ValueError:
+        return False
+
+
+def travels_in_the_clear(endpoint: Endpoint) -> bool:
+    """Whether others on the network can read what is sent there, the key included."""
+    parts = urlsplit(endpoint.url)
+    return parts.scheme == "http" and parts.hostname not in _THIS_MACHINE
+
+
+def masked(key: str) -> str:
+    """A key to show: its end tells one from another."""
+    return f"••••{key[-4:]}" if len(key) >= 12 else "••••" if key else "none"
+
+
+def _read(path: Path, name: str, table: object) -> Endpoint:
+    values = table if isinstance(table, dict) else {}
+    url, key, model = (values.get(field, "") for field in ("url", "key", "model"))
+    if not isinstance(url, str) or not isinstance(key, str) or not isinstance(model, str) or not is_address(url):
+        raise UsageError(f"{path}: [{name}] is no server", 'it needs url = "https://host:8000/v1", and may have a key')
+    return Endpoint(name, url, key, model)

@@ -1,0 +1,121 @@
+"""How each kind of model looks in its list, and what is said about the one that is highlighted."""
+
+from textual.content import Content
+
+from localrun.base.units import gib
+
+from .choice import Endpoint
+from .columns import Column, Row, say
+from .model_list import Item
+from .model_rows import SOURCES, CatalogueRow, DiskRow, HubRow, copies_note, size_of, speed, used_when
+from .verdicts import MEANING, verdict_text
+
+DISK_COLUMNS = (
+    Column("NAME"),
+    Column("PRECISION", 10),
+    Column("SIZE", 9, right=True),
+    Column("USED", 11),
+    Column("SOURCE", 13),
+)
+CATALOGUE_COLUMNS = (
+    Column("MODEL"),
+    Column("PARAMS", 7, right=True),
+    Column("LICENCE", 12),
+    Column("HERE", 9),
+    Column("BEST AS", 8),
+    Column("SPEED", 10, right=True),
+)
+HUB_COLUMNS = (
+    Column("REPOSITORY"),
+    Column("PARAMS", 7, right=True),
+    Column("LICENCE", 12, from_width=90),
+    Column("DOWNLOADS", 10, right=True),
+    Column("HERE", 9),
+)
+REMOTE_COLUMNS = (Column("MODEL"), Column("SERVER", 20), Column("ADDRESS", 30, from_width=90))
+_MUTED = "$foreground-muted"
+
+
+def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
+    model = row.model
+    name = say(model.name)
+    if is_default:
+        name += Content.styled("  default", "$text-accent")
+    cells = (
+        name,
+        say(model.precision or "?"),
+        say(gib(model.bytes)),
+        say(used_when(model.last_used), _MUTED),
+        say(SOURCES[model.source], _MUTED),
+    )
+    return Item(f"{model.path}:{model.name}", Row(DISK_COLUMNS, cells), row)
+
+
+def disk_detail(row: DiskRow) -> Content:
+    path = say(str(row.model.path), _MUTED)
+    note = copies_note(row)
+    return _lines(path, say(note, "$text-warning")) if note else path
+
+
+def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
+    name = say(row.entry["title"])
+    if is_suggested:
+        name += Content.styled("  ★", "$text-accent")
+    if row.on_disk:
+        name += Content.styled("  on disk", _MUTED)
+    cells = (
+        name,
+        say(size_of(row.n_params)),
+        say(row.entry["licence"], _MUTED),
+        verdict_text(row.verdict if row.n_params else None),
+        say(row.best.precision if row.best else ""),
+        say(speed(row.best)),
+    )
+    return Item(row.name, Row(CATALOGUE_COLUMNS, cells, say(row.entry["note"], _MUTED)), row)
+
+
+def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
+    thinks = " · thinks before it answers" if row.entry.get("thinking") else ""
+    context = f"{row.entry['max_context']:,} tokens of context at most" if "max_context" in row.entry else ""
+    first = say(f"{row.name} · {row.entry.get('gguf') or row.entry.get('safetensors', '')} · {context}{thinks}", _MUTED)
+    if row.best is None:
+        return _lines(first, say("✘ none of its precisions fits the free memory of this machine", "$text-error"))
+    size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens of context"
+    star = "★ a good first model for this machine: " if is_suggested else ""
+    return _lines(first, say(f"{star}{size}; {MEANING[row.best.verdict]}"))
+
+
+def hub_item(row: HubRow) -> Item[HubRow]:
+    found = row.found
+    name = say(found.repo)
+    if found.gated:
+        name += Content.styled("  asks for consent", "$text-warning")
+    cells = (
+        name,
+        say(size_of(found.n_params)),
+        say(found.licence, _MUTED),
+        say(f"{found.downloads:,}"),
+        verdict_text(row.verdict, about=True),
+    )
+    return Item(found.repo, Row(HUB_COLUMNS, cells), row)
+
+
+def hub_detail(row: HubRow) -> Content:
+    found = row.found
+    context = f"{found.max_context:,} tokens of context at most" if found.max_context else ""
+    about = " · ".join(part for part in (found.arch, context, found.licence or "no licence named") if part)
+    gate = "its authors want you to accept a licence on its page first" if found.gated else ""
+    return _lines(say(about, _MUTED), say(gate, "$text-warning")) if gate else say(about, _MUTED)
+
+
+def remote_item(endpoint: Endpoint) -> Item[Endpoint]:
+    cells = (say(endpoint.model), say(endpoint.name, _MUTED), say(endpoint.url, _MUTED))
+    return Item(f"{endpoint.name}\n{endpoint.model}", Row(REMOTE_COLUMNS, cells), endpoint)
+
+
+def remote_detail(endpoint: Endpoint) -> Content:
+    return say(f"runs on {endpoint.url}: what you write is sent there", "$text-warning")
+
+
+def _lines(*lines: Content) -> Content:
+    return Content("\n").join(lines)

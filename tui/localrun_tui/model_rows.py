@@ -1,0 +1,137 @@
+"""What the lists of models show: plain rows, read from disk, catalogue and hub. No widgets; call it on a thread."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localrun.base.errors import LocalrunError
+from localrun.base.units import count, gib
+from localrun.fit.estimate import USUAL_CONTEXT, FitRow, Verdict
+from localrun.fit.plan import MARGIN, OVERHEAD
+from localrun.fit.precisions import bits_of
+from localrun.hub.access import Access
+from localrun.hub.api import FoundModel
+from localrun.hub.catalogue import CatalogueModel, search_catalogue
+from localrun.hub.duplicates import find_duplicates, reclaimable
+from localrun.hub.http import Http
+from localrun.hub.library import scan
+from localrun.hub.preview import find_on_hub, fit_preview, preview
+from localrun.hub.stored import StoredModel
+
+SOURCES = {
+    "builtin": "localrun",
+    "models": "models folder",
+    "hub": "Hugging Face",
+    "lmstudio": "LM Studio",
+    "ollama": "Ollama",
+    "path": "a file",
+}
+_USUAL_PRECISION = "Q4_K_M"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRow:
+    """A model on disk. `copies`: in how many places the same bytes are; `extra` bytes would be free with one."""
+
+    model: StoredModel
+    copies: int = 1
+    extra: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueRow:
+    """A model localrun knows by name. `best` is what this machine would run; None where nothing fits, or is known."""
+
+    name: str
+    entry: CatalogueModel
+    n_params: int
+    best: FitRow | None
+    on_disk: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.best.verdict if self.best else "no"
+
+
+@dataclass(frozen=True, slots=True)
+class HubRow:
+    """A find on the hub; `verdict` is a guess from the number of parameters, None where the hub does not say."""
+
+    found: FoundModel
+    verdict: Verdict | None
+
+
+def disk_rows() -> list[DiskRow]:
+    """Everything on disk, the last used first."""
+    models = scan()
+    copies = {}
+    for group in find_duplicates(models):
+        for model in group:
+            copies[model.path] = len(group), reclaimable(group)
+    rows = [DiskRow(model, *copies.get(model.path, (1, 0))) for model in models]
+    return sorted(rows, key=lambda row: (-(row.model.last_used or 0.0), row.model.name.lower(), row.model.bytes))
+
+
+def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[CatalogueRow]:
+    """Every model of the catalogue with what fits in `budget` bytes; opens no connection."""
+    there = {model.name.lower() for model in stored}
+    http = Http(Access(offline=True))
+    rows = []
+    for name, entry in search_catalogue("").items():
+        wanted, n_params, best = find_on_hub(name), 0, None
+        repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
+        try:
+            assert wanted is not None
+            found = preview(http, wanted)
+            n_params = found.shape.n_params if found.shape else 0
+            best = fit_preview(found, budget, USUAL_CONTEXT).recommended
+        except LocalrunError:  # the catalogue does not know its shape
+            pass
+        rows.append(CatalogueRow(name, entry, n_params, best, bool(there & {name.lower(), *repos})))
+    return rows
+
+
+def hub_rows(found: Sequence[FoundModel], budget: int) -> list[HubRow]:
+    return [HubRow(one, rough_verdict(one.n_params, budget) if one.n_params else None) for one in found]
+
+
+def rough_verdict(n_params: int, budget: int) -> Verdict:
+    """Whether a model of so many parameters can be expected to fit at the usual precision."""
+    needed = int(n_params * bits_of(_USUAL_PRECISION) / 8) + OVERHEAD
+    return "fits" if needed <= budget - MARGIN else "tight" if needed <= budget else "no"
+
+
+def used_when(seconds: float | None, now: float | None = None) -> str:
+    """`today`, `3 days ago`, a date; empty for never."""
+    if seconds is None:
+        return ""
+    today = time.localtime(time.time() if now is None else now)
+    day = time.localtime(seconds)
+    days = _day_number(today) - _day_number(day)
+    if days <= 0:
+        return "today"
+    if days == 1:
+        return "yesterday"
+    return f"{days} days ago" if days < 14 else time.strftime("%Y-%m-%d", day)
+
+
+def size_of(n_params: int) -> str:
+    """`4.02 B`; empty when it is not known."""
+    return count(n_params) if n_params else ""
+
+
+def speed(row: FitRow | None) -> str:
+    """`~11 tok/s`, expected; empty when nothing fits."""
+    if row is None or row.verdict == "no":
+        return ""
+    rate = row.est_decode_tps
+    return f"~{rate:.0f} tok/s" if rate >= 10 else f"~{rate:.1f} tok/s"
+
+
+def copies_note(row: DiskRow) -> str:
+    """What a user should know about the same bytes in several places."""
+    return f"the same bytes {row.copies} times: {gib(row.extra)} could be free" if row.copies > 1 else ""
+
+
+def _day_number(day: time.struct_time) -> int:
+    return int(time.mktime((day.tm_year, day.tm_mon, day.tm_mday, 12, 0, 0, 0, 0, -1)) // 86400)

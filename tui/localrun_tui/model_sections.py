@@ -1,0 +1,184 @@
+"""The four lists of models, each filled in the background."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
+
+from textual.content import Content
+
+from localrun.base.errors import LocalrunError
+from localrun.base.settings import read_settings
+from localrun.fit.machine import memory
+from localrun.hub import api
+from localrun.hub.access import read_access
+from localrun.hub.catalogue import suggest
+from localrun.hub.http import Http
+from localrun.hub.library import scan
+
+from . import model_items as items
+from .background import Task, run_in_background
+from .choice import Endpoint
+from .columns import Column, say
+from .endpoints import read_endpoints
+from .model_list import Item, ModelList
+from .model_rows import CatalogueRow, DiskRow, HubRow, catalogue_rows, disk_rows, hub_rows
+
+T = TypeVar("T")
+SEARCH_LIMIT = 50
+MIN_TERM = 2  # characters
+
+
+class Section(ModelList[T]):
+    """A list that fills itself. `budget` gives the bytes that a model may take."""
+
+    TITLE: ClassVar[str]
+    HINT: ClassVar[str]  # in the empty box above
+    COLUMNS: ClassVar[tuple[Column, ...]]
+
+    def __init__(self, budget: Callable[[], int], id: str) -> None:
+        super().__init__(self.COLUMNS, id=id)
+        self.budget = budget
+        self._reading: Task | None = None
+
+    def on_show(self) -> None:
+        if self._reading is None:
+            self.reload()
+
+    def on_unmount(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def reload(self) -> None:
+        """Read everything again."""
+        raise NotImplementedError
+
+    def look_for(self, words: str) -> None:
+        """What the user typed above."""
+        self.filter(words)
+
+    def detail(self, item: Item[T]) -> Content:
+        """A line or two about the highlighted one."""
+        raise NotImplementedError
+
+    def load(
+        self, work: Callable[[Task], Any], done: Callable[[Any], None], failed: Callable[[LocalrunError], None]
+    ) -> None:
+        """Do `work` in the background, in the place of what was under way."""
+        if self._reading is not None:
+            self._reading.cancel()
+        self._reading = run_in_background(self, work, done, failed)
+
+    def show_error(self, error: LocalrunError) -> None:
+        self.show([], "\n".join(part for part in (error.message, error.hint) if part))
+
+
+class DiskSection(Section[DiskRow]):
+    TITLE, HINT, COLUMNS = "On disk", "filter what is on disk", items.DISK_COLUMNS
+
+    def reload(self) -> None:
+        def work(task: Task) -> tuple[list[DiskRow], str]:
+            return disk_rows(), (read_settings().model or "").lower()
+
+        def done(answer: tuple[list[DiskRow], str]) -> None:
+            rows, default = answer
+            empty = "No model is on this machine yet.\nThe catalogue (→) shows good ones and what fits."
+            self.show([items.disk_item(row, row.model.name.lower() == default) for row in rows], empty)
+
+        self.load(work, done, self.show_error)
+
+    def detail(self, item: Item[DiskRow]) -> Content:
+        return items.disk_detail(item.value)
+
+
+class CatalogueSection(Section[CatalogueRow]):
+    TITLE, HINT, COLUMNS = "Catalogue", "filter the catalogue: qwen, coder, 4b, apache", items.CATALOGUE_COLUMNS
+
+    def reload(self) -> None:
+        self.suggested = suggest(memory().total)
+
+        def done(rows: list[CatalogueRow]) -> None:
+            self.show([items.catalogue_item(row, row.name == self.suggested) for row in rows], "")
+            if before is None:
+                self.highlight(self.suggested)
+
+        before = self.highlighted
+        self.show([], "Looking at what fits this machine…")
+        self.load(lambda task: catalogue_rows(self.budget(), scan()), done, self.show_error)
+
+    def detail(self, item: Item[CatalogueRow]) -> Content:
+        return items.catalogue_detail(item.value, item.value.name == self.suggested)
+
+
+class HubSection(Section[HubRow]):
+    TITLE, HINT, COLUMNS = "Hub", "search Hugging Face: a name, a size, a task", items.HUB_COLUMNS
+    DEBOUNCE = 0.35  # seconds after the last key
+
+    term = ""
+
+    def reload(self) -> None:
+        self._ask()
+
+    def look_for(self, words: str) -> None:
+        term = " ".join(words.split())
+        if term != self.term:
+            self.term = term
+            if self._reading is not None:
+                self._reading.cancel()
+            self.set_timer(self.DEBOUNCE, lambda: self._ask() if term == self.term else None)
+
+    def _ask(self) -> None:
+        if len(self.term) < MIN_TERM:
+            self.show([], "Press / and type what to look for, such as “qwen3 4b” or “coder”.")
+            return
+        self.show([], f"Searching for “{self.term}”…")
+        self.load(self._search, self._found, self.show_error)
+
+    def _search(self, task: Task) -> list[HubRow] | None:
+        access = read_access()
+        if access.offline:
+            return None
+        http = Http(access)
+        task.on_cancel(http.close)
+        try:
+            return hub_rows(api.search(http, self.term, SEARCH_LIMIT), self.budget())
+        finally:
+            http.close()
+
+    def _found(self, rows: list[HubRow] | None) -> None:
+        if rows is None:
+            self.show([], "localrun is offline (HF_HUB_OFFLINE): the catalogue and what is on disk still work.")
+        else:
+            nothing = f"The hub has nothing for “{self.term}”: try fewer words."
+            self.show([items.hub_item(row) for row in rows], nothing)
+
+    def detail(self, item: Item[HubRow]) -> Content:
+        return items.hub_detail(item.value)
+
+
+class RemoteSection(Section[Endpoint]):
+    TITLE, HINT, COLUMNS = "Servers", "filter models on servers", items.REMOTE_COLUMNS
+
+    def reload(self) -> None:
+        def done(endpoints: list[Endpoint]) -> None:
+            empty = "No server is set up.\nSettings → Servers adds one that speaks the OpenAI protocol (vLLM, TGI, llama.cpp …)."
+            self.show([items.remote_item(endpoint) for endpoint in endpoints], empty)
+
+        self.load(lambda task: read_endpoints(), done, self.show_error)
+
+    def detail(self, item: Item[Endpoint]) -> Content:
+        return items.remote_detail(item.value)
+
+
+SECTIONS: dict[str, type[Section[Any]]] = {
+    "disk": DiskSection,
+    "catalogue": CatalogueSection,
+    "hub": HubSection,
+    "remote": cast(type[Section[Any]], RemoteSection),
+}
+
+
+def machine_line() -> Content:
+    """What there is to run on."""
+    now = memory()
+    from localrun.base.units import gib
+
+    return say(f"{gib(now.available)} of {gib(now.total)} memory free", "$foreground-muted")

@@ -1,0 +1,108 @@
+"""Choose a model: on disk, in the catalogue, on the hub, or on a server. Gives a Choice, or None."""
+
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher, Footer, Input, Static, Tab, Tabs
+
+from localrun.base.events import ModelInfo
+from localrun.fit.machine import memory
+
+from .choice import Choice
+from .model_list import ModelList
+from .model_sections import SECTIONS, Section, machine_line
+
+
+class ModelsScreen(Screen[Choice | None]):
+    """`loaded` is the model in use: its memory counts as free, since another one takes its place."""
+
+    CSS_PATH = "models_screen.tcss"
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", id="models.back"),
+        Binding("slash", "filter", "Filter", id="models.filter", key_display="/"),
+        Binding("left", "section(-1)", "Section", id="models.previous", key_display="←→"),
+        Binding("right", "section(1)", "Next section", id="models.next", show=False),
+        Binding("r", "reload", "Refresh", id="models.reload"),
+    ]
+
+    def __init__(self, loaded: ModelInfo | None = None) -> None:
+        super().__init__()
+        self.loaded = loaded
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="top"):
+            yield Static("Models", id="title")
+            yield Static(machine_line(), id="machine")
+        yield Input(id="filter", compact=True)
+        yield Tabs(*(Tab(section.TITLE, id=name) for name, section in SECTIONS.items()))
+        with ContentSwitcher(initial=next(iter(SECTIONS))):
+            for name, section in SECTIONS.items():
+                yield section(self.budget, id=name)
+        yield Static("", id="detail")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one(Tabs).can_focus = False
+        self._show_section()
+
+    def budget(self) -> int:
+        """Bytes that a model may take; may be called on any thread."""
+        return memory().available + (self.loaded.weights_bytes if self.loaded else 0)
+
+    @property
+    def section(self) -> Section[Any]:
+        """The list that is shown."""
+        return self.query_one(f"#{self.query_one(ContentSwitcher).current}", Section)
+
+    @property
+    def box(self) -> Input:
+        return self.query_one("#filter", Input)
+
+    def action_back(self) -> None:
+        if self.box.value:
+            self.box.value = ""
+            self.section.options.focus()
+        elif self.box.has_focus:
+            self.section.options.focus()
+        else:
+            self.dismiss(None)
+
+    def action_filter(self) -> None:
+        self.box.focus()
+
+    def action_section(self, step: int) -> None:
+        tabs, names = self.query_one(Tabs), list(SECTIONS)
+        tabs.active = names[(names.index(tabs.active) + step) % len(names)]
+
+    def action_reload(self) -> None:
+        self.section.reload()
+
+    @on(Tabs.TabActivated)
+    def _change_section(self, event: Tabs.TabActivated) -> None:
+        self.query_one(ContentSwitcher).current = event.tab.id
+        self._show_section()
+
+    def _show_section(self) -> None:
+        self.box.placeholder = f"/ {self.section.HINT}"
+        self.section.look_for(self.box.value)
+        if not self.box.has_focus:
+            self.section.options.focus()
+        self._show_detail()
+
+    @on(Input.Changed, "#filter")
+    def _filter(self, event: Input.Changed) -> None:
+        self.section.look_for(event.value)
+
+    @on(Input.Submitted, "#filter")
+    def _to_list(self) -> None:
+        self.section.options.focus()
+
+    @on(ModelList.Highlighted)
+    def _show_detail(self) -> None:
+        item = self.section.highlighted
+        self.query_one("#detail", Static).update(self.section.detail(item) if item else "")

@@ -1,0 +1,24 @@
+"""Fits, tight or no: a sign and a word, so that nobody needs to see colours."""
+
+from textual.content import Content
+
+from localrun.fit.estimate import Verdict
+
+_LOOKS: dict[Verdict, tuple[str, str]] = {
+    "fits": ("✔ fits", "$text-success"),
+    "tight": ("◐ tight", "$text-warning"),
+    "no": ("✘ no", "$text-error"),
+}
+MEANING: dict[Verdict, str] = {
+    "fits": "it fits the free memory",
+    "tight": "it fits only with other programs closed",
+    "no": "it needs more memory than is free",
+}
+
+
+def verdict_text(verdict: Verdict | None, about: bool = False) -> Content:
+    """The verdict for a cell; `about` marks a guess, None is shown as nothing."""
+    if verdict is None:
+        return Content("")
+    text, style = _LOOKS[verdict]
+    return Content.styled(f"{text} ≈" if about else text, style)
