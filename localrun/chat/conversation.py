@@ -1,0 +1,226 @@
+"""One conversation: its tree, its settings, and the file that both are in."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, cast, get_args
+
+from localrun.base.errors import NotFoundError
+from localrun.base.request import Message as RequestMessage
+from localrun.chat.file import JournalFile
+from localrun.chat.records import as_time, pack, pack_message, parse, unpack_message
+from localrun.chat.summary import title_of
+from localrun.chat.tree import LOST_TEXT, ChatTree, Message
+
+VERSION = 1
+Policy = Literal["stop", "drop", "roll"]
+_ROLES = ("system", "user", "assistant")
+
+
+class Chat:
+    """Made and opened by a ChatStore.
+
+    `problem` is a sentence for the user when something is not kept; it is empty when all is on disk.
+    """
+
+    def __init__(self, chat_id: str, file: JournalFile) -> None:
+        self.id = chat_id
+        self.tree = ChatTree()
+        self.created = 0.0  # Unix time; templates that print a date print this one
+        self.updated = 0.0
+        self.deleted = False
+        self._file = file
+        self._settings: dict[str, Any] = {}
+
+    @property
+    def title(self) -> str:
+        """The given title, else how the first message begins."""
+        return self._text("title") or next((title_of(m.text) for m in self.tree.messages() if m.role == "user"), "")
+
+    @property
+    def model(self) -> str:
+        """The model it was begun with, or last switched to."""
+        return self._text("model")
+
+    @property
+    def system(self) -> str:
+        return self._text("system")
+
+    @property
+    def preset(self) -> str:
+        """Name of the sampling preset."""
+        return self._text("preset")
+
+    @property
+    def policy(self) -> Policy:
+        """What happens at the end of the context: stop, drop the oldest turns, or roll the window."""
+        value = self._text("policy")
+        return cast(Policy, value) if value in get_args(Policy) else "stop"
+
+    @property
+    def horizon(self) -> str | None:
+        """Id of the first message the model is still shown, once oldest turns were dropped."""
+        return self._text("horizon") or None
+
+    @property
+    def problem(self) -> str:
+        return self._file.problem
+
+    @property
+    def damaged(self) -> int:
+        """Stretches of the file that could not be read."""
+        return self._file.damaged
+
+    def set(self, **settings: str) -> None:
+        """Change title, model, system, preset, policy or horizon."""
+        self._settings |= settings
+        record = pack("set", at=time.time(), **settings)
+        if self._file.exists:
+            self._file.append(record)
+        else:
+            self._file.put_off(record)  # nothing was said yet: a chat without a message is not kept
+
+    def add_user(self, text: str, parent: str | None = None) -> Message:
+        """A message after `parent`, or at the end of the selected branch. On disk when this returns, or `problem`."""
+        return self._add("user", text, self.tree.head if parent is None else parent)
+
+    def add_answer(
+        self,
+        parent: str,
+        text: str,
+        thinking: str = "",
+        ids: tuple[int, ...] = (),
+        stats: Mapping[str, Any] | None = None,
+        interrupted: bool = False,
+    ) -> Message:
+        """An answer to `parent`. `ids` are those of its prompt and of itself, as the engine had them."""
+        before = self.known_ids(parent)
+        kept = next(
+            (i for i, (a, b) in enumerate(zip(before, ids, strict=False)) if a != b), min(len(before), len(ids))
+        )
+        more = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
+        return self._add(
+            "assistant", text, parent, thinking=thinking, stats=_plain(stats or {}), interrupted=interrupted, **more
+        )
+
+    def edit(self, message_id: str, text: str) -> Message:
+        """Another version of a message, beside it."""
+        message = self._message(message_id)
+        return self._add(message.role, text, message.parent)
+
+    def select(self, message_id: str) -> None:
+        """Show the branch through this message, to the end that was shown last."""
+        self.rewind(self.tree.leaf_below(self._message(message_id).id))
+
+    def rewind(self, message_id: str | None) -> None:
+        """Let the branch end at this message, so that the next one follows it; None begins at the beginning."""
+        self.tree.select(message_id)
+        if self._file.exists:
+            self._file.append(pack("select", at=time.time(), head=message_id), durable=False)
+
+    def request_messages(self, leaf: str | None = None) -> list[RequestMessage]:
+        """What to send for an answer to `leaf`, or to the end of the selected branch: system text and all messages
+        the model is still shown."""
+        path = self.tree.path(leaf or self.tree.head)
+        seen = next((i for i, message in enumerate(path) if message.id == self.horizon), 0)
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        shown = [message for message in path[seen:] if message.role in _ROLES]
+        turns = [
+            m
+            for before, m in zip([None, *shown], shown, strict=False)
+            if not (m.lost and before and before.role == m.role)
+        ]
+        return [*system, *map(_request_message, turns)]
+
+    def known_ids(self, leaf: str | None = None) -> tuple[int, ...]:
+        """Ids up to the last answer before `leaf`, as the engine had them; empty where that is not known."""
+        known: list[int] = []
+        for message in self.tree.path(leaf or self.tree.head):
+            if message.role == "assistant":
+                whole = message.kept <= len(known)
+                known[message.kept :] = message.ids
+                if not whole or not message.ids:
+                    known.clear()
+        return tuple(known)
+
+    def refresh(self) -> bool:
+        """Read what other programs appended; the selected branch stays. Gives whether there was any message."""
+        head, before = self.tree.head, len(self.tree)
+        self.read()
+        if head is not None:
+            self.tree.select(head)
+        return len(self.tree) > before
+
+    def read(self) -> None:
+        """Apply every record not yet read. Raises OSError."""
+        for record in self._file.read_new():
+            if (fields := parse(record)) is not None:
+                self._apply(fields)
+
+    def flush(self) -> None:
+        """Try again to write what is not on disk."""
+        self._file.flush()
+
+    def begin(self, created: float, settings: Mapping[str, str]) -> None:
+        """Make this a new chat. Its file comes with the first message."""
+        self.created = self.updated = created
+        self._settings = dict(settings)
+        self._file.put_off(pack("chat", version=VERSION, created=created, **settings))
+
+    def bury(self, deleted: bool) -> None:
+        """Write or lift the tombstone."""
+        self.deleted = deleted
+        self._file.append(pack("set", at=time.time(), deleted=deleted))
+
+    def _add(self, role: str, text: str, parent: str | None, **more: Any) -> Message:
+        if parent is not None:
+            self._message(parent)
+        message = Message(secrets.token_hex(6), parent, role, text, created=time.time(), **more)
+        self.tree.add(message)
+        self.updated = message.created
+        self._file.append(pack_message(message, None if parent is None else self.tree[parent].parent))
+        return message
+
+    def _message(self, message_id: str) -> Message:
+        if message_id not in self.tree:
+            raise NotFoundError(f"there is no message {message_id} in this chat", "open the chat again")
+        return self.tree[message_id]
+
+    def _apply(self, fields: Mapping[str, Any]) -> None:
+        """One record; kinds and fields of newer versions are passed over."""
+        at = as_time(fields.get("at", fields.get("created")))
+        self.updated = max(self.updated, at)
+        self.created = self.created or at
+        head = fields.get("head")
+        match fields["kind"]:
+            case "chat" | "set":
+                self._settings |= {key: value for key, value in fields.items() if isinstance(value, str)}
+                if "deleted" in fields:
+                    self.deleted = fields["deleted"] is True
+            case "select" if head is None or (isinstance(head, str) and head in self.tree):
+                self.tree.select(head)
+            case "message" if (message := unpack_message(fields)) is not None:
+                self.deleted = False  # another program went on with it
+                if message.parent is not None and message.parent not in self.tree:
+                    self._stand_in(message.parent, message, fields.get("grandparent"))
+                self.tree.add(message)
+
+    def _stand_in(self, lost: str, reply: Message, grandparent: object) -> None:
+        """Put something in the place of a lost message, where `reply` can follow it."""
+        role = "assistant" if reply.role == "user" else "user"
+        known = grandparent is None or (isinstance(grandparent, str) and grandparent in self.tree)
+        above = cast(str | None, grandparent) if known else self.tree.head
+        self.tree.add(Message(lost, above, role, LOST_TEXT, created=reply.created, lost=True))
+
+    def _text(self, key: str) -> str:
+        return str(self._settings.get(key, ""))
+
+
+def _request_message(message: Message) -> RequestMessage:
+    thought = {"reasoning_content": message.thinking} if message.thinking else {}
+    return {"role": message.role, "content": message.text, **thought}
+
+
+def _plain(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures as JSON has them: what is no number is left out."""
+    return {key: value for key, value in stats.items() if value == value and value not in (float("inf"), -float("inf"))}

@@ -1,0 +1,107 @@
+"""The file of one chat: records are appended, never changed. Several processes may do so at once."""
+
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from localrun.chat.records import split
+
+
+class JournalFile:
+    """Appends records and reads those it has not read yet. What cannot be written waits for the next append.
+
+    `problem` says why the last records are not on disk, in words for the user; empty while all of them are.
+    """
+
+    def __init__(self, path: Path | None, exists: bool = False) -> None:
+        """`path` None keeps nothing; `exists` is whether the file is there, or is made by the first append."""
+        self.path = path
+        self.exists = exists
+        self.problem = ""
+        self.damaged = 0  # stretches of the file that hold no record
+        self._pending: list[bytes] = []
+        self._offset = 0
+        self._settled = 0  # of `damaged`: before the last record read
+        self._lock = threading.Lock()
+
+    def put_off(self, record: bytes) -> None:
+        """Write this record together with the next one."""
+        with self._lock:
+            self._pending.append(record)
+
+    def append(self, record: bytes, durable: bool = True) -> None:
+        """Write a record, and with `durable` return when it will survive a crash of the machine. Never raises."""
+        with self._lock:
+            self._pending.append(record)
+            self._write(durable)
+
+    def flush(self) -> None:
+        """Try again to write what could not be written."""
+        with self._lock:
+            if self.exists and self._pending:
+                self._write(durable=True)
+
+    def read_new(self) -> Iterator[bytes]:
+        """Records appended since the last call, our own included. Raises OSError."""
+        data = read_file(self.path, self._offset) if self.path else b""
+        start, damaged, unread = self._offset, 0, 0
+        for end, record in split(data):
+            if record is None:
+                unread += 1
+                continue
+            damaged, unread = damaged + unread, 0
+            self._offset = start + end
+            yield record
+        self._settled += damaged
+        self.damaged = self._settled + unread
+
+    def _write(self, durable: bool) -> None:
+        if self.path is None:
+            self._pending.clear()
+            return
+        try:
+            _append(self.path, b"".join(self._pending), new=not self.exists, durable=durable)
+        except FileNotFoundError:
+            self.problem = "another program removed this chat: what you write now is not kept"
+        except OSError as error:
+            self.problem = f"{self.path}: {error.strerror}: what you write now is not kept"
+        else:
+            self.exists, self.problem = True, ""
+            self._pending.clear()
+
+
+def read_file(path: Path, offset: int = 0) -> bytes:
+    """A regular file from `offset` on; anything else that stands there is refused, since a pipe may never end."""
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise FileNotFoundError(f"{path} is not a file")
+        file.seek(offset)
+        return file.read()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _append(path: Path, data: bytes, new: bool, durable: bool) -> None:
+    """One write at the end: the system keeps those of several processes apart."""
+    flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    if new:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags |= os.O_CREAT
+    fd = os.open(path, flags, 0o600)
+    try:
+        if os.write(fd, data) < len(data):  # a record torn here ends where the next one begins
+            raise OSError(28, "no space left on the device")
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    if new and durable and os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,91 @@
+"""Chats on disk: one append-only file a chat. A user's message is there before it is answered."""
+
+import secrets
+import time
+from pathlib import Path
+
+from localrun.base.errors import LocalrunError, NotFoundError
+from localrun.chat.conversation import Chat
+from localrun.chat.file import JournalFile
+from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
+
+__all__ = ["Chat", "ChatStore", "ChatSummary"]
+
+
+class ChatStore:
+    """All chats in a folder; without one, chats live as long as this object. `notice` says so, for the user."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.notice = "" if folder else "chats are not kept: there is no folder to write them to"
+        self._chats: dict[str, Chat] = {}
+        self._summaries = Summaries()
+
+    def create(self, title: str = "", model: str = "", **options: str) -> Chat:
+        """A new chat; `options` are system, preset and policy. Nothing is on disk before its first message."""
+        now = time.time()
+        chat_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(3)}"
+        chat = Chat(chat_id, JournalFile(self._path(chat_id)))
+        chat.begin(now, {"title": title, "model": model, **options})
+        self._chats[chat_id] = chat
+        return chat
+
+    def open(self, chat_id: str) -> Chat:
+        """A chat with all that any program wrote to it so far. NotFoundError; a damaged record costs itself only."""
+        path = self._path(chat_id)
+        chat = self._chats.get(chat_id)
+        try:
+            if chat is None:
+                if path is None:
+                    raise FileNotFoundError
+                chat = Chat(chat_id, JournalFile(path, exists=True))
+                chat.read()
+            elif path is not None and path.exists():
+                chat.refresh()
+        except FileNotFoundError:
+            raise NotFoundError(f"there is no chat {chat_id}", "`localrun history list` shows them") from None
+        except OSError as error:
+            raise LocalrunError(f"{path} cannot be read: {error.strerror}", "check its permissions") from None
+        self._chats[chat_id] = chat
+        return chat
+
+    def summaries(self) -> list[ChatSummary]:
+        """Every chat that is not deleted, the one last written to first."""
+        found = {} if self.folder is None else self._summaries.read(self.folder)
+        for chat in self._chats.values():  # of those not on disk
+            if len(chat.tree) and (self.folder is None or chat.problem):
+                found[chat.id] = summary_of(chat)
+        shown = [summary for summary in found.values() if not summary.deleted]
+        return sorted(shown, key=lambda summary: (summary.updated, summary.id), reverse=True)
+
+    def rename(self, chat_id: str, title: str) -> None:
+        self.open(chat_id).set(title=title)
+
+    def delete(self, chat_id: str) -> None:
+        """Put up a tombstone. The file goes after 30 days; until then `restore` brings the chat back."""
+        self.open(chat_id).bury(True)
+
+    def restore(self, chat_id: str) -> None:
+        self.open(chat_id).bury(False)
+
+    def erase(self, chat_id: str) -> None:
+        """Remove a chat for good, now."""
+        path = self._path(chat_id)
+        self._chats.pop(chat_id, None)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Try once more to write what is not on disk."""
+        for chat in self._chats.values():
+            chat.flush()
+
+    def _path(self, chat_id: str) -> Path | None:
+        if not is_chat_id(chat_id):
+            raise NotFoundError(f"there is no chat {chat_id}", "`localrun history list` shows them")
+        return self.folder / f"{chat_id}{SUFFIX}" if self.folder else None
+
+
+def summary_of(chat: Chat) -> ChatSummary:
+    """What a list shows of a chat in memory."""
+    return ChatSummary(chat.id, chat.title, chat.model, chat.created, chat.updated, len(chat.tree), chat.deleted)

@@ -1,0 +1,127 @@
+"""Records of a journal: one JSON object a line, its last field a checksum of all bytes before that field.
+
+Each record brings the line break in front of it along, so that one torn by a crash or a full disk ends where the next
+begins. What is damaged costs itself only: a record is also found inside of a line that is not whole.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from localrun.chat.tree import Message
+
+_START = b'{"kind":'
+_END = re.compile(rb',"crc32":"([0-9a-f]{8})"\}')
+_END_LENGTH = len(b',"crc32":"00000000"}')
+_LATEST = 1 << 35  # seconds; the year 3058
+_MAX_STARTS = 16  # places tried as the start of a record inside of a damaged line
+
+
+def pack(kind: str, **fields: Any) -> bytes:
+    """A record, ready to be appended in one write."""
+    text = json.dumps({"kind": kind, **fields}, ensure_ascii=False, separators=(",", ":"))
+    body = text.encode("utf-8", "surrogatepass")[:-1]
+    return b'\n%b,"crc32":"%08x"}' % (body, zlib.crc32(body))
+
+
+def split(data: bytes) -> Iterator[tuple[int, bytes | None]]:
+    """The records in `data`, each with the offset of its end; None stands for a stretch that is damaged."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        line = data[start:end]
+        if _is_whole(line):
+            yield end, line
+        elif line.strip():
+            for stop, record in _salvage(line):
+                yield start + stop, record
+        start = end + 1
+
+
+def parse(record: bytes) -> dict[str, Any] | None:
+    """The fields of a record; None where they are not what a record is made of."""
+    try:
+        value = json.loads(record)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and isinstance(value.get("kind"), str) else None
+
+
+def pack_message(message: Message, grandparent: str | None) -> bytes:
+    """`grandparent` tells where a reply belongs when the message between is lost."""
+    fields: dict[str, Any] = {
+        "id": message.id,
+        "parent": message.parent,
+        "grandparent": grandparent,
+        "role": message.role,
+        "created": message.created,
+        "text": message.text,
+    }
+    more = {"thinking": message.thinking, "kept": message.kept, "ids": message.ids, "stats": dict(message.stats)}
+    fields |= {name: value for name, value in more.items() if value}
+    return pack("message", **fields, **({"interrupted": True} if message.interrupted else {}))
+
+
+def unpack_message(fields: Mapping[str, Any]) -> Message | None:
+    """The message of a record; None where a field has another type than it should."""
+    ids = fields.get("ids", [])
+    if not isinstance(ids, list) or not all(type(i) is int for i in ids):
+        return None
+    values = {name: fields.get(name, default) for name, default in _FIELDS.items()}
+    if any(not isinstance(value, _TYPES[name]) for name, value in values.items()) or values["kept"] < 0:
+        return None
+    values["created"] = as_time(values["created"])
+    return Message(**values, ids=tuple(ids), interrupted=fields.get("interrupted") is True)
+
+
+def as_time(value: object) -> float:
+    """A Unix time that calendars can show; 0.0 for anything else."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < _LATEST else 0.0
+
+
+_FIELDS: dict[str, Any] = {
+    "id": None,
+    "parent": None,
+    "role": None,
+    "text": None,
+    "thinking": "",
+    "created": 0.0,
+    "kept": 0,
+    "stats": {},
+}
+_TYPES: dict[str, Any] = {
+    "id": str,
+    "parent": (str, type(None)),
+    "role": str,
+    "text": str,
+    "thinking": str,
+    "created": (int, float),
+    "kept": int,
+    "stats": dict,
+}
+
+
+def _is_whole(record: bytes) -> bool:
+    if not record.startswith(_START):
+        return False
+    end = _END.fullmatch(record, len(record) - _END_LENGTH)
+    return end is not None and int(end[1], 16) == zlib.crc32(record[:-_END_LENGTH])
+
+
+def _salvage(line: bytes) -> Iterator[tuple[int, bytes | None]]:
+    """Records inside of a line that is not one. Quotes inside of texts are escaped, so only records look like one."""
+    done = 0
+    for end in _END.finditer(line):
+        starts = [match.start() for match in re.finditer(re.escape(_START), line[done : end.end()])]
+        for start in (done + start for start in starts[-_MAX_STARTS:]):
+            if _is_whole(line[start : end.end()]):
+                if start > done:
+                    yield start, None
+                yield end.end(), line[start : end.end()]
+                done = end.end()
+                break
+    if done < len(line):
+        yield len(line), None

@@ -1,0 +1,94 @@
+"""What a list shows of each chat, read without taking its messages apart."""
+
+import os
+import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localrun.chat.file import read_file
+from localrun.chat.records import as_time, parse, split
+
+SUFFIX = ".jsonl"
+KEPT_SECONDS = 30 * 24 * 3600  # that a deleted chat can still be brought back
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+_TITLE_LENGTH = 60
+_MESSAGE = b'{"kind":"message"'
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSummary:
+    """One row of the list. Times are Unix times; `n_messages` counts all branches."""
+
+    id: str
+    title: str
+    model: str
+    created: float
+    updated: float
+    n_messages: int
+    deleted: bool = False
+
+
+class Summaries:
+    """Summaries of the chats in a folder; a file that did not change is not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, int], ChatSummary]] = {}
+
+    def read(self, folder: Path) -> dict[str, ChatSummary]:
+        """By id, deleted ones included. Removes what was deleted long ago. A folder that cannot be read is empty."""
+        found: dict[str, ChatSummary] = {}
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                chat_id = entry.name.removesuffix(SUFFIX)
+                if entry.name.endswith(SUFFIX) and is_chat_id(chat_id):
+                    with suppress(OSError):
+                        found[chat_id] = self._of(Path(entry.path), chat_id, entry.stat())
+        return found
+
+    def _of(self, path: Path, chat_id: str, now: os.stat_result) -> ChatSummary:
+        state = now.st_size, now.st_mtime_ns
+        known = self._known.get(chat_id)
+        if known is None or known[0] != state:
+            known = self._known[chat_id] = state, summarise(chat_id, read_file(path))
+        summary = known[1]
+        if summary.deleted and summary.updated and time.time() - summary.updated > KEPT_SECONDS:
+            path.unlink()
+        return summary if summary.updated else replace(summary, updated=now.st_mtime)
+
+
+def is_chat_id(text: str) -> bool:
+    """Whether this may be the name of a chat's file: no path, nothing hidden."""
+    return _ID.fullmatch(text) is not None
+
+
+def title_of(text: str) -> str:
+    """How a message begins, as the title of a chat."""
+    line = " ".join(text[: 8 * _TITLE_LENGTH].split())
+    return line if len(line) <= _TITLE_LENGTH else f"{line[: _TITLE_LENGTH - 1].rstrip()}…"
+
+
+def summarise(chat_id: str, data: bytes) -> ChatSummary:
+    """From the bytes of a journal. Of messages only the first is parsed, for a title, and the last, for its time."""
+    title, model, opening, created, n_messages, deleted = "", "", b"", 0.0, 0, False
+    last = b""
+    for _, record in split(data):
+        if record is None:
+            continue
+        last = record
+        if record.startswith(_MESSAGE):
+            n_messages += 1
+            deleted = False
+            opening = opening or record
+            continue
+        fields = parse(record) or {}
+        created = created or as_time(fields.get("created", fields.get("at")))
+        title = text if isinstance(text := fields.get("title"), str) else title
+        model = text if isinstance(text := fields.get("model"), str) else model
+        deleted = fields["deleted"] is True if "deleted" in fields else deleted
+    first, final = parse(opening) or {}, parse(last) or {}
+    if not title and isinstance(text := first.get("text"), str):
+        title = title_of(text)
+    updated = as_time(final.get("at", final.get("created")))
+    return ChatSummary(chat_id, title, model, created or as_time(first.get("created")), updated, n_messages, deleted)
