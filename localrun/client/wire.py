@@ -1,0 +1,168 @@
+"""What a client and its worker process say to each other: dataclasses as JSON in frames, over two pipes.
+
+A frame is four bytes that name the shape of all messages, four bytes of length, and the body. The name changes with
+any field of any message, so a worker of another version is noticed at its first frame.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, TypeVar
+
+from localrun.base import errors
+from localrun.base.errors import EngineError, LocalrunError
+from localrun.base.events import CacheView, Event, ModelInfo
+from localrun.base.request import LoadOptions, Request
+from localrun.client.codec import WireError, codec
+
+MAX_BODY = 64 << 20
+_PIECE = 1 << 20  # a length that lies costs no more memory than this
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Load a model; answered by Progress and at last Loaded."""
+
+    options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Answer a request; answered by Events, the last of which is Done."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the generation of this number; its Done is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Tell what the cache holds; answered by Viewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """From the client. Answers carry its number."""
+
+    number: int
+    ask: Load | Generate | Cancel | View
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Bytes loaded, and bytes in all."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The model is ready."""
+
+    info: ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What happened since the last ones."""
+
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """What the cache holds."""
+
+    view: CacheView | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A LocalrunError on its way; it ends the call."""
+
+    kind: str
+    message: str
+    hint: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """Still at work, with nothing else to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """From the worker, to the call of that number."""
+
+    number: int
+    answer: Progress | Loaded | Events | Viewed | Failure | Alive
+
+
+Message = TypeVar("Message", Call, Reply)
+SHAPE = zlib.crc32(f"{codec(Call).schema} {codec(Reply).schema}".encode())
+_HEADER = struct.Struct("<II")
+
+
+def pack(message: Call | Reply) -> bytes:
+    """One frame. WireError for what cannot travel: a wrong type, a body beyond MAX_BODY."""
+    try:
+        body = json.dumps(codec(type(message)).encode(message), separators=(",", ":")).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WireError(str(error)) from None
+    if len(body) > MAX_BODY:
+        raise WireError(f"{len(body):,} bytes are more than fit into one message ({MAX_BODY:,})")
+    return _HEADER.pack(SHAPE, len(body)) + body
+
+
+def read_messages(stream: BinaryIO, kind: type[Message]) -> Iterator[Message]:
+    """Every message until the other end closes. WireError for anything that is none, or is torn."""
+    decode = codec(kind).decode
+    while header := stream.read(_HEADER.size):
+        if len(header) < _HEADER.size:
+            raise WireError("a message is cut short")
+        shape, length = _HEADER.unpack(header)
+        if shape != SHAPE or length > MAX_BODY:
+            raise WireError("that is no message of this version of localrun")
+        body = _read_exactly(stream, length)
+        try:
+            yield decode(json.loads(body))
+        except (ValueError, RecursionError) as error:
+            raise WireError(f"a message is damaged: {error}") from None
+
+
+def _read_exactly(stream: BinaryIO, length: int) -> bytearray:
+    body = bytearray()
+    while len(body) < length:
+        piece = stream.read(min(length - len(body), _PIECE))
+        if not piece:
+            raise WireError("a message is cut short")
+        body += piece
+    return body
+
+
+def as_failure(error: LocalrunError) -> Failure:
+    """An error as data."""
+    plain = {name: value for name, value in vars(error).items() if isinstance(value, str | int | None)}
+    details = {name: value for name, value in plain.items() if name not in ("message", "hint")}
+    return Failure(error.kind, error.message, error.hint, details)
+
+
+def as_error(failure: Failure) -> LocalrunError:
+    """The error again, of the class its kind names. Its message is already whole, so no constructor composes it."""
+    kind = _KINDS.get(failure.kind, EngineError)
+    error = kind.__new__(kind)
+    LocalrunError.__init__(error, failure.message, failure.hint)
+    vars(error).update(failure.details)
+    return error
+
+
+_KINDS: dict[str, type[LocalrunError]] = {
+    value.kind: value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, LocalrunError)
+}
