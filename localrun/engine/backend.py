@@ -9,7 +9,6 @@ import torch
 
 from localrun.base.errors import UsageError
 from localrun.base.request import Backend as BackendName
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.engine.runner import cache_layers
 from localrun.engine.scheduler import MAX_CHUNK, MAX_RUNNING
 from localrun.fit.machine import cpu_limit
@@ -18,7 +17,7 @@ from localrun.model.decoder import Model
 from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
 from localrun.ops.executor import Executor, ReferenceExecutor
-from localrun.ops.kv import KVCodec
+from localrun.ops.kv import KVCodec, KVPlan
 from localrun.ops.layouts import F32, FILE, Layout
 from localrun.ops.library import load_library, why_no_library
 from localrun.ops.reference import ReferenceOps
@@ -104,7 +103,9 @@ class ReferenceBackend:
     def executor(self, model: Model, n_blocks: int, codec: KVCodec) -> Executor:
         ops = RowReferenceOps if os.environ.get("LOCALRUN_REFERENCE") == "rows" else ReferenceOps
         layers = cache_layers(model.config)
-        return ReferenceExecutor(model.forward, layers, n_blocks, BLOCK_TOKENS, codec, self.device, ops)
+        plan, n_groups = KVPlan.uniform(codec, len(layers)), 1 + max(layer.group for layer in layers)
+        counts = [n_blocks] * n_groups
+        return ReferenceExecutor(model.forward, layers, plan, counts, [0] * n_groups, self.device, ops)
 
 
 def choose_backend(

@@ -49,6 +49,7 @@ class LayerSpec:
     attn_scale: float = 0.0  # multiplies q·k
     attn_softcap: float | None = None
     residual_scale: float = 1.0
+    sink_window: int | None = None  # tokens a query sees besides the first block; never beside `window`
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +79,13 @@ class ModelConfig:
     def for_context(self, ctx: int) -> "ModelConfig":
         """The config with every choice that depends on the context length made."""
         return replace(self, ropes=tuple(rope.for_context(ctx) for rope in self.ropes))
+
+    def for_window(self, window: int) -> "ModelConfig":
+        """The config where a query sees `window` tokens and the first block: layers that see fewer stay as they are."""
+        layers = (
+            spec
+            if spec.window is not None and spec.window <= window
+            else replace(spec, kind="full", window=None, sink_window=window)
+            for spec in self.layers
+        )
+        return replace(self, layers=tuple(layers))

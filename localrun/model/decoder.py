@@ -63,8 +63,13 @@ class Model:
 def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
     a = x if layer.attn_norm is None else ops.norm(x, layer.attn_norm, eps)
     q, k, v = ops.linear(a, [layer.q, layer.k, layer.v])
-    q = ops.rope_append(q, k, v, index, spec.rope, spec.qk_norm, layer.q_norm, layer.k_norm, eps)
-    o = ops.attention(q, index, spec.attn_scale, spec.attn_softcap, spec.window)
+    turned_twice = spec.sink_window is not None and spec.rope is not None
+    q, sink_q = ops.rope_append(
+        q, k, v, index, spec.rope, spec.qk_norm, layer.q_norm, layer.k_norm, eps, sink_query=turned_twice
+    )
+    o = ops.attention(
+        q, index, spec.attn_scale, spec.attn_softcap, spec.window, sink_query=sink_q, sink_window=spec.sink_window
+    )
     return close_block(ops, x, o, layer.o, layer.attn_post_norm, spec.residual_scale, eps)
 
 

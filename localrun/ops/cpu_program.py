@@ -112,7 +112,7 @@ class ProgramBuilder:
         return op
 
     def rope_append(self, i: Instruction) -> abi.RopeAppend:
-        q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps = i.arguments
+        q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps, _sink_query = i.arguments
         out = self.result(i.results[0], self.values[q.index].width)
         return abi.RopeAppend(
             *(self.value(x) for x in (q, k, v)),
@@ -126,7 +126,7 @@ class ProgramBuilder:
         )
 
     def attention(self, i: Instruction) -> abi.Attention:
-        q, layer, scale, softcap, window, sinks = i.arguments
+        q, layer, scale, softcap, window, sinks, _sink_query, _sink_window = i.arguments
         place = self.layers[layer]
         out = self.result(i.results[0], place.n_heads * place.head_dim)
         return abi.Attention(self.value(q), out, self.vector(sinks), layer, window or 0, scale, softcap or 0.0)

@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 import torch
 
-from localrun.ops.interface import CacheLayer, Ops, StepInput
-from localrun.ops.kv import KVCodec
+from localrun.ops.interface import CacheLayer, Ops, PlainKV, StepInput
+from localrun.ops.kv import KVPlan
 from localrun.ops.kv_pool import KVPool
 from localrun.ops.program import Handle, record
 from localrun.ops.reference import ReferenceOps
@@ -21,11 +21,47 @@ class Executor(Protocol):
     def device(self) -> torch.device: ...
     @property
     def kv_nbytes(self) -> int:
-        """Bytes set aside for keys and values."""
+        """Bytes set aside for keys and values, coded and 16-bit."""
+        ...
+
+    def block_bytes(self, group: int) -> int:
+        """Bytes of one coded block of a group."""
+        ...
+
+    def ring_bytes(self, group: int) -> int:
+        """Bytes of one 16-bit block of a group; 0 where its codec is native."""
         ...
 
     def copy_block(self, group: int, source: int, target: int) -> None:
-        """Copy on write: block `target` becomes a copy of block `source`."""
+        """Copy on write: coded block `target` becomes a copy of block `source`."""
+        ...
+
+    def copy_ring(self, group: int, source: int, target: int) -> None:
+        """Likewise for 16-bit blocks."""
+        ...
+
+    def read_block(self, group: int, block: int) -> bytes:
+        """A coded block in the backend's private layout, `block_bytes` of them."""
+        ...
+
+    def write_block(self, group: int, block: int, data: bytes) -> None:
+        """Put back what `read_block` gave."""
+        ...
+
+    def read_ring(self, group: int, block: int) -> bytes:
+        """A 16-bit block, `ring_bytes` of them."""
+        ...
+
+    def write_ring(self, group: int, block: int, data: bytes) -> None:
+        """Put back what `read_ring` gave."""
+        ...
+
+    def kv_export(self, layer: int, block: int, ring: bool = False) -> tuple[PlainKV, PlainKV]:
+        """Keys and values of a layer in a coded (or 16-bit) block; rotated where the layer's codec rotates."""
+        ...
+
+    def kv_import(self, layer: int, block: int, keys: PlainKV, values: PlainKV, ring: bool = False) -> None:
+        """Put back what the `kv_export` of any backend gave."""
         ...
 
     def run(self, step: StepInput) -> Handle:
@@ -44,23 +80,56 @@ class ReferenceExecutor:
         self,
         forward: Forward,
         layers: Sequence[CacheLayer],
-        n_blocks: int,
-        block_tokens: int,
-        codec: KVCodec,
+        plan: KVPlan,
+        n_blocks: Sequence[int],
+        ring_blocks: Sequence[int],
         device: torch.device,
         ops: type[ReferenceOps] = ReferenceOps,
     ) -> None:
+        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
         self.device = device
-        n_groups = 1 + max(layer.group for layer in layers)
-        self.pool = KVPool(layers, [n_blocks] * n_groups, block_tokens, codec, device)
+        self.pool = KVPool(layers, plan, n_blocks, ring_blocks, device)
         self.program = record(forward, ops(self.pool, device))
 
     @property
     def kv_nbytes(self) -> int:
         return self.pool.nbytes
 
+    def block_bytes(self, group: int) -> int:
+        return self.pool.coded[group].block_bytes
+
+    def ring_bytes(self, group: int) -> int:
+        ring = self.pool.ring[group]
+        return 0 if ring is None else ring.block_bytes
+
     def copy_block(self, group: int, source: int, target: int) -> None:
-        self.pool.copy_block(group, source, target)
+        self.pool.coded[group].copy(source, target)
+
+    def copy_ring(self, group: int, source: int, target: int) -> None:
+        self.pool.store(group, ring=True).copy(source, target)
+
+    def read_block(self, group: int, block: int) -> bytes:
+        return self.pool.coded[group].to_bytes(block)
+
+    def write_block(self, group: int, block: int, data: bytes) -> None:
+        self.pool.coded[group].from_bytes(block, data)
+
+    def read_ring(self, group: int, block: int) -> bytes:
+        return self.pool.store(group, ring=True).to_bytes(block)
+
+    def write_ring(self, group: int, block: int, data: bytes) -> None:
+        self.pool.store(group, ring=True).from_bytes(block, data)
+
+    def kv_export(self, layer: int, block: int, ring: bool = False) -> tuple[PlainKV, PlainKV]:
+        place = self.pool.layers[layer]
+        store = self.pool.store(place.group, ring)
+        return store.keys.get((block, place.index)), store.values.get((block, place.index))
+
+    def kv_import(self, layer: int, block: int, keys: PlainKV, values: PlainKV, ring: bool = False) -> None:
+        place = self.pool.layers[layer]
+        store = self.pool.store(place.group, ring)
+        store.keys.put((block, place.index), keys)
+        store.values.put((block, place.index), values)
 
     @torch.inference_mode()
     def run(self, step: StepInput) -> Handle:

@@ -22,14 +22,30 @@ Value: TypeAlias = Any  # what an op returns: a Tensor when executed, a placehol
 class SequenceInput:
     """One sequence of a step: tokens it holds after the step, and where its blocks are, one entry per layer group.
 
-    `table[g][i]` is the pool block of positions 64·i … 64·i+63 counted from block `first[g]`; `ring[g]` names the
-    blocks that keep 16-bit values beside a quantised codec (empty for codecs that are themselves 16 bit or wider).
+    Logical block i holds positions 64·i … 64·i+63. Every group has a pool of coded blocks and, where its codec is
+    quantised, a ring pool of 16-bit blocks with numbers of its own; a native codec (f32, f16) has the first alone.
+    A query at p reads the 16-bit form of logical blocks p // 64 and 0, the codes of all others. -1 stands for a
+    block that is not there and that nothing reads.
     """
 
     length: int
-    table: tuple[tuple[int, ...], ...]
-    first: tuple[int, ...]
-    ring: tuple[tuple[int, ...], ...] = ()
+    table: tuple[tuple[int, ...], ...]  # coded blocks of logical blocks first[g], first[g] + 1, …
+    first: tuple[int, ...]  # logical number of table[g][0]: the blocks below have left the window
+    sink: tuple[int, ...] = ()  # coded block of logical block 0 where first[g] > 0; empty: none
+    ring: tuple[tuple[int, ...], ...] = ()  # 16-bit blocks from logical block ring_first on: all that hold a row
+    ring_first: int = 0
+    ring_sink: tuple[int, ...] = ()  # 16-bit block of logical block 0; with ring_first 0 it is ring[g][0]
+    write_from: tuple[int, ...] = ()  # rows at positions below write 16-bit values, but no codes; empty: all write
+
+    def block(self, group: int, number: int) -> int:
+        """The coded block of logical block `number`."""
+        assert number >= self.first[group], f"block {number} has left the window"
+        return self.table[group][number - self.first[group]]
+
+    def ring_block(self, group: int, number: int) -> int:
+        """The 16-bit block of logical block `number`."""
+        assert number >= self.ring_first, f"the ring begins after block {number}"
+        return self.ring[group][number - self.ring_first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +92,7 @@ class StepInput:
     logits_rows: Sequence[int]  # [L]
     adjust: Sequence[LogitAdjust | None] = ()  # [L] or empty
     cos_sin: Sequence[tuple[Tensor, Tensor]] = ()  # per rope kind: cos and sin, f32 [R, dims / 2]
+    sink_cos_sin: Sequence[tuple[Tensor, Tensor]] = ()  # likewise at min(position, sink_window + 63); empty: no sinks
     cancel: CancelFlag = field(default_factory=CancelFlag)
 
     @property
@@ -149,8 +166,13 @@ class Ops(Protocol):
         q_weight: Tensor | None = None,
         k_weight: Tensor | None = None,
         eps: float = 0.0,
-    ) -> Value:
-        """Norm q and k, turn them by rope kind `rope`, store k and v of every row -> q, f32 [R, n_heads, head_dim]."""
+        sink_query: bool = False,
+    ) -> tuple[Value, Value | None]:
+        """Norm q and k, turn them by rope kind `rope`, store k and v of every row -> q, f32 [R, n_heads, head_dim].
+
+        With `sink_query` also the same q turned by `sink_cos_sin`, for the keys of block 0. A codec that rotates
+        has all of them rotated: the stored k and v, and both queries.
+        """
         ...
 
     def attention(
@@ -161,11 +183,15 @@ class Ops(Protocol):
         softcap: float | None = None,
         window: int | None = None,
         sinks: Tensor | None = None,
+        sink_query: Value | None = None,
+        sink_window: int | None = None,
     ) -> Value:
         """Attention of every row over the stored keys of its sequence -> f32 [R, n_heads·head_dim].
 
         A query at p sees key t iff t <= p, and p - t < window where there is one. Scores are scale·q·k, then
         softcap·tanh(score/softcap). `sinks` [n_heads] are learned scores that join the softmax and add no value.
+        With `sink_window` W (never beside `window`) it sees t iff t <= p and (p - t < W or t < 64), and the keys of
+        block 0 are scored with `sink_query` where there is one (Xiao et al. 2023, with keys left where they are).
         """
         ...
 
@@ -195,3 +221,12 @@ class CacheLayer:
     n_heads: int
     n_kv_heads: int
     head_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlainKV:
+    """Keys or values of one layer in one block, as every backend understands them."""
+
+    codes: Tensor  # [64, n_kv_heads, head_dim]: int8 (8 bit), uint8 of 0 … 15 (4 bit), or the f16 or f32 numbers
+    scale: Tensor | None = None  # f16 [64, n_kv_heads, scale groups]; None with numbers
+    minimum: Tensor | None = None  # likewise, with 4 bit: an element is minimum + scale · code

@@ -1,11 +1,8 @@
-"""KV codecs: how keys and values are stored, one row each. Torch-free until one is used."""
+"""KV codecs: how keys and values are stored, one row each. Torch-free; `kv_codes` computes them."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor, dtype
-
+BLOCK_TOKENS = 64  # tokens of a block, the unit of allocation, of sharing and of exactness
 MAX_F16 = 65504.0
 SCALE_GROUP = 128  # dims that share one fp16 scale (4 bit: scale and min), per token and KV head
 
@@ -26,19 +23,16 @@ class KVCodec:
         groups = -(-head_dim // SCALE_GROUP)
         return sum(bits * head_dim // 8 + groups * SIDE_BYTES[bits] for bits in (self.k_bits, self.v_bits))
 
-    def dtype(self) -> "dtype":
-        """The torch type of a native codec's pool."""
-        import torch
 
-        return {16: torch.float16, 32: torch.float32}[self.k_bits]
+@dataclass(frozen=True, slots=True)
+class KVPlan:
+    """The codec of every layer. Layers of one group share theirs."""
 
-    def encode(self, x: "Tensor") -> "Tensor":
-        """The stored form of x; f16 clamps to ±65504 so that a large value never becomes infinite."""
-        return (x.clamp(-MAX_F16, MAX_F16) if self.k_bits == 16 else x).to(self.dtype())
+    codecs: tuple[KVCodec, ...]  # [n_layers]
 
-    def decode(self, stored: "Tensor") -> "Tensor":
-        """What attention computes with, f32."""
-        return stored.float()
+    @classmethod
+    def uniform(cls, codec: KVCodec, n_layers: int) -> "KVPlan":
+        return cls((codec,) * n_layers)
 
 
 SIDE_BYTES = {32: 0, 16: 0, 8: 2, 4: 4}  # of one scale group: nothing, fp16 scale, fp16 scale and min

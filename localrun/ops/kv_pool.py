@@ -5,73 +5,188 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from localrun.ops.interface import CacheLayer, StepInput
-from localrun.ops.kv import KVCodec
+from localrun.ops.interface import CacheLayer, PlainKV, StepInput
+from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVPlan
+from localrun.ops.kv_codes import decode, encode
+
+Where = tuple[Tensor | int, ...]  # block, layer within the group, and maybe token: what a plane is indexed with
+
+
+class CodeStore:
+    """Keys or values of all blocks of a group, `bits` an element; 4-bit codes lie two in a byte."""
+
+    def __init__(self, shape: tuple[int, ...], head_dim: int, bits: int, device: torch.device) -> None:
+        """`shape`: [n_blocks, layers of the group, block_tokens, n_kv_heads]"""
+        codes = {32: torch.float32, 16: torch.float16, 8: torch.int8, 4: torch.uint8}[bits]
+        n_scales = {32: 0, 16: 0, 8: 1, 4: 2}[bits] * -(-head_dim // SCALE_GROUP)
+        width = head_dim // 2 if bits == 4 else head_dim
+        self.bits = bits
+        self.codes = torch.zeros(*shape, width, dtype=codes, device=device)
+        self.scales = torch.zeros(*shape, n_scales, dtype=torch.float16, device=device)  # then minimums
+
+    def put(self, where: Where, stored: PlainKV) -> None:
+        codes = stored.codes
+        if self.bits == 4:
+            low, high = codes.chunk(2, dim=-1)
+            codes = low | high << 4
+        self.codes[where] = codes
+        sides = [side for side in (stored.scale, stored.minimum) if side is not None]
+        if sides:
+            self.scales[where] = torch.cat(sides, dim=-1)
+
+    def get(self, where: Where) -> PlainKV:
+        codes, scales = self.codes[where], self.scales[where]
+        if self.bits >= 16:
+            return PlainKV(codes)
+        if self.bits == 8:
+            return PlainKV(codes, scales)
+        return PlainKV(torch.cat((codes & 15, codes >> 4), dim=-1), *scales.chunk(2, dim=-1))
+
+
+class BlockStore:
+    """All blocks of one group in one form."""
+
+    def __init__(
+        self,
+        n_blocks: int,
+        members: Sequence[CacheLayer],
+        bits: tuple[int, int],
+        device: torch.device,
+    ) -> None:
+        shape = (n_blocks, len(members), BLOCK_TOKENS, members[0].n_kv_heads)
+        self.keys, self.values = (CodeStore(shape, members[0].head_dim, n, device) for n in bits)
+        self.planes = (self.keys.codes, self.keys.scales, self.values.codes, self.values.scales)
+        self.block_bytes = sum(plane[:1].nbytes for plane in self.planes) if n_blocks else 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(plane.nbytes for plane in self.planes)
+
+    def write(self, where: Where, k: Tensor, v: Tensor) -> None:
+        """Encode and store k and v, f32 [..., n_kv_heads, head_dim]."""
+        self.keys.put(where, encode(k, self.keys.bits))
+        self.values.put(where, encode(v, self.values.bits))
+
+    def read(self, where: Where) -> tuple[Tensor, Tensor]:
+        """Keys and values, f32."""
+        return decode(self.keys.get(where)), decode(self.values.get(where))
+
+    def copy(self, source: int, target: int) -> None:
+        for plane in self.planes:
+            plane[target] = plane[source]
+
+    def to_bytes(self, block: int) -> bytes:
+        return b"".join(plane[block].flatten().view(torch.uint8).cpu().numpy().tobytes() for plane in self.planes)
+
+    def from_bytes(self, block: int, data: bytes) -> None:
+        assert len(data) == self.block_bytes
+        rest = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        for plane in self.planes:
+            part, rest = rest[: plane[block].nbytes], rest[plane[block].nbytes :]
+            plane[block] = part.view(plane.dtype).view(plane[block].shape).to(plane.device)
+
+
+class SequenceBlocks:
+    """What a sequence holds in one layer, by logical block. Which form is read follows from positions alone."""
+
+    def __init__(self, first: int, coded: tuple[Tensor, Tensor], exact: dict[int, tuple[Tensor, Tensor]]) -> None:
+        """`coded`: blocks first, first + 1, …, each [n, block_tokens, n_kv_heads, head_dim]; `exact`: read instead
+        of codes by the queries of that block, and block 0 by all queries."""
+        self.first, self.coded, self.exact = first, coded, exact
+
+    def numbers(self, own: int) -> list[int]:
+        """The logical blocks there are for queries of block `own`, ascending."""
+        numbers = range(max(self.first, 1), own + 1)
+        there = 0 in self.exact or (self.first == 0 and not self.exact)
+        return [0, *numbers] if there else list(numbers)
+
+    def block(self, number: int, own: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of block `number` as a query of block `own` sees them, f32 [block_tokens, n_kv_heads, d]."""
+        if number in (0, own) and number in self.exact:
+            return self.exact[number]
+        keys, values = self.coded
+        return keys[number - self.first], values[number - self.first]
+
+    def seen_from(self, own: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Positions [T], keys and values [T, n_kv_heads, d] of all there is for queries of block `own`, ascending."""
+        numbers = self.numbers(own)
+        keys, values = (torch.cat(parts) for parts in zip(*(self.block(n, own) for n in numbers), strict=True))
+        slots = torch.tensor(numbers, device=keys.device)[:, None] * BLOCK_TOKENS
+        return (slots + torch.arange(BLOCK_TOKENS, device=keys.device)).flatten(), keys, values
 
 
 class KVPool:
-    """Pools of blocks, one a layer group: [n_blocks, layers of the group, block_tokens, n_kv_heads, head_dim]."""
+    """The coded and the 16-bit blocks of every layer group, and where the rows of a step go."""
 
     def __init__(
         self,
         layers: Sequence[CacheLayer],
+        plan: KVPlan,
         n_blocks: Sequence[int],
-        block_tokens: int,
-        codec: KVCodec,
+        ring_blocks: Sequence[int],
         device: torch.device,
     ) -> None:
-        self.layers = tuple(layers)
-        self.block_tokens = block_tokens
-        self.codec = codec
+        self.layers, self.codecs = tuple(layers), plan.codecs
         self.device = device
-        self.keys: list[Tensor] = []
-        self.values: list[Tensor] = []
-        for group, count in enumerate(n_blocks):
-            members = [layer for layer in layers if layer.group == group]
-            shape = (count, len(members), block_tokens, members[0].n_kv_heads, members[0].head_dim)
-            self.keys.append(torch.zeros(shape, dtype=codec.dtype(), device=device))
-            self.values.append(torch.zeros(shape, dtype=codec.dtype(), device=device))
+        self.coded: list[BlockStore] = []  # [groups]
+        self.ring: list[BlockStore | None] = []  # [groups], None where the codec is native
+        for group, (count, rings) in enumerate(zip(n_blocks, ring_blocks, strict=True)):
+            members = [layer for layer in self.layers if layer.group == group]
+            (codec,) = {c for layer, c in zip(self.layers, plan.codecs, strict=True) if layer.group == group}
+            self.coded.append(BlockStore(count, members, (codec.k_bits, codec.v_bits), device))
+            self.ring.append(None if codec.native else BlockStore(rings, members, (16, 16), device))
 
     @property
     def nbytes(self) -> int:
-        return sum(pool.nbytes for pool in (*self.keys, *self.values))
+        return sum(store.nbytes for store in (*self.coded, *self.ring) if store is not None)
+
+    def store(self, group: int, ring: bool) -> BlockStore:
+        """The coded or the 16-bit blocks of a group."""
+        store = self.ring[group] if ring else self.coded[group]
+        assert store is not None, "a native codec has no 16-bit blocks beside its own"
+        return store
 
     def begin(self, step: StepInput) -> None:
-        """Work out, once a step, where each row's token goes and which blocks each sequence reads."""
+        """Work out, once a step, where each row's token goes."""
         self.step = step
-        self.block_of_row: list[Tensor] = []  # [groups][R]
-        self.tables: list[list[Tensor]] = []  # [groups][S][blocks]
-        for group in range(len(self.keys)):
-            blocks = [
-                step.sequences[s].table[group][p // self.block_tokens - step.sequences[s].first[group]]
-                for p, s in zip(step.positions, step.row_sequence, strict=True)
+        places = [
+            (p, p // BLOCK_TOKENS, step.sequences[s]) for p, s in zip(step.positions, step.row_sequence, strict=True)
+        ]
+        self.offsets = self._index([p % BLOCK_TOKENS for p in step.positions])  # [R]
+        self.written: list[tuple[Tensor, Tensor]] = []  # [groups]: rows that write codes, and their blocks
+        self.ring_of_row: list[Tensor | None] = []  # [groups][R]
+        for group, ring in enumerate(self.ring):
+            writes = [
+                (row, sequence.block(group, number))
+                for row, (position, number, sequence) in enumerate(places)
+                if not sequence.write_from or position >= sequence.write_from[group]
             ]
-            self.block_of_row.append(self._index(blocks))
-            self.tables.append([self._index(sequence.table[group]) for sequence in step.sequences])
-        self.offset_of_row = self._index([p % self.block_tokens for p in step.positions])  # [R]
+            self.written.append((self._index([row for row, _ in writes]), self._index([block for _, block in writes])))
+            blocks = [sequence.ring_block(group, number) for _, number, sequence in places if ring]
+            self.ring_of_row.append(self._index(blocks) if ring else None)
 
     def append(self, layer: int, k: Tensor, v: Tensor) -> None:
-        """Store k and v [R, n_kv_heads, head_dim] of the step's rows in their stored form."""
+        """Store k and v [R, n_kv_heads, head_dim] of the step's rows in both forms."""
         place = self.layers[layer]
-        where = (self.block_of_row[place.group], place.index, self.offset_of_row)
-        self.keys[place.group][where] = self.codec.encode(k)
-        self.values[place.group][where] = self.codec.encode(v)
+        rows, blocks = self.written[place.group]
+        self.coded[place.group].write((blocks, place.index, self.offsets[rows]), k[rows], v[rows])
+        ring, ring_of_row = self.ring[place.group], self.ring_of_row[place.group]
+        if ring is not None and ring_of_row is not None:
+            ring.write((ring_of_row, place.index, self.offsets), k, v)
 
-    def gather(self, layer: int, sequence: int) -> tuple[int, Tensor, Tensor]:
-        """(first position, keys, values) a sequence of the step holds in a layer; f32 [T, n_kv_heads, head_dim]."""
-        place = self.layers[layer]
-        view = self.step.sequences[sequence]
-        table = self.tables[place.group][sequence]
-        first = view.first[place.group] * self.block_tokens
-        n_keys = view.length - first
-        keys = self.keys[place.group][table, place.index].flatten(0, 1)[:n_keys]
-        values = self.values[place.group][table, place.index].flatten(0, 1)[:n_keys]
-        return first, self.codec.decode(keys), self.codec.decode(values)
-
-    def copy_block(self, group: int, source: int, target: int) -> None:
-        """Copy on write: a sequence that diverges inside a shared block gets its own."""
-        self.keys[group][target] = self.keys[group][source]
-        self.values[group][target] = self.values[group][source]
+    def blocks(self, layer: int, sequence: int) -> SequenceBlocks:
+        """What a sequence of the step holds in a layer."""
+        group, index = self.layers[layer].group, self.layers[layer].index
+        view, coded, ring = self.step.sequences[sequence], self.coded[group], self.ring[group]
+        exact = {}
+        if ring is not None:
+            held = enumerate(view.ring[group], view.ring_first)
+            exact = {number: ring.read((block, index)) for number, block in held}
+            if view.ring_sink and view.ring_sink[group] >= 0:
+                exact[0] = ring.read((view.ring_sink[group], index))
+        elif view.first[group] > 0 and view.sink and view.sink[group] >= 0:
+            exact[0] = coded.read((view.sink[group], index))
+        return SequenceBlocks(view.first[group], coded.read((self._index(view.table[group]), index)), exact)
 
     def _index(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(list(values), dtype=torch.long, device=self.device)

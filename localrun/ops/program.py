@@ -95,8 +95,11 @@ class Recorder:
         q_weight: Tensor | None = None,
         k_weight: Tensor | None = None,
         eps: float = 0.0,
-    ) -> Slot:
-        return self.emit("rope_append", (q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps))[0]
+        sink_query: bool = False,
+    ) -> tuple[Slot, Slot | None]:
+        arguments = (q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps, sink_query)
+        turned, *sink = self.emit("rope_append", arguments, 1 + sink_query)
+        return turned, sink[0] if sink else None
 
     def attention(
         self,
@@ -106,8 +109,11 @@ class Recorder:
         softcap: float | None = None,
         window: int | None = None,
         sinks: Tensor | None = None,
+        sink_query: Slot | None = None,
+        sink_window: int | None = None,
     ) -> Slot:
-        return self.emit("attention", (q, layer, scale, softcap, window, sinks))[0]
+        arguments = (q, layer, scale, softcap, window, sinks, sink_query, sink_window)
+        return self.emit("attention", arguments)[0]
 
     def moe(
         self,
@@ -141,14 +147,19 @@ class Program:
                     raise StepCancelled
                 arguments = [values[a.index] if isinstance(a, Slot) else a for a in instruction.arguments]
                 results = getattr(segment.backend, instruction.op)(*arguments)
-                for index, value in zip(
-                    instruction.results, results if isinstance(results, list) else [results], strict=True
-                ):
+                for index, value in zip(instruction.results, present(results), strict=True):
                     values[index] = value
                 for index in instruction.dead:
                     values[index] = None
         result: Logits = values[self.result.index]
         return Handle(result)
+
+
+def present(results: Any) -> Sequence[Any]:
+    """What an operation returned, one value a slot: a list, one value, or a tuple whose absent parts have no slot."""
+    if isinstance(results, tuple):
+        return [value for value in results if value is not None]
+    return results if isinstance(results, list) else [results]
 
 
 def record(forward: Callable[[Ops], Any], backend: Backend) -> Program:

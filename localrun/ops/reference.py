@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from localrun.ops.interface import MAX_CANDIDATES, Act, LogitAdjust, Logits, StepInput
+from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
+from localrun.ops.kv_codes import rotate_hadamard
 from localrun.ops.kv_pool import KVPool
 from localrun.ops.layouts import F32, Packed
 from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
@@ -30,10 +32,9 @@ class ReferenceOps:
         self.step = step
         self.pool.begin(step)
         self.positions = torch.tensor(step.positions, device=self.device)  # [R]
-        self.rows_of = [  # [S][rows], ascending
-            torch.tensor([r for r, s in enumerate(step.row_sequence) if s == index], device=self.device)
-            for index in range(len(step.sequences))
-        ]
+        self.rows_of: list[dict[int, list[int]]] = [{} for _ in step.sequences]  # [S]: rows by the block they lie in
+        for row, (sequence, position) in enumerate(zip(step.row_sequence, step.positions, strict=True)):
+            self.rows_of[sequence].setdefault(position // BLOCK_TOKENS, []).append(row)
 
     def embed(self, weight: Packed, scale: float) -> Tensor:
         ids = torch.tensor(self.step.token_ids, device=self.device)
@@ -42,8 +43,11 @@ class ReferenceOps:
     def norm(
         self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None, forms: tuple[Form, ...] = ("f32",)
     ) -> Act | Tensor:
-        normed = rms_norm(x, weight, eps)
+        normed = self.rms_norm(x, weight, eps)
         return Act(normed) if residual is None else residual + normed
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        return rms_norm(x, weight, eps)
 
     def linear(
         self,
@@ -82,20 +86,26 @@ class ReferenceOps:
         q_weight: Tensor | None = None,
         k_weight: Tensor | None = None,
         eps: float = 0.0,
-    ) -> Tensor:
+        sink_query: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         place = self.pool.layers[layer]
         if qk_norm == "row" and q_weight is not None and k_weight is not None:
-            q, k = rms_norm(q, q_weight, eps), rms_norm(k, k_weight, eps)
+            q, k = self.rms_norm(q, q_weight, eps), self.rms_norm(k, k_weight, eps)
         q = q.unflatten(-1, (place.n_heads, place.head_dim))
         k = k.unflatten(-1, (place.n_kv_heads, place.head_dim))
         v = v.unflatten(-1, (place.n_kv_heads, place.head_dim))
         if qk_norm == "head" and q_weight is not None and k_weight is not None:
-            q, k = rms_norm(q, q_weight, eps), rms_norm(k, k_weight, eps)
+            q, k = self.rms_norm(q, q_weight, eps), self.rms_norm(k, k_weight, eps)
+        sink_q = q if sink_query else None
         if rope is not None:
-            cos, sin = self.step.cos_sin[rope]
-            q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+            q, k = (rotate(x, *self.step.cos_sin[rope]) for x in (q, k))
+            if sink_q is not None:
+                sink_q = rotate(sink_q, *self.step.sink_cos_sin[rope])
+        if self.pool.codecs[layer].rotates:
+            k, v = (rotate_hadamard(x.clamp(-MAX_F16, MAX_F16)) for x in (k, v))
+            q, sink_q = rotate_hadamard(q), None if sink_q is None else rotate_hadamard(sink_q)
         self.pool.append(layer, k, v)
-        return q
+        return q, sink_q
 
     def attention(
         self,
@@ -105,14 +115,23 @@ class ReferenceOps:
         softcap: float | None = None,
         window: int | None = None,
         sinks: Tensor | None = None,
+        sink_query: Tensor | None = None,
+        sink_window: int | None = None,
     ) -> Tensor:
-        out = torch.empty_like(q)
-        for index, rows in enumerate(self.rows_of):
-            first, keys, values = self.pool.gather(layer, index)
-            for part in rows.split(max(1, TILE_BYTES // (4 * q.shape[1] * len(keys)))):
-                mask = visible(self.positions[part], first, len(keys), window)
-                out[part] = attend(q[part], keys, values, mask, scale, softcap, sinks)
-        return out.flatten(1)
+        assert window is None or sink_window is None
+        codec, out = self.pool.codecs[layer], torch.empty_like(q)
+        for index, by_block in enumerate(self.rows_of):
+            blocks = self.pool.blocks(layer, index)
+            if codec.native and by_block:  # one form: all rows see the same keys
+                by_block = {max(by_block): [row for rows in by_block.values() for row in rows]}
+            for own, rows in by_block.items():
+                slots, keys, values = blocks.seen_from(own)
+                n_rows = max(1, TILE_BYTES // (4 * q.shape[1] * len(slots)))
+                for tile in torch.tensor(rows, device=self.device).split(n_rows):
+                    mask = visible(self.positions[tile], slots, window, sink_window)
+                    sink_q = None if sink_query is None else sink_query[tile]
+                    out[tile] = attend(q[tile], keys, values, mask, scale, softcap, sinks, sink_q)
+        return (rotate_hadamard(out) if codec.rotates else out).flatten(1)
 
     def moe(
         self,
@@ -165,10 +184,15 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((low * cos - high * sin, high * cos + low * sin, rest), dim=-1)
 
 
-def visible(positions: Tensor, first: int, n_keys: int, window: int | None) -> Tensor:
-    """Which of the keys first … first+n_keys-1 the queries at `positions` see -> bool [R, n_keys]."""
-    behind = positions[:, None] - torch.arange(first, first + n_keys, device=positions.device)
-    return (behind >= 0) if window is None else (behind >= 0) & (behind < window)
+def visible(positions: Tensor, slots: Tensor, window: int | None, sink_window: int | None = None) -> Tensor:
+    """Which of the keys at positions `slots` [T] the queries at `positions` [R] see -> bool [R, T]."""
+    behind = positions[:, None] - slots
+    seen = behind >= 0
+    if window is not None:
+        seen &= behind < window
+    if sink_window is not None:
+        seen &= (behind < sink_window) | (slots < BLOCK_TOKENS)
+    return seen
 
 
 def attend(
@@ -179,12 +203,19 @@ def attend(
     scale: float,
     softcap: float | None = None,
     sinks: Tensor | None = None,
+    sink_query: Tensor | None = None,
 ) -> Tensor:
-    """q [R, n_heads, d], keys and values [T, n_kv_heads, d], mask [R, T] -> [R, n_heads, d]."""
+    """q [R, n_heads, d], keys and values [T, n_kv_heads, d], mask [R, T] -> [R, n_heads, d].
+
+    With `sink_query`, shaped as q, the first 64 keys are block 0 and scored with it. A hidden key may hold anything.
+    """
     n_rows, n_heads, head_dim = q.shape
     n_kv_heads = keys.shape[1]
-    grouped = q.view(n_rows, n_kv_heads, n_heads // n_kv_heads, head_dim)
-    scores = torch.einsum("rkgd,tkd->rkgt", grouped, keys) * scale
+    grouped = (n_rows, n_kv_heads, n_heads // n_kv_heads, head_dim)
+    scores = torch.einsum("rkgd,tkd->rkgt", q.view(grouped), keys)
+    if sink_query is not None:
+        scores[..., :BLOCK_TOKENS] = torch.einsum("rkgd,tkd->rkgt", sink_query.view(grouped), keys[:BLOCK_TOKENS])
+    scores = scores * scale
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
     scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
@@ -192,7 +223,10 @@ def attend(
         column = sinks.view(1, n_kv_heads, -1, 1).expand(n_rows, -1, -1, 1)
         scores = torch.cat((scores, column), dim=-1)
     weights = torch.softmax(scores, dim=-1)[..., : keys.shape[0]]
-    return torch.einsum("rkgt,tkd->rkgd", weights, values).reshape(q.shape)
+    broken = ~torch.isfinite(values).all(-1)  # [T, n_kv_heads]: of these only a query that sees one becomes NaN
+    out = torch.einsum("rkgt,tkd->rkgd", weights, values.masked_fill(broken[..., None], 0.0))
+    sees_broken = mask.float() @ broken.float() > 0  # [R, n_kv_heads]
+    return out.masked_fill(sees_broken[..., None, None], torch.nan).reshape(q.shape)
 
 
 def finish_logits(rows: Tensor, adjust: Sequence[LogitAdjust | None]) -> Logits:

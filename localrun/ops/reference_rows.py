@@ -4,15 +4,19 @@ Every call has a fixed shape: one row, one head, one block of keys. Blocks fold 
 inside absolute units of 512 positions; unit results merge in ascending order; a sink joins the final merge.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from localrun.ops.interface import Act
+from localrun.ops.kv import BLOCK_TOKENS
+from localrun.ops.kv_codes import rotate_hadamard
 from localrun.ops.layouts import Packed
-from localrun.ops.reference import ReferenceOps, rms_norm, rotate
-from localrun.ops.terms import Form, GatedActivation, QKNorm
+from localrun.ops.reference import ReferenceOps, rms_norm, visible
+from localrun.ops.terms import GatedActivation
 
 UNIT_TOKENS = 512
 State = tuple[Tensor, Tensor, Tensor]  # running maximum [], sum [], weighted values [d]
@@ -21,11 +25,8 @@ State = tuple[Tensor, Tensor, Tensor]  # running maximum [], sum [], weighted va
 class RowReferenceOps(ReferenceOps):
     """ReferenceOps whose batch, chunking and tiling cannot show in the result, bit for bit."""
 
-    def norm(
-        self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None, forms: tuple[Form, ...] = ("f32",)
-    ) -> Act | Tensor:
-        normed = torch.cat([rms_norm(row, weight, eps) for row in x.split(1)])
-        return Act(normed) if residual is None else residual + normed
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        return torch.cat([rms_norm(row, weight, eps) for row in x.split(1)])
 
     def linear(
         self,
@@ -46,38 +47,6 @@ class RowReferenceOps(ReferenceOps):
     def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
         return torch.cat([super(RowReferenceOps, self).matmul(row, weight, bias) for row in x.split(1)])
 
-    def rope_append(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        layer: int,
-        rope: int | None,
-        qk_norm: QKNorm = "none",
-        q_weight: Tensor | None = None,
-        k_weight: Tensor | None = None,
-        eps: float = 0.0,
-    ) -> Tensor:
-        place = self.pool.layers[layer]
-
-        def prepared(x: Tensor, n_heads: int, weight: Tensor | None) -> Tensor:
-            parts = []
-            for index, row in enumerate(x.split(1)):
-                if qk_norm == "row" and weight is not None:
-                    row = rms_norm(row, weight, eps)
-                heads = row.unflatten(-1, (n_heads, place.head_dim))
-                if qk_norm == "head" and weight is not None:
-                    heads = rms_norm(heads, weight, eps)
-                if rope is not None:
-                    cos, sin = self.step.cos_sin[rope]
-                    heads = rotate(heads, cos[index : index + 1], sin[index : index + 1])
-                parts.append(heads)
-            return torch.cat(parts)
-
-        stored = v.unflatten(-1, (place.n_kv_heads, place.head_dim))
-        self.pool.append(layer, prepared(k, place.n_kv_heads, k_weight), stored)
-        return prepared(q, place.n_heads, q_weight)
-
     def attention(
         self,
         q: Tensor,
@@ -86,73 +55,73 @@ class RowReferenceOps(ReferenceOps):
         softcap: float | None = None,
         window: int | None = None,
         sinks: Tensor | None = None,
+        sink_query: Tensor | None = None,
+        sink_window: int | None = None,
     ) -> Tensor:
-        out = torch.empty_like(q)
-        for index, rows in enumerate(self.rows_of):
-            first, keys, values = self.pool.gather(layer, index)
-            for row in rows.tolist():
-                position = self.step.positions[row]
-                for head in range(q.shape[1]):
-                    kv_head = head * keys.shape[1] // q.shape[1]
-                    sink = None if sinks is None else sinks[head]
-                    view = KeyView(first, keys[:, kv_head], values[:, kv_head], self.pool.block_tokens)
-                    out[row, head] = fold(q[row, head], position, view, scale, softcap, window, sink)
-        return out.flatten(1)
+        codec, out = self.pool.codecs[layer], torch.empty_like(q)
+        group = q.shape[1] // self.pool.layers[layer].n_kv_heads  # query heads that share keys
+        for index, by_block in enumerate(self.rows_of):
+            blocks = self.pool.blocks(layer, index)
+            for own, rows in by_block.items():
+                for row, head in itertools.product(rows, range(q.shape[1])):
+                    query = Query(
+                        position=self.step.positions[row],
+                        q=q[row, head],
+                        sink_q=None if sink_query is None else sink_query[row, head],
+                        scale=scale,
+                        softcap=softcap,
+                        window=window,
+                        sink_window=sink_window,
+                        sink=None if sinks is None else sinks[head],
+                    )
+                    seen = [(n, *blocks.block(n, own)) for n in blocks.numbers(own)]
+                    out[row, head] = query.fold((n, k[:, head // group], v[:, head // group]) for n, k, v in seen)
+        return (rotate_hadamard(out) if codec.rotates else out).flatten(1)
 
 
-class KeyView:
-    """Keys and values of one head, handed out in whole zero-padded blocks by absolute block number."""
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One row and head of attention: a query [d] and its rules, as `ops.interface.Ops.attention` has them."""
 
-    def __init__(self, first: int, keys: Tensor, values: Tensor, block_tokens: int) -> None:
-        self.first, self.keys, self.values, self.block_tokens = first, keys, values, block_tokens
+    position: int
+    q: Tensor
+    sink_q: Tensor | None
+    scale: float
+    softcap: float | None
+    window: int | None
+    sink_window: int | None
+    sink: Tensor | None
 
-    def block(self, number: int) -> tuple[Tensor, Tensor]:
-        """Block `number` -> keys and values [block_tokens, d]; slots past the end are zero."""
-        start = number * self.block_tokens - self.first
-        keys, values = (x[start : start + self.block_tokens] for x in (self.keys, self.values))
-        missing = self.block_tokens - len(keys)
-        if missing:
-            pad = keys.new_zeros(missing, keys.shape[1])
-            keys, values = torch.cat((keys, pad)), torch.cat((values, pad))
-        return keys.contiguous(), values.contiguous()
+    def fold(self, blocks: Iterable[tuple[int, Tensor, Tensor]]) -> Tensor:
+        """Attention over `blocks`: number, keys and values [64, d], ascending -> [d]."""
+        units: dict[int, State] = {}
+        for number, keys, values in blocks:
+            state = self.block(number, keys, values)
+            unit = number * BLOCK_TOKENS // UNIT_TOKENS
+            if state is not None:
+                units[unit] = merge(units[unit], state) if unit in units else state
+        total, *others = units.values()
+        for state in others:
+            total = merge(total, state)
+        if self.sink is not None:
+            total = merge(total, (self.sink, torch.ones_like(self.sink), torch.zeros_like(self.q)))
+        return total[2] / total[1]
 
-
-def fold(
-    q: Tensor,
-    position: int,
-    view: KeyView,
-    scale: float,
-    softcap: float | None,
-    window: int | None,
-    sink: Tensor | None,
-) -> Tensor:
-    """Attention of one query [d] at `position` over one head -> [d]."""
-    oldest = 0 if window is None else max(0, position - window + 1)
-    blocks_per_unit = UNIT_TOKENS // view.block_tokens
-    units: list[State] = []
-    state: State | None = None
-    for number in range(oldest // view.block_tokens, position // view.block_tokens + 1):
-        if state is not None and number % blocks_per_unit == 0:
-            units.append(state)
-            state = None
-        keys, values = view.block(number)
-        scores = (keys @ q) * scale  # [block_tokens]
-        if softcap is not None:
-            scores = softcap * torch.tanh(scores / softcap)
-        slots = torch.arange(view.block_tokens, device=q.device) + number * view.block_tokens
-        scores = scores.masked_fill((slots > position) | (slots < oldest), -torch.inf)
+    def block(self, number: int, keys: Tensor, values: Tensor) -> State | None:
+        """The softmax state of one block; None where all of it is hidden. A hidden slot may hold anything."""
+        slots = torch.arange(BLOCK_TOKENS, device=self.q.device) + number * BLOCK_TOKENS
+        position = torch.tensor([self.position], device=self.q.device)
+        seen = visible(position, slots, self.window, self.sink_window)[0]
+        if not bool(seen.any()):
+            return None
+        q = self.sink_q if number == 0 and self.sink_q is not None else self.q
+        scores = (keys.contiguous() @ q) * self.scale  # [64]
+        if self.softcap is not None:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        scores = scores.masked_fill(~seen, -torch.inf)
         top = scores.max()
         weights = torch.exp(scores - top)
-        block: State = (top, weights.sum(), weights @ values)
-        state = block if state is None else merge(state, block)
-    if state is not None:
-        units.append(state)
-    total = units[0]
-    for unit in units[1:]:
-        total = merge(total, unit)
-    if sink is not None:
-        total = merge(total, (sink, torch.ones_like(sink), torch.zeros_like(q)))
-    return total[2] / total[1]
+        return top, weights.sum(), weights @ values.masked_fill(~seen[:, None], 0.0)
 
 
 def merge(a: State, b: State) -> State:

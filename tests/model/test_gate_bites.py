@@ -85,8 +85,8 @@ def test_rows_of_q_and_k_permuted_for_nothing(
 def test_causal_mask_off_by_one(
     shift: int, tiny_gguf: TinyFile, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def shifted(positions: torch.Tensor, first: int, n_keys: int, window: int | None) -> torch.Tensor:
-        return visible(positions + shift, first, n_keys, window)
+    def shifted(positions: torch.Tensor, slots: torch.Tensor, *windows: int | None) -> torch.Tensor:
+        return visible(positions + shift, slots, *windows)
 
     visible = reference_ops.visible
     monkeypatch.setattr(reference_ops, "visible", shifted)

@@ -6,13 +6,14 @@ import random
 import pytest
 import torch
 from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, reference_executor, small_model, small_runner
+from torch.nn.functional import pad
 
 from localrun.engine.runner import Runner, sequence_input
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
-from localrun.ops.kv import KV_CODECS
+from localrun.ops.kv_codes import decode, encode
 from localrun.ops.layouts import F32, FILE, Packed, RowReader
 from localrun.ops.reference import ReferenceOps, attend, rms_norm, rotate, visible
-from localrun.ops.reference_rows import KeyView, RowReferenceOps, fold
+from localrun.ops.reference_rows import Query, RowReferenceOps
 
 
 def by_hand(
@@ -53,13 +54,16 @@ def test_attention_by_hand(position: int, softcap: float | None, window: int | N
     q = torch.randn(1, 4, 8, generator=g)
     keys, values = torch.randn(2, position + 1, 2, 8, generator=g)
     sinks = None if sink is None else torch.full((4,), sink)
-    mask = visible(torch.tensor([position]), 0, position + 1, window)
+    mask = visible(torch.tensor([position]), torch.arange(position + 1), window)
     batch = attend(q, keys, values, mask, 0.3, softcap, sinks)
     for head in range(4):
         expected = by_hand(q[0, head], keys[:, head // 2], values[:, head // 2], position, 0.3, softcap, window, sink)
         assert batch[0, head].tolist() == pytest.approx(expected, abs=2e-5)
-        view = KeyView(0, keys[:, head // 2], values[:, head // 2], 64)
-        single = fold(q[0, head], position, view, 0.3, softcap, window, None if sink is None else torch.tensor(sink))
+        query = Query(
+            position, q[0, head], None, 0.3, softcap, window, None, None if sink is None else torch.tensor(sink)
+        )
+        padded = (pad(x[:, head // 2], (0, 0, 0, -len(x) % 64), value=math.nan).split(64) for x in (keys, values))
+        single = query.fold((number, *block) for number, block in enumerate(zip(*padded, strict=True)))
         assert single.tolist() == pytest.approx(expected, abs=2e-5)
 
 
@@ -152,14 +156,14 @@ def test_hidden_and_unused_slots_of_the_pool_do_not_matter() -> None:
         clean = rows_of(small_runner(ops=ops), ids, [40, 60], [0, 1])
         model = small_model()
         executor = reference_executor(model, 12, ops=ops)
-        for pool in (*executor.pool.keys, *executor.pool.values):
-            pool.fill_(float("nan"))
+        for store in executor.pool.coded:
+            for plane in store.planes:
+                plane.fill_(math.nan)
         assert torch.equal(rows_of(Runner(model.config, executor), ids, [40, 60], [0, 1]), clean)
 
 
 def test_f16_clamps_instead_of_overflowing() -> None:
-    codec = KV_CODECS["f16"]
-    assert codec.decode(codec.encode(torch.tensor([1e9, -1e9, 1.5]))).tolist() == [65504.0, -65504.0, 1.5]
+    assert decode(encode(torch.tensor([1e9, -1e9, 1.5]), 16)).tolist() == [65504.0, -65504.0, 1.5]
 
 
 def test_a_cancelled_step_stops_between_operations() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from localrun.cache.groups import BLOCK_TOKENS, group_layers
+from localrun.cache.groups import group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
@@ -13,7 +13,7 @@ from localrun.engine.sequence import GenerationRequest
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.ops.executor import ReferenceExecutor
-from localrun.ops.kv import KV_CODECS
+from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
 from localrun.ops.reference import ReferenceOps
 
@@ -66,8 +66,11 @@ def small_runner(
 def reference_executor(
     model: Model, n_blocks: int, codec: str = "f32", ops: type[ReferenceOps] = ReferenceOps
 ) -> ReferenceExecutor:
+    """Every group has `n_blocks` coded and, with a quantised codec, as many 16-bit blocks."""
     layers, device = cache_layers(model.config), torch.device("cpu")
-    return ReferenceExecutor(model.forward, layers, n_blocks, BLOCK_TOKENS, KV_CODECS[codec], device, ops)
+    plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
+    rings = [0 if KV_CODECS[codec].native else n_blocks] * n_groups
+    return ReferenceExecutor(model.forward, layers, plan, [n_blocks] * n_groups, rings, device, ops)
 
 
 def small_engine(
