@@ -1,5 +1,6 @@
 """One conversation: its tree, its settings, and the file that both are in."""
 
+import itertools
 import secrets
 import time
 from collections.abc import Mapping
@@ -95,9 +96,8 @@ class Chat:
     ) -> Message:
         """An answer to `parent`. `ids` are those of its prompt and of itself, as the engine had them."""
         before = self.known_ids(parent)
-        kept = next(
-            (i for i, (a, b) in enumerate(zip(before, ids, strict=False)) if a != b), min(len(before), len(ids))
-        )
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, ids, strict=False))
+        kept = sum(1 for _ in same)
         more = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
         return self._add(
             "assistant", text, parent, thinking=thinking, stats=_plain(stats or {}), interrupted=interrupted, **more
@@ -125,11 +125,8 @@ class Chat:
         seen = next((i for i, message in enumerate(path) if message.id == self.horizon), 0)
         system = [{"role": "system", "content": self.system}] if self.system else []
         shown = [message for message in path[seen:] if message.role in _ROLES]
-        turns = [
-            m
-            for before, m in zip([None, *shown], shown, strict=False)
-            if not (m.lost and before and before.role == m.role)
-        ]
+        roles = [None, *(message.role for message in shown)]  # of the message before: a stand-in keeps turns in turn
+        turns = [m for before, m in zip(roles, shown, strict=False) if not (m.lost and m.role == before)]
         return [*system, *map(_request_message, turns)]
 
     def known_ids(self, leaf: str | None = None) -> tuple[int, ...]:

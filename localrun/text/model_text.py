@@ -1,5 +1,6 @@
 """The text side of an opened model: tokenizer, chat template, reasoning tags, and its own generation settings."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,8 @@ from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.request import Request, Sampling
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
-from localrun.text.prompt import encode_chat
+from localrun.text.history import note, splice
+from localrun.text.prompt import encode_rendered, render_chat
 from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, reasoning_tags
 from localrun.text.template import ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
@@ -32,6 +34,17 @@ TAIL_TOKENS = 32  # of a prompt, where a template opens a thought for the model
 
 
 @dataclass(frozen=True, slots=True)
+class PromptIds:
+    """A prompt. The first `n_kept` ids are those the request knew; `note` says why not all of them. Times in ms."""
+
+    ids: list[int]
+    n_kept: int
+    note: str
+    render_ms: float
+    tokenize_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class ModelText:
     """What turns requests into ids. `notes` are for the user."""
 
@@ -43,17 +56,28 @@ class ModelText:
 
     def encode_request(self, request: Request) -> list[int]:
         """The ids of a request. Control tokens spelled in messages stay text; in a raw prompt they are parsed."""
+        return self.prepare(request).ids
+
+    def prepare(self, request: Request) -> PromptIds:
+        """The ids of a request: `known_ids` stay what they are where the chat goes on from them."""
         if request.prompt is not None:
-            return self.tokenizer.encode(request.prompt, special=True, bos=True)
+            started = time.perf_counter()
+            ids = self.tokenizer.encode(request.prompt, special=True, bos=True)
+            return PromptIds(ids, 0, "", 0.0, _ms_since(started))
         if not request.messages:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
-        return encode_chat(
-            self.tokenizer,
-            self.template,
-            list(request.messages),
-            tools=[dict(tool) for tool in request.tools] or None,
-            **self.thinking(request.think),
-        )
+        messages = list(request.messages)
+        tools = [dict(tool) for tool in request.tools] or None
+        kwargs = self.thinking(request.think)
+        started = time.perf_counter()
+        rendered = render_chat(self.tokenizer, self.template.at(request.now), messages, tools=tools, **kwargs)
+        render_ms, started = _ms_since(started), time.perf_counter()
+        encoded = encode_rendered(self.tokenizer, rendered)
+        if not request.known_ids:
+            return PromptIds(encoded, 0, "", render_ms, _ms_since(started))
+        spliced = splice(self.tokenizer, request.known_ids, encoded)
+        why = note(self.tokenizer, spliced, messages)
+        return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started))
 
     def thinking(self, wish: str) -> dict[str, Any]:
         """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""
@@ -105,3 +129,7 @@ def read_sampling(values: Mapping[str, Any], names: Mapping[str, str], prefix: s
 
 def token(tokenizer: Tokenizer, token_id: int | None) -> str:
     return "" if token_id is None else tokenizer.token_text(token_id)
+
+
+def _ms_since(started: float) -> float:
+    return 1000 * (time.perf_counter() - started)

@@ -6,6 +6,7 @@ hieroglyph. If that changes nothing else, it shows which control tokens in the p
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from localrun.base.errors import LocalrunError
@@ -21,7 +22,22 @@ Inputs = dict[str, Any]
 Render = Callable[[Inputs], str]
 
 
+@dataclass(frozen=True, slots=True)
+class RenderedChat:
+    """The text of a chat; `marked` is the same with a stand-in wherever a message spells a control token."""
+
+    text: str
+    marked: str
+
+
 def encode_chat(
+    tokenizer: Tokenizer, template: ChatTemplate, messages: Sequence[Mapping[str, Any]], **kwargs: Any
+) -> list[int]:
+    """The ids of a rendered chat, with exactly one BOS if the model wants one. Takes and raises as `render_chat`."""
+    return encode_rendered(tokenizer, render_chat(tokenizer, template, messages, **kwargs))
+
+
+def render_chat(
     tokenizer: Tokenizer,
     template: ChatTemplate,
     messages: Sequence[Mapping[str, Any]],
@@ -29,8 +45,8 @@ def encode_chat(
     tools: Sequence[Mapping[str, Any]] | None = None,
     add_generation_prompt: bool = True,
     **kwargs: Any,
-) -> list[int]:
-    """The ids of a rendered chat, with exactly one BOS if the model wants one. Raises like `ChatTemplate.render`."""
+) -> RenderedChat:
+    """The text of a chat; `kwargs` are the template's own variables. Raises like `ChatTemplate.render`."""
 
     def render(inputs: Inputs) -> str:
         return template.render(add_generation_prompt=add_generation_prompt, **inputs)
@@ -39,7 +55,12 @@ def encode_chat(
     prompt, marked = _render_marked(tokenizer, render, inputs)
     if _shows_python(messages, prompt):
         prompt, marked = _render_marked(tokenizer, render, inputs | {"messages": plain_messages(messages)})
-    ids = _encode_marked(tokenizer, prompt, marked)
+    return RenderedChat(prompt, marked)
+
+
+def encode_rendered(tokenizer: Tokenizer, rendered: RenderedChat) -> list[int]:
+    """The ids of that text. Control tokens are those of the template, with exactly one BOS if the model wants one."""
+    ids = _encode_marked(tokenizer, rendered.text, rendered.marked)
     if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
         ids.insert(0, tokenizer.bos_id)
     return ids

@@ -63,6 +63,16 @@ class ChatTemplate:
         self.name = name
         self.now = now
 
+    def at(self, now: float | None) -> "ChatTemplate":
+        """The same template on a day of its own, given as Unix time; None leaves it as it is."""
+        if now is None:
+            return self
+        try:
+            day = datetime.fromtimestamp(now)
+        except (ValueError, OverflowError, OSError):
+            raise UsageError(f"{now} is not a time a calendar has") from None
+        return ChatTemplate(self.source, self.bos_token, self.eos_token, name=self.name, now=day)
+
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.source.encode(errors="replace")).hexdigest()

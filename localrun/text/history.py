@@ -1,0 +1,140 @@
+"""A chat that goes on: ids the engine had stay what they were, and only what is new is encoded.
+
+A template renders the whole chat every turn. Where its text goes on from the text of the known ids, they are kept and
+the rest is taken from the fresh encoding. A model often writes a text with other ids than the tokenizer would; texts
+are compared, therefore, not ids. Where the texts differ, the template rewrote what was said.
+"""
+
+import codecs
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from localrun.text.tokenizer import Tokenizer
+
+_OPEN, _CLOSE = "\ud800", "\ud801"  # around the id of a control token; decoded text has no surrogates
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """`ids` begin with `n_kept` of the known ones; `rewritten_at` is where the others no longer said the same."""
+
+    ids: list[int]
+    n_kept: int
+    rewritten_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelled:
+    """The text of ids, and where each of them begins in it; None inside of a character. The end counts as a start."""
+
+    text: str
+    starts: list[int | None]
+
+
+def splice(tokenizer: Tokenizer, known: Sequence[int], encoded: Sequence[int]) -> Spliced:
+    """The ids of a chat that goes on. `known` are those the engine had, `encoded` those of the whole chat as rendered.
+
+    All of `known` is kept if its text begins the text of `encoded`, else as much of it as does.
+    """
+    same = _common(known, encoded)
+    if same == len(known):
+        return Spliced(list(encoded), same)
+    base = _last_control(tokenizer, known, same)  # what lies before is equal, and a text begins behind it
+    old, new = _spell(tokenizer, known[base:]), _spell(tokenizer, encoded[base:])
+    if new.text.startswith(old.text):
+        tail = _from(tokenizer, encoded[base:], new, len(old.text))
+        if tail is not None:
+            return Spliced([*known, *tail], len(known))
+    shared = _common(old.text, new.text)
+    rewritten = shared < len(old.text)
+    ends = {start: i for i, start in reversed(list(enumerate(new.starts))) if start is not None and start <= shared}
+    cut = max(start for start in old.starts if start is not None and start in ends)
+    kept = base + old.starts.index(cut)
+    return Spliced([*known[:kept], *encoded[base + ends[cut] :]], kept, kept if rewritten else None)
+
+
+def rewritten_turn(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> int:
+    """The turn, from 1 on, in which the known ids no longer said the same; 0 for what comes before the first."""
+    before = tokenizer.decode(spliced.ids[: spliced.n_kept], special=True)
+    turn, position = 0, 0
+    for message in messages:
+        content = message.get("content")
+        if message.get("role") != "user" or not isinstance(content, str):
+            continue
+        found = before.find(content.strip(), position)
+        if found < 0:
+            break
+        turn, position = turn + 1, found + len(content.strip())
+    return turn
+
+
+def note(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> str:
+    """Why not all of the known ids were kept, in words for the user; empty when they were."""
+    if spliced.rewritten_at is None:
+        return ""
+    turn = rewritten_turn(tokenizer, spliced, messages)
+    what = f"the template rewrote turn {turn}" if turn else "the chat begins in another way"
+    return f"differs at token {spliced.rewritten_at}: {what}"
+
+
+def _spell(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
+    pieces, control = tokenizer.pieces, tokenizer.control_ids
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    texts: list[str] = []
+    starts: list[int | None] = []
+    length = 0
+    # Where encoding puts a space before a text, a generated text has one, too, which a template may show as a second.
+    padded = at_start = tokenizer.vocabulary.space_prefix
+    for i in ids:
+        starts.append(None if decoder.getstate()[0] else length)
+        if i in control or not 0 <= i < len(pieces):
+            text = f"{decoder.decode(b'', True)}{_OPEN}{i}{_CLOSE}"
+            at_start = padded
+        else:
+            text = decoder.decode(pieces[i])
+            text = text.lstrip(" ") if at_start else text
+            at_start = at_start and not text
+        texts.append(text)
+        length += len(text)
+    texts.append(decoder.decode(b"", True))
+    return _Spelled("".join(texts), [*starts, length + len(texts[-1])])
+
+
+def _from(tokenizer: Tokenizer, ids: Sequence[int], spelled: _Spelled, position: int) -> list[int] | None:
+    """The ids from a place in their text on. A token across it is spelled anew; None where that cannot be."""
+    first = next(i for i, start in enumerate(spelled.starts) if start is not None and start >= position)
+    if spelled.starts[first] == position:
+        return list(ids[first:])
+    cut = _shortest(tokenizer, spelled.text[position : spelled.starts[first]].encode())
+    return None if cut is None else [*cut, *ids[first:]]
+
+
+def _shortest(tokenizer: Tokenizer, text: bytes) -> list[int] | None:
+    """A few bytes, the longest pieces first; None where the vocabulary cannot spell them."""
+    pieces = _text_pieces(tokenizer)
+    ids = []
+    while text:
+        end = next((end for end in range(len(text), 0, -1) if text[:end] in pieces), 0)
+        if not end:
+            return None
+        ids.append(pieces[text[:end]])
+        text = text[end:]
+    return ids
+
+
+@lru_cache(maxsize=2)
+def _text_pieces(tokenizer: Tokenizer) -> dict[bytes, int]:
+    """Bytes -> id of all tokens that are text."""
+    return {piece: i for i, piece in enumerate(tokenizer.pieces) if i not in tokenizer.control_ids}
+
+
+def _last_control(tokenizer: Tokenizer, ids: Sequence[int], end: int) -> int:
+    """Where the last control token before `end` stands; 0 without one."""
+    return next((i for i in range(end - 1, -1, -1) if ids[i] in tokenizer.control_ids), 0)
+
+
+def _common(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Length of the common beginning."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
