@@ -1,0 +1,239 @@
+"""One worker process: started, spoken to, watched, and ended."""
+
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+import localrun
+from localrun.base.errors import EngineDiedError, UsageError
+from localrun.client.codec import WireError
+from localrun.client.death import death, oom_kills
+from localrun.client.wire import (
+    Alive,
+    Call,
+    Cancel,
+    Events,
+    Failure,
+    Generate,
+    Load,
+    Loaded,
+    Progress,
+    Reply,
+    View,
+    Viewed,
+    pack,
+    read_messages,
+)
+
+Ask = Load | Generate | View
+Answer = Progress | Loaded | Events | Viewed | Failure
+
+TICK_SECONDS = 0.25
+STOPPED_SECONDS = 2.0  # that a stopped process may be silent
+STUCK_SECONDS = 30.0  # that one may be silent which does not compute either
+CLOSE_SECONDS = 2.0
+_REAP_SECONDS = 5.0
+_LAST_WORDS = 4096
+_SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
+
+
+@dataclass(eq=False, slots=True)
+class Inbox:
+    """Where the answers to one call arrive; None when no more can."""
+
+    number: int
+    answers: "queue.SimpleQueue[Answer | None]" = field(default_factory=queue.SimpleQueue)
+
+
+class WorkerProcess:
+    """A running `module`. Any thread may call; none ever waits for a pipe, so a stopped process blocks nobody.
+
+    The thread that starts the process also reads from it until its end: Linux ties "die with your parent" to it.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._lock = threading.Lock()
+        self._inboxes: dict[int, Inbox] = {}
+        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._n_calls = self._n_heard = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said = b""
+        self._death: EngineDiedError | None = None
+        started = threading.Event()
+        self._life = threading.Thread(target=self._live, args=(started,), name="localrun-worker", daemon=True)
+        self._life.start()
+        started.wait()
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether the process is there and not stopped."""
+        gone = self._death is not None or self._process is None or self._process.poll() is not None
+        return not gone and not self._is_stopped()
+
+    def call(self, ask: Ask) -> Inbox:
+        """Send a call. UsageError for what cannot be sent."""
+        with self._lock:
+            self._n_calls += 1
+            inbox = Inbox(self._n_calls)
+            try:
+                frame = pack(Call(inbox.number, ask))
+            except WireError as error:
+                raise UsageError(f"the request cannot be sent to the engine: {error}") from None
+            if self._death is None:
+                self._inboxes[inbox.number] = inbox
+            else:
+                inbox.answers.put(None)
+        self._outbox.put(frame)
+        return inbox
+
+    def cancel(self, inbox: Inbox) -> None:
+        """Ask for an early end of that call."""
+        self._outbox.put(pack(Call(inbox.number, Cancel())))
+
+    def drop(self, inbox: Inbox) -> None:
+        """No longer listen to that call."""
+        with self._lock:
+            self._inboxes.pop(inbox.number, None)
+
+    def receive(self, inbox: Inbox, on_tick: Callable[[], None] = lambda: None) -> Answer:
+        """The next answer. EngineDiedError once no more can come; `on_tick` is called while waiting.
+
+        Silence is counted in waits of ours, not by the clock: whoever was suspended with the process did not wait.
+        """
+        silent, heard, computed = 0.0, self._n_heard, self._cpu_seconds()
+        while True:
+            with suppress(queue.Empty):
+                answer = inbox.answers.get(timeout=TICK_SECONDS)
+                if answer is None:
+                    raise self._died()
+                return answer
+            on_tick()
+            silent += TICK_SECONDS
+            if self._n_heard != heard:
+                silent, heard = 0.0, self._n_heard
+            elif silent >= STOPPED_SECONDS and self._is_stopped():
+                self.kill("the engine's process was stopped, and did not go on")
+            elif silent >= STUCK_SECONDS:
+                silent, before, computed = 0.0, computed, self._cpu_seconds()
+                if computed == before:
+                    self.kill(f"the engine did nothing for {STUCK_SECONDS:.0f} seconds, and was ended")
+
+    def kill(self, reason: str) -> None:
+        """End the process now, for this reason."""
+        with self._lock:
+            self._death = self._death or EngineDiedError(reason, "send the message again: the model is loaded anew")
+        if self._process is not None:
+            self._process.kill()
+
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Let the process finish within some seconds, then end it."""
+        self._outbox.put(None)
+        self._life.join(seconds)
+        if self._life.is_alive():
+            self.kill("the engine was closed")
+            self._life.join(_REAP_SECONDS)
+
+    def _live(self, started: threading.Event) -> None:
+        kills = oom_kills()
+        try:
+            self._process = process = _spawn(self._module)
+        except OSError as error:
+            reason = f"the engine's process cannot be started: {error.strerror or error}"
+            self._bury(EngineDiedError(reason, "close other programs, and try again"))
+            return
+        finally:
+            started.set()
+        stdin, stdout, stderr = (cast(IO[bytes], s) for s in (process.stdin, process.stdout, process.stderr))
+        threads = [
+            threading.Thread(target=self._write, args=(stdin,), daemon=True),
+            threading.Thread(target=self._listen, args=(stderr,), daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        with stdout:
+            try:
+                for reply in read_messages(cast(BinaryIO, stdout), Reply):
+                    self._hear(reply)
+            except WireError as error:
+                self.kill(f"the engine's process sent something unreadable: {error}")
+        self._outbox.put(None)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_REAP_SECONDS / 5)
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_REAP_SECONDS)
+        threads[1].join(_REAP_SECONDS / 5)
+        self._bury(death(process.returncode, self._said, was_oom=oom_kills() > kills))
+        process.wait()  # the rare one that the system cannot end at once
+
+    def _hear(self, reply: Reply) -> None:
+        self._n_heard += 1
+        inbox = self._inboxes.get(reply.number)
+        if inbox is not None and not isinstance(reply.answer, Alive):
+            inbox.answers.put(reply.answer)
+
+    def _bury(self, reason: EngineDiedError) -> None:
+        with self._lock:
+            self._death = self._death or reason
+            for inbox in self._inboxes.values():
+                inbox.answers.put(None)
+
+    def _died(self) -> EngineDiedError:
+        """A new error for every waiter: one that is raised twice collects the tracebacks of both."""
+        assert self._death is not None
+        return EngineDiedError(self._death.message, self._death.hint)
+
+    def _write(self, stream: IO[bytes]) -> None:
+        with suppress(OSError):
+            while (frame := self._outbox.get()) is not None:
+                stream.write(frame)
+                stream.flush()
+        with suppress(OSError):
+            stream.close()
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        with stream:
+            while heard := cast(Any, stream).read1(1 << 16):
+                self._said = (self._said + heard)[-_LAST_WORDS:]
+
+    def _is_stopped(self) -> bool:
+        import psutil
+
+        with suppress(psutil.Error):
+            return self._process is not None and psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED
+        return False
+
+    def _cpu_seconds(self) -> float:
+        import psutil
+
+        with suppress(psutil.Error):
+            if self._process is not None:
+                times = psutil.Process(self._process.pid).cpu_times()
+                return times.user + times.system
+        return 0.0
+
+
+def _spawn(module: str) -> subprocess.Popen[bytes]:
+    """A process of its own session: Ctrl-C in the terminal is for us alone."""
+    apart: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-P", "-m", module]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=_environment(), **apart)
+
+
+def _environment() -> dict[str, str]:
+    """Ours without secrets, and with our module path: a checkout, a wheel and an editable install all find localrun."""
+    root = str(Path(localrun.__file__).parents[1])
+    kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+    return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys([*filter(None, sys.path), root]))}

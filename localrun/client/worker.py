@@ -1,0 +1,227 @@
+"""An engine in a process of its own: whatever happens to that, the face goes on."""
+
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+
+from localrun.base.errors import EngineError
+from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo
+from localrun.base.request import LoadOptions, Request
+from localrun.client.process import TICK_SECONDS, Answer, Inbox, WorkerProcess
+from localrun.client.wire import Events, Failure, Generate, Load, Loaded, Progress, View, Viewed, as_error
+
+CANCEL_SECONDS = 20.0  # for the engine to end an answer; then it is ended itself
+_CLOSED = "the model was closed while it was loading"
+
+
+class WorkerClient:
+    """One loaded model in a supervised child process; this process never imports torch.
+
+    `progress` gets bytes loaded and bytes in all, at least four times a second; what it raises gives the load up. A
+    worker that died is started again, and the model loaded again, by the next `stream`.
+    """
+
+    def __init__(
+        self,
+        options: LoadOptions,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        module: str = "localrun.client.worker_process",
+    ) -> None:
+        self._options, self._progress, self._module = options, progress, module
+        self._lock = threading.Lock()  # held while starting and loading
+        self._worker: WorkerProcess | None = None
+        self._loading: Inbox | None = None
+        self._loaded_bytes = (0, 0)
+        self._info: ModelInfo | None = None
+        self._answers: set[_Answer] = set()
+        self._is_closed = False
+        try:
+            self._ready_worker()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def info(self) -> ModelInfo:
+        assert self._info is not None
+        return self._info
+
+    def stream(self, request: Request) -> Iterator[Event]:
+        """Generate. EngineDiedError after the tokens that still arrived; leaving the iterator cancels the rest."""
+        answer = _Answer()
+        self._answers.add(answer)
+        try:
+            worker = self._ready_worker(answer)
+            if worker is None:
+                yield Done(_nothing_said(self.info))
+                return
+            answer.begin(worker, request)
+            while True:
+                match answer.receive():
+                    case Events(events):
+                        for event in events:
+                            answer.is_over = isinstance(event, Done)
+                            yield event
+                        if answer.is_over:
+                            return
+                    case Failure() as failure:
+                        answer.is_over = True
+                        raise as_error(failure)
+        finally:
+            self._answers.discard(answer)
+            answer.leave()
+
+    def cancel(self) -> None:
+        """End the answer under way; a model that is being loaded again for it goes on loading."""
+        for answer in list(self._answers):
+            answer.cancel()
+
+    def view(self) -> CacheView | None:
+        """What the KV cache holds; None while there is no engine to ask."""
+        worker = self._worker
+        if worker is None or self._loading is not None or not worker.can_answer:
+            return None
+        inbox = worker.call(View())
+        try:
+            answer = worker.receive(inbox)
+        except EngineError:
+            return None
+        finally:
+            worker.drop(inbox)
+        return answer.view if isinstance(answer, Viewed) else None
+
+    def close(self) -> None:
+        """End the process, and with it a load or an answer under way."""
+        self._is_closed = True
+        worker = self._worker
+        if worker is None:
+            return
+        if self._loading is not None:
+            worker.kill(_CLOSED)
+        worker.close()
+
+    def __enter__(self) -> "WorkerClient":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _ready_worker(self, answer: "_Answer | None" = None) -> WorkerProcess | None:
+        """A worker that holds the model, started if need be; None when `answer` was cancelled meanwhile."""
+        with self._lock:
+            if self._worker is None or not self._worker.can_answer:
+                self._start()
+            worker = self._worker
+            assert worker is not None
+            try:
+                while self._loading is not None:
+                    self._load_on(worker, self._loading, answer)
+            except _LoadGoesOnError:
+                return None
+            except BaseException:
+                self._loading = None
+                worker.close(0)
+                raise
+            return worker
+
+    def _start(self) -> None:
+        if self._worker is not None:
+            self._worker.close(0)
+        if self._is_closed:
+            raise EngineError("the model is closed", "load it again")
+        self._worker = WorkerProcess(self._module)
+        self._loading = self._worker.call(Load(self._options))
+        if self._is_closed:  # since a moment ago
+            self._worker.kill(_CLOSED)
+
+    def _load_on(self, worker: WorkerProcess, loading: Inbox, answer: "_Answer | None") -> None:
+        """Take one step of loading."""
+
+        def on_tick() -> None:
+            if answer is not None and answer.is_cancelled:
+                raise _LoadGoesOnError
+            self._progress(*self._loaded_bytes)
+
+        match worker.receive(loading, on_tick):
+            case Progress(done, total):
+                self._loaded_bytes = (done, total)
+                self._progress(done, total)
+            case Loaded(info):
+                worker.drop(loading)
+                self._info, self._loading = info, None
+            case Failure() as failure:
+                raise as_error(failure)
+
+
+class _LoadGoesOnError(Exception):
+    """Nobody waits for the load any more."""
+
+
+class _Answer:
+    """One generation, as `cancel` of another thread sees it."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = self.is_over = False
+        self._call: tuple[WorkerProcess, Inbox] | None = None
+        self._waited = 0.0
+
+    def begin(self, worker: WorkerProcess, request: Request) -> None:
+        self._call = worker, worker.call(Generate(request))
+        if self.is_cancelled:
+            self.cancel()
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        if self._call is not None:
+            worker, inbox = self._call
+            worker.cancel(inbox)
+
+    def receive(self) -> Answer:
+        assert self._call is not None
+        worker, inbox = self._call
+
+        def on_tick() -> None:
+            self._waited += TICK_SECONDS if self.is_cancelled else 0.0
+            if self._waited > CANCEL_SECONDS:
+                worker.kill("the engine did not stop when it was asked to, and was ended")
+
+        return worker.receive(inbox, on_tick)
+
+    def leave(self) -> None:
+        """Cancel what is not over, and listen no longer."""
+        if self._call is not None:
+            if not self.is_over:
+                self.cancel()
+            worker, inbox = self._call
+            worker.drop(inbox)
+
+
+def _nothing_said(info: ModelInfo) -> Completion:
+    """An answer that was cancelled before the engine had heard of it."""
+    return Completion(
+        model=info.name,
+        precision=info.precision,
+        backend=info.backend,
+        text="",
+        thinking="",
+        stop_reason="cancelled",
+        prompt_tokens=0,
+        cached_tokens=0,
+        completion_tokens=0,
+        token_ids=(),
+        load_ms=info.load_ms,
+        ttft_ms=0.0,
+        itl_ms_p50=0.0,
+        itl_ms_p95=0.0,
+        prefill_tps=0.0,
+        decode_tps=0.0,
+        peak_rss=0,
+        kv_bytes=0,
+        kv_codec=info.kv_codec,
+        ctx=info.ctx,
+        seed=0,
+        path=info.path,
+        notes=info.notes,
+    )

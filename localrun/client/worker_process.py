@@ -1,0 +1,225 @@
+"""The process an engine lives in so that a face outlives it. Calls come on stdin, replies go to stdout (wire.py).
+
+It ends when stdin does, and with its parent. Whatever a library prints goes to stderr.
+"""
+
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
+from localrun.base.request import LoadOptions, Request
+from localrun.client.codec import WireError
+from localrun.client.interface import EngineClient
+from localrun.client.wire import (
+    Alive,
+    Call,
+    Cancel,
+    Events,
+    Failure,
+    Generate,
+    Load,
+    Loaded,
+    Progress,
+    Reply,
+    View,
+    Viewed,
+    as_failure,
+    pack,
+    read_messages,
+)
+
+OpenClient = Callable[[LoadOptions, Callable[[int, int], None]], EngineClient]
+
+ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
+GATHER_SECONDS = 0.02  # what happens in between travels together
+LEAVE_SECONDS = 3.0  # for an engine to close
+OOM_SCORE = 500  # where memory runs out, this process goes before those that hold what a user typed
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Serve the engine of this process."""
+    serve(_open_local)
+
+
+def _open_local(options: LoadOptions, progress: Callable[[int, int], None]) -> EngineClient:
+    from localrun.client.local import LocalClient
+
+    return LocalClient(options, progress)
+
+
+def serve(open_client: OpenClient) -> None:
+    """Answer calls until stdin ends; does not return."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    calls, replies = _take_streams()
+    _die_first()
+    Worker(open_client, replies).work(calls)
+
+
+class Worker:
+    """One model, and a thread for every call under way."""
+
+    def __init__(self, open_client: OpenClient, replies: BinaryIO) -> None:
+        self._open_client = open_client
+        self._client: EngineClient | None = None
+        self._cancelled: set[int] = set()
+        self._outbox: queue.SimpleQueue[Reply] = queue.SimpleQueue()
+        self._working: set[int] = set()
+        self._is_working = threading.Event()
+        _start(self._send, replies)
+        _start(self._show_life)
+
+    def work(self, calls: BinaryIO) -> None:
+        """Take calls until there are no more; ends the process."""
+        with suppress(WireError, OSError):
+            for call in read_messages(calls, Call):
+                if isinstance(call.ask, Cancel):
+                    self._cancel(call.number)
+                else:
+                    _start(self._answer, call)
+        _start(_leave_after, LEAVE_SECONDS)
+        if self._client is not None:
+            self._client.close()
+        os._exit(0)
+
+    def _answer(self, call: Call) -> None:
+        with self._at_work(call.number):
+            try:
+                match call.ask:
+                    case Load(options):
+                        self._load(call.number, options)
+                    case Generate(request):
+                        self._generate(call.number, request)
+                    case View():
+                        self._say(call.number, Viewed(self._loaded().view()))
+            except LocalrunError as error:
+                self._say(call.number, as_failure(error))
+            except MemoryError:
+                hint = "try a smaller model or context, or close other programs"
+                self._say(call.number, as_failure(DoesNotFitError("memory ran out", hint)))
+            except Exception as error:  # a bug of ours must reach the face, not vanish with the thread
+                failed = EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")
+                self._say(call.number, as_failure(failed))
+
+    def _load(self, number: int, options: LoadOptions) -> None:
+        self._client = self._open_client(options, lambda done, total: self._say(number, Progress(done, total)))
+        self._say(number, Loaded(self._client.info))
+
+    def _generate(self, number: int, request: Request) -> None:
+        client = self._loaded()
+        events = client.stream(request)
+        if number in self._cancelled:  # before there was anything to cancel
+            client.cancel()
+        for event in events:
+            self._say(number, Events((event,)))
+        self._cancelled.discard(number)
+
+    def _cancel(self, number: int) -> None:
+        self._cancelled.add(number)
+        if number in self._working and self._client is not None:
+            self._client.cancel()
+
+    def _loaded(self) -> EngineClient:
+        if self._client is None:
+            raise UsageError("no model is loaded")
+        return self._client
+
+    def _say(self, number: int, answer: Progress | Loaded | Events | Viewed | Failure | Alive) -> None:
+        self._outbox.put(Reply(number, answer))
+
+    @contextmanager
+    def _at_work(self, number: int) -> Iterator[None]:
+        self._working.add(number)
+        self._is_working.set()
+        try:
+            yield
+        finally:
+            self._working.discard(number)
+
+    def _show_life(self) -> None:
+        while self._is_working.wait():
+            self._say(0, Alive())
+            time.sleep(ALIVE_SECONDS)
+            if not self._working:
+                self._is_working.clear()
+
+    def _send(self, replies: BinaryIO) -> None:
+        while True:
+            waiting = [self._outbox.get()]
+            while not self._outbox.empty():
+                waiting.append(self._outbox.get())
+            data = b"".join(_packed(reply) for reply in gathered(waiting))
+            try:
+                replies.write(data)
+                replies.flush()
+            except OSError:  # nobody listens any more
+                os._exit(0)
+            time.sleep(GATHER_SECONDS)
+
+
+def gathered(replies: list[Reply]) -> Iterator[Reply]:
+    """The same with fewer messages: events that follow each other in one, and of progress the last."""
+    held: Reply | None = None
+    for reply in replies:
+        if held is not None and held.number == reply.number:
+            match held.answer, reply.answer:
+                case Events(before), Events(after):
+                    held = Reply(reply.number, Events(before + after))
+                    continue
+                case Progress(), Progress():
+                    held = reply
+                    continue
+        if held is not None:
+            yield held
+        held = reply
+    if held is not None:
+        yield held
+
+
+def _packed(reply: Reply) -> bytes:
+    try:
+        return pack(reply)
+    except WireError as error:
+        failed = EngineError(f"the engine's answer cannot be sent: {error}", "please report this")
+        return pack(Reply(reply.number, as_failure(failed)))
+
+
+def _start(target: Callable[..., None], *arguments: object) -> None:
+    threading.Thread(target=target, args=arguments, daemon=True).start()
+
+
+def _leave_after(seconds: float) -> None:
+    time.sleep(seconds)
+    os._exit(0)
+
+
+def _take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """stdin and stdout for us alone; in their place nothing to read, and stderr."""
+    calls, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return calls, replies
+
+
+def _die_first() -> None:
+    """Linux: end with the parent even when stopped or stuck, and be the one to go when memory runs out."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(str(OOM_SCORE))
+
+
+if __name__ == "__main__":
+    main()
