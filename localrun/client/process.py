@@ -74,6 +74,11 @@ class WorkerProcess:
         started.wait()
 
     @property
+    def pid(self) -> int | None:
+        """Its number in the system; None when it could not be started."""
+        return self._process.pid if self._process is not None else None
+
+    @property
     def can_answer(self) -> bool:
         """Whether the process is there and not stopped."""
         gone = self._death is not None or self._process is None or self._process.poll() is not None
@@ -209,15 +214,15 @@ class WorkerProcess:
         import psutil
 
         with suppress(psutil.Error):
-            return self._process is not None and psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED
+            return self.pid is not None and psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
         return False
 
     def _cpu_seconds(self) -> float:
         import psutil
 
         with suppress(psutil.Error):
-            if self._process is not None:
-                times = psutil.Process(self._process.pid).cpu_times()
+            if self.pid is not None:
+                times = psutil.Process(self.pid).cpu_times()
                 return times.user + times.system
         return 0.0
 

@@ -132,7 +132,7 @@ class WorkerClient:
         if self._is_closed:
             raise EngineError("the model is closed", "load it again")
         self._worker = WorkerProcess(self._module)
-        self._loading = self._worker.call(Load(self._options))
+        self._loading, self._loaded_bytes = self._worker.call(Load(self._options)), (0, 0)
         if self._is_closed:  # since a moment ago
             self._worker.kill(_CLOSED)
 
@@ -144,10 +144,10 @@ class WorkerClient:
                 raise _LoadGoesOnError
             self._progress(*self._loaded_bytes)
 
+        on_tick()
         match worker.receive(loading, on_tick):
             case Progress(done, total):
                 self._loaded_bytes = (done, total)
-                self._progress(done, total)
             case Loaded(info):
                 worker.drop(loading)
                 self._info, self._loading = info, None

@@ -1,0 +1,417 @@
+"""An engine in a process of its own: what it says arrives, and nothing that happens to it happens to us."""
+
+import gc
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from localrun.base.errors import (
+    DoesNotFitError,
+    EngineDiedError,
+    EngineError,
+    LocalrunError,
+    ModelFileError,
+    PromptTooLongError,
+    UsageError,
+)
+from localrun.base.events import Completion, Done, Event, Prefill, Token
+from localrun.base.request import LoadOptions, Request
+from localrun.client import process as process_module
+from localrun.client import worker as worker_module
+from localrun.client.worker import WorkerClient
+
+FAKE = "localrun_testing.fake_worker"
+posix = pytest.mark.skipif(sys.platform == "win32", reason="no such signals on Windows")
+
+
+def open_fake(name: str = "fake", progress: Callable[[int, int], None] = lambda done, total: None) -> WorkerClient:
+    return WorkerClient(LoadOptions(Path("model.gguf"), name=name), progress, FAKE)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[WorkerClient]:
+    with open_fake() as client:
+        yield client
+
+
+@pytest.fixture
+def mortal() -> Iterator[WorkerClient]:
+    with open_fake() as client:
+        yield client
+
+
+def ask(prompt: str) -> Request:
+    return Request(prompt=prompt)
+
+
+def pid_of(client: WorkerClient) -> int:
+    assert client._worker is not None
+    assert client._worker.pid is not None
+    return client._worker.pid
+
+
+def finish(events: Iterator[Event]) -> Completion:
+    *_, last = events
+    assert isinstance(last, Done)
+    return last.completion
+
+
+def said_before_the_end(events: Iterator[Event]) -> tuple[str, EngineDiedError | None]:
+    """What was said, and the death that ended it."""
+    text = ""
+    try:
+        for event in events:
+            text += event.text if isinstance(event, Token) else ""
+    except EngineDiedError as error:
+        return text, error
+    return text, None
+
+
+def counted(n: int) -> str:
+    return "".join(f"{i} " for i in range(n))
+
+
+def wait_until(is_true: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not (found := is_true()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
+
+
+def is_running(pid: int) -> bool:
+    with suppress(psutil.Error):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def test_events_come_whole_and_in_order(client: WorkerClient) -> None:
+    first, *tokens, last = client.stream(ask("count 2000"))
+    assert first == Prefill(2, 0, 2)
+    assert tokens == [Token(i, f"{i} ", "answer") for i in range(2000)]
+    assert isinstance(last, Done)
+    assert last.completion.text == counted(2000)
+    assert last.prompt_ids == (1, 2)
+    assert client.info.name == "fake"
+    view = client.view()
+    assert view is not None
+    assert view.block_tokens == 64
+
+
+def test_errors_of_a_request_are_its_own(client: WorkerClient) -> None:
+    pid = pid_of(client)
+    with pytest.raises(PromptTooLongError, match="too long"):
+        finish(client.stream(ask("long")))
+    with pytest.raises(DoesNotFitError, match="any more"):
+        finish(client.stream(ask("unfit")))
+    with pytest.raises(EngineError, match="ValueError: what was not thought of") as caught:
+        finish(client.stream(ask("bug")))
+    assert type(caught.value) is EngineError
+    with pytest.raises(UsageError, match="cannot be sent"):
+        finish(client.stream(Request(messages=({"role": "user", "content": object()},))))
+    assert finish(client.stream(ask("count 3"))).text == counted(3)
+    assert pid_of(client) == pid
+
+
+def test_cancel_keeps_what_was_said(client: WorkerClient) -> None:
+    said = ""
+    for event in client.stream(ask("count 1000 0.01")):
+        if isinstance(event, Token):
+            said += event.text
+            client.cancel()
+        if isinstance(event, Done):
+            assert event.completion.stop_reason == "cancelled"
+            assert event.completion.text == said != ""
+    client.cancel()  # with nothing under way
+    assert finish(client.stream(ask("count 3"))).stop_reason == "stop"
+
+
+def test_leaving_the_stream_cancels_the_rest(client: WorkerClient) -> None:
+    for event in client.stream(ask("count 1000 0.05")):
+        if isinstance(event, Token):
+            break
+    started = time.monotonic()
+    assert finish(client.stream(ask("count 3"))).text == counted(3)
+    assert time.monotonic() - started < 10  # not the 50 s of the one before
+
+
+def test_a_large_request_travels(client: WorkerClient) -> None:
+    request = Request(prompt="count 3", known_ids=tuple(range(500_000)))
+    assert finish(client.stream(request)).text == counted(3)
+
+
+def test_what_libraries_print_goes_nowhere(client: WorkerClient, capfd: pytest.CaptureFixture[str]) -> None:
+    assert finish(client.stream(ask("chatter 5"))).text == counted(5)
+    assert capfd.readouterr() == ("", "")
+
+
+@posix
+def test_ctrl_c_is_for_us_alone(client: WorkerClient) -> None:
+    assert os.getpgid(pid_of(client)) != os.getpgid(0)
+    os.kill(pid_of(client), signal.SIGINT)
+    assert finish(client.stream(ask("count 3"))).text == counted(3)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "says"),
+    [
+        ("huge", DoesNotFitError, "it does not fit"),
+        ("broken", ModelFileError, "model.gguf: not a model"),
+        ("bug", EngineError, "ValueError: what was not thought of"),
+        ("no memory", DoesNotFitError, "memory ran out"),
+        ("dies", EngineDiedError, "exit code 3; its last words: the last words"),
+    ],
+)
+def test_a_load_that_fails_says_why_and_leaves_nothing(name: str, kind: type[LocalrunError], says: str) -> None:
+    before = psutil.Process().children()
+    with pytest.raises(kind, match=says) as caught:
+        open_fake(name)
+    assert type(caught.value) is kind
+    assert psutil.Process().children() == before
+
+
+def test_a_process_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(EngineDiedError, match="cannot be started"):
+        open_fake()
+
+
+@pytest.mark.parametrize("module", ["this", "localrun_testing.no_such_module"])
+def test_a_process_that_speaks_another_language_is_an_error(module: str) -> None:
+    with pytest.raises(EngineDiedError, match=r"unreadable|No module"):
+        WorkerClient(LoadOptions(Path("x")), module=module)
+
+
+def test_progress_may_give_the_load_up() -> None:
+    seen: list[tuple[int, int]] = []
+
+    class EnoughError(Exception):
+        pass
+
+    def progress(done: int, total: int) -> None:
+        seen.append((done, total))
+        if done >= 3:
+            raise EnoughError
+
+    before = psutil.Process().children()
+    started = time.monotonic()
+    with pytest.raises(EnoughError):
+        open_fake("slow", progress)
+    assert time.monotonic() - started < 8
+    assert seen[-1][0] >= 3
+    assert psutil.Process().children() == before
+
+
+@posix
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [("crash", "crashed .SIGSEGV"), ("abort", "crashed .SIGABRT"), ("leave", "exit code 3; its last words: the last")],
+)
+def test_a_crash_keeps_the_half_answer_and_the_next_one_works(mortal: WorkerClient, what: str, says: str) -> None:
+    pid = pid_of(mortal)
+    said, end = said_before_the_end(mortal.stream(ask(f"{what} 5")))
+    assert said == counted(5)
+    assert end is not None
+    assert says.replace(".", "(") in end.message
+    assert "\x1b" not in end.message
+    assert end.hint
+    assert mortal.view() is None
+    assert finish(mortal.stream(ask("count 3"))).text == counted(3)
+    assert pid_of(mortal) != pid
+
+
+def hurt_at_random_points(client: WorkerClient, rng: random.Random, signals: list[int]) -> None:
+    """Stream on a thread of its own, hurt the worker, and see that the answer ends and the next one comes."""
+    for number in signals:
+        result: list[tuple[str, EngineDiedError | None]] = []
+
+        def answer(result: list[tuple[str, EngineDiedError | None]] = result) -> None:
+            result.append(said_before_the_end(client.stream(ask("count 1000 0.01"))))
+
+        face = threading.Thread(target=answer)
+        face.start()
+        time.sleep(rng.uniform(0, 0.3))
+        pid = pid_of(client)
+        os.kill(pid, number)
+        client.view()  # must not wait for ever either
+        face.join(30)
+        assert not face.is_alive()
+        said, end = result[0]
+        assert end is not None
+        assert counted(1000).startswith(said)
+        assert ("stopped" if number == signal.SIGSTOP else "killed") in end.message
+        assert finish(client.stream(ask("count 3"))).text == counted(3)
+        assert not psutil.pid_exists(pid)
+
+
+@posix
+def test_killed_and_stopped_at_random_points(mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "STOPPED_SECONDS", 0.5)
+    points = [signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]
+    hurt_at_random_points(mortal, random.Random(1), [int(point) for point in points])
+
+
+@posix
+@pytest.mark.slow
+def test_killed_and_stopped_at_a_hundred_random_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "STOPPED_SECONDS", 0.5)
+    rng = random.Random(2)
+    points = [int(signal.SIGKILL)] * 75 + [int(signal.SIGSTOP)] * 25
+    rng.shuffle(points)
+    with open_fake() as client:
+        hurt_at_random_points(client, rng, points)
+
+
+@posix
+def test_a_stopped_worker_is_noticed_within_a_few_seconds(mortal: WorkerClient) -> None:
+    events = mortal.stream(ask("count 1000 0.01"))
+    next(events)
+    os.kill(pid_of(mortal), signal.SIGSTOP)
+    started = time.monotonic()
+    assert said_before_the_end(events)[1] is not None
+    assert time.monotonic() - started < 6
+
+
+@posix
+def test_a_worker_that_is_hurt_while_idle_is_replaced_in_silence(mortal: WorkerClient) -> None:
+    for number in (signal.SIGKILL, signal.SIGSTOP):
+        os.kill(pid_of(mortal), number)
+        time.sleep(0.05)
+        assert mortal.view() is None
+        assert finish(mortal.stream(ask("count 3"))).text == counted(3)
+
+
+@posix
+@pytest.mark.parametrize("what", ["hold", "toil"])
+def test_a_long_native_call_is_no_hang(mortal: WorkerClient, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "STOPPED_SECONDS", 0.5)
+    assert finish(mortal.stream(ask(f"{what} 3"))).text == counted(3)
+
+
+@posix
+def test_a_worker_that_neither_speaks_nor_computes_is_ended(
+    mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "STUCK_SECONDS", 1.0)
+    said, end = said_before_the_end(mortal.stream(ask("fall_asleep 3")))
+    assert said == counted(3)
+    assert end is not None
+    assert "did nothing" in end.message
+
+
+def test_an_engine_that_hears_no_cancel_is_ended(mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "CANCEL_SECONDS", 1.0)
+    events = mortal.stream(ask("ignore 3"))
+    said = "".join(e.text for e in (next(events) for _ in range(4)) if isinstance(e, Token))
+    mortal.cancel()
+    _, end = said_before_the_end(events)
+    assert said == counted(3)
+    assert end is not None
+    assert "did not stop when it was asked" in end.message
+
+
+def test_cancel_while_the_model_is_loaded_again(tmp_path: Path) -> None:
+    loads: list[int] = []
+    options = LoadOptions(tmp_path / "mark", name="slow again")
+    with WorkerClient(options, lambda done, total: loads.append(done), FAKE) as client:
+        assert client._worker is not None
+        client._worker.kill("for the test")
+        loads.clear()
+        result: list[Completion] = []
+        face = threading.Thread(target=lambda: result.append(finish(client.stream(ask("count 3")))))
+        face.start()
+        assert wait_until(lambda: len(loads) > 2)
+        pid = pid_of(client)
+        client.cancel()
+        face.join(5)
+        assert result[0].stop_reason == "cancelled"
+        assert client.view() is None
+        assert is_running(pid)
+        events = client.stream(ask("count 3"))
+        closer = threading.Timer(0.3, client.close)
+        closer.start()
+        with pytest.raises(EngineDiedError, match="closed while it was loading"):
+            next(events)
+        closer.join()
+        assert not psutil.pid_exists(pid)
+        with pytest.raises(EngineError, match="is closed"):
+            next(client.stream(ask("count 3")))
+
+
+def test_close_is_quick_and_final(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "CLOSE_SECONDS", 0.5)
+    for name in ("fake", "does not close"):
+        client = open_fake(name)
+        pid = pid_of(client)
+        events = client.stream(ask("count 1000 0.01"))
+        next(events)
+        started = time.monotonic()
+        client.close()
+        client.close()
+        assert time.monotonic() - started < 3
+        assert not psutil.pid_exists(pid)
+        said_before_the_end(events)
+
+
+def test_two_at_once_are_two(client: WorkerClient, mortal: WorkerClient) -> None:
+    one, other = client.stream(ask("count 50 0.001")), mortal.stream(ask("count 60 0.001"))
+    results: list[str] = []
+    threads = [threading.Thread(target=lambda e=e: results.append(finish(e).text)) for e in (one, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(results) == [counted(50), counted(60)]
+    mortal.close()
+    assert finish(client.stream(ask("count 3"))).text == counted(3)
+
+
+def test_two_streams_of_one_client(client: WorkerClient) -> None:
+    results: list[str] = []
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(finish(client.stream(ask(f"count {n} 0.001"))).text))
+        for n in (30, 40)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(results) == [counted(30), counted(40)]
+
+
+def restart(client: WorkerClient, times: int) -> None:
+    for _ in range(times):
+        assert client._worker is not None
+        client._worker.kill("for the test")
+        assert finish(client.stream(ask("count 3"))).text == counted(3)
+
+
+def held_by_us() -> tuple[int, int, int]:
+    gc.collect()
+    us = psutil.Process()
+    return us.num_fds(), threading.active_count(), len(us.children())
+
+
+@posix
+def test_nothing_is_left_of_a_restart(mortal: WorkerClient) -> None:
+    restart(mortal, 1)
+    before = held_by_us()
+    restart(mortal, 5)
+    assert wait_until(lambda: held_by_us() <= before)
+
+
+@posix
+@pytest.mark.slow
+def test_nothing_is_left_of_a_hundred_restarts(mortal: WorkerClient) -> None:
+    restart(mortal, 1)
+    before = held_by_us()
+    restart(mortal, 100)
+    assert wait_until(lambda: held_by_us() <= before)

@@ -1,0 +1,130 @@
+"""A worker process without a model: it counts, and on demand it fails in every way a process can.
+
+`python -m localrun_testing.fake_worker`; the name in LoadOptions says how to load, the prompt what to do.
+"""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from localrun.base.errors import DoesNotFitError, ModelFileError, PromptTooLongError
+from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo, Prefill, StopReason, Token
+from localrun.base.request import LoadOptions, Request
+from localrun.client.worker_process import serve
+
+
+class CountingEngine:
+    """Answers "count N SECONDS" with the numbers from 0 on; other prompts are one of the methods below."""
+
+    def __init__(self, options: LoadOptions, progress: Callable[[int, int], None]) -> None:
+        self.options = options
+        self._cancelled = threading.Event()
+        match options.name:
+            case "huge":
+                raise DoesNotFitError("it does not fit", "take a smaller one")
+            case "broken":
+                raise ModelFileError("BAD_MAGIC", "not a model", path=str(options.path), offset=0)
+            case "bug":
+                raise ValueError("what was not thought of")
+            case "no memory":
+                raise MemoryError
+            case "dies":
+                say_and_leave()
+            case "slow" | "slow again" if options.name == "slow" or options.path.exists():
+                for done in range(100):
+                    progress(done, 100)
+                    time.sleep(0.1)
+            case "slow again":
+                options.path.touch()
+        progress(100, 100)
+        self.info = ModelInfo(options.name, "", "fake", "F32", "fake", "f32", options.ctx or 128, 100, 1.5)
+
+    def stream(self, request: Request) -> Iterator[Event]:
+        what, *numbers = (request.prompt or "count 3 0").split()
+        if what == "long":
+            raise PromptTooLongError("too long", "shorten it")
+        self._cancelled.clear()
+        return self._events(request, what, *map(float, numbers))
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def view(self) -> CacheView | None:
+        return CacheView(3, 128, 64, (), 1, 2, 0, 0, ())
+
+    def close(self) -> None:
+        if self.options.name == "does not close":
+            time.sleep(60)
+
+    def _events(self, request: Request, what: str, n: float = 3, seconds: float = 0.0) -> Iterator[Event]:
+        yield Prefill(2, 0, 2)
+        text = ""
+        reason: StopReason = "stop"
+        for number in range(int(n)):
+            if self._cancelled.wait(seconds):
+                reason = "cancelled"
+                break
+            text += f"{number} "
+            yield Token(number, f"{number} ", "answer")
+        if what != "count":
+            time.sleep(0.1)  # what was said has left
+            getattr(self, what)()
+        yield Done(completion(text, reason, self.info), (1, 2))
+
+    def crash(self) -> None:
+        ctypes.string_at(0)
+
+    def abort(self) -> None:
+        os.abort()
+
+    def leave(self) -> None:
+        say_and_leave()
+
+    def chatter(self) -> None:
+        """What libraries do: print, also from C."""
+        print("a warning on stdout", flush=True)
+        os.write(1, b"another from C\n")
+        os.write(2, b"\x1b[31ma third on stderr\n" * 50_000)
+        assert sys.stdin.read() == ""
+
+    def hold(self) -> None:
+        """A long native call that lets no other thread run."""
+        ctypes.PyDLL(None).sleep(2)
+
+    def toil(self) -> None:
+        """One that lets them."""
+        ctypes.CDLL(None).sleep(2)
+
+    def ignore(self) -> None:
+        """Hear no cancel."""
+        time.sleep(60)
+
+    def fall_asleep(self) -> None:
+        """A deadlock: no thread runs, and nothing computes."""
+        ctypes.PyDLL(None).sleep(60)
+
+    def unfit(self) -> None:
+        raise DoesNotFitError("it does not fit any more", "take a smaller one")
+
+    def bug(self) -> None:
+        raise ValueError("what was not thought of")
+
+
+def say_and_leave() -> None:
+    os.write(2, b"\n\x1b]0;pwned\x07the last words\n\n")
+    os._exit(3)
+
+
+def completion(text: str, reason: StopReason, info: ModelInfo) -> Completion:
+    n = len(text.split())
+    return Completion(
+        info.name, "F32", "fake", text, "", reason, 2, 0, n, tuple(range(n)),
+        1.5, 2.5, 3.5, float("nan"), 4.5, 5.5, 1000, 2000, "f32", info.ctx, 7,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    serve(CountingEngine)
