@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import OptionList, Static
@@ -30,7 +31,12 @@ class ModelList(Vertical, Generic[T]):
     DEFAULT_CSS = """
     ModelList {
         & > #head { height: 1; padding: 0 2 0 1; }
-        & > #empty { height: 1fr; padding: 1 3; color: $foreground-muted; }
+        & > #empty { display: none; height: 1fr; padding: 1 3; color: $foreground-muted; }
+        &.-empty {
+            & > #head { display: none; }
+            & > OptionList { height: 0; }  /* not hidden, so that it keeps the focus */
+            & > #empty { display: block; }
+        }
         & > OptionList {
             height: 1fr; border: none; padding: 0; background: transparent; background-tint: transparent 0%;
             scrollbar-size-vertical: 1; scrollbar-gutter: stable;
@@ -41,23 +47,19 @@ class ModelList(Vertical, Generic[T]):
         & > OptionList:focus {
             border: none; background-tint: transparent 0%;
             & > .option-list--option-highlighted {
-                background: $primary 35%; color: $foreground; text-style: bold;
+                background: $primary 20%; color: $foreground; text-style: bold;
             }
         }
     }
     """
 
     class Chosen(Message):
-        def __init__(self, model_list: "ModelList[T]", item: "Item[T]") -> None:
+        def __init__(self, item: Item[Any]) -> None:
             super().__init__()
-            self.model_list = model_list
             self.item = item
 
     class Highlighted(Message):
-        def __init__(self, model_list: "ModelList[T]", item: "Item[T] | None") -> None:
-            super().__init__()
-            self.model_list = model_list
-            self.item = item
+        """Another item is highlighted, or it has changed, or there is none."""
 
     def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -69,7 +71,7 @@ class ModelList(Vertical, Generic[T]):
 
     def compose(self) -> ComposeResult:
         yield Static(header(self.columns), id="head")
-        yield OptionList(markup=False)
+        yield _Options(markup=False)
         yield Static("", id="empty", markup=False)
 
     def on_mount(self) -> None:
@@ -106,30 +108,48 @@ class ModelList(Vertical, Generic[T]):
     def _show(self) -> None:
         if not self.is_mounted:
             return
-        before = self.highlighted
+        before, keys = self.highlighted, [item.key for item in self.items]
         self.items = [item for item in self._all if _matches(item, self._words)]
         options = self.options
+        if keys and keys == [item.key for item in self.items]:  # nothing jumps
+            for index, item in enumerate(self.items):
+                options.replace_option_prompt_at_index(index, item.row)
+            self.post_message(self.Highlighted())
+            return
         options.set_options([Option(item.row, id=item.key) for item in self.items])
-        options.display = self.query_one("#head").display = bool(self.items)
+        self.set_class(not self.items, "-empty")
         empty = self.query_one("#empty", Static)
-        empty.display = not self.items
         nothing_left = bool(self._all) and bool(self._words)
         empty.update(f"nothing here has the words “{' '.join(self._words)}”" if nothing_left else self._when_empty)
         if self.items:
             options.highlighted = 0
             if before is not None:
                 self.highlight(before.key)
-        self.post_message(self.Highlighted(self, self.highlighted))
+        self.post_message(self.Highlighted())
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
-        self.post_message(self.Highlighted(self, self.highlighted))
+        self.post_message(self.Highlighted())
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         item = next((item for item in self.items if item.key == event.option_id), None)
         if item is not None:
-            self.post_message(self.Chosen(self, item))
+            self.post_message(self.Chosen(item))
+
+
+class _Options(OptionList, inherit_bindings=False):
+    """Left and right are the screen's."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select", "Choose", id="list.choose"),
+        Binding("up", "cursor_up", show=False, id="list.up"),
+        Binding("down", "cursor_down", show=False, id="list.down"),
+        Binding("pageup", "page_up", show=False, id="list.page-up"),
+        Binding("pagedown", "page_down", show=False, id="list.page-down"),
+        Binding("home", "first", show=False, id="list.first"),
+        Binding("end", "last", show=False, id="list.last"),
+    ]
 
 
 def _matches(item: Item[T], words: Sequence[str]) -> bool:

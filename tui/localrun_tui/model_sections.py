@@ -13,6 +13,7 @@ from localrun.hub.access import read_access
 from localrun.hub.catalogue import suggest
 from localrun.hub.http import Http
 from localrun.hub.library import scan
+from localrun.hub.preview import find_on_hub
 
 from . import model_items as items
 from .background import Task, run_in_background
@@ -21,6 +22,7 @@ from .columns import Column, say
 from .endpoints import read_endpoints
 from .model_list import Item, ModelList
 from .model_rows import CatalogueRow, DiskRow, HubRow, catalogue_rows, disk_rows, hub_rows
+from .precision_offer import Subject
 
 T = TypeVar("T")
 SEARCH_LIMIT = 50
@@ -59,13 +61,11 @@ class Section(ModelList[T]):
         """A line or two about the highlighted one."""
         raise NotImplementedError
 
-    def load(
-        self, work: Callable[[Task], Any], done: Callable[[Any], None], failed: Callable[[LocalrunError], None]
-    ) -> None:
+    def load(self, work: Callable[[Task], Any], done: Callable[[Any], None]) -> None:
         """Do `work` in the background, in the place of what was under way."""
         if self._reading is not None:
             self._reading.cancel()
-        self._reading = run_in_background(self, work, done, failed)
+        self._reading = run_in_background(self, work, done, self.show_error)
 
     def show_error(self, error: LocalrunError) -> None:
         self.show([], "\n".join(part for part in (error.message, error.hint) if part))
@@ -83,7 +83,7 @@ class DiskSection(Section[DiskRow]):
             empty = "No model is on this machine yet.\nThe catalogue (→) shows good ones and what fits."
             self.show([items.disk_item(row, row.model.name.lower() == default) for row in rows], empty)
 
-        self.load(work, done, self.show_error)
+        self.load(work, done)
 
     def detail(self, item: Item[DiskRow]) -> Content:
         return items.disk_detail(item.value)
@@ -102,7 +102,7 @@ class CatalogueSection(Section[CatalogueRow]):
 
         before = self.highlighted
         self.show([], "Looking at what fits this machine…")
-        self.load(lambda task: catalogue_rows(self.budget(), scan()), done, self.show_error)
+        self.load(lambda task: catalogue_rows(self.budget(), scan()), done)
 
     def detail(self, item: Item[CatalogueRow]) -> Content:
         return items.catalogue_detail(item.value, item.value.name == self.suggested)
@@ -130,7 +130,7 @@ class HubSection(Section[HubRow]):
             self.show([], "Press / and type what to look for, such as “qwen3 4b” or “coder”.")
             return
         self.show([], f"Searching for “{self.term}”…")
-        self.load(self._search, self._found, self.show_error)
+        self.load(self._search, self._found)
 
     def _search(self, task: Task) -> list[HubRow] | None:
         access = read_access()
@@ -159,10 +159,12 @@ class RemoteSection(Section[Endpoint]):
 
     def reload(self) -> None:
         def done(endpoints: list[Endpoint]) -> None:
-            empty = "No server is set up.\nSettings → Servers adds one that speaks the OpenAI protocol (vLLM, TGI, llama.cpp …)."
+            empty = (
+                "No server is set up.\nSettings → Servers adds one that speaks the OpenAI protocol (vLLM, llama.cpp …)."
+            )
             self.show([items.remote_item(endpoint) for endpoint in endpoints], empty)
 
-        self.load(lambda task: read_endpoints(), done, self.show_error)
+        self.load(lambda task: read_endpoints(), done)
 
     def detail(self, item: Item[Endpoint]) -> Content:
         return items.remote_detail(item.value)
@@ -174,6 +176,18 @@ SECTIONS: dict[str, type[Section[Any]]] = {
     "hub": HubSection,
     "remote": cast(type[Section[Any]], RemoteSection),
 }
+
+
+def subject_of(row: DiskRow | CatalogueRow | HubRow) -> Subject:
+    """What the precision menu is to show for a row."""
+    if isinstance(row, HubRow):
+        repo = row.found.repo
+        return Subject(repo, wanted=find_on_hub(repo))
+    if isinstance(row, CatalogueRow):
+        return Subject(row.name, wanted=find_on_hub(row.name))
+    model = row.model
+    wanted = find_on_hub(model.name) if model.source == "hub" else None
+    return Subject(model.name, model, wanted)
 
 
 def machine_line() -> Content:

@@ -12,9 +12,13 @@ from textual.widgets import ContentSwitcher, Footer, Input, Static, Tab, Tabs
 from localrun.base.events import ModelInfo
 from localrun.fit.machine import memory
 
-from .choice import Choice
+from .choice import Choice, Endpoint
+from .downloads import DownloadBadge, DownloadsScreen
 from .model_list import ModelList
-from .model_sections import SECTIONS, Section, machine_line
+from .model_rows import DiskRow
+from .model_sections import SECTIONS, Section, machine_line, subject_of
+from .precision_menu import DOWNLOADING, PrecisionMenu
+from .removal import ask_to_remove
 
 
 class ModelsScreen(Screen[Choice | None]):
@@ -27,6 +31,8 @@ class ModelsScreen(Screen[Choice | None]):
         Binding("slash", "filter", "Filter", id="models.filter", key_display="/"),
         Binding("left", "section(-1)", "Section", id="models.previous", key_display="←→"),
         Binding("right", "section(1)", "Next section", id="models.next", show=False),
+        Binding("d", "downloads", "Downloads", id="models.downloads"),
+        Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
         Binding("r", "reload", "Refresh", id="models.reload"),
     ]
 
@@ -37,6 +43,7 @@ class ModelsScreen(Screen[Choice | None]):
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
             yield Static("Models", id="title")
+            yield DownloadBadge()
             yield Static(machine_line(), id="machine")
         yield Input(id="filter", compact=True)
         yield Tabs(*(Tab(section.TITLE, id=name) for name, section in SECTIONS.items()))
@@ -62,6 +69,32 @@ class ModelsScreen(Screen[Choice | None]):
     @property
     def box(self) -> Input:
         return self.query_one("#filter", Input)
+
+    @on(ModelList.Chosen)
+    def _open(self, event: ModelList.Chosen) -> None:
+        value = event.item.value
+        if isinstance(value, Endpoint):
+            self.dismiss(Choice(value))
+        else:
+            self.app.push_screen(PrecisionMenu(subject_of(value), self.budget), self._chosen)
+
+    def _chosen(self, answer: Choice | str | None) -> None:
+        if isinstance(answer, Choice):
+            self.dismiss(answer)
+        elif answer == DOWNLOADING:
+            self.action_downloads()
+
+    def action_downloads(self) -> None:
+        self.app.push_screen(DownloadsScreen(), self._chosen)
+
+    def action_remove(self) -> None:
+        item = self.section.highlighted
+        if item is not None and isinstance(item.value, DiskRow):
+            loaded = self.loaded.path if self.loaded else ""
+            ask_to_remove(self, item.value.model, loaded, self.section.reload)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "remove" or self.query_one(ContentSwitcher).current == "disk"
 
     def action_back(self) -> None:
         if self.box.value:
@@ -93,6 +126,7 @@ class ModelsScreen(Screen[Choice | None]):
         if not self.box.has_focus:
             self.section.options.focus()
         self._show_detail()
+        self.refresh_bindings()
 
     @on(Input.Changed, "#filter")
     def _filter(self, event: Input.Changed) -> None:

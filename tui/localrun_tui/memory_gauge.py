@@ -1,0 +1,34 @@
+"""A bar of memory: weights, KV cache and the rest against what is free."""
+
+from textual.content import Content
+
+from localrun.base.units import gib
+from localrun.fit.estimate import FitRow
+
+WIDTH = 48
+
+
+def gauge(row: FitRow) -> Content:
+    """Two lines: the bar, and what its parts are. What is beyond the free memory is drawn in the colour of errors."""
+    rest = row.total_bytes - row.weights_bytes - row.kv_bytes
+    parts = [
+        ("weights", row.weights_bytes, "$primary", "█"),
+        ("KV cache", row.kv_bytes, "$accent", "▓"),
+        ("working memory", rest, "$secondary", "▒"),
+    ]
+    scale = max(row.budget_bytes, row.total_bytes, 1)
+    line, used = Content(""), 0
+    for _, size, style, sign in parts:
+        start, end = round(WIDTH * used / scale), round(WIDTH * (used + size) / scale)
+        line += Content.styled(sign * (end - start), style)
+        used += size
+    free = WIDTH - line.cell_length
+    line += Content.styled("░" * free, "$foreground 25%")
+    over = row.total_bytes - row.budget_bytes
+    word = f"  {gib(over)} too much" if over > 0 else f"  {gib(-over)} left"
+    line += Content.styled(word, "$text-error" if over > 0 else "$foreground-muted")
+    legend = [
+        Content.assemble((sign, style), (f" {name} {gib(size)}", "$foreground-muted"))
+        for name, size, style, sign in parts
+    ]
+    return line + Content("\n") + Content("  ").join(legend)

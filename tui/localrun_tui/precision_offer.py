@@ -1,0 +1,197 @@
+"""The precisions of one model, on disk and on the hub together, and what each would need. No widgets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from localrun.base.errors import HubError, LocalrunError, NotFoundError
+from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow
+from localrun.fit.precisions import bits_of
+from localrun.formats.requantize import PRECISIONS
+from localrun.hub.access import read_access
+from localrun.hub.http import Http
+from localrun.hub.library import scan
+from localrun.hub.names import same_precision
+from localrun.hub.preview import Preview, Wanted, fit_preview, fit_stored, preview
+from localrun.hub.resolve import resolve_all
+from localrun.hub.stored import StoredModel
+from localrun.hub.variants import Variant
+from localrun.ops.kv import KV_CODECS
+
+from .background import Task
+
+CODECS = tuple(name for name, codec in KV_CODECS.items() if codec.executable and name != "f32")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the menu is about: a model on disk, a repository of the hub, or both. `stored` is highlighted first."""
+
+    name: str
+    stored: StoredModel | None = None
+    wanted: Wanted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """One line of the menu. `bytes` on disk or to download, `fit` None where the needs cannot be told."""
+
+    name: str
+    bytes: int
+    weights_bytes: int
+    bits: float
+    approximate: bool = False
+    stored: StoredModel | None = None
+    variant: Variant | None = None
+    fit: FitRow | None = None
+    recommended: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.name} {self.weights_bytes}"
+
+    def means(self, row: FitRow) -> bool:
+        return (self.name, self.weights_bytes) == (row.precision, row.weights_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """All that was found out about a subject. `notes` are for the user; `found` is what a download starts from."""
+
+    subject: Subject
+    precisions: tuple[Precision, ...]
+    fit: Fit
+    found: Preview | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def contexts(self) -> tuple[int, ...]:
+        """Contexts to choose from, in tokens."""
+        return tuple(sorted({row.ctx for row in self.fit.rows}))
+
+    @property
+    def usual_context(self) -> int:
+        """The one that verdicts are about when none was chosen."""
+        best = self.fit.recommended
+        usual = [n for n in self.contexts if n <= USUAL_CONTEXT] or list(self.contexts[:1]) or [USUAL_CONTEXT]
+        return best.ctx if best else max(usual)
+
+    def lines(self, ctx: int | None, kv: str) -> list[Precision]:
+        """The menu for a context (None: a usual one) and a codec ("auto": the finest that fits), smallest first."""
+        best = self.fit.recommended
+        found = []
+        for one in self.precisions:
+            row = self._row(one, ctx or self.usual_context, kv)
+            found.append(replace(one, fit=row, recommended=best is not None and one.means(best)))
+        return sorted(found, key=lambda one: (one.weights_bytes, one.bits))
+
+    def _row(self, one: Precision, ctx: int, kv: str) -> FitRow | None:
+        codecs = CODECS if kv == "auto" else (kv,)
+        rows = [row for row in self.fit.rows if one.means(row) and row.ctx == ctx and row.kv_codec in codecs]
+        chosen = [row for row in rows if row.recommended]
+        for verdict in ("fits", "tight", "no"):
+            chosen = chosen or [row for row in rows if row.verdict == verdict]
+        return max(chosen, key=lambda row: row.kv_bytes, default=None)
+
+
+def read_offer(subject: Subject, budget: Callable[[], int], task: Task) -> Offer:
+    """Find everything out; asks the hub where it can. Raises LocalrunError when there is nothing to offer."""
+    notes: list[str] = []
+    stored = _on_disk(subject)
+    found = None
+    if subject.wanted is not None:
+        try:
+            found = _ask_hub(replace(subject.wanted, precision=""), task)
+        except LocalrunError as error:
+            if not stored:
+                raise
+            notes.append(f"only what is on disk: {error.message}")
+    offers = [_hub_offer(subject, found, budget(), notes)] if found else []
+    offers += [_disk_offer(subject, stored, budget())] if stored else []
+    return _merge(subject, offers, found, notes)
+
+
+def _on_disk(subject: Subject) -> list[StoredModel]:
+    """All precisions that are here: those beside a model on disk, or those of a repository."""
+    if subject.stored is not None:
+        mine = (subject.stored.name, subject.stored.source)
+        return [model for model in scan() if (model.name, model.source) == mine] or [subject.stored]
+    try:
+        return resolve_all(subject.name)
+    except NotFoundError:
+        return []
+
+
+def _ask_hub(wanted: Wanted, task: Task) -> Preview:
+    http = Http(read_access())
+    task.on_cancel(http.close)
+    try:
+        return preview(http, wanted)
+    finally:
+        http.close()
+
+
+def _hub_offer(subject: Subject, found: Preview, budget: int, notes: list[str]) -> Offer:
+    """Candidates come in the order of the variants; those behind are made from the original while it is loaded."""
+    original = next((variant for variant in found.variants if variant.format == "safetensors"), None)
+    precisions = []
+    for number, one in enumerate(found.candidates):
+        variant = found.variants[number] if number < len(found.variants) else original
+        size = variant.bytes if variant else one.weights_bytes
+        precisions.append(Precision(one.precision, size, one.weights_bytes, one.bits, one.approximate, variant=variant))
+    try:
+        fit = fit_preview(found, budget)
+    except HubError as error:  # its shape cannot be read
+        notes.append(error.message)
+        fit = Fit((), "")
+    if found.approximate:
+        notes.append("offline: sizes are estimated from the public shape (≈)")
+    if found.shape is not None and found.shape.obstacle:
+        notes.append(f"this version cannot run it: {found.shape.obstacle}")
+    return Offer(subject, tuple(precisions), fit)
+
+
+def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Offer:
+    """Precisions on disk; files that cannot be read are left out, unless that leaves none."""
+    precisions, failures = [], []
+    for model in stored:
+        try:
+            weights = fit_stored([model], budget).rows[0].weights_bytes
+        except LocalrunError as error:
+            failures.append(error)
+        else:
+            precisions.append(Precision(model.precision, model.bytes, weights, bits_of(model.precision), stored=model))
+    if not precisions:
+        raise failures[0]
+    fit = fit_stored([one.stored for one in precisions if one.stored], budget)
+    return Offer(subject, tuple(precisions), fit)
+
+
+def _merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: list[str]) -> Offer:
+    """One menu: what the hub has and the disk too is one line; the hub's advice goes before the disk's."""
+    precisions: list[Precision] = []
+    rows: list[FitRow] = []
+    reason = ""
+    for offer in offers:
+        advised = any(row.recommended for row in rows)
+        rows += [replace(row, recommended=row.recommended and not advised) for row in offer.fit.rows]
+        reason = reason if advised else offer.fit.reason
+        for one in offer.precisions:
+            same = [number for number, other in enumerate(precisions) if _is_stored_as(other, one)]
+            for number in same:
+                precisions[number] = replace(precisions[number], stored=_made(one.stored, precisions[number].name))
+            if not same:
+                precisions.append(one)
+    return Offer(subject, tuple(precisions), Fit(tuple(rows), reason), found, tuple(notes))
+
+
+def _is_stored_as(offered: Precision, one: Precision) -> bool:
+    """Whether what the hub offers is on disk as `one`: the same precision, or the original it is made from."""
+    if one.stored is None or (offered.variant is not None and offered.variant.format != one.stored.format):
+        return False
+    made_from = offered.name in PRECISIONS and one.stored.format == "safetensors"
+    return made_from or same_precision(offered.name, one.name)
+
+
+def _made(stored: StoredModel | None, precision: str) -> StoredModel | None:
+    """The original on disk, to be loaded in another precision."""
+    return replace(stored, precision=precision) if stored and precision in PRECISIONS else stored
