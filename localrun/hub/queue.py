@@ -11,14 +11,17 @@ from localrun.hub.access import Access
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.download import download
 from localrun.hub.http import Http
-from localrun.hub.progress import CancelledError, Control, Event, Progress
+from localrun.hub.progress import CancelledError, Control, Event, Notice, Progress
 
 State = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One download as it stands. `done` and `total` are bytes of all its files; `error` is why it failed."""
+    """One download as it stands. `done` and `total` are bytes of all its files; `error` is why it failed.
+
+    `note` is what a user should know while it runs: we wait for another process, or try again.
+    """
 
     number: int
     repo: str
@@ -29,6 +32,7 @@ class Job:
     bytes_per_second: float = 0.0
     error: LocalrunError | None = None
     paths: tuple[Path, ...] = ()
+    note: str = ""
 
 
 Watch = Callable[[Job], None]
@@ -100,13 +104,16 @@ class DownloadQueue:
 
     def _download(self, http: Http, number: int) -> None:
         repo, files, control = self._work[number]
-        if not self._update(number, {"state": "running"}, "queued"):
+        if not self._update(number, {"state": "running", "note": ""}, "queued"):
             return
 
         def follow(event: Event) -> None:
             if isinstance(event, Progress):
                 rate = event.bytes_per_second
-                self._update(number, {"done": event.total_done, "bytes_per_second": rate}, "running")
+                moved = {"note": ""} if rate > 0 and event.total_done > self._jobs[number].done else {}
+                self._update(number, {"done": event.total_done, "bytes_per_second": rate, **moved}, "running")
+            elif isinstance(event, Notice):
+                self._update(number, {"note": event.text}, "running")
 
         try:
             paths = tuple(download(http, repo, files, follow, control))
@@ -116,8 +123,9 @@ class DownloadQueue:
             known = error if isinstance(error, LocalrunError) else HubError(f"{type(error).__name__}: {error}")
             self._update(number, {"state": "failed", "error": known, "bytes_per_second": 0.0}, "running")
         else:
-            done = {"state": "done", "done": sum(file.size for file in files), "paths": paths, "bytes_per_second": 0.0}
-            self._update(number, done)
+            done = sum(file.size for file in files)
+            still = {"bytes_per_second": 0.0, "note": ""}
+            self._update(number, {"state": "done", "done": done, "paths": paths, **still})
 
     def _next(self) -> int | None:
         """The first queued job, when there is one; None once closed."""
