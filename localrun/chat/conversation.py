@@ -1,9 +1,8 @@
 """One conversation: its tree, its settings, and the file that both are in."""
 
-import itertools
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 from localrun.base.errors import NotFoundError
@@ -96,8 +95,7 @@ class Chat:
     ) -> Message:
         """An answer to `parent`. `ids` are those of its prompt and of itself, as the engine had them."""
         before = self.known_ids(parent)
-        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, ids, strict=False))
-        kept = sum(1 for _ in same)
+        kept = len(before) if ids[: len(before)] == before else _common(before, ids)
         more = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
         return self._add(
             "assistant", text, parent, thinking=thinking, stats=_plain(stats or {}), interrupted=interrupted, **more
@@ -118,16 +116,14 @@ class Chat:
         if self._file.exists:
             self._file.append(pack("select", at=time.time(), head=message_id), durable=False)
 
-    def request_messages(self, leaf: str | None = None) -> list[RequestMessage]:
-        """What to send for an answer to `leaf`, or to the end of the selected branch: system text and all messages
-        the model is still shown."""
+    def visible(self, leaf: str | None = None) -> list[Message]:
+        """The branch up to `leaf`, from the first message on that the model is still shown."""
         path = self.tree.path(leaf or self.tree.head)
-        seen = next((i for i, message in enumerate(path) if message.id == self.horizon), 0)
-        system = [{"role": "system", "content": self.system}] if self.system else []
-        shown = [message for message in path[seen:] if message.role in _ROLES]
-        roles = [None, *(message.role for message in shown)]  # of the message before: a stand-in keeps turns in turn
-        turns = [m for before, m in zip(roles, shown, strict=False) if not (m.lost and m.role == before)]
-        return [*system, *map(_request_message, turns)]
+        return path[next((i for i, message in enumerate(path) if message.id == self.horizon), 0) :]
+
+    def request_messages(self, leaf: str | None = None) -> list[RequestMessage]:
+        """What to send for an answer to `leaf`, or to the end of the selected branch."""
+        return request_messages(self.visible(leaf), self.system)
 
     def known_ids(self, leaf: str | None = None) -> tuple[int, ...]:
         """Ids up to the last answer before `leaf`, as the engine had them; empty where that is not known."""
@@ -213,9 +209,23 @@ class Chat:
         return str(self._settings.get(key, ""))
 
 
+def request_messages(messages: Sequence[Message], system: str = "") -> list[RequestMessage]:
+    """Messages in the OpenAI shape. A stand-in for a lost one is left out where turns would no longer take turns."""
+    shown = [message for message in messages if message.role in _ROLES]
+    roles_before = [None, *(message.role for message in shown)]
+    turns = [m for before, m in zip(roles_before, shown, strict=False) if not (m.lost and m.role == before)]
+    first = [{"role": "system", "content": system}] if system else []
+    return [*first, *map(_request_message, turns)]
+
+
 def _request_message(message: Message) -> RequestMessage:
     thought = {"reasoning_content": message.thinking} if message.thinking else {}
     return {"role": message.role, "content": message.text, **thought}
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> int:
+    """Length of the common beginning."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _plain(stats: Mapping[str, Any]) -> dict[str, Any]:

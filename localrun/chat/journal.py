@@ -49,6 +49,20 @@ class ChatStore:
         self._chats[chat_id] = chat
         return chat
 
+    def peek(self, chat_id: str) -> Chat:
+        """Like `open`, for one look: what is on disk is read anew and not held."""
+        held = self._chats.get(chat_id)
+        if held is not None and (self.folder is None or held.problem):
+            return held
+        return ChatStore(self.folder).open(chat_id)
+
+    def states(self) -> dict[str, tuple[int, int]]:
+        """Size and time of change in ns of each file that holds a chat; equal ones hold the same."""
+        if self.folder is None:
+            return {}
+        found = self._summaries.read(self.folder)
+        return {chat_id: self._summaries.state(chat_id) for chat_id, one in found.items() if not one.deleted}
+
     def summaries(self) -> list[ChatSummary]:
         """Every chat that is not deleted, the one last written to first."""
         found = {} if self.folder is None else self._summaries.read(self.folder)

@@ -47,6 +47,10 @@ class Summaries:
                         found[chat_id] = self._of(Path(entry.path), chat_id, entry.stat())
         return found
 
+    def state(self, chat_id: str) -> tuple[int, int]:
+        """Size and time of change in ns of a file when it was read."""
+        return self._known[chat_id][0]
+
     def _of(self, path: Path, chat_id: str, now: os.stat_result) -> ChatSummary:
         state = now.st_size, now.st_mtime_ns
         known = self._known.get(chat_id)

@@ -53,7 +53,10 @@ class ChatTree:
             self._children.setdefault(message.parent, []).append(message.id)
         if known is None or (known.lost and message.parent == known.parent):
             self._messages[message.id] = message
-        self.select(message.id)
+        if message.parent == self.head:  # the path to the head is chosen already
+            self._chosen[self.head] = self.head = message.id
+        else:
+            self.select(message.id)
 
     def messages(self) -> list[Message]:
         """All messages of all branches, oldest first."""

@@ -1,0 +1,59 @@
+"""A chat as a document: Markdown to read, JSON to work with."""
+
+import json
+import time
+from typing import Any
+
+from localrun.chat.conversation import Chat, request_messages
+from localrun.chat.tree import Message
+
+_NAMES = {"system": "System", "user": "You", "assistant": "Model"}
+
+
+def to_markdown(chat: Chat) -> str:
+    """The selected branch. Thinking is quoted."""
+    model = f", {chat.model}" if chat.model else ""
+    parts = [f"# {chat.title or 'A chat'}", f"{_date(chat.created)}{model}"]
+    if chat.system:
+        parts += ["## System", chat.system]
+    for message in chat.tree.path(chat.tree.head):
+        parts.append(f"## {_NAMES.get(message.role, message.role)}")
+        if message.thinking:
+            parts.append("\n".join(f"> {line}".rstrip() for line in message.thinking.strip().splitlines()))
+        parts.append(message.text.strip() + ("\n\n*(stopped)*" if message.interrupted else ""))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def to_json(chat: Chat) -> str:
+    """One object: `messages` is the selected branch in the OpenAI shape, `tree` every message of every branch."""
+    return json.dumps(as_data(chat), ensure_ascii=False, indent=2) + "\n"
+
+
+def as_data(chat: Chat) -> dict[str, Any]:
+    """What `to_json` writes."""
+    return {
+        "id": chat.id,
+        "title": chat.title,
+        "model": chat.model,
+        "created": _date(chat.created),
+        "messages": request_messages(chat.tree.path(chat.tree.head), chat.system),
+        "head": chat.tree.head,
+        "tree": [_node(message) for message in chat.tree.messages()],
+    }
+
+
+def _node(message: Message) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "parent": message.parent,
+        "role": message.role,
+        "content": message.text,
+        "thinking": message.thinking,
+        "created": _date(message.created),
+        "interrupted": message.interrupted,
+        "stats": dict(message.stats),
+    }
+
+
+def _date(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
