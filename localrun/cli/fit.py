@@ -19,7 +19,6 @@ from localrun.fit.rates import machine_rates
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, preview
 from localrun.hub.resolve import resolve_all
-from localrun.ops.kv import KV_CODECS
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:(k|m|g|t)(?:i?b)?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -75,7 +74,7 @@ def _machine(what_if: str | None) -> dict[str, Any]:
         "budget_bytes": parse_size(what_if) if what_if else now.available,
         "what_if": what_if is not None,
         "read_gbps": round(rates.read_bytes / 1e9, 1),
-        "f32_gmacs": round(rates.macs / 1e9, 1),
+        "gmacs": round(rates.macs / 1e9, 1),
     }
 
 
@@ -103,7 +102,7 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
     free = "if all of it is free" if machine["what_if"] else f"free of {gib(machine['total_bytes'])}"
     write(f"{name}: memory by context, with {gib(machine['budget_bytes'])} {free}\n\n")
     contexts = sorted({row.ctx for row in table.rows})
-    rows = [row for row in table.rows if KV_CODECS[row.kv_codec].executable]
+    rows = table.rows
     header = ("PRECISION", "KV", "WEIGHTS", *(f"{ctx:,}" for ctx in contexts), "LONGEST", "SPEED")
     lines = [header]
     for key in dict.fromkeys((row.precision, row.kv_codec) for row in rows):

@@ -8,20 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from localrun.cache.groups import BLOCK_TOKENS
-from localrun.fit.bytes import kv_bytes, kv_bytes_per_token
-from localrun.fit.plan import MARGIN, OVERHEAD, largest_context, scratch_bytes
+from localrun.fit.blocks import CacheShape
+from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
+from localrun.fit.costs import usual_costs
+from localrun.fit.layers import cache_bytes
+from localrun.fit.plan import MARGIN, OVERHEAD, USUAL_THREADS, Sizes, longest_context
 from localrun.fit.rates import Rates
+from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
 
 Verdict = Literal["fits", "tight", "no"]
 
 CONTEXTS = (4096, 8192, 16384, 32768, 65536, 131072)
-CODECS = tuple(codec for codec in KV_CODECS.values() if codec.name != "f32")
+CODECS = tuple(KV_CODECS[name] for name in BEST_FIRST)
 USUAL_CONTEXT = 8192
 FLUENT_TPS = 8.0  # about as fast as one reads
 READ_SHARE, MAC_SHARE = 0.7, 0.4  # of the peak that is reached in practice
+MOST_SEQUENCES = 4096
 PROMPT_TOKENS = 512  # of the prompt whose first token est_ttft_ms is about
 _ENOUGH_BITS = 8.6  # bits a weight beyond which nobody sees a difference
 _FEWEST_BITS = 4.0  # bits a weight below which answers suffer visibly
@@ -71,72 +75,107 @@ class Fit:
         return next((row for row in self.rows if row.recommended), None)
 
 
-def fit_table(
-    config: ModelConfig,
-    candidates: Sequence[Candidate],
-    active_params: float,
-    budget: int,
-    rates: Rates,
-    ctx: int | None = None,
-    parallel: int = 1,
-) -> Fit:
-    """Every candidate × context × codec against `budget` bytes; `ctx` asks for one context, `parallel` sequences."""
-    usual = [n for n in CONTEXTS if n < config.max_context] + [min(config.max_context, CONTEXTS[-1])]
-    contexts = [min(ctx, config.max_context)] if ctx else usual
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one machine: bytes that are free, how fast it is; for which context, and how many chats."""
+
+    budget: int
+    rates: Rates
+    ctx: int | None = None
+    parallel: int = 1
+
+
+class ForeignSizes:
+    """The cache of a model that cannot run yet, by the kinds of its layers."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.config, self._caches = shape.config, shape.caches
+
+    def holds(self, codec: KVCodec) -> bool:
+        return True
+
+    def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int:
+        return parallel * cache_bytes(self._caches, ctx, codec)
+
+    def scratch_bytes(self, ctx: int, threads: int) -> int:
+        return usual_costs().scratch_bytes(self.config, ctx, threads)
+
+
+def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question) -> Fit:
+    """Every candidate × context × codec that this machine can keep, against the free memory."""
+    most, ctx = shape.config.max_context, question.ctx
+    usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
+    contexts = [min(ctx, most)] if ctx else usual
+    sizes: Sizes = ForeignSizes(shape) if shape.caches else CacheShape(shape.config, usual_costs())
+    codecs = [codec for codec in CODECS if sizes.holds(codec)]
     rows = [
-        _row(config, candidate, n, codec, active_params, budget, rates, parallel)
+        row
         for candidate in candidates
-        for n in contexts
-        for codec in CODECS
+        for codec in codecs
+        for row in _rows(sizes, candidate, codec, contexts, shape.active_params, question)
     ]
     wanted = contexts[0] if ctx else max(n for n in contexts if n <= max(USUAL_CONTEXT, contexts[0]))
-    bits = {candidate.precision: candidate.bits for candidate in candidates}
-    best, reason = _recommend([row for row in rows if row.ctx == wanted], bits)
+    best, reason = _recommend([row for row in rows if row.ctx == wanted], candidates, shape.config)
     return Fit(tuple(replace(row, recommended=True) if row is best else row for row in rows), reason)
 
 
-def _row(
-    config: ModelConfig,
+def _rows(
+    sizes: Sizes,
     candidate: Candidate,
-    ctx: int,
     codec: KVCodec,
+    contexts: Sequence[int],
     active_params: float,
-    budget: int,
-    rates: Rates,
-    parallel: int,
-) -> FitRow:
-    per_block = kv_bytes_per_token(config, codec) * BLOCK_TOKENS
-    one = kv_bytes(config, codec, ctx)
-    cache = parallel * one + per_block
-    scratch = scratch_bytes(config, ctx)
-    fixed = candidate.weights_bytes + scratch + OVERHEAD
-    total = fixed + cache
-    free = budget - MARGIN - OVERHEAD - candidate.weights_bytes
-    seconds_a_token = (candidate.active_bytes + one) / (rates.read_bytes * READ_SHARE)
-    return FitRow(
-        precision=candidate.precision,
-        ctx=ctx,
-        kv_codec=codec.name,
-        weights_bytes=candidate.weights_bytes,
-        kv_bytes=cache,
-        scratch_bytes=scratch,
-        total_bytes=total,
-        budget_bytes=budget,
-        verdict="fits" if total <= budget - MARGIN else "tight" if total <= budget else "no",
-        max_ctx=max(0, largest_context(config, per_block, free)),
-        max_sequences=max(0, (budget - MARGIN - fixed - per_block) // one),
-        est_decode_tps=round(1 / seconds_a_token, 1),
-        est_ttft_ms=round(1000 * min(PROMPT_TOKENS, ctx) * active_params / (rates.macs * MAC_SHARE), 0),
-        approximate=candidate.approximate,
-    )
+    question: Question,
+) -> list[FitRow]:
+    """One precision and codec, every context."""
+    budget, parallel = question.budget, question.parallel
+    room = budget - MARGIN - OVERHEAD - candidate.weights_bytes
+    longest = longest_context(sizes, codec, room, parallel=parallel)
+    read = question.rates.read_bytes * READ_SHARE
+    multiply = question.rates.macs * MAC_SHARE
+    rows = []
+    for ctx in contexts:
+        cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, USUAL_THREADS)
+        total = candidate.weights_bytes + cache + scratch + OVERHEAD
+        rows.append(
+            FitRow(
+                precision=candidate.precision,
+                ctx=ctx,
+                kv_codec=codec.name,
+                weights_bytes=candidate.weights_bytes,
+                kv_bytes=cache,
+                scratch_bytes=scratch,
+                total_bytes=total,
+                budget_bytes=budget,
+                verdict="fits" if total <= budget - MARGIN else "tight" if total <= budget else "no",
+                max_ctx=longest or 0,
+                max_sequences=_most_sequences(sizes, ctx, codec, room - scratch),
+                est_decode_tps=round(read / (candidate.active_bytes + sizes.nbytes(ctx, codec)), 1),
+                est_ttft_ms=round(1000 * min(PROMPT_TOKENS, ctx) * active_params / multiply, 0),
+                approximate=candidate.approximate,
+            )
+        )
+    return rows
 
 
-def _recommend(rows: Sequence[FitRow], bits: dict[str, float]) -> tuple[FitRow | None, str]:
+def _most_sequences(sizes: Sizes, ctx: int, codec: KVCodec, room: int) -> int:
+    """How many sequences of `ctx` tokens side by side take at most `room` bytes."""
+    low, high = 0, MOST_SEQUENCES
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if sizes.nbytes(ctx, codec, middle) <= room else (low, middle - 1)
+    return low
+
+
+def _recommend(
+    rows: Sequence[FitRow], candidates: Sequence[Candidate], config: ModelConfig
+) -> tuple[FitRow | None, str]:
     """The most precise that fits and reads fluently; else the fastest that is still good; else the least bad."""
-    runnable = [row for row in rows if KV_CODECS[row.kv_codec].executable]
-    fitting = [row for row in runnable if row.verdict == "fits"]
+    bits = {candidate.precision: candidate.bits for candidate in candidates}
+    safe = [row for row in rows if row.kv_codec != "q4" or not q4_objection(config)]
+    fitting = [row for row in safe if row.verdict == "fits"]
     if not fitting:
-        tight = [row for row in runnable if row.verdict == "tight"]
+        tight = [row for row in safe if row.verdict == "tight"]
         if tight:
             return min(tight, key=lambda row: row.total_bytes), "the smallest; it fits only with everything else closed"
         return None, "none of its precisions fits the free memory: close programs, or choose a smaller model"
@@ -144,11 +183,17 @@ def _recommend(rows: Sequence[FitRow], bits: dict[str, float]) -> tuple[FitRow |
     useful = [row for row in fitting if bits[row.precision] <= max(_ENOUGH_BITS, fewest)]
     good = [row for row in useful if bits[row.precision] >= _FEWEST_BITS]
     fluent = [row for row in good if row.est_decode_tps >= FLUENT_TPS]
+
     if fluent:
-        best = max(fluent, key=lambda row: (bits[row.precision], row.kv_codec == "f16"))
+        best = max(fluent, key=lambda row: (row.kv_codec in LOSSLESS, bits[row.precision], _rank(row)))
         return best, f"the most precise that fits {best.ctx:,} tokens and answers faster than one reads"
     if good:
-        best = max(good, key=lambda row: (row.est_decode_tps, row.kv_codec == "f16"))
+        best = max(good, key=lambda row: (row.kv_codec in LOSSLESS, -row.weights_bytes, _rank(row)))
         return best, f"the fastest of 4 bits and more that fits {best.ctx:,} tokens"
-    best = max(useful, key=lambda row: bits[row.precision])
+    best = max(useful, key=lambda row: (row.kv_codec in LOSSLESS, bits[row.precision], _rank(row)))
     return best, "the most precise that fits; below 4 bits answers suffer"
+
+
+def _rank(row: FitRow) -> int:
+    """More for a better codec."""
+    return -BEST_FIRST.index(row.kv_codec)

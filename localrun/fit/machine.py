@@ -1,17 +1,16 @@
-"""What memory this machine has left. Torch-free."""
+"""What memory this machine has left, and how many threads are worth starting. Torch-free."""
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
-CGROUP = Path("/sys/fs/cgroup")
+from localrun.fit.cgroup import cpu_quota, memory_left
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of main memory; `available` also respects the limit a container sets."""
+    """Bytes of main memory; both also respect the limit a container sets."""
 
     total: int
     available: int
@@ -21,11 +20,15 @@ def memory() -> Memory:
     """Main memory now."""
     system = psutil.virtual_memory()
     total, available = int(system.total), int(system.available)
-    limit, used = _cgroup_bytes("memory.max"), _cgroup_bytes("memory.current")
-    if limit is not None and limit < total:
-        total = limit
-        available = min(available, max(0, limit - (used or 0)))
+    limited = memory_left()
+    if limited is not None and limited[0] < total:
+        total, available = limited[0], min(available, limited[1])
     return Memory(total, available)
+
+
+def resident() -> int:
+    """Bytes this process holds in main memory now."""
+    return int(psutil.Process().memory_info().rss)
 
 
 def cpu_limit() -> int:
@@ -33,7 +36,7 @@ def cpu_limit() -> int:
     counts = [psutil.cpu_count(logical=False) or psutil.cpu_count() or 1]
     if sys.platform == "linux":
         counts.append(len(psutil.Process().cpu_affinity()))
-    quota = _cgroup_quota()
+    quota = cpu_quota()
     if quota is not None:
         counts.append(quota)
     return max(1, min(counts))
@@ -47,22 +50,3 @@ def peak_rss() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _cgroup_bytes(name: str) -> int | None:
-    text = _cgroup_text(name)
-    return int(text) if text is not None and text.isdigit() else None
-
-
-def _cgroup_quota() -> int | None:
-    quota, _, period = (_cgroup_text("cpu.max") or "").partition(" ")
-    if not (quota.isdigit() and period.isdigit() and int(period)):
-        return None
-    return max(1, int(quota) // int(period))
-
-
-def _cgroup_text(name: str) -> str | None:
-    try:
-        return (CGROUP / name).read_text().strip()
-    except OSError:
-        return None

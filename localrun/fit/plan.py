@@ -1,23 +1,178 @@
-"""What fits: how the weights are held and how many tokens of context the rest of memory takes. Torch-free."""
+"""What fits: the codec, the context and the blocks of a load, solved from exact bytes. Torch-free."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.fit.bytes import kv_bytes_per_token
+from localrun.fit.blocks import CacheShape, GroupBlocks, final_config
+from localrun.fit.bytes import layer_codecs
+from localrun.fit.codecs import choose_codec
+from localrun.fit.costs import costs_of
+from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
-from localrun.ops.kv import KVCodec
+from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 
 OVERHEAD = 400 << 20  # torch, the tokenizer and the program itself
+GROWTH = 24 << 20  # of the program while it answers, beside what is counted
 MARGIN = 512 << 20  # left to the rest of the machine
-PREFILL_ROWS = 512  # the largest prefill chunk
-SCORE_TILE = 64 << 20  # attention scores held at a time
+SMALL_CONTEXT = 4096  # tokens that a hint speaks of
+FEWEST_BITS = 2.0  # a weight; below that no precision is worth naming
+SPARE_SHARE = 0.5  # of memory left over that kept prefixes may take
+MOST_SPARE = 3.0  # times the blocks of the context itself
+USUAL_THREADS = 8  # whose scratch is counted where the number is not known
+
+
+class Sizes(Protocol):
+    """A cache whose bytes can be asked for: CacheShape for a model that we run."""
+
+    config: ModelConfig
+
+    def holds(self, codec: KVCodec) -> bool: ...
+    def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int: ...
+    def scratch_bytes(self, ctx: int, threads: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A context and what it costs, in bytes."""
+    """A context and what it costs, in bytes. `groups` are the blocks to reserve, in the order of `group_layers`."""
+
+    ctx: int
+    config: ModelConfig  # with every choice made that depends on the context and the user's window
+    codec: KVCodec  # of the layers that see everything
+    codecs: tuple[KVCodec, ...]  # [n_layers]
+    groups: tuple[GroupBlocks, ...]
+    weights_bytes: int
+    needed_kv_bytes: int  # of one context; `groups` hold more where memory is left over, for kept prefixes
+    scratch_bytes: int
+    overhead_bytes: int
+    budget_bytes: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kv_plan(self) -> KVPlan:
+        """The codecs as an executor takes them."""
+        return KVPlan(self.codecs)
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Blocks of each group."""
+        return tuple(group.count for group in self.groups)
+
+    @property
+    def ring_blocks(self) -> tuple[int, ...]:
+        """16-bit blocks of each group, beside those of a quantised codec."""
+        return tuple(group.ring_count for group in self.groups)
+
+    @property
+    def kv_bytes(self) -> int:
+        """What is set aside for keys and values."""
+        return sum(group.nbytes for group in self.groups)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory the process will hold when the context is full."""
+        return self.overhead_bytes + self.weights_bytes + self.needed_kv_bytes + self.scratch_bytes
+
+
+def plan_load(
+    config: ModelConfig,
+    weights_bytes: int,
+    free: int,
+    *,
+    backend: str,
+    ctx: int | None = None,
+    kv: str = "auto",
+    window: int | None = None,
+    resident: int = 0,
+    threads: int = USUAL_THREADS,
+) -> Plan:
+    """The wanted context, else the largest that fits `free` bytes, with the best codec that holds it.
+
+    `resident` is what this process holds already and `free` no longer counts. Raises DoesNotFitError, UsageError.
+    """
+    check_context(config, ctx, window)
+    shape = CacheShape(config, costs_of(backend), window)
+    budget = free + resident
+    overhead = resident + GROWTH if resident else OVERHEAD
+    room = budget - MARGIN - max(OVERHEAD, overhead) - weights_bytes
+    try:
+        choice = choose_codec(kv, config, ctx, lambda codec: longest_context(shape, codec, room, threads))
+    except DoesNotFitError as error:
+        needs = f"weights take {gib(weights_bytes)} of the {gib(free)} that are free"
+        raise DoesNotFitError(
+            f"{error.message}: {needs}", error.hint or _precision_hint(shape, room + weights_bytes, threads)
+        ) from None
+    final = final_config(config, choice.ctx, window)
+    groups = shape.groups(choice.ctx, choice.codec)
+    needed = sum(group.nbytes for group in groups)
+    scratch = shape.scratch_bytes(choice.ctx, threads)
+    spare = min(MOST_SPARE, max(0.0, SPARE_SHARE * (room - needed - scratch) / needed))
+    return Plan(
+        ctx=choice.ctx,
+        config=final,
+        codec=choice.codec,
+        codecs=layer_codecs(final, choice.codec),
+        groups=tuple(group.grown(spare) for group in groups),
+        weights_bytes=weights_bytes,
+        needed_kv_bytes=needed,
+        scratch_bytes=scratch,
+        overhead_bytes=overhead,
+        budget_bytes=budget,
+        notes=(choice.note,) if choice.note else (),
+    )
+
+
+def check_context(config: ModelConfig, ctx: int | None, window: int | None) -> None:
+    """UsageError for what no memory would make possible."""
+    if ctx is not None and ctx < 1:
+        raise UsageError(f"a context of {ctx} tokens is not possible", "try --ctx 4096")
+    if ctx is not None and ctx > config.max_context:
+        raise UsageError(
+            f"a context of {ctx:,} tokens is more than the {config.max_context:,} this model was made for",
+            f"try --ctx {config.max_context}",
+        )
+    if window is not None and window < BLOCK_TOKENS:
+        raise UsageError(f"a window of {window} tokens is too small", f"try --window 1024; {BLOCK_TOKENS} is the least")
+
+
+def longest_context(
+    shape: Sizes, codec: KVCodec, room: int, threads: int = USUAL_THREADS, parallel: int = 1
+) -> int | None:
+    """The most tokens, in whole blocks, whose cache and working memory take at most `room` bytes; 0 when none do.
+
+    None where the backend does not hold the codec. Need grows with the context, so halving finds the exact answer.
+    """
+    if not shape.holds(codec):
+        return None
+    most = shape.config.max_context
+    low, high = 0, -(-most // BLOCK_TOKENS)
+    while low < high:
+        blocks = (low + high + 1) // 2
+        ctx = min(blocks * BLOCK_TOKENS, most)
+        need = shape.nbytes(ctx, codec, parallel) + shape.scratch_bytes(ctx, threads)
+        low, high = (blocks, high) if need <= room else (low, blocks - 1)
+    return min(low * BLOCK_TOKENS, most)
+
+
+def _precision_hint(shape: CacheShape, for_weights: int, threads: int) -> str:
+    """What would fit where nothing does beside these weights; `for_weights` is all that is free for anything."""
+    ctx = min(SMALL_CONTEXT, shape.config.max_context)
+    least = min(shape.nbytes(ctx, codec) for codec in KV_CODECS.values() if shape.holds(codec))
+    left = for_weights - least - shape.scratch_bytes(ctx, threads)
+    bits = 8 * left / make_shape(shape.config, tied=True).n_params
+    if bits < FEWEST_BITS:
+        return "choose a smaller model, or close other programs"
+    return f"a precision of at most {bits:.1f} bits a weight fits with {ctx:,} tokens; `localrun fit` lists them"
+
+
+# What engine/load.py calls until it takes `plan_load`.
+
+
+@dataclass(frozen=True, slots=True)
+class UniformPlan:
+    """A context and what it costs, with as many blocks in every group."""
 
     ctx: int
     weights_bytes: int
@@ -27,48 +182,11 @@ class Plan:
 
     @property
     def n_blocks(self) -> int:
-        """Blocks a group: the context, and one to copy a shared block into."""
         return -(-self.ctx // BLOCK_TOKENS) + 1
 
 
-def plan_context(config: ModelConfig, weights_bytes: int, codec: KVCodec, budget: int, ctx: int | None) -> Plan:
-    """The wanted context, else the largest that fits `budget` bytes. Raises DoesNotFitError, UsageError."""
-    if ctx is not None and ctx < 1:
-        raise UsageError(f"a context of {ctx} tokens is not possible", "try --ctx 4096")
-    if ctx is not None and ctx > config.max_context:
-        raise UsageError(
-            f"a context of {ctx:,} tokens is more than the {config.max_context:,} this model was made for",
-            f"try --ctx {config.max_context}",
-        )
-    per_block = kv_bytes_per_token(config, codec) * BLOCK_TOKENS
-    free = budget - MARGIN - OVERHEAD - weights_bytes
-    if ctx is None:
-        ctx = largest_context(config, per_block, free)
-    plan = Plan(ctx, weights_bytes, (-(-ctx // BLOCK_TOKENS) + 1) * per_block, scratch_bytes(config, ctx), budget)
-    if ctx < 1 or plan.kv_bytes + plan.scratch_bytes > free:
-        raise DoesNotFitError(
-            f"weights {gib(weights_bytes)}, cache {gib(plan.kv_bytes)} and working memory do not fit "
-            f"the {gib(budget)} that are free",
-            "try a smaller context (--ctx 4096) or a smaller precision",
-        )
-    return plan
-
-
-def largest_context(config: ModelConfig, per_block: int, free: int) -> int:
-    """The most tokens, in whole blocks, whose cache and working memory take at most `free` bytes; 0 when none do."""
-    low, high = 0, -(-config.max_context // BLOCK_TOKENS)
-    while low < high:
-        blocks = (low + high + 1) // 2
-        fits = (blocks + 1) * per_block + scratch_bytes(config, blocks * BLOCK_TOKENS) <= free
-        low, high = (blocks, high) if fits else (low, blocks - 1)
-    return min(low * BLOCK_TOKENS, config.max_context)
-
-
-def scratch_bytes(config: ModelConfig, ctx: int) -> int:
-    """Working memory of a full prefill chunk: activations, scores and gathered keys of one layer, logits."""
-    widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
-    rows = min(PREFILL_ROWS, ctx)
-    activations = rows * (6 * config.hidden_size + 4 * max(spec.ffn_size for spec in config.layers)) * 4
-    scores = 4 * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
-    gathered = 4 * ctx * widest.n_kv_heads * widest.head_dim * 4
-    return activations + scores + gathered + 4 * config.vocab_size * 4
+def plan_context(config: ModelConfig, weights_bytes: int, codec: KVCodec, budget: int, ctx: int | None) -> UniformPlan:
+    per_block = BLOCK_TOKENS * sum(s.n_kv_heads * codec.bytes_per_token(s.head_dim) for s in config.layers)
+    plan = plan_load(config, weights_bytes, budget, backend="reference", ctx=ctx, kv=codec.name)
+    kv = (-(-plan.ctx // BLOCK_TOKENS) + 1) * per_block
+    return UniformPlan(plan.ctx, weights_bytes, kv, plan.scratch_bytes, budget)

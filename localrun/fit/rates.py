@@ -1,4 +1,7 @@
-"""How fast this machine moves memory and multiplies: measured once in a fraction of a second, then remembered."""
+"""How fast this machine moves memory and multiplies: measured once in a fraction of a second, then remembered.
+
+Measured by the native library's own threads where there is one, else by numpy: what will compute is what is measured.
+"""
 
 import json
 import os
@@ -12,23 +15,27 @@ from dataclasses import asdict, dataclass
 
 from localrun.base.paths import folder, writable_folder
 from localrun.fit.machine import cpu_limit
+from localrun.ops.library import load_library
+from localrun.ops.limits import LimitProbe
 
 FILE_NAME = "rates.json"
+_ROUNDS = 5
 _READ_BYTES = 64 << 20  # a thread; more than a cache holds
 _SIDE = 1024  # of the matrices that are multiplied
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Bytes a second read from memory by all cores, and multiply-adds a second in f32."""
+    """Bytes a second read from memory by all cores, and multiply-adds a second (8-bit; f32 without a library)."""
 
     read_bytes: float
     macs: float
 
 
 def machine_rates() -> Rates:
-    """What was measured on this machine before, or what is measured now (0.3 s)."""
-    key = f"{platform.node()} {platform.machine()} {cpu_limit()}"
+    """What was measured on this machine before, or what is measured now (about a second)."""
+    library = load_library()
+    key = f"{platform.node()} {platform.machine()} {cpu_limit()} {library.isa if library else 'numpy'}"
     home = folder("cache")
     with suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads((home / FILE_NAME).read_text("utf-8"))[key] if home else None
@@ -47,6 +54,19 @@ def machine_rates() -> Rates:
 
 def measure_rates() -> Rates:
     """Measure now: the best of a few short runs, as only interference makes one slower."""
+    return _measure_native() if load_library() else _measure_numpy()
+
+
+def _measure_native() -> Rates:
+    probe = LimitProbe(cpu_limit())
+    try:
+        limits = [probe.measure() for _ in range(_ROUNDS)]
+    finally:
+        probe.close()
+    return Rates(1e9 * max(one.read_gbps for one in limits), 1e9 * max(one.int8_gmacs for one in limits))
+
+
+def _measure_numpy() -> Rates:
     import numpy as np
 
     n_threads = cpu_limit()

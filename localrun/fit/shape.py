@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from localrun.base.errors import ModelFileError
+from localrun.fit.layers import LayerCache
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.archs.base import fields_of
@@ -12,12 +13,16 @@ from localrun.model.fields import Fields
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`n_params` counts all parameters, `active_params` those that compute one token. `obstacle`: why it cannot run."""
+    """`n_params` counts all parameters, `active_params` those that compute one token. `obstacle`: why it cannot run.
+
+    `caches` is what each layer keeps where that is not what `config` says, as in a model that cannot run.
+    """
 
     config: ModelConfig
     n_params: int
     active_params: int
     obstacle: str = ""
+    caches: tuple[LayerCache, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

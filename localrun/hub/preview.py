@@ -7,10 +7,11 @@ from pathlib import PurePosixPath
 
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
 from localrun.base.sanitize import clean
-from localrun.fit.estimate import Candidate, Fit, fit_table
+from localrun.fit.estimate import Candidate, Fit, Question, fit_table
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
+from localrun.fit.weights import held_bytes, held_share
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
 from localrun.hub.catalogue import BUILTIN, CatalogueModel, catalogue_shape, read_catalogue
@@ -108,8 +109,8 @@ def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = Non
     for model in stored:
         source = open_model_file(model.path)
         shape = shape_of(source)
-        weights = sum(tensor.nbytes for tensor in source.tensors.values())
-        bits = 8 * weights / max(source.n_params, 1)
+        bits = 8 * sum(tensor.nbytes for tensor in source.tensors.values()) / max(source.n_params, 1)
+        weights = held_bytes(source)
         active = int(weights * shape.active_params / shape.n_params)
         candidates.append(Candidate(model.precision, weights, active, bits))
     if shape is None:
@@ -136,7 +137,7 @@ def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Varian
 
 
 def _fit(shape: Shape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
-    return fit_table(shape.config, candidates, shape.active_params, budget, machine_rates(), ctx, parallel)
+    return fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel))
 
 
 def _in_catalogue(name: str, precision: str, entry: CatalogueModel) -> Wanted:
@@ -171,13 +172,13 @@ def _read_shape(http: Http, repo: RemoteRepo, variants: list[Variant]) -> tuple[
 
 def _estimated(precision: str, shape: Shape) -> Candidate:
     """A precision of which only the bits a weight are known."""
-    size = int(shape.n_params * bits_of(precision) / 8)
+    size = int(shape.n_params * bits_of(precision) * held_share(precision) / 8)
     active = size * shape.active_params // shape.n_params
     return Candidate(precision, size, active, bits_of(precision), approximate=True)
 
 
 def _candidate(variant: Variant, shape: Shape | None) -> Candidate:
     precision = variant.precision or PurePosixPath(variant.files[0].path).stem
-    weights = variant.weights_bytes
+    weights = int(variant.weights_bytes * held_share(precision))
     active = weights * shape.active_params // shape.n_params if shape else weights
     return Candidate(precision, weights, active, bits_of(precision))

@@ -1,101 +1,233 @@
-"""The first plan of what fits: exact bytes, and the largest context that still fits."""
+"""The plan of a load: blocks and bytes as allocated, a context that is the largest, a codec that is the best."""
 
-import random
-from dataclasses import replace
+import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from localrun_testing.small_model import reference_executor, small_model
+from localrun_testing.small_model import FULL, WINDOWED, small_model
 
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.cache.groups import group_layers
-from localrun.fit.bytes import kv_bytes, kv_bytes_by_codec, kv_bytes_per_token
-from localrun.fit.machine import cpu_limit, memory, peak_rss
-from localrun.fit.plan import MARGIN, OVERHEAD, plan_context, scratch_bytes
+from localrun.engine.runner import cache_layers
+from localrun.fit.blocks import CacheShape, final_config
+from localrun.fit.codecs import Choice, choose_codec, q4_objection
+from localrun.fit.costs import PlainCosts
+from localrun.fit.plan import MARGIN, OVERHEAD, Plan, longest_context, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.kv import KV_CODECS
 
+GIB = 1 << 30
+CODECS = [name for name, codec in KV_CODECS.items() if codec.executable]
 
-def config(n_layers: int, n_heads: int, n_kv_heads: int, head_dim: int, max_context: int = 131072) -> ModelConfig:
-    spec = LayerSpec("full", None, 0, n_heads, n_kv_heads, head_dim, 4 * n_heads * head_dim)
-    return ModelConfig(
-        "llama", n_heads * head_dim, 1000, max_context, 1e-5, (spec,) * n_layers, (RopeSpec(1e4, head_dim),)
+
+def config(
+    n_layers: int = 32,
+    n_kv_heads: int = 8,
+    head_dim: int = 128,
+    max_context: int = 131072,
+    windows: tuple[int | None, ...] = (None,),
+    hidden: int = 4096,
+) -> ModelConfig:
+    """A model of an 8B's shape; layers take the windows in turn."""
+    layers = tuple(
+        LayerSpec("window" if window else "full", window, 0, 32, n_kv_heads, head_dim, 14336)
+        for window in (windows[i % len(windows)] for i in range(n_layers))
     )
+    return ModelConfig("llama", hidden, 128256, max_context, 1e-5, layers, (RopeSpec(1e4, head_dim),))
 
 
-@pytest.mark.parametrize(
-    ("shape", "tokens", "expected_gib"),
-    [
-        pytest.param((80, 64, 8, 128), 131072, 40.0, id="70B at 128k"),
-        pytest.param((80, 64, 8, 128), 32768, 10.0, id="Qwen2-72B at 32k"),
-        pytest.param((40, 40, 40, 128), 4096, 3.125, id="Llama-2-13B at 4k, without grouped heads"),
-    ],
+def plan(free: float, shape: ModelConfig | None = None, weights: float = 4.6 * GIB, **wishes: Any) -> Plan:
+    return plan_load(shape or config(), int(weights), int(free), backend="reference", **wishes)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("window", [None, 64, 200])
+@pytest.mark.parametrize("ctx", [40, 300, 2048])
+def test_planned_bytes_are_the_bytes_the_reference_allocates(codec: str, window: int | None, ctx: int) -> None:
+    model = small_model((FULL, WINDOWED, FULL))
+    found = plan(8 * GIB, model.config, 0, ctx=ctx, kv=codec, window=window)
+    final = dataclasses.replace(model, config=found.config)
+    layers = cache_layers(final.config)
+    groups = group_layers(found.config.layers, found.codecs)
+    assert len(groups) == len(found.blocks) == len(found.ring_blocks)
+    places = {layer: (g, i) for g, group in enumerate(groups) for i, layer in enumerate(group.layers)}
+    layers = [dataclasses.replace(at, group=places[n][0], index=places[n][1]) for n, at in enumerate(layers)]
+    executor = ReferenceExecutor(
+        final.forward, layers, found.kv_plan, found.blocks, found.ring_blocks, torch.device("cpu")
+    )
+    assert executor.kv_nbytes == found.kv_bytes >= found.needed_kv_bytes
+
+
+@given(
+    n_layers=st.integers(1, 80),
+    n_kv_heads=st.sampled_from([1, 2, 8]),
+    windows=st.sampled_from([(None,), (512,), (None, 512), (4096, None), (1024, 1024, None)]),
+    user_window=st.one_of(st.none(), st.integers(64, 5000)),
+    room=st.integers(0, 1 << 36),
+    max_context=st.integers(64, 200_000),
+    codec=st.sampled_from(CODECS),
+    parallel=st.integers(1, 5),
 )
-def test_published_cache_sizes(shape: tuple[int, int, int, int], tokens: int, expected_gib: float) -> None:
-    assert kv_bytes(config(*shape), KV_CODECS["f16"], tokens) == expected_gib * 2**30
-
-
-def test_bytes_by_codec_count_their_scales() -> None:
-    sizes = kv_bytes_by_codec(config(1, 8, 2, 128))
-    # 2 heads: K and V of 128 dims; one fp16 scale for 8 bit, scale and min for 4 bit
-    assert sizes == {"f16": 1024, "q8": 2 * (256 + 4), "k8v4": 2 * (128 + 2 + 64 + 4), "q4": 2 * (128 + 8)}
-
-
-@pytest.mark.parametrize("codec", ["f32", "f16"])
-def test_planned_bytes_are_the_bytes_allocated(codec: str) -> None:
-    model = small_model()
-    n_blocks = 7
-    pool = reference_executor(model, n_blocks, codec).pool
-    assert pool.nbytes == kv_bytes(model.config, KV_CODECS[codec], n_blocks * 64)
-    assert len(group_layers(model.config.layers)) == 2
-
-
-@given(st.integers(1, 80), st.sampled_from([1, 2, 8]), st.integers(0, 2**37), st.integers(64, 200_000))
-def test_without_a_wish_the_largest_context_that_fits(
-    n_layers: int, n_kv_heads: int, budget: int, max_context: int
+def test_the_solved_context_is_the_largest(
+    n_layers: int,
+    n_kv_heads: int,
+    windows: tuple[int | None, ...],
+    user_window: int | None,
+    room: int,
+    max_context: int,
+    codec: str,
+    parallel: int,
 ) -> None:
-    shape = config(n_layers, 8, n_kv_heads, 64, max_context)
-    codec, weights = KV_CODECS["f16"], 2**30
+    shape = CacheShape(config(n_layers, n_kv_heads, 64, max_context, windows), PlainCosts(), user_window)
 
     def need(ctx: int) -> int:
-        blocks = -(-ctx // 64) + 1
-        return weights + blocks * 64 * kv_bytes_per_token(shape, codec) + scratch_bytes(shape, ctx) + OVERHEAD + MARGIN
+        groups = shape.groups(ctx, KV_CODECS[codec], parallel)
+        assert shape.nbytes(ctx, KV_CODECS[codec], parallel) == sum(group.nbytes for group in groups)
+        return sum(group.nbytes for group in groups) + PlainCosts().scratch_bytes(shape.config, ctx, 8)
 
+    ctx = longest_context(shape, KV_CODECS[codec], room, parallel=parallel)
+    assert ctx is not None
+    assert ctx == 0 or need(ctx) <= room
+    assert ctx == max_context or need(min(ctx + 64, max_context)) > room
+
+
+@given(st.integers(0, 40 * GIB), st.sampled_from([None, 4096, 32768, 131072]), st.sampled_from(["auto", *CODECS]))
+def test_a_plan_stays_within_the_free_memory_or_names_what_fits(free: int, ctx: int | None, kv: str) -> None:
     try:
-        plan = plan_context(shape, weights, codec, budget, None)
-    except DoesNotFitError:
-        assert need(min(64, max_context)) > budget
+        found = plan(free, ctx=ctx, kv=kv)
+    except DoesNotFitError as error:
+        follow_hint(error, free)
         return
-    assert need(plan.ctx) <= budget
-    assert plan.ctx == max_context or need(min(plan.ctx + 64, max_context)) > budget
+    assert found.peak_bytes <= free - MARGIN
+    assert found.kv_bytes >= found.needed_kv_bytes
+    assert found.peak_bytes + found.kv_bytes - found.needed_kv_bytes <= free - MARGIN
+    if ctx is not None:
+        assert found.ctx == ctx
+
+
+def follow_hint(error: DoesNotFitError, free: int) -> None:
+    """What the error says would fit does."""
+    words = error.hint.split()
+    if "bits" in words:
+        bits = float(words[words.index("bits") - 1])
+        n_params = 7.5e9
+        assert plan(free, weights=n_params * bits / 8, ctx=4096, kv=CODECS[-1]).ctx == 4096
+    elif "--kv" in words and "--ctx" in words:
+        ctx = int(words[words.index("--ctx") + 1])
+        kv = words[len(words) - 1 - words[::-1].index("--kv") + 1]
+        assert plan(free, ctx=ctx, kv=kv).ctx == ctx
+    else:
+        assert "smaller model" in error.hint
+
+
+def test_memory_left_over_goes_to_kept_prefixes_but_not_without_end() -> None:
+    one = plan(64 * GIB, ctx=4096, kv="f16")
+    assert one.blocks == (4 * one_context(4096),)
+    tight = plan(one.peak_bytes + MARGIN, ctx=4096, kv="f16", resident=OVERHEAD)
+    assert tight.blocks[0] >= one_context(4096)
+
+
+def one_context(ctx: int) -> int:
+    return ctx // 64 + 2  # one to copy into, one beside a rolling window
+
+
+def test_windows_are_not_planned_as_if_they_saw_everything() -> None:
+    gemma = config(30, windows=(1024, 1024, 1024, 1024, 1024, None))
+    windowed, full = plan(100 * GIB, gemma, 0, ctx=131072, kv="f16").groups
+    assert full.count >= 2048
+    assert windowed.count <= 4 * (2 * 17 + 8 + 1)
+    assert windowed.block_bytes == 5 * full.block_bytes
+
+
+def test_a_users_window_bounds_memory() -> None:
+    whole, windowed = (plan(100 * GIB, ctx=131072, kv="f16", window=window) for window in (None, 2048))
+    assert windowed.needed_kv_bytes < whole.needed_kv_bytes / 20
+    assert {spec.sink_window for spec in windowed.config.layers} == {2048}
+
+
+def test_the_last_config_rolls_where_its_rope_allows_it() -> None:
+    assert {spec.sink_window for spec in final_config(config(), 8192, None).layers} == {8192 - 64}
+    longrope = RopeSpec(1e4, 128, (1.0,) * 64, (2.0,) * 64, original_context=4096)
+    phi = dataclasses.replace(config(), ropes=(longrope,))
+    assert {spec.sink_window for spec in final_config(phi, 8192, None).layers} == {None}
+    assert final_config(phi, 8192, None).ropes[0].divisors == (2.0,) * 64
+    assert final_config(config(), 100, None) == config()
 
 
 def test_wishes_are_kept_or_refused_with_numbers() -> None:
-    shape = config(80, 64, 8, 128)
-    assert plan_context(shape, 0, KV_CODECS["f16"], 2**40, 1000).ctx == 1000
+    assert plan(40 * GIB, ctx=1000).ctx == 1000
     with pytest.raises(UsageError, match="131,072 this model"):
-        plan_context(shape, 0, KV_CODECS["f16"], 2**40, 131073)
-    with pytest.raises(UsageError):
-        plan_context(shape, 0, KV_CODECS["f16"], 2**40, 0)
-    with pytest.raises(DoesNotFitError, match=r"39\.3 GiB"):
-        plan_context(shape, int(39.3 * 2**30), KV_CODECS["f16"], 2**35, 4096)
+        plan(40 * GIB, ctx=131073)
+    with pytest.raises(UsageError, match="0 tokens"):
+        plan(40 * GIB, ctx=0)
+    with pytest.raises(UsageError, match="window of 63"):
+        plan(40 * GIB, window=63)
+    with pytest.raises(DoesNotFitError, match=r"39\.3 GiB of the 32\.0 GiB"):
+        plan(32 * GIB, weights=39.3 * GIB, ctx=4096)
 
 
-def test_the_machine_answers_with_sane_numbers() -> None:
-    now = memory()
-    assert 0 < now.available <= now.total
-    assert cpu_limit() >= 1
-    before = peak_rss()
-    held = torch.ones(random.Random(0).randint(40, 41) << 18)
-    assert peak_rss() >= before
-    assert held.sum() > 0
+# choose_codec alone: how many tokens fit with each codec is all it needs to know
 
 
-def test_a_longer_rope_table_is_chosen_by_the_context() -> None:
-    rope = RopeSpec(1e4, 4, (1.0, 1.0), (2.0, 3.0), original_context=4096, long_magnitude=1.5)
-    shape = replace(config(1, 8, 8, 64), ropes=(rope,))
-    assert shape.for_context(4096).ropes[0].divisors == (1.0, 1.0)
-    assert shape.for_context(4097).ropes[0].divisors == (2.0, 3.0)
-    assert shape.for_context(4097).ropes[0].magnitude == 1.5
+def choose(fits: dict[str, int], wish: str = "auto", ctx: int | None = None, small: bool = False) -> Choice:
+    shape = config(max_context=40960, n_layers=4 if small else 32, hidden=512 if small else 4096)
+    longest: Callable[[Any], int | None] = lambda codec: fits.get(codec.name)  # noqa: E731
+    return choose_codec(wish, shape, ctx, longest)
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits", "codec", "ctx"),
+    [
+        ({}, {"f16": 40960, "q8": 40960}, "f16", 40960),
+        ({}, {"f16": 30000, "q8": 40960}, "q8", 40960),
+        ({}, {"f16": 15000, "q8": 30000, "k8v4": 40960, "q4": 40960}, "q8", 30000),
+        ({}, {"f16": 4000, "q8": 8000, "k8v4": 10000, "q4": 15000}, "k8v4", 10000),
+        ({}, {"f16": 2000, "q8": 4000, "k8v4": 5000, "q4": 8500}, "q4", 8500),
+        ({}, {"f16": 2000, "q8": 4000, "k8v4": 5000, "q4": 7500}, "q4", 7500),
+        ({"small": True}, {"f16": 2000, "q8": 4000, "k8v4": 5000, "q4": 8500}, "k8v4", 5000),
+        ({}, {"f16": 30000}, "f16", 30000),  # a backend without the others
+        ({"ctx": 4096}, {"f16": 5000, "q8": 10000}, "f16", 4096),
+        ({"ctx": 8192}, {"f16": 5000, "q8": 10000}, "q8", 8192),
+        ({"ctx": 16384}, {"f16": 5000, "q8": 10000, "k8v4": 17000}, "k8v4", 16384),
+        ({"wish": "q8"}, {"f16": 5000, "q8": 10000}, "q8", 10000),
+        ({"wish": "f32"}, {"f32": 2000, "f16": 4000}, "f32", 2000),
+        ({"wish": "q4", "small": True}, {"f16": 5000, "q4": 20000}, "q4", 20000),
+    ],
+)
+def test_the_codec_that_is_chosen(asked: dict[str, Any], fits: dict[str, int], codec: str, ctx: int) -> None:
+    choice = choose(fits, **asked)
+    assert (choice.codec.name, choice.ctx) == (codec, ctx)
+    assert bool(choice.note) == (codec in ("k8v4", "q4") and (asked.get("wish") is None or asked.get("small", False)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits", "hint"),
+    [
+        ({"wish": "f16", "ctx": 8192}, {"f16": 4096, "q8": 9000, "k8v4": 11000}, "--kv q8 or --kv k8v4"),
+        ({"ctx": 30000}, {"f16": 4096, "q8": 9024}, "--ctx 9024 --kv q8"),
+        ({"ctx": 30000, "small": True}, {"f16": 4096, "q8": 9024, "q4": 32000}, "--kv q4 takes it all the same"),
+        ({}, {"f16": 0, "q8": 0}, ""),
+    ],
+)
+def test_a_refusal_names_what_would_fit(asked: dict[str, Any], fits: dict[str, int], hint: str) -> None:
+    with pytest.raises(DoesNotFitError) as refused:
+        choose(fits, **asked)
+    assert hint in refused.value.hint
+    assert bool(hint) == bool(refused.value.hint)
+
+
+def test_a_codec_that_the_backend_lacks_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="'q8'") as refused:
+        choose({"f16": 1000, "f32": 500}, "q8")
+    assert "auto, f32, f16" in refused.value.hint
+
+
+def test_what_four_bits_break() -> None:
+    assert not q4_objection(config())
+    assert "3 billion" in q4_objection(config(4, hidden=512))
+    assert "sinks" in q4_objection(dataclasses.replace(config(), arch="gpt-oss"))

@@ -190,7 +190,7 @@ def test_offline_the_catalogue_has_to_do(serve: Serve, access_to: AccessTo) -> N
         q4 = next(row for row in rows if row.precision == "Q4_K_M")
         assert q4.weights_bytes == pytest.approx(2.5e9, rel=0.03)  # the file on the hub has 2.50 GB
         kv = next(row for row in rows if (row.ctx, row.kv_codec) == (4096, "f16")).kv_bytes
-        assert kv == (4096 + 64) * 36 * 8 * 128 * 4
+        assert kv == (4096 + 128) * 36 * 8 * 128 * 4
     with pytest.raises(HubError, match="offline, and a/b"):
         preview(Http(access), must_find_on_hub("a/b"))
 

@@ -189,7 +189,7 @@ FIT = record(
         budget_bytes=field(WHOLE, "what the rows have to fit: the free memory, or --memory"),
         what_if=field("boolean", "whether --memory named another machine"),
         read_gbps=field(NUMBER, "measured: GB/s read from memory"),
-        f32_gmacs=field(NUMBER, "measured: billions of f32 multiply-adds a second"),
+        gmacs=field(NUMBER, "measured: billions of multiply-adds a second, 8-bit where the native library computes"),
     ),
     rows=rows(
         "every precision × context × codec",
@@ -198,7 +198,7 @@ FIT = record(
             precision=field(TEXT, "precision of the weights"),
             ctx=field(WHOLE, "context, tokens"),
             kv_codec=field(TEXT, "how the KV cache is stored"),
-            weights_bytes=field(WHOLE, "weights"),
+            weights_bytes=field(WHOLE, "weights as they are held in memory"),
             kv_bytes=field(WHOLE, "KV cache of all --parallel conversations"),
             scratch_bytes=field(WHOLE, "working memory"),
             total_bytes=field(WHOLE, "these and the program itself"),

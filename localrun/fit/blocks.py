@@ -1,0 +1,104 @@
+"""How many blocks of each layer group a context takes, and their bytes. Torch-free."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from localrun.cache.groups import BLOCK_TOKENS, group_layers
+from localrun.fit.bytes import layer_codecs
+from localrun.fit.costs import PREFILL_ROWS, Costs
+from localrun.fit.layers import Attention, cache_of, window_blocks
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops.kv import KV_CODECS, KVCodec
+
+CHUNK_BLOCKS = PREFILL_ROWS // BLOCK_TOKENS
+RING_BLOCKS = CHUNK_BLOCKS + 4  # 16-bit: a chunk, the two blocks before it, block 0, and one at the end of a prompt
+RING_MORE = 3  # for every further sequence: two and its block 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBlocks:
+    """One layer group: how many blocks hold its coded tokens and how many their 16-bit form, and bytes of one."""
+
+    count: int
+    block_bytes: int
+    ring_count: int
+    ring_bytes: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.count * self.block_bytes + self.ring_count * self.ring_bytes
+
+    def grown(self, share: float) -> "GroupBlocks":
+        """With `share` times as many blocks on top."""
+        return GroupBlocks(
+            self.count + int(share * self.count),
+            self.block_bytes,
+            self.ring_count + int(share * self.ring_count),
+            self.ring_bytes,
+        )
+
+
+class CacheShape:
+    """What decides how large a cache is, but for its context and codec: the model, who keeps it, the user's window."""
+
+    def __init__(self, config: ModelConfig, costs: Costs, window: int | None = None) -> None:
+        self.config, self.costs, self.window = config, costs, window
+        kinds = Counter(config.layers)
+        self._kinds = replace(config, layers=tuple(kinds))  # each layer once: sums are asked for often
+        self._n_layers = tuple(kinds.values())
+
+    def holds(self, codec: KVCodec) -> bool:
+        """Whether the backend can keep every layer in `codec`."""
+        codecs = layer_codecs(self._kinds, codec)
+        return all(
+            self.costs.block_bytes(own, spec) is not None for spec, own in zip(self._kinds.layers, codecs, strict=True)
+        )
+
+    def groups(self, ctx: int, codec: KVCodec, parallel: int = 1) -> tuple[GroupBlocks, ...]:
+        """Blocks for `parallel` sequences of `ctx` tokens, a layer group each; the backend must hold `codec`."""
+        config = final_config(self.config, ctx, self.window)
+        groups = group_layers(config.layers, layer_codecs(config, codec))
+        return tuple(self._group(ctx, parallel, config.layers[g.layers[0]], g.codec, len(g.layers)) for g in groups)
+
+    def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int:
+        """Bytes of all these blocks."""
+        config = final_config(self._kinds, ctx, self.window)
+        kinds = zip(config.layers, layer_codecs(config, codec), self._n_layers, strict=True)
+        return sum(self._group(ctx, parallel, *kind).nbytes for kind in kinds)
+
+    def scratch_bytes(self, ctx: int, threads: int) -> int:
+        return self.costs.scratch_bytes(self._kinds, ctx, threads)
+
+    def _group(self, ctx: int, parallel: int, spec: LayerSpec, codec: KVCodec, n_layers: int) -> GroupBlocks:
+        block, wide = self.costs.block_bytes(codec, spec), self.costs.block_bytes(KV_CODECS["f16"], spec)
+        assert block is not None
+        assert wide is not None
+        n = _count(ctx, parallel, cache_of(spec))
+        if codec.native:
+            return GroupBlocks(n, n_layers * block, 0, 0)
+        n_ring = min(n, RING_BLOCKS + (parallel - 1) * RING_MORE)
+        return GroupBlocks(n, n_layers * block, n_ring, n_layers * wide)
+
+
+def _count(ctx: int, parallel: int, kept: Attention) -> int:
+    """Coded blocks: all, or a window's with a chunk on top and the tail of one kept prompt.
+
+    One more to copy a shared block into, and one for the first block beside a rolling window.
+    """
+    every = parallel * window_blocks(None, ctx)
+    if kept.window is None:
+        return every + 1
+    tail = window_blocks(kept.window, ctx, kept.sink)
+    return min(every, (parallel + 1) * tail + CHUNK_BLOCKS) + 1 + kept.sink
+
+
+def final_config(config: ModelConfig, ctx: int, window: int | None) -> ModelConfig:
+    """The config with the choices that depend on the context made, and the user's window.
+
+    Without one the window is the context less its first block: it hides nothing until a chat rolls past its end,
+    which a rope that was chosen by the context does not allow.
+    """
+    config, settled = config.for_context(ctx), all(rope.long_divisors is None for rope in config.ropes)
+    if window is not None:
+        return config.for_window(window)
+    return config.for_window(ctx - BLOCK_TOKENS) if settled and ctx >= 2 * BLOCK_TOKENS else config

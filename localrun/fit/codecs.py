@@ -1,0 +1,75 @@
+"""Which KV codec a load uses: the one that was asked for, or the best that fits. Pure and torch-free."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from localrun.base.errors import DoesNotFitError, UsageError
+from localrun.cache.groups import BLOCK_TOKENS
+from localrun.fit.shape import make_shape
+from localrun.model.config import ModelConfig
+from localrun.ops.kv import KV_CODECS, KVCodec
+
+BEST_FIRST = ("f16", "q8", "k8v4", "q4")
+LOSSLESS = ("f16", "q8")  # nobody sees a difference
+ENOUGH = 8192  # tokens of context for which precision is given up
+SMALL = 3e9  # parameters below which 4-bit keys have been seen to break a model
+SINK_ARCHS = ("gpt-oss", "gpt_oss", "deepseek4", "deepseek_v4")  # their first scores are outliers that 4 bits lose
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A codec, its context in tokens, and what the user should know about it ("" where there is nothing)."""
+
+    codec: KVCodec
+    ctx: int
+    note: str = ""
+
+
+def q4_objection(config: ModelConfig) -> str:
+    """Why q4 is known to break this model; empty where it is not."""
+    if config.arch in SINK_ARCHS:
+        return "4-bit keys break models with attention sinks"
+    if make_shape(config, tied=True).n_params < SMALL:
+        return "4-bit keys break models of fewer than 3 billion parameters"
+    return ""
+
+
+def choose_codec(wish: str, config: ModelConfig, ctx: int | None, longest: Callable[[KVCodec], int | None]) -> Choice:
+    """The codec for a chat, once. `longest` gives the tokens that fit with a codec, None where it cannot be used.
+
+    A codec that was named is taken. `auto` with a context takes the best that holds it; without one f16 or q8 where
+    the model's whole context fits, else q8, and what is smaller only where q8 holds fewer than 8192 tokens. `auto`
+    never takes q4 where it is known to break. Raises UsageError for a codec that cannot be used, DoesNotFitError.
+    """
+    fitting = {name: n for name in KV_CODECS if (n := longest(KV_CODECS[name])) is not None}
+    objection = q4_objection(config)
+    safe = [name for name in BEST_FIRST if name in fitting and not (name == "q4" and objection)]
+    if wish != "auto":
+        if wish not in fitting:
+            raise UsageError(f"the KV cache cannot be kept as {wish!r}", f"choose one of: auto, {', '.join(fitting)}")
+        if fitting[wish] < (ctx or 1):
+            raise _too_long(ctx, wish, {name: fitting[name] for name in {*safe, wish}})
+        warn = f"{objection}: expect worse answers; --kv k8v4 and --kv q8 are safer"
+        return Choice(KV_CODECS[wish], ctx or fitting[wish], warn if wish == "q4" and objection else "")
+    name = _best(safe, fitting, ctx, config.max_context)
+    if fitting[name] < (ctx or 1):
+        forced = f" ({objection}; --kv q4 takes it all the same)" if "q4" in fitting and "q4" not in safe else ""
+        raise _too_long(ctx, name, {name: fitting[name] for name in safe}, forced if fitting.get("q4", 0) > 0 else "")
+    note = f"the KV cache is kept as {name}, which costs a little quality: memory is short"
+    return Choice(KV_CODECS[name], ctx or fitting[name], "" if name in LOSSLESS else note)
+
+
+def _best(safe: Sequence[str], fitting: Mapping[str, int], ctx: int | None, most: int) -> str:
+    """The first of what `auto` may take that holds enough; where none does, the one that holds the most."""
+    wanted = [name for name in safe if fitting[name] >= (ctx or most) and (ctx or name in LOSSLESS)]
+    smaller = [name for name in safe if name != "f16" and fitting[name] >= min(ENOUGH, most)] if ctx is None else []
+    return next(iter([*wanted, *smaller]), "") or max(safe, key=lambda name: fitting[name])
+
+
+def _too_long(ctx: int | None, name: str, fitting: Mapping[str, int], note: str = "") -> DoesNotFitError:
+    """What would fit instead of `name`: another codec with this context, or a smaller context."""
+    others = [f"--kv {other}" for other in BEST_FIRST if ctx and ctx <= fitting.get(other, 0)]
+    if fitting[name] > 0:
+        others.append(f"--ctx {fitting[name]}" + (f" --kv {name}" if note or name != "f16" else ""))
+    hint = f"it fits with {' or '.join(others)}{note}" if others else ""
+    return DoesNotFitError(f"a context of {ctx or BLOCK_TOKENS:,} tokens does not fit the free memory", hint)

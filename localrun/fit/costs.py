@@ -1,0 +1,89 @@
+"""What a backend needs beside the weights: bytes of a block of the cache, and working memory. Torch-free."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from localrun.fit.layers import cache_of
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops import cpu_abi as abi
+from localrun.ops.cpu_calls import CpuCalls, calls_of
+from localrun.ops.kv import KVCodec
+from localrun.ops.library import load_library
+
+PREFILL_ROWS = 512  # the largest prefill chunk
+SEQUENCES = 16  # that a step may hold
+SCORE_TILE = 64 << 20  # bytes of attention scores that the reference holds at a time
+UNIT_TOKENS = 512  # of attention: what a thread takes at a time
+SPLIT_ROWS = 8  # of a step whose attention is split into such units
+STRIDE = 256  # elements that rows of native buffers are rounded up to
+
+
+class Costs(Protocol):
+    """One backend's."""
+
+    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
+        """Bytes of one layer of one block; None where the backend cannot keep `spec` in `codec`."""
+        ...
+
+    def scratch_bytes(self, config: ModelConfig, ctx: int, threads: int) -> int:
+        """Working memory of the largest step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCosts:
+    """The reference operations, on any torch device."""
+
+    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
+        return cache_of(spec).nbytes(1, codec) if codec.executable else None
+
+    def scratch_bytes(self, config: ModelConfig, ctx: int, threads: int) -> int:
+        """Activations, scores and gathered keys of one layer, logits."""
+        widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
+        rows = min(PREFILL_ROWS, ctx)
+        activations = rows * (6 * config.hidden_size + 4 * max(spec.ffn_size for spec in config.layers)) * 4
+        scores = 4 * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
+        gathered = 4 * ctx * widest.n_kv_heads * widest.head_dim * 4
+        return activations + scores + gathered + 4 * config.vocab_size * 4
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCosts:
+    """The native CPU library: it says itself what a block takes; its arena is the buffers of one layer."""
+
+    calls: CpuCalls
+
+    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
+        code = abi.KV_CODES.get(codec.name)
+        size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
+        return size if size >= 0 else None
+
+    def scratch_bytes(self, config: ModelConfig, ctx: int, threads: int) -> int:
+        """At most: the residual stream twice, queries twice, keys, values, and what each linear reads in two forms."""
+        widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
+        hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
+        keys, ffn = widest.n_kv_heads * widest.head_dim, max(spec.ffn_size for spec in config.layers)
+        plain = (hidden, hidden, queries, queries, keys, keys)
+        coded = (hidden, queries, ffn)
+        row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
+        units = SPLIT_ROWS * widest.n_heads * (ctx // UNIT_TOKENS + 1) * (widest.head_dim + 16) * 4
+        logits = SEQUENCES * config.vocab_size * 4
+        return (PREFILL_ROWS + SEQUENCES) * row + units + logits + (threads << 20)
+
+
+def costs_of(backend: str) -> Costs:
+    """Those of the backend of that name; `cpu` is the native library, which must be there."""
+    if backend != "cpu":
+        return PlainCosts()
+    library = load_library()
+    assert library is not None, "the native library has been checked for"
+    return NativeCosts(calls_of(library))
+
+
+def usual_costs() -> Costs:
+    """Those of what computes on this machine when nothing else is asked for."""
+    return costs_of("cpu" if load_library() else "reference")
+
+
+def _stride(width: int) -> int:
+    return -(-width // STRIDE) * STRIDE

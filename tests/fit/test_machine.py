@@ -1,0 +1,94 @@
+"""What the machine has left: against psutil, and against written control groups of both versions."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from localrun.fit import cgroup
+from localrun.fit.machine import cpu_limit, memory, peak_rss, resident
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty tree of control groups; write files into it."""
+    monkeypatch.setattr(cgroup, "MOUNT", tmp_path / "cgroup")
+    monkeypatch.setattr(cgroup, "OWN", tmp_path / "own")
+    return tmp_path
+
+
+def write(folder: Path, **files: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in files.items():
+        (folder / name.replace("__", ".")).write_text(f"{value}\n")
+
+
+def test_without_limits(groups: Path) -> None:
+    assert cgroup.memory_left() is None
+    assert cgroup.cpu_quota() is None
+    system = psutil.virtual_memory()
+    assert memory().total == system.total
+    assert 0.5 * system.available < memory().available < 2 * system.available
+
+
+def test_version_2_the_tightest_group_around_us_counts(groups: Path) -> None:
+    (groups / "own").write_text("0::/user.slice/app.scope\n")
+    top = groups / "cgroup"
+    write(top / "user.slice" / "app.scope", memory__max="max", memory__current=GIB)
+    write(
+        top / "user.slice",
+        memory__max=8 * GIB,
+        memory__current=7 * GIB,
+        memory__stat=f"anon 5\ninactive_file {2 * GIB}\nactive_file {GIB}",
+    )
+    assert cgroup.memory_left() == (8 * GIB, 4 * GIB)  # file pages are given back when memory is short
+    write(top / "user.slice" / "app.scope", memory__max=3 * GIB, memory__current=GIB, cpu__max="150000 100000")
+    assert cgroup.memory_left() == (3 * GIB, 2 * GIB)
+    write(top / "user.slice", cpu__max="max 100000")
+    assert cgroup.cpu_quota() == 1
+    assert memory().total == 3 * GIB
+    assert memory().available <= 2 * GIB
+    assert cpu_limit() == 1
+
+
+def test_version_2_in_a_container_our_group_is_the_root(groups: Path) -> None:
+    (groups / "own").write_text("0::/docker/0123\n")
+    write(groups / "cgroup", memory__max=2 * GIB, memory__current=3 * GIB, cpu__max="400000 100000")
+    assert cgroup.memory_left() == (2 * GIB, 0)
+    assert cgroup.cpu_quota() == 4
+
+
+def test_version_1(groups: Path) -> None:
+    (groups / "own").write_text("4:memory:/job\n2:cpu,cpuacct:/job\n0::/\n")
+    write(
+        groups / "cgroup" / "memory" / "job",
+        memory__limit_in_bytes=4 * GIB,
+        memory__usage_in_bytes=3 * GIB,
+        memory__stat=f"inactive_file 7\ntotal_inactive_file {GIB}",
+    )
+    write(groups / "cgroup" / "memory", memory__limit_in_bytes=(1 << 63) - 4096, memory__usage_in_bytes=9 * GIB)
+    write(groups / "cgroup" / "cpu" / "job", cpu__cfs_quota_us=250000, cpu__cfs_period_us=100000)
+    write(groups / "cgroup" / "cpu", cpu__cfs_quota_us=-1, cpu__cfs_period_us=100000)
+    assert cgroup.memory_left() == (4 * GIB, 2 * GIB)
+    assert cgroup.cpu_quota() == 2
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "0::/../../etc\n", ":::\n", "0::/x\n" * 3])
+def test_odd_group_lists_do_no_harm(groups: Path, text: str) -> None:
+    (groups / "own").write_text(text)
+    write(groups / "cgroup", memory__max="lots", memory__current="", cpu__max="0 0")
+    assert cgroup.memory_left() is None
+    assert cgroup.cpu_quota() is None
+
+
+def test_the_machine_answers_with_sane_numbers() -> None:
+    now = memory()
+    assert 0 < now.available <= now.total
+    assert cpu_limit() >= 1
+    before, peak = resident(), peak_rss()
+    held = torch.ones(16 << 18)
+    assert resident() >= before + held.nbytes / 2
+    assert peak_rss() >= max(peak, resident() - (1 << 20))
