@@ -1,4 +1,8 @@
-"""The pool of blocks of one layer group: who holds which block. Ints only, no tensors."""
+"""Blocks of one pool: who holds which, and where a sequence's are. Ints only, no tensors."""
+
+from dataclasses import dataclass, field
+
+NO_BLOCK = -1
 
 
 class OutOfBlocks(Exception):
@@ -40,3 +44,46 @@ class BlockPool:
         self.references[block] -= 1
         if self.references[block] == 0:
             self._free.append(block)
+
+
+@dataclass(eq=False, slots=True)
+class BlockTable:
+    """The blocks of one sequence in one pool: logical blocks first, first + 1, …, and block 0 where it stays longer."""
+
+    pool: BlockPool
+    first: int = 0
+    blocks: list[int] = field(default_factory=list)
+    sink: int = NO_BLOCK  # logical block 0, once it is no longer among `blocks`
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.blocks)
+
+    def at(self, logical: int) -> int:
+        """The block that holds a logical block; NO_BLOCK where there is none."""
+        if self.first <= logical < self.end:
+            return self.blocks[logical - self.first]
+        return self.sink if logical == 0 else NO_BLOCK
+
+    def drop_below(self, logical: int, keep_sink: bool) -> None:
+        """Give the blocks before a logical block back; block 0 stays as the sink if it is to be kept."""
+        n = min(logical - self.first, len(self.blocks))
+        if n <= 0:
+            return
+        gone = self.blocks[:n]
+        del self.blocks[:n]
+        if self.first == 0 and keep_sink:
+            self.sink, gone = gone[0], gone[1:]
+        self.first += n
+        for block in gone:
+            self.pool.release(block)
+
+    def drop_sink(self) -> None:
+        if self.sink != NO_BLOCK:
+            self.pool.release(self.sink)
+            self.sink = NO_BLOCK
+
+    def clear(self) -> None:
+        """Give everything back."""
+        self.drop_below(self.end, keep_sink=False)
+        self.drop_sink()

@@ -4,40 +4,59 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localrun.model.config import LayerSpec
-from localrun.ops.kv import KVCodec
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
-BLOCK_TOKENS = 64
+__all__ = ["BLOCK_TOKENS", "Group", "group_layers", "ring_pools"]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Layers with one window and one K/V shape. A block of a group holds 64 tokens of all its layers."""
+    """Layers with one window, one K/V shape and one codec. A block of a group holds 64 tokens of all its layers.
+
+    A query sees `window` tokens, itself included (None: all); with `sinks` also block 0, as under a user's window.
+    """
 
     layers: tuple[int, ...]
     window: int | None
     n_kv_heads: int
     head_dim: int
+    sinks: bool = False
+    codec: KVCodec = KV_CODECS["f16"]
     block_tokens: int = BLOCK_TOKENS
 
-    def bytes_per_token(self, codec: KVCodec) -> int:
-        return len(self.layers) * self.n_kv_heads * codec.bytes_per_token(self.head_dim)
+    @property
+    def replayable(self) -> bool:
+        """Lost blocks can be computed again from a bounded number of tokens: the window is the model's own."""
+        return self.window is not None and not self.sinks
+
+    def first_block(self, position: int) -> int:
+        """The oldest logical block that a query at `position` or later sees, block 0 of `sinks` left aside."""
+        return 0 if self.window is None else max(0, position - self.window + 1) // self.block_tokens
+
+    def bytes_per_token(self, codec: KVCodec | None = None) -> int:
+        return len(self.layers) * self.n_kv_heads * (codec or self.codec).bytes_per_token(self.head_dim)
 
     def n_blocks(self, n_tokens: int) -> int:
-        """Blocks that `n_tokens` tokens of one sequence occupy."""
+        """Blocks that `n_tokens` tokens of one sequence fill."""
         return -(-n_tokens // self.block_tokens)
 
-    def bytes(self, n_tokens: int, codec: KVCodec) -> int:
-        """Bytes that `n_tokens` tokens of one sequence occupy, in whole blocks."""
+    def bytes(self, n_tokens: int, codec: KVCodec | None = None) -> int:
+        """Bytes that `n_tokens` tokens of one sequence fill, in whole blocks."""
         return self.n_blocks(n_tokens) * self.block_tokens * self.bytes_per_token(codec)
 
-    def reusable(self, n_tokens: int) -> int:
-        """How many of the first `n_tokens` cached tokens a new sequence may take over: all, as no block is dropped."""
-        return n_tokens
+
+def ring_pools(groups: Sequence[Group]) -> list[int | None]:
+    """The number of each group's pool of 16-bit blocks, counted after those of coded ones; None where it has none."""
+    numbers = iter(range(len(groups), 2 * len(groups)))
+    return [None if group.codec.native else next(numbers) for group in groups]
 
 
-def group_layers(layers: Sequence[LayerSpec]) -> tuple[Group, ...]:
-    """Put layers that share window and K/V shape together, in order of first appearance."""
-    members: dict[tuple[int | None, int, int], list[int]] = {}
-    for index, spec in enumerate(layers):
-        members.setdefault((spec.window, spec.n_kv_heads, spec.head_dim), []).append(index)
+def group_layers(layers: Sequence[LayerSpec], codecs: Sequence[KVCodec] | None = None) -> tuple[Group, ...]:
+    """Put layers that share window, K/V shape and codec together, in order of first appearance."""
+    rows = codecs or [KV_CODECS["f16"]] * len(layers)
+    members: dict[tuple[int | None, int, int, bool, KVCodec], list[int]] = {}
+    for index, (spec, codec) in enumerate(zip(layers, rows, strict=True)):
+        window = spec.window if spec.sink_window is None else spec.sink_window
+        key = (window, spec.n_kv_heads, spec.head_dim, spec.sink_window is not None, codec)
+        members.setdefault(key, []).append(index)
     return tuple(Group(tuple(indices), *key) for key, indices in members.items())

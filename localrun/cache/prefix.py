@@ -1,12 +1,15 @@
 """The prefix tree: token ids to the blocks that hold their keys and values. Ints only, no tensors."""
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from localrun.cache.blocks import BlockPool
+from localrun.cache.blocks import NO_BLOCK, BlockPool
 from localrun.cache.groups import BLOCK_TOKENS
 
-Blocks = tuple[int, ...]  # one block a layer group
+REMEMBERED = 4096  # evicted blocks whose loss can still be named
+
+Blocks = Sequence[int]  # one block a pool, NO_BLOCK where a pool has none
 
 
 @dataclass(eq=False, slots=True)
@@ -14,113 +17,210 @@ class Node:
     """Up to 64 tokens after its parent and the blocks that hold them. Only full nodes have children."""
 
     ids: tuple[int, ...]
-    blocks: Blocks
+    key: int  # stands for all ids up to the end of this node
     parent: "Node | None"
-    last_used: int
-    children: list["Node"] = field(default_factory=list)
+    blocks: list[int]
+    pins: int = 0  # sequences that go on from here
+    children: dict[tuple[int, ...], "Node"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What the tree holds of a sequence: `n_tokens` of it, in `blocks` (the last may be used in part)."""
+    """What the tree knows of a sequence: the full nodes on its way, and one more it shares `n_tail` tokens with."""
 
-    n_tokens: int
-    blocks: tuple[Blocks, ...]
+    path: list[Node]
+    tail: Node | None
+    n_tail: int
+    evicted: bool  # the tree knew more of it once
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.path) * BLOCK_TOKENS + self.n_tail
+
+    @property
+    def differs(self) -> bool:
+        """The tree goes on from here, but with other tokens."""
+        last = self.path[-1] if self.path else None
+        if self.tail is not None:
+            return self.n_tail < len(self.tail.ids)
+        return last is not None and bool(last.children)
+
+
+class Shelf:
+    """The tree's blocks of one pool in the order in which they go: cold before kept, least recently used first."""
+
+    def __init__(self, pool: BlockPool) -> None:
+        self.pool = pool
+        self.cold: OrderedDict[Node, None] = OrderedDict()
+        self.kept: OrderedDict[Node, None] = OrderedDict()
+
+    def touch(self, node: Node) -> None:
+        (self.kept if node in self.kept else self.cold).move_to_end(node)
+
+    def put(self, node: Node, kept: bool) -> None:
+        if kept or node not in self.kept:
+            (self.cold if kept else self.kept).pop(node, None)
+            (self.kept if kept else self.cold)[node] = None
+        self.touch(node)
+
+    def remove(self, node: Node) -> None:
+        self.cold.pop(node, None)
+        self.kept.pop(node, None)
+
+    def victim(self, index: int) -> Node | None:
+        """The next node to lose its block in this pool, of those whose block nobody else holds."""
+        references = self.pool.references
+        for order in (self.cold, self.kept):
+            for node in order:
+                if references[node.blocks[index]] == 1:
+                    return node
+        return None
 
 
 class PrefixTree:
-    """Every prefix computed so far, over all chats and branches; the least recently used leaves go first.
+    """Every prefix computed so far, over all chats and branches. A hit is decided by comparing ids.
 
-    A hit is decided by comparing ids. The tree holds one reference on each of its blocks, in the pool of each group.
+    The tree holds one reference on each of its blocks. Each pool has its own order of eviction: a node may have lost
+    its block in one pool and keep it in another. `lasting` says of each pool whether nodes are of no use without its
+    blocks; there a path is used from its end to its beginning, so the oldest node is always a leaf.
     """
 
-    def __init__(self, pools: Sequence[BlockPool]) -> None:
+    def __init__(self, pools: Sequence[BlockPool], lasting: Sequence[bool]) -> None:
         self.pools = tuple(pools)
-        self.root = Node((), (), None, 0)
-        self.clock = 0
+        self.lasting = tuple(lasting)
+        self.shelves = tuple(Shelf(pool) for pool in pools)
+        self.root = Node((), 0, None, [])
+        self.evicted: OrderedDict[int, None] = OrderedDict()  # keys of nodes that were dropped
+        self.n_tokens = 0
 
     def match(self, token_ids: Sequence[int]) -> Match:
-        """The longest stored prefix of `token_ids`. The blocks are not yet held for the caller: share them at once."""
-        self.clock += 1
-        node, n_tokens = self.root, 0
-        blocks: list[Blocks] = []
-        while True:
-            best, n_best = self._best_child(node, token_ids, n_tokens)
-            if best is None:
-                return Match(n_tokens, tuple(blocks))
-            best.last_used = self.clock
-            n_tokens += n_best
-            blocks.append(best.blocks)
-            if n_best < BLOCK_TOKENS:
-                return Match(n_tokens, tuple(blocks))
-            node = best
-
-    def insert(self, token_ids: Sequence[int], blocks: Sequence[Blocks]) -> None:
-        """Keep a computed sequence: `blocks[i]` hold its tokens 64·i … 64·i+63. Known parts are not kept twice."""
-        self.clock += 1
+        """The longest known prefix of `token_ids`. Nothing is held for the caller yet."""
         node = self.root
-        for index, held in enumerate(blocks):
-            ids = tuple(token_ids[index * BLOCK_TOKENS : (index + 1) * BLOCK_TOKENS])
-            if not ids:
-                return
-            node = self._child_for(node, ids, held)
-            node.last_used = self.clock
+        path: list[Node] = []
+        while True:
+            start = len(path) * BLOCK_TOKENS
+            wanted = tuple(token_ids[start : start + BLOCK_TOKENS])
+            child = node.children.get(wanted) if len(wanted) == BLOCK_TOKENS else None
+            if child is None:
+                break
+            path.append(child)
+            node = child
+        shared = [(common_prefix(child.ids, wanted), child) for child in node.children.values()]
+        n_tail, tail = max(shared, key=lambda pair: pair[0], default=(0, None))
+        return Match(path, tail if n_tail else None, n_tail, key_of(node, wanted) in self.evicted)
 
-    def evict_one(self) -> bool:
-        """Drop the least recently used leaf; False when the tree is empty."""
-        leaves = [node for node in self.nodes() if not node.children]
-        if not leaves:
+    def put(self, parent: Node | None, ids: tuple[int, ...], blocks: Blocks, kept: Sequence[bool]) -> Node:
+        """Keep computed tokens after `parent`: a new node, or a known one that gets what it lacks.
+
+        `kept` says of each pool whether the block is to outlast others.
+        """
+        parent = parent or self.root
+        known = parent.children.get(ids)
+        if known is None and len(ids) < BLOCK_TOKENS:
+            known = next((child for text, child in parent.children.items() if text[: len(ids)] == ids), None)
+            if known is not None:
+                return known
+        if known is None:
+            for shorter in [c for t, c in parent.children.items() if len(t) < len(ids) and ids[: len(t)] == t]:
+                self._drop(shorter)  # the sequence went on from here
+            known = Node(ids, key_of(parent, ids), parent, [NO_BLOCK] * len(self.pools))
+            parent.children[ids] = known
+            self.evicted.pop(known.key, None)
+            self.n_tokens += len(ids)
+        for index, block in enumerate(blocks):
+            if block != NO_BLOCK:
+                self._fill(known, index, block, kept[index])
+        return known
+
+    def use(self, nodes: Sequence[Node], index: int) -> None:
+        """The blocks of these nodes of one path in one pool were used now."""
+        for node in reversed(nodes) if self.lasting[index] else nodes:
+            if node.blocks[index] != NO_BLOCK:
+                self.shelves[index].touch(node)
+
+    def keep(self, nodes: Sequence[Node], index: int) -> None:
+        """Have these nodes' blocks in one pool outlast others."""
+        for node in nodes:
+            if node.blocks[index] != NO_BLOCK:
+                self.shelves[index].put(node, kept=True)
+
+    def evict(self, index: int) -> bool:
+        """Free a block of one pool: the least recently used that no sequence holds. False when there is none."""
+        node = self.shelves[index].victim(index)
+        if node is None:
             return False
-        self._drop(min(leaves, key=lambda node: node.last_used))
+        self._strip(node, index)
+        self._drop_useless(node)
         return True
 
-    def clear(self) -> None:
-        while self.evict_one():
-            pass
+    def pin(self, node: Node) -> None:
+        """A sequence goes on from here: the node stays."""
+        node.pins += 1
 
-    def nodes(self) -> Iterator[Node]:
-        """All nodes but the root, parents before children."""
-        stack = list(self.root.children)
+    def unpin(self, node: Node) -> None:
+        node.pins -= 1
+        self._drop_useless(node)
+
+    def prune(self, node: Node) -> None:
+        """Forget a node and all that follows it, as far as no sequence goes on from there."""
+        for below in [*self.nodes(node)][::-1]:
+            if not below.children and not below.pins:
+                self._drop(below)
+
+    def clear(self) -> None:
+        self.prune(self.root)
+
+    def nodes(self, start: Node | None = None) -> Iterator[Node]:
+        """All nodes from `start` on, itself included, but never the root; parents before children."""
+        stack = [start or self.root]
         while stack:
             node = stack.pop()
-            yield node
-            stack.extend(node.children)
+            if node.parent is not None:
+                yield node
+            stack.extend(node.children.values())
 
-    def _best_child(self, node: Node, token_ids: Sequence[int], start: int) -> tuple[Node | None, int]:
-        wanted = token_ids[start : start + BLOCK_TOKENS]
-        lengths = [(common_prefix(child.ids, wanted), child) for child in node.children]
-        n_best, best = max(lengths, key=lambda pair: pair[0], default=(0, None))
-        return (best, n_best) if n_best else (None, 0)
+    def _fill(self, node: Node, index: int, block: int, kept: bool) -> None:
+        if node.blocks[index] == NO_BLOCK:
+            node.blocks[index] = self.pools[index].share(block)
+            self.shelves[index].put(node, kept)
+        elif kept:
+            self.shelves[index].put(node, kept)
 
-    def _child_for(self, node: Node, ids: tuple[int, ...], held: Blocks) -> Node:
-        """The child of `node` that covers `ids`: an equal or longer one, a shorter one grown, or a new one."""
-        for child in node.children:
-            common = common_prefix(child.ids, ids)
-            if common == len(ids):
-                return child
-            if common == len(child.ids):  # the sequence went on from here: its block holds more
-                self._replace(child, ids, held)
-                return child
-        child = Node(ids, self._share(held), node, self.clock)
-        node.children.append(child)
-        return child
-
-    def _replace(self, node: Node, ids: tuple[int, ...], held: Blocks) -> None:
-        shared = self._share(held)
-        self._release(node.blocks)
-        node.ids, node.blocks = ids, shared
+    def _strip(self, node: Node, index: int) -> None:
+        self.shelves[index].remove(node)
+        self.pools[index].release(node.blocks[index])
+        node.blocks[index] = NO_BLOCK
 
     def _drop(self, node: Node) -> None:
+        """Remove a leaf."""
         assert node.parent is not None
-        node.parent.children.remove(node)
-        self._release(node.blocks)
+        assert not node.children
+        for index, block in enumerate(node.blocks):
+            if block != NO_BLOCK:
+                self._strip(node, index)
+        del node.parent.children[node.ids]
+        self.n_tokens -= len(node.ids)
 
-    def _share(self, blocks: Blocks) -> Blocks:
-        return tuple(pool.share(block) for pool, block in zip(self.pools, blocks, strict=True))
+    def _drop_useless(self, node: Node) -> None:
+        """Remove a leaf that nobody can go on from, and then its parent if that is now such a leaf."""
+        while node.parent is not None and not node.children and not node.pins and self._useless(node):
+            parent = node.parent
+            self._remember(node)
+            self._drop(node)
+            node = parent
 
-    def _release(self, blocks: Blocks) -> None:
-        for pool, block in zip(self.pools, blocks, strict=True):
-            pool.release(block)
+    def _useless(self, node: Node) -> bool:
+        lost = [block == NO_BLOCK for block in node.blocks]
+        return all(lost) or any(gone and lasting for gone, lasting in zip(lost, self.lasting, strict=True))
+
+    def _remember(self, node: Node) -> None:
+        self.evicted[node.key] = None
+        if len(self.evicted) > REMEMBERED:
+            self.evicted.popitem(last=False)
+
+
+def key_of(parent: Node, ids: tuple[int, ...]) -> int:
+    return hash((parent.key, ids))
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

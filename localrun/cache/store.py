@@ -1,80 +1,203 @@
 """What sequences hold of the cache: leases on blocks, backed by the pools and the prefix tree. Ints only."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
-from localrun.cache.blocks import BlockPool, OutOfBlocks
+from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS, Group
-from localrun.cache.prefix import Blocks, PrefixTree
+from localrun.cache.lease import Lease
+from localrun.cache.prefix import Node, PrefixTree
+from localrun.cache.reuse import Hit, Planner
+
+RING_BLOCKS = 2  # 16-bit blocks at the end of a sequence that stay after a step: a rollback finds its block there
+
+Copy = Callable[[int, int, int], None]  # (pool, source, target): block `target` becomes a copy of block `source`
 
 
-@dataclass(eq=False, slots=True)
-class Lease:
-    """The blocks of one sequence. `copies` (group, from, to) must be carried out before its first step."""
-
-    blocks: list[Blocks] = field(default_factory=list)
-    n_cached: int = 0
-    copies: list[tuple[int, int, int]] = field(default_factory=list)
+def copy_nothing(pool: int, source: int, target: int) -> None:
+    """For stores without a backend behind them."""
 
 
 class CacheStore:
-    """All blocks of one engine. Finished sequences stay in the tree until their blocks are needed."""
+    """All blocks of one engine. What finished sequences computed stays in the tree until its blocks are needed.
 
-    def __init__(self, groups: Sequence[Group], n_blocks: int, keep_prefixes: bool = True) -> None:
+    Pools are numbered: coded blocks of every group first, then 16-bit blocks of the groups whose codec is quantised.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        n_blocks: Sequence[int],
+        ring_blocks: Sequence[int] = (),
+        copy: Copy = copy_nothing,
+        keep_prefixes: bool = True,
+    ) -> None:
+        """`n_blocks` and `ring_blocks`: blocks a group. `copy` is called while a sequence is opened."""
+        rings = [number for number, group in enumerate(groups) if not group.codec.native]
         self.groups = tuple(groups)
-        self.pools = tuple(BlockPool(n_blocks) for _ in groups)
-        self.tree = PrefixTree(self.pools)
+        self.group_of = (*groups, *(groups[number] for number in rings))  # of every pool
+        self.pools = tuple(BlockPool(n) for n in (*n_blocks, *(ring_blocks[number] for number in rings)))
+        self.tree = PrefixTree(self.pools, [not self._is_ring(p) and not g.replayable for p, g in self._numbered()])
+        self.planner = Planner(groups)
+        self.copy = copy
         self.keep_prefixes = keep_prefixes
 
-    def open(self, token_ids: Sequence[int]) -> Lease:
+    def open(self, token_ids: Sequence[int], n_prompt: int | None = None) -> Lease:
         """Lease what is cached of a new sequence, all but its last token, which always has to be computed.
 
-        Raises OutOfBlocks when the one block that may have to be copied is not to be had.
+        `n_prompt`: where an answer may be wanted again; what that needs outlasts other blocks. Raises OutOfBlocks
+        when a block that has to be copied finds no room; then nothing is leased.
         """
+        if not self.keep_prefixes:
+            return self.open_empty(n_prompt or len(token_ids))
         match = self.tree.match(token_ids)
-        usable = min(match.n_tokens, len(token_ids) - 1)
-        for group in self.groups:
-            usable = min(usable, group.reusable(usable))
-        lease = Lease(n_cached=usable)
-        n_shared, rest = divmod(usable, BLOCK_TOKENS)
-        for blocks in match.blocks[: n_shared + (rest > 0)]:
-            lease.blocks.append(tuple(pool.share(block) for pool, block in zip(self.pools, blocks, strict=True)))
-        if rest:
-            self._copy_last(lease)
+        hit = self.planner.plan(match, len(token_ids))
+        n_full, rest = divmod(hit.n_tokens, BLOCK_TOKENS)
+        nodes = [*match.path, match.tail] if match.tail else match.path
+        source = nodes[n_full] if rest else None
+        lease = Lease([BlockTable(pool) for pool in self.pools], hit, n_prompt or len(token_ids), nodes[:n_full])
+        used = nodes[: n_full + (rest > 0)]
+        held = (*lease.path[-1:], *used[-1:])
+        for node in held:
+            self.tree.pin(node)
+        try:
+            for pool, _ in self._numbered():
+                self._take(lease, pool, source)
+        except OutOfBlocks:
+            self._release(lease)
+            raise
+        finally:
+            for node in used[-1:]:
+                self.tree.unpin(node)
+        self._use(used, hit.n_tokens)
         return lease
 
-    def extend(self, lease: Lease, n_tokens: int) -> None:
-        """Make room for the first `n_tokens` tokens. Raises OutOfBlocks; what was allocated stays leased."""
-        while len(lease.blocks) * BLOCK_TOKENS < n_tokens:
-            lease.blocks.append(self._allocate())
+    def open_empty(self, n_prompt: int, private: bool = False) -> Lease:
+        """Lease nothing: all will be computed. A `private` sequence leaves nothing behind for others."""
+        return Lease(
+            [BlockTable(pool) for pool in self.pools], Hit(0, 0), n_prompt, [], private or not self.keep_prefixes
+        )
+
+    def extend(self, lease: Lease, start: int, stop: int) -> None:
+        """Room for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays leased."""
+        for pool, table in enumerate(lease.tables):
+            if self._is_ring(pool) and not table.blocks:
+                table.first = start // BLOCK_TOKENS
+            while table.end * BLOCK_TOKENS < stop:
+                table.blocks.append(self._allocate(pool))
+
+    def commit(self, lease: Lease, token_ids: Sequence[int], n_computed: int) -> None:
+        """The first `n_computed` tokens are computed: full blocks go to the tree, what no query reads any more back."""
+        while (lease.n_published + 1) * BLOCK_TOKENS <= n_computed:
+            if not lease.private:
+                self._publish(lease, token_ids)
+            lease.n_published += 1
+        for pool, group in self._numbered():
+            table, oldest = lease.tables[pool], group.first_block(n_computed)
+            if not self._is_ring(pool):
+                table.drop_below(oldest, keep_sink=group.sinks)
+            else:
+                table.drop_below((n_computed - 1) // BLOCK_TOKENS + 1 - RING_BLOCKS, keep_sink=True)
+                if oldest > 0 and not group.sinks:
+                    table.drop_sink()
 
     def close(self, lease: Lease, token_ids: Sequence[int]) -> None:
         """Give the blocks back; the tree keeps `token_ids`, all of which must have been computed."""
-        if self.keep_prefixes:
-            self.tree.insert(token_ids, lease.blocks)
-        for blocks in lease.blocks:
-            self._release(blocks)
-        lease.blocks.clear()
+        n_tokens = len(token_ids)
+        if not lease.private and n_tokens >= lease.hit.n_tokens:
+            self.commit(lease, token_ids, n_tokens)
+            nodes = list(lease.path)
+            if n_tokens % BLOCK_TOKENS:
+                nodes.append(self._put(lease, token_ids, n_tokens // BLOCK_TOKENS, ended=True))
+            self._use(nodes, n_tokens)
+        self._release(lease)
 
-    def _copy_last(self, lease: Lease) -> None:
-        """Replace the last leased block, shared and about to be written to, by a copy of our own."""
-        shared = lease.blocks[-1]
+    def abandon(self, lease: Lease) -> None:
+        """Give the blocks back and forget what this sequence put into the tree: it may be wrong."""
+        own = lease.path[lease.hit.n_tokens // BLOCK_TOKENS :]
+        self._release(lease)
+        if own:
+            self.tree.prune(own[0])
+
+    def _take(self, lease: Lease, pool: int, source: Node | None) -> None:
+        """Lease one pool's part of a hit: whole blocks shared, the one that will be written to copied."""
+        group, table, hit = self.group_of[pool], lease.tables[pool], lease.hit
+        shared: list[Node] = []
+        if hit.replays and (group.replayable or self._is_ring(pool)):
+            source = None
+            table.first = hit.start // BLOCK_TOKENS
+        elif self._is_ring(pool):
+            table.first = len(lease.path)
+        else:
+            table.first = group.first_block(hit.start)
+            shared = lease.path[table.first :]
+        if table.first > 0 and (group.sinks or (self._is_ring(pool) and group.first_block(hit.start) == 0)):
+            table.sink = table.pool.share(lease.path[0].blocks[pool])
+        table.blocks.extend(table.pool.share(node.blocks[pool]) for node in shared)
+        if source is not None:
+            table.blocks.append(self._copied(pool, source))
+
+    def _copied(self, pool: int, source: Node) -> int:
+        """A copy of a shared block that is about to be written to."""
+        shared = self.pools[pool].share(source.blocks[pool])  # or making room might evict it
         try:
-            own = self._allocate()
-        except OutOfBlocks:
-            for blocks in lease.blocks:
-                self._release(blocks)
-            raise
-        lease.blocks[-1] = own
-        lease.copies = [(g, a, b) for g, (a, b) in enumerate(zip(shared, own, strict=True))]
-        self._release(shared)
+            own = self._allocate(pool)
+            self.copy(pool, shared, own)
+            return own
+        finally:
+            self.pools[pool].release(shared)
 
-    def _allocate(self) -> Blocks:
-        while any(pool.n_free == 0 for pool in self.pools):
-            if not self.tree.evict_one():
+    def _publish(self, lease: Lease, token_ids: Sequence[int]) -> None:
+        """Offer the next full block to the tree. One that is known may have lost what was replayed."""
+        node = self._put(lease, token_ids, lease.n_published)
+        if lease.n_published < len(lease.path):
+            return
+        self.tree.pin(node)
+        for before in lease.path[-1:]:
+            self.tree.unpin(before)
+        lease.path.append(node)
+
+    def _put(self, lease: Lease, token_ids: Sequence[int], block: int, ended: bool = False) -> Node:
+        """The tree's node for one logical block; with `ended` the last one, that the next turn goes on in."""
+        ids = tuple(token_ids[block * BLOCK_TOKENS : (block + 1) * BLOCK_TOKENS])
+        last = (lease.n_prompt - 1) // BLOCK_TOKENS  # of the prompt: to answer it again takes what is seen from there
+        blocks, kept = [], []
+        for pool, group in self._numbered():
+            replayed = lease.hit.replays and group.replayable
+            exact = not replayed or block * BLOCK_TOKENS > lease.hit.n_tokens - (group.window or 0)
+            offered = exact and (not self._is_ring(pool) or block in (0, last) or ended)
+            blocks.append(lease.tables[pool].at(block) if offered else NO_BLOCK)
+            if self._is_ring(pool):
+                kept.append(block == 0)
+            else:
+                in_sight = group.first_block(lease.n_prompt - 1) <= block <= last
+                kept.append(group.replayable and (in_sight or ended))
+        return self.tree.put(lease.path[block - 1] if block else None, ids, blocks, kept)
+
+    def _use(self, nodes: Sequence[Node], n_tokens: int) -> None:
+        """A sequence of `n_tokens` tokens along these nodes is, or may be, gone on with: note what that reads."""
+        for pool, group in self._numbered():
+            seen = nodes[group.first_block(n_tokens) :]
+            if group.replayable and not self._is_ring(pool):
+                self.tree.keep(seen, pool)
+            else:
+                self.tree.use(nodes[-1:] if self._is_ring(pool) else seen, pool)
+                self.tree.use(nodes[:1], pool)
+
+    def _release(self, lease: Lease) -> None:
+        for last in lease.path[-1:]:
+            self.tree.unpin(last)
+        lease.path = []
+        for table in lease.tables:
+            table.clear()
+
+    def _allocate(self, pool: int) -> int:
+        while self.pools[pool].n_free == 0:
+            if not self.tree.evict(pool):
                 raise OutOfBlocks
-        return tuple(pool.allocate() for pool in self.pools)
+        return self.pools[pool].allocate()
 
-    def _release(self, blocks: Blocks) -> None:
-        for pool, block in zip(self.pools, blocks, strict=True):
-            pool.release(block)
+    def _numbered(self) -> Sequence[tuple[int, Group]]:
+        return list(enumerate(self.group_of))
+
+    def _is_ring(self, pool: int) -> bool:
+        return pool >= len(self.groups)

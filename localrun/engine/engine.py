@@ -4,16 +4,17 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError
+from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError, UsageError
 from localrun.base.events import Prefill
 from localrun.cache.store import CacheStore
 from localrun.engine.philox import uniform
 from localrun.engine.runner import Runner
-from localrun.engine.sampler import candidates, choose
+from localrun.engine.sampler import SamplerSettings, candidates, choose
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
@@ -62,17 +63,25 @@ class Engine:
     """Owns the cache and the runner. All computing happens on its own thread."""
 
     def __init__(self, runner: Runner, store: CacheStore, ctx: int) -> None:
+        """The store's `copy` must be the runner's."""
         self.runner, self.store, self.ctx = runner, store, ctx
         self.scheduler = Scheduler(store)
         self.tickets: dict[int, Ticket] = {}
         self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self.cancel_step = CancelFlag()
+        self.lock = threading.Lock()  # held while what `view` reads changes; never during a step
+        self.last: Sequence | None = None  # the newest that somebody waited for
         self.thread = threading.Thread(target=self._loop, name="localrun-engine", daemon=True)
         self.thread.start()
 
     def submit(self, request: GenerationRequest) -> Ticket:
-        """Start a generation. Raises PromptTooLongError before anything is computed."""
-        if len(request.prompt) >= self.ctx:
+        """Start a generation. Raises PromptTooLongError or UsageError before anything is computed."""
+        if request.rolls and self.runner.sink_window is None:
+            raise UsageError(
+                "this model cannot forget the middle of a text: its positions depend on the size of the context",
+                "let the answer end at the context, or drop the oldest turns",
+            )
+        if len(request.prompt) >= self.ctx and not request.rolls:
             raise PromptTooLongError(
                 f"the prompt has {len(request.prompt):,} tokens; the context holds {self.ctx:,}, the answer needs one",
                 "shorten it, or give the model a larger context with --ctx",
@@ -81,7 +90,19 @@ class Engine:
             raise EngineError("the prompt is empty", "give at least one token")
         ticket = Ticket(Sequence(request), self)
         self.inbox.put(ticket)
+        if self.scheduler.idle:
+            self.interrupt()  # a step that nobody waits for
         return ticket
+
+    def warm(self, token_ids: SequenceOf[int]) -> Ticket | None:
+        """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached.
+
+        None where it could not be used. It ends when the ticket is cancelled; its events need not be read.
+        """
+        if not 0 < len(token_ids) < self.ctx or not self.store.keep_prefixes:
+            return None
+        nothing = SamplerSettings(temperature=0.0)
+        return self.submit(GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, background=True))
 
     def interrupt(self) -> None:
         """Look at cancellations now rather than after the step."""
@@ -126,17 +147,33 @@ class Engine:
     def _step(self) -> None:
         """Schedule, run, postprocess."""
         self.cancel_step.clear()
-        self._drop_cancelled()
-        plan = self.scheduler.schedule()
+        with self.lock:
+            self._drop_cancelled()
+            plan = self.scheduler.schedule()
+            self._announce()
         if plan.work:
             try:
                 started = time.perf_counter()
                 logits = self.runner.run(plan, self.cancel_step)
             except StepCancelled:
                 return
-            self._postprocess(plan, logits, time.perf_counter() - started)
-        for sequence in [t.sequence for t in self.tickets.values() if t.sequence.stop_reason is not None]:
-            self._finish(sequence)
+            with self.lock:
+                self._postprocess(plan, logits, time.perf_counter() - started)
+        with self.lock:
+            for sequence in [t.sequence for t in self.tickets.values() if t.sequence.stop_reason is not None]:
+                self._finish(sequence)
+
+    def _announce(self) -> None:
+        """Tell what is cached of newly admitted sequences, before anything is computed."""
+        for sequence in self.scheduler.running:
+            if not sequence.announced:
+                sequence.announced = True
+                self._tell_progress(sequence, sequence.n_cached)
+                self.last = self.last if sequence.request.background else sequence
+
+    def _tell_progress(self, sequence: Sequence, done: int) -> None:
+        event = Prefill(done, sequence.n_cached, sequence.n_prompt, sequence.note)
+        self.tickets[sequence.number].events.put(event)
 
     def _postprocess(self, plan: Plan, logits: Logits, seconds: float) -> None:
         now = time.perf_counter()
@@ -145,20 +182,24 @@ class Engine:
         for row, (sequence, n) in enumerate(plan.work):
             ticket = self.tickets[sequence.number]
             prompt_left = sequence.n_prompt - sequence.n_computed
-            sequence.n_computed += n
-            if prompt_left > 0:
-                sequence.prefill_seconds += seconds
-                done = min(sequence.n_computed, sequence.n_prompt)
-                ticket.events.put(Prefill(done, sequence.n_cached, sequence.n_prompt))
-            if sequence.n_computed < sequence.n_tokens:
-                continue
             if not bool(logits.finite[row]):
                 raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
+            sequence.n_computed += n
+            assert sequence.lease is not None
+            self.store.commit(sequence.lease, sequence.token_ids, sequence.n_computed)
+            if prompt_left > 0:
+                sequence.prefill_seconds += seconds
+                self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
+            if sequence.n_computed < sequence.n_tokens:
+                continue
+            if sequence.request.background:
+                sequence.stop_reason = "length"
+                continue
             before = sequence.n_tokens
             sequence.append(pick(logits, row, sequence), now)
             if sequence.n_tokens > before:
                 ticket.events.put(NewToken(sequence.token_ids[-1]))
-            if sequence.stop_reason is None and sequence.n_tokens >= self.ctx:
+            if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:
                 sequence.stop_reason = "length"
 
     def _drop_cancelled(self) -> None:
@@ -174,8 +215,7 @@ class Engine:
     def _fail(self, error: LocalrunError) -> None:
         """End every generation of the failed step with its error; nothing it computed is kept."""
         for ticket in list(self.tickets.values()):
-            ticket.sequence.n_computed = 0
-            self.scheduler.finish(ticket.sequence)
+            self.scheduler.abandon(ticket.sequence)
             self.tickets.pop(ticket.sequence.number).events.put(error)
 
 

@@ -62,7 +62,8 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     config = config.for_context(plan.ctx)
     model = load_model(source, layout, backend.device, config, progress)
     runner = Runner(config, backend.executor(model, plan.n_blocks, codec))
-    store = CacheStore(group_layers(config.layers), plan.n_blocks, keep_prefixes=options.prefix_cache)
+    groups = group_layers(config.layers)
+    store = CacheStore(groups, [plan.n_blocks] * len(groups), copy=runner.copy, keep_prefixes=options.prefix_cache)
     slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
     info = ModelInfo(
         name=options.name or options.path.stem,

@@ -2,33 +2,35 @@
 
 from collections.abc import Sequence as SequenceOf
 
-from localrun.cache.groups import group_layers
+from torch import Tensor
+
+from localrun.cache.blocks import NO_BLOCK
+from localrun.cache.groups import BLOCK_TOKENS, Group, group_layers, ring_pools
+from localrun.cache.lease import Lease
 from localrun.engine.scheduler import Plan
 from localrun.engine.sequence import Sequence
 from localrun.model.config import ModelConfig
 from localrun.ops.executor import Executor
 from localrun.ops.interface import CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
+from localrun.ops.kv import KVCodec
 from localrun.ops.rope import RopeKind
 
 
 class Runner:
     """A model's program and cache on one backend."""
 
-    def __init__(self, config: ModelConfig, executor: Executor) -> None:
+    def __init__(self, config: ModelConfig, executor: Executor, codecs: SequenceOf[KVCodec] | None = None) -> None:
+        """`codecs`: of every layer, as the executor has them."""
         self.executor = executor
         self.device = executor.device
-        self.groups = group_layers(config.layers)
+        self.groups = group_layers(config.layers, codecs)
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in config.ropes]
+        self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
 
     def run(self, plan: Plan, cancel: CancelFlag | None = None) -> Logits:
         """One step; the logits of the last token of every sequence of the plan. Raises StepCancelled."""
-        for sequence, _ in plan.work:
-            assert sequence.lease is not None
-            for group, source, target in sequence.lease.copies:
-                self.executor.copy_block(group, source, target)
-            sequence.lease.copies.clear()
         spans = [(s.token_ids[s.n_computed : s.n_computed + n], s.n_computed) for s, n in plan.work]
-        views = [self.view(s, s.n_computed + n) for s, n in plan.work]
+        views = [lease_input(self.groups, s.lease, s.n_computed, n) for s, n in plan.work if s.lease is not None]
         last_rows, end = [], 0
         for ids, _ in spans:
             end += len(ids)
@@ -53,13 +55,41 @@ class Runner:
             logits_rows=logits_rows,
             adjust=adjust,
             cos_sin=[rope.cos_sin(positions, self.device) for rope in self.ropes],
+            sink_cos_sin=self.sink_cos_sin(positions),
             cancel=cancel or CancelFlag(),
         )
         return self.executor.run(step).result()
 
-    def view(self, sequence: Sequence, length: int) -> SequenceInput:
-        assert sequence.lease is not None
-        return sequence_input(sequence.lease.blocks, length, len(self.groups))
+    def sink_cos_sin(self, positions: SequenceOf[int]) -> list[tuple[Tensor, Tensor]]:
+        """Of the positions that queries take towards block 0: no further from it than the window allows."""
+        if self.sink_window is None:
+            return []
+        capped = [min(position, self.sink_window + BLOCK_TOKENS - 1) for position in positions]
+        return [rope.cos_sin(capped, self.device) for rope in self.ropes]
+
+    def copy(self, pool: int, source: int, target: int) -> None:
+        """Copy on write, in one of the pools a CacheStore counts."""
+        if pool < len(self.groups):
+            self.executor.copy_block(pool, source, target)
+        else:
+            self.executor.copy_ring(ring_pools(self.groups).index(pool), source, target)
+
+
+def lease_input(groups: SequenceOf[Group], lease: Lease, start: int, n: int) -> SequenceInput:
+    """Where a sequence's blocks are in a step over its tokens start … start+n-1."""
+    coded = lease.tables[: len(groups)]
+    rings = [None if pool is None else lease.tables[pool] for pool in ring_pools(groups)]
+    replaying = start < lease.hit.n_tokens
+    return SequenceInput(
+        length=start + n,
+        table=tuple(tuple(table.blocks) for table in coded),
+        first=tuple(table.first for table in coded),
+        sink=tuple(table.sink for table in coded),
+        ring=tuple(() if table is None else tuple(table.blocks) for table in rings),
+        ring_first=next((table.first for table in rings if table is not None), 0),
+        ring_sink=tuple(NO_BLOCK if table is None else table.at(0) for table in rings),
+        write_from=tuple(0 if g.replayable else lease.hit.n_tokens for g in groups) if replaying else (),
+    )
 
 
 def sequence_input(blocks: SequenceOf[tuple[int, ...]], length: int, n_groups: int) -> SequenceInput:
@@ -68,10 +98,10 @@ def sequence_input(blocks: SequenceOf[tuple[int, ...]], length: int, n_groups: i
     return SequenceInput(length, table, first=(0,) * n_groups)
 
 
-def cache_layers(config: ModelConfig) -> list[CacheLayer]:
+def cache_layers(config: ModelConfig, codecs: SequenceOf[KVCodec] | None = None) -> list[CacheLayer]:
     """Where each layer of a model keeps its keys and values."""
     places: dict[int, CacheLayer] = {}
-    for number, group in enumerate(group_layers(config.layers)):
+    for number, group in enumerate(group_layers(config.layers, codecs)):
         for index, layer in enumerate(group.layers):
             n_heads = config.layers[layer].n_heads
             places[layer] = CacheLayer(number, index, n_heads, group.n_kv_heads, group.head_dim)

@@ -26,34 +26,43 @@ class Plan:
 
 
 class Scheduler:
-    """First come, first served; when blocks run out the youngest sequence waits again and recomputes later."""
+    """First come, first served; when blocks run out the youngest sequence waits again and recomputes later.
+
+    Background sequences run only while there is nothing else, one at a time.
+    """
 
     def __init__(self, store: CacheStore, max_running: int = MAX_RUNNING) -> None:
         self.store = store
         self.max_running = max_running
         self.waiting: deque[Sequence] = deque()
+        self.background: deque[Sequence] = deque()
         self.running: list[Sequence] = []
         self.rows_per_second = 256.0
 
     def add(self, sequence: Sequence) -> None:
-        self.waiting.append(sequence)
+        (self.background if sequence.request.background else self.waiting).append(sequence)
 
     @property
     def busy(self) -> bool:
-        return bool(self.waiting or self.running)
+        return bool(self.waiting or self.running or self.background)
+
+    @property
+    def idle(self) -> bool:
+        """Nobody waits for what is computed."""
+        return not self.waiting and all(sequence.request.background for sequence in self.running)
 
     def schedule(self) -> Plan:
         """The next step; empty when nothing can run."""
         self._admit()
         work: list[tuple[Sequence, int]] = []
         for sequence in [s for s in self.running if not s.prefilling]:
-            if sequence in self.running and self._make_room(sequence, sequence.n_tokens):
+            if sequence in self.running and self._make_room(sequence, 1):
                 work.append((sequence, 1))
         work = [(s, n) for s, n in work if s in self.running]
         prefilling = next((s for s in self.running if s.prefilling), None)
         if prefilling is not None:
-            n = self._chunk(prefilling, others=bool(work))
-            if self._make_room(prefilling, prefilling.n_computed + n):
+            n = self._make_room(prefilling, self._chunk(prefilling, others=bool(work)))
+            if n:
                 work.append((prefilling, n))
         return Plan(tuple((s, n) for s, n in work if s in self.running))
 
@@ -64,49 +73,63 @@ class Scheduler:
 
     def finish(self, sequence: Sequence) -> None:
         """Give back what an ended sequence holds; its computed tokens stay in the prefix tree."""
-        if sequence in self.waiting:
-            self.waiting.remove(sequence)
-        if sequence in self.running:
-            self.running.remove(sequence)
-        self._close(sequence)
-
-    def _admit(self) -> None:
-        while self.waiting and len(self.running) < self.max_running:
-            sequence = self.waiting[0]
-            try:
-                lease = self.store.open(sequence.token_ids)
-            except OutOfBlocks:
-                return
-            self.waiting.popleft()
-            sequence.lease, sequence.n_computed = lease, lease.n_cached
-            if sequence.n_generated == 0:
-                sequence.n_cached = lease.n_cached
-            self.running.append(sequence)
-
-    def _make_room(self, sequence: Sequence, n_tokens: int) -> bool:
-        """Blocks for the first n_tokens, at the cost of younger sequences; False when it has to wait or end."""
-        while sequence in self.running and sequence.lease is not None:
-            try:
-                self.store.extend(sequence.lease, n_tokens)
-            except OutOfBlocks:
-                if len(self.running) == 1:  # nobody left to take from: the context is full
-                    sequence.stop_reason = "length"
-                    return False
-                self._preempt(self.running[-1])
-            else:
-                return True
-        return False
-
-    def _preempt(self, sequence: Sequence) -> None:
-        self.running.remove(sequence)
-        self._close(sequence)
-        sequence.n_computed = 0
-        self.waiting.appendleft(sequence)
-
-    def _close(self, sequence: Sequence) -> None:
+        self._leave(sequence)
         if sequence.lease is not None:
             self.store.close(sequence.lease, sequence.token_ids[: sequence.n_computed])
             sequence.lease = None
+
+    def abandon(self, sequence: Sequence) -> None:
+        """Give back what a failed sequence holds; nothing it computed is kept."""
+        self._leave(sequence)
+        if sequence.lease is not None:
+            self.store.abandon(sequence.lease)
+            sequence.lease = None
+
+    def _leave(self, sequence: Sequence) -> None:
+        for line in (self.waiting, self.background, self.running):
+            if sequence in line:
+                line.remove(sequence)
+
+    def _admit(self) -> None:
+        if self.waiting:
+            for sequence in [s for s in self.running if s.request.background]:
+                self._preempt(sequence)
+        line = self.waiting if self.waiting or self.running else self.background
+        while line and len(self.running) < (1 if line is self.background else self.max_running):
+            try:
+                lease = self.store.open(line[0].token_ids, line[0].n_prompt)
+            except OutOfBlocks:
+                if self.running:
+                    return
+                lease = self.store.open_empty(line[0].n_prompt)  # no room for a copy: compute it again
+            sequence = line.popleft()
+            sequence.admit(lease)
+            self.running.append(sequence)
+
+    def _make_room(self, sequence: Sequence, n: int) -> int:
+        """Blocks for the next n tokens, or for as many as there is room for, at the cost of younger sequences.
+
+        0 when the sequence has to wait or to end.
+        """
+        while sequence in self.running and sequence.lease is not None:
+            try:
+                self.store.extend(sequence.lease, sequence.n_computed, sequence.n_computed + n)
+            except OutOfBlocks:
+                if n > BLOCK_TOKENS:
+                    n = max(BLOCK_TOKENS, n // 2 // BLOCK_TOKENS * BLOCK_TOKENS)
+                elif len(self.running) == 1:  # nobody left to take from: the context is full
+                    sequence.stop_reason = "length"
+                    return 0
+                else:
+                    self._preempt(self.running[-1])
+            else:
+                return n
+        return 0
+
+    def _preempt(self, sequence: Sequence) -> None:
+        self.finish(sequence)
+        sequence.n_computed = 0
+        (self.background if sequence.request.background else self.waiting).appendleft(sequence)
 
     def _chunk(self, sequence: Sequence, others: bool) -> int:
         """Rows of the next prefill chunk: whole blocks, as many as fit the time a step may take."""

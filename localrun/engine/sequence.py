@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from localrun.base.events import StopReason
-from localrun.cache.store import Lease
+from localrun.cache.lease import Lease
 from localrun.engine.sampler import SamplerSettings
 
 _numbers = itertools.count()
@@ -16,7 +16,11 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """Token ids in, at most `max_tokens` out; any id of `stop_ids` ends the answer and is not part of it."""
+    """Token ids in, at most `max_tokens` out; any id of `stop_ids` ends the answer and is not part of it.
+
+    With `rolls` the answer goes on past the context, and the middle of the text is forgotten. In the `background`
+    a prompt is only computed, while nothing else is to be done, for the cache to have it.
+    """
 
     prompt: tuple[int, ...]
     max_tokens: int
@@ -24,6 +28,8 @@ class GenerationRequest:
     settings: SamplerSettings
     seed: int
     logit_bias: Mapping[int, float] = field(default_factory=dict)
+    rolls: bool = False
+    background: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -35,6 +41,10 @@ class Sequence:
     token_ids: list[int] = field(default_factory=list)
     n_computed: int = 0  # tokens whose keys and values are in the cache
     n_cached: int = 0  # of the prompt, not computed again
+    n_replayed: int = 0  # of the prompt, computed again only for layers whose window had moved on
+    note: str = ""  # why no more of it was cached
+    admitted: bool = False
+    announced: bool = False
     lease: Lease | None = None
     seen: set[int] = field(default_factory=set)  # ids of prompt and answer
     counts: Counter[int] = field(default_factory=Counter)  # of the answer
@@ -64,6 +74,13 @@ class Sequence:
     def prefilling(self) -> bool:
         """More than the newest token still has to be computed."""
         return self.n_tokens - self.n_computed > 1
+
+    def admit(self, lease: Lease) -> None:
+        """Start, or start again, from what is cached."""
+        self.lease, self.n_computed = lease, lease.hit.start
+        if not self.admitted:
+            self.n_cached, self.n_replayed, self.note = lease.n_cached, lease.n_replayed, lease.hit.note
+        self.admitted = True
 
     def append(self, token_id: int, now: float) -> None:
         """Take the newly chosen token, or end on it."""

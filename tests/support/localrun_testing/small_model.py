@@ -82,8 +82,10 @@ def small_engine(
 ) -> Engine:
     """An engine on a small model; close it."""
     model = model or small_model()
-    store = CacheStore(group_layers(model.config.layers), n_blocks, keep_prefixes)
-    return Engine(small_runner(n_blocks, ops=ops, model=model), store, ctx)
+    groups = group_layers(model.config.layers)
+    runner = small_runner(n_blocks, ops=ops, model=model)
+    store = CacheStore(groups, [n_blocks] * len(groups), copy=runner.copy, keep_prefixes=keep_prefixes)
+    return Engine(runner, store, ctx)
 
 
 def greedy(prompt: list[int], max_tokens: int = 20, stop_ids: frozenset[int] = frozenset()) -> GenerationRequest:
