@@ -39,8 +39,12 @@ def read_access(offline: bool = False, environ: Mapping[str, str] = os.environ) 
         valid = False
     if not valid:
         raise UsageError("HF_ENDPOINT is not the address of a hub", "unset it, or set it to https://HOST")
-    offline = offline or any(environ.get(name, "").lower() in _TRUE for name in ("HF_HUB_OFFLINE", "LOCALRUN_OFFLINE"))
-    return Access(endpoint, _token(environ), offline, hub_cache(environ))
+    return Access(endpoint, _token(environ), offline or is_offline(environ), hub_cache(environ))
+
+
+def is_offline(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment keeps us off the network."""
+    return any(environ.get(name, "").lower() in _TRUE for name in ("HF_HUB_OFFLINE", "LOCALRUN_OFFLINE"))
 
 
 def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:

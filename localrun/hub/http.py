@@ -79,7 +79,7 @@ class Http:
     def __init__(self, access: Access) -> None:
         self.access = access
         self._home = origin_of(urlsplit(access.endpoint))
-        self._idle: dict[Origin, list[_Connection]] = {}
+        self._idle: dict[Origin, list[Connection]] = {}
         self._busy: set[socket.socket] = set()
         self._lock = threading.Lock()
 
@@ -92,7 +92,7 @@ class Http:
         for connection in idle:
             connection.close()
         for sock in busy:
-            _break_off(sock)
+            break_off(sock)
 
     @contextmanager
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Response]:
@@ -122,7 +122,7 @@ class Http:
 
     def _ask(
         self, url: str, headers: Mapping[str, str], hops: list[Mapping[str, str]]
-    ) -> tuple["_Connection", Response]:
+    ) -> tuple["Connection", Response]:
         """Send the request; over a kept connection first, which may have been closed meanwhile."""
         parts = urlsplit(url)
         origin = origin_of(parts)
@@ -137,13 +137,13 @@ class Http:
             with suppress(OSError, http.client.HTTPException):
                 return connection, Response(*connection.ask(path, sent), url, hops)
             connection.close()
-        connection = _Connection(origin, may_be_private=origin[1] == self._home[1])
+        connection = Connection(origin, may_be_private=origin[1] == self._home[1])
         try:
             return connection, Response(*connection.ask(path, sent), url, hops)
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             connection.close()
             hint = "check the network; --offline works with what is on disk"
-            raise NetworkError(f"{host_of(url)} cannot be reached: {_reason(error)}", hint) from None
+            raise NetworkError(f"{host_of(url)} cannot be reached: {reason_of(error)}", hint) from None
 
     def _redirected(self, url: str, target: str) -> str:
         try:
@@ -158,7 +158,7 @@ class Http:
             raise HubError(f"{host_of(url)} redirects from https to http", MIRROR_HINT)
         return new
 
-    def _give_back(self, url: str, connection: "_Connection", response: Response) -> None:
+    def _give_back(self, url: str, connection: "Connection", response: Response) -> None:
         if response.is_read and not self.access.offline:
             with self._lock:
                 self._idle.setdefault(origin_of(urlsplit(url)), []).append(connection)
@@ -169,7 +169,7 @@ class Http:
 MIRROR_HINT = "if HF_ENDPOINT or a proxy is set, it may not be a full mirror of the hub: try without it"
 
 
-class _Connection(http.client.HTTPConnection):
+class Connection(http.client.HTTPConnection):
     """One connection, over a proxy where the system names one, over TLS for https."""
 
     def __init__(self, origin: Origin, may_be_private: bool) -> None:
@@ -194,7 +194,10 @@ class _Connection(http.client.HTTPConnection):
             self.sock = _tls().wrap_socket(self.sock, server_hostname=self._origin[1])
         self.sock.settimeout(IDLE_SECONDS)
 
-    def ask(self, path: str, headers: Mapping[str, str]) -> tuple[http.client.HTTPResponse, socket.socket]:
+    def ask(
+        self, path: str, headers: Mapping[str, str], body: bytes | None = None, seconds: float | None = None
+    ) -> tuple[http.client.HTTPResponse, socket.socket]:
+        """GET, or POST with a body, and wait some seconds for the headers of the answer."""
         scheme, host, port = self._origin
         if self._absolute:
             path = f"{scheme}://{_in_url(host)}:{port}{path}"
@@ -202,8 +205,8 @@ class _Connection(http.client.HTTPConnection):
         if self.sock is None:
             self.connect()
         sock: socket.socket = self.sock
-        with _deadline(sock):
-            self.request("GET", path, headers={"Host": host_header, **headers})
+        with _deadline(sock, seconds):
+            self.request("GET" if body is None else "POST", path, body, {"Host": host_header, **headers})
             return self.getresponse(), sock
 
 
@@ -217,10 +220,10 @@ def origin_of(parts: SplitResult) -> Origin:
 
 
 def _broken(error: Exception) -> NetworkError:
-    return NetworkError(f"the connection broke off: {_reason(error)}", "try again: what has arrived is kept")
+    return NetworkError(f"the connection broke off: {reason_of(error)}", "try again: what has arrived is kept")
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Why, in the system's words, without anything that was sent."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
@@ -237,10 +240,11 @@ def host_of(url: str) -> str:
 def _may_see_token(origin: Origin) -> bool:
     """https, or this very machine."""
     scheme, host, _ = origin
-    return scheme == "https" or _is_this_machine(host)
+    return scheme == "https" or is_this_machine(host)
 
 
-def _is_this_machine(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
+    """Whether a name or address is one of this machine's own."""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
@@ -250,7 +254,8 @@ def _tls() -> ssl.SSLContext:
 
 
 def _proxy_for(scheme: str, host: str) -> str:
-    return "" if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(scheme, "")
+    direct = is_this_machine(host) or urllib.request.proxy_bypass(host)
+    return "" if direct else urllib.request.getproxies().get(scheme, "")
 
 
 def _in_url(host: str) -> str:
@@ -287,9 +292,9 @@ def is_public(address: str) -> bool:
 
 
 @contextmanager
-def _deadline(sock: socket.socket) -> Iterator[None]:
+def _deadline(sock: socket.socket, seconds: float | None = None) -> Iterator[None]:
     """Break the connection off when what is inside takes longer, however busily the other side drips."""
-    timer = threading.Timer(ANSWER_SECONDS, _break_off, (sock,))
+    timer = threading.Timer(seconds or ANSWER_SECONDS, break_off, (sock,))
     timer.daemon = True
     timer.start()
     try:
@@ -298,6 +303,7 @@ def _deadline(sock: socket.socket) -> Iterator[None]:
         timer.cancel()
 
 
-def _break_off(sock: socket.socket) -> None:
+def break_off(sock: socket.socket) -> None:
+    """End what another thread waits for on this connection."""
     with suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

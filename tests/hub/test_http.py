@@ -145,7 +145,7 @@ def test_a_token_goes_nowhere_in_the_clear(serve: Serve) -> None:
         access = Access(f"http://127.0.0.1:{server.getsockname()[1]}", "hf_canary")
         http = Http(access)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("localrun.hub.http._is_this_machine", lambda host: False)
+            patch.setattr("localrun.hub.http.is_this_machine", lambda host: False)
             with pytest.raises(NetworkError), http.get(access.endpoint):
                 pass
     assert b"GET / HTTP/1.1" in seen[0]
