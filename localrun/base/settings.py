@@ -28,6 +28,7 @@ class Settings:
     model: str | None = None
     ctx: int | None = None  # 0: auto
     kv: str | None = None
+    window: int | None = None
     threads: int | None = None
     backend: str | None = None
     isa: str | None = None
@@ -45,10 +46,19 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row: `parse` takes a TOML value or a string and gives the value to use, or raises ValueError."""
+    """One row: `parse` takes a TOML value or a string and gives the value to use, or raises ValueError.
+
+    `unset` says in words what applies where nothing is set.
+    """
 
     help: str
     parse: Callable[[object], Any]
+    unset: str = "as the model says"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words it may be, where these are few."""
+        return self.parse.names if isinstance(self.parse, one_of) else ()
 
 
 def whole(low: int, high: int) -> Callable[[object], int]:
@@ -85,16 +95,17 @@ def real(low: float, high: float) -> Callable[[object], float]:
     return parse
 
 
-def one_of(*names: str) -> Callable[[object], str]:
+class one_of:  # noqa: N801  (used like the functions beside it)
     """A parser of one of these words, in any case."""
 
-    def parse(value: object) -> str:
-        word = str(value).lower()
-        if word not in names:
-            raise ValueError(f"one of {', '.join(names)} is needed")
-        return word
+    def __init__(self, *names: str) -> None:
+        self.names = names
 
-    return parse
+    def __call__(self, value: object) -> str:
+        word = str(value).lower()
+        if word not in self.names:
+            raise ValueError(f"one of {', '.join(self.names)} is needed")
+        return word
 
 
 def text(value: object) -> str:
@@ -110,14 +121,17 @@ def context(value: object) -> int:
 
 
 SETTINGS: dict[str, Setting] = {
-    "model": Setting("the model that answers when none is named", text),
-    "ctx": Setting("context length in tokens, or auto", context),
-    "kv": Setting("how the KV cache is stored", one_of("auto", "f32", "f16")),
-    "threads": Setting("CPU threads to compute with", whole(1, 1024)),
-    "backend": Setting("what to compute on", one_of(*get_args(Backend))),
-    "isa": Setting("CPU instruction set of the native library", text),
-    "system": Setting("system message at the start of every chat", text),
-    "max_tokens": Setting("longest answer in tokens", whole(1, 1 << 24)),
+    "model": Setting("the model that answers when none is named", text, "builtin"),
+    "ctx": Setting("context length in tokens, or auto", context, "auto"),
+    "kv": Setting(
+        f"how the KV cache is stored: {', '.join(get_args(KVCodecName))}", one_of(*get_args(KVCodecName)), "auto"
+    ),
+    "window": Setting("see only the first 64 tokens and the last N: the middle of a chat is lost", whole(64, 1 << 24)),
+    "threads": Setting("CPU threads to compute with", whole(1, 1024), "one a core"),
+    "backend": Setting("what to compute on", one_of(*get_args(Backend)), "auto"),
+    "isa": Setting("CPU instruction set of the native library", text, "the best this CPU has"),
+    "system": Setting("system message at the start of every chat", text, "none"),
+    "max_tokens": Setting("longest answer in tokens", whole(1, 1 << 24), "to the end of the context"),
     "temperature": Setting("0 always takes the likeliest token", real(0, 100)),
     "top_k": Setting("choose among the k likeliest tokens; 0 is all", whole(0, 1 << 24)),
     "top_p": Setting("choose among the likeliest tokens of this mass", real(0, 1)),
@@ -125,22 +139,26 @@ SETTINGS: dict[str, Setting] = {
     "repeat_penalty": Setting("divide the logits of tokens already seen; 1 is off", real(0.01, 100)),
     "presence_penalty": Setting("subtract once from tokens already used", real(-100, 100)),
     "frequency_penalty": Setting("subtract for every use of a token", real(-100, 100)),
-    "seed": Setting("the same seed gives the same answer", whole(0, (1 << 64) - 1)),
+    "seed": Setting("the same seed gives the same answer", whole(0, (1 << 64) - 1), "another one each time"),
 }
 _IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
 
 assert set(SETTINGS) == {field.name for field in fields(Settings)}
-assert set(get_args(KVCodecName)) >= {"auto", "f32", "f16"}
 
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """What LOCALRUN_* and config.toml say. UsageError names the variable, or the file and line, that is wrong."""
-    values = _read_file(config_file())
+    return Settings(**{key: value for key, (value, _) in read_sources(environ).items()})
+
+
+def read_sources(environ: Mapping[str, str] = os.environ) -> dict[str, tuple[Any, str]]:
+    """Every setting that was set: its value, and what set it: a variable, or config.toml. Raises like read_settings."""
+    found = {key: (value, FILE_NAME) for key, value in _read_file(config_file()).items()}
     for key in _IN_ENVIRONMENT:
         variable = f"LOCALRUN_{key.upper()}"
         if environ.get(variable):
-            values[key] = _parse(key, environ[variable], variable)
-    return Settings(**values)
+            found[key] = _parse(key, environ[variable], variable), variable
+    return found
 
 
 def config_file() -> Path | None:

@@ -81,6 +81,7 @@ class LoadOptionFlags:
 
     ctx: Annotated[int | None, _setting("ctx", "N|auto", _MACHINE)] = None
     kv: Annotated[str | None, _setting("kv", "CODEC", _MACHINE)] = None
+    window: Annotated[int | None, _setting("window", "N", _MACHINE)] = None
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
     no_prefix_cache: Annotated[

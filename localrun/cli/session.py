@@ -52,6 +52,7 @@ def load_options(stored: StoredModel, flags: LoadOptionFlags) -> LoadOptions:
         threads=settings.threads,
         ctx=settings.ctx or None,
         kv=cast(KVCodecName, settings.kv or "auto"),
+        window=settings.window,
         prefix_cache=not flags.no_prefix_cache,
     )
 

@@ -39,7 +39,8 @@ def test_the_environment_goes_before_the_file(home: Path) -> None:
         ("temperature = nan\n", 1, "a number from 0"),
         ('temperature = "warm"\n', 1, "a number from 0"),
         ("top_p = 1.01\n", 1, "a number from 0 to 1"),
-        ('kv = "q3"\n', 1, "one of auto"),
+        ('kv = "q3"\n', 1, "one of auto, f32, f16, q8, k8v4, q4"),
+        ("window = 63\n", 1, "from 64"),
         ('model = "  "\n', 1, "a text is needed"),
         ("seed = -1\n", 1, "a whole number from 0"),
         ("a.b = 1\n", 1, "there is no setting 'a'"),
@@ -107,7 +108,8 @@ def test_nowhere_to_write_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp_
 
 @pytest.mark.parametrize("key", SETTINGS)
 def test_every_setting_reads_back_what_was_written(key: str, home: Path) -> None:
-    example = {"model": "m", "ctx": 64, "kv": "f16", "backend": "reference", "isa": "generic", "system": "Be brief.\n"}
+    example = {"model": "m", "ctx": 64, "kv": "k8v4", "window": 64, "backend": "reference", "isa": "generic"}
+    example["system"] = "Be brief.\n"
     value = example.get(key, 1)
     write_setting(key, str(value))
     assert getattr(read_settings({}), key) == value
