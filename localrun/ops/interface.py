@@ -227,6 +227,6 @@ class CacheLayer:
 class PlainKV:
     """Keys or values of one layer in one block, as every backend understands them."""
 
-    codes: Tensor  # [64, n_kv_heads, head_dim]: int8 (8 bit), uint8 of 0 … 15 (4 bit), or the f16 or f32 numbers
+    codes: Tensor  # [64, n_kv_heads, head_dim]: int8 (of -8 … 7 with 4 bit), or the f16 or f32 numbers
     scale: Tensor | None = None  # f16 [64, n_kv_heads, scale groups]; None with numbers
-    minimum: Tensor | None = None  # likewise, with 4 bit: an element is minimum + scale · code
+    offset: Tensor | None = None  # likewise, with 4 bit: an element is offset + scale · code

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 BLOCK_TOKENS = 64  # tokens of a block, the unit of allocation, of sharing and of exactness
 MAX_F16 = 65504.0
-SCALE_GROUP = 128  # dims that share one fp16 scale (4 bit: scale and min), per token and KV head
+SCALE_GROUP = 128  # dims that share one fp16 scale (4 bit: scale and offset), per token and KV head
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class KVPlan:
         return cls((codec,) * n_layers)
 
 
-SIDE_BYTES = {32: 0, 16: 0, 8: 2, 4: 4}  # of one scale group: nothing, fp16 scale, fp16 scale and min
+SIDE_BYTES = {32: 0, 16: 0, 8: 2, 4: 4}  # of one scale group: nothing, fp16 scale, fp16 scale and offset
 KV_CODECS: dict[str, KVCodec] = {
     codec.name: codec
     for codec in (

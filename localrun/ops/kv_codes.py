@@ -11,15 +11,15 @@ from torch import Tensor
 from localrun.ops.interface import PlainKV
 from localrun.ops.kv import MAX_F16, SCALE_GROUP
 
-LARGEST_CODE = {8: 127, 4: 15}
-SMALLEST_CODE = {8: -127, 4: 0}
+CODES = {8: (-127, 127), 4: (-8, 7)}  # smallest and largest
 
 
 def encode(x: Tensor, bits: int) -> PlainKV:
     """The stored form of x f32 [..., n_kv_heads, head_dim]; below 32 bits values are clamped to ±65504 first.
 
-    8 bit: scale = max|x| / 127. 4 bit: the range is cut into 16 cells of `scale`, `minimum` is the middle of the
-    lowest. Codes are computed with the fp16-rounded scale and minimum, ties to even. NaN makes the scale NaN.
+    8 bit: scale = max|x| / 127. 4 bit: the range is cut into 16 cells as wide as `scale`; a code stands for the middle
+    of its cell, `offset` is the middle of cell 0, the ninth. Codes are computed with the fp16-rounded scale and
+    offset, ties to even. NaN makes the scale NaN.
     """
     if bits == 32:
         return PlainKV(x)
@@ -30,15 +30,15 @@ def encode(x: Tensor, bits: int) -> PlainKV:
     high = torch.stack([group.amax(-1) for group in groups], dim=-1)  # [..., n_kv_heads, scale groups]
     low = torch.stack([group.amin(-1) for group in groups], dim=-1)
     if bits == 8:
-        scale, minimum = (torch.maximum(high, -low) / 127).half(), None
+        scale, offset = (torch.maximum(high, -low) / 127).half(), None
         centred = x
     else:
         cell = (high - low) / 16
-        scale, minimum = cell.half(), (low + cell / 2).half()
-        centred = x - spread(minimum, x)
+        scale, offset = cell.half(), (low + 8.5 * cell).half()
+        centred = x - spread(offset, x)
     inverse = torch.where(scale > 0, 1 / scale.float(), 0.0)
-    codes = (centred * spread(inverse, x)).round().clamp(SMALLEST_CODE[bits], LARGEST_CODE[bits]).nan_to_num(0.0)
-    return PlainKV(codes.to(torch.int8 if bits == 8 else torch.uint8), scale, minimum)
+    codes = (centred * spread(inverse, x)).round().clamp(*CODES[bits]).nan_to_num(0.0)
+    return PlainKV(codes.to(torch.int8), scale, offset)
 
 
 def decode(stored: PlainKV) -> Tensor:
@@ -46,7 +46,7 @@ def decode(stored: PlainKV) -> Tensor:
     x = stored.codes.float()
     if stored.scale is not None:
         x = x * spread(stored.scale, x)
-    return x if stored.minimum is None else x + spread(stored.minimum, x)
+    return x if stored.offset is None else x + spread(stored.offset, x)
 
 
 def spread(per_group: Tensor, like: Tensor) -> Tensor:

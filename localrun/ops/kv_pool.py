@@ -22,15 +22,15 @@ class CodeStore:
         width = head_dim // 2 if bits == 4 else head_dim
         self.bits = bits
         self.codes = torch.zeros(*shape, width, dtype=codes, device=device)
-        self.scales = torch.zeros(*shape, n_scales, dtype=torch.float16, device=device)  # then minimums
+        self.scales = torch.zeros(*shape, n_scales, dtype=torch.float16, device=device)  # then offsets
 
     def put(self, where: Where, stored: PlainKV) -> None:
         codes = stored.codes
         if self.bits == 4:
-            low, high = codes.chunk(2, dim=-1)
+            low, high = (codes + 8).to(torch.uint8).chunk(2, dim=-1)
             codes = low | high << 4
         self.codes[where] = codes
-        sides = [side for side in (stored.scale, stored.minimum) if side is not None]
+        sides = [side for side in (stored.scale, stored.offset) if side is not None]
         if sides:
             self.scales[where] = torch.cat(sides, dim=-1)
 
@@ -40,7 +40,8 @@ class CodeStore:
             return PlainKV(codes)
         if self.bits == 8:
             return PlainKV(codes, scales)
-        return PlainKV(torch.cat((codes & 15, codes >> 4), dim=-1), *scales.chunk(2, dim=-1))
+        nibbles = torch.cat((codes & 15, codes >> 4), dim=-1)
+        return PlainKV(nibbles.to(torch.int8) - 8, *scales.chunk(2, dim=-1))
 
 
 class BlockStore:

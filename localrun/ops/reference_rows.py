@@ -63,6 +63,7 @@ class RowReferenceOps(ReferenceOps):
         for index, by_block in enumerate(self.rows_of):
             blocks = self.pool.blocks(layer, index)
             for own, rows in by_block.items():
+                seen = [(number, *blocks.block(number, own)) for number in blocks.numbers(own)]
                 for row, head in itertools.product(rows, range(q.shape[1])):
                     query = Query(
                         position=self.step.positions[row],
@@ -74,7 +75,6 @@ class RowReferenceOps(ReferenceOps):
                         sink_window=sink_window,
                         sink=None if sinks is None else sinks[head],
                     )
-                    seen = [(n, *blocks.block(n, own)) for n in blocks.numbers(own)]
                     out[row, head] = query.fold((n, k[:, head // group], v[:, head // group]) for n, k, v in seen)
         return (rotate_hadamard(out) if codec.rotates else out).flatten(1)
 
