@@ -124,7 +124,8 @@ def test_every_flag_arrives(faces: Faces, tmp_path: Path) -> None:
     flags = (
         "--system brief --max-tokens 5 --temperature 0.5 --top-k 3 --top-p 0.9 --min-p 0.1 --repeat-penalty 1.1"
         " --presence-penalty 0.2 --frequency-penalty -0.3 --logit-bias 5:-2.5 --logit-bias 7:1e3 --seed 11"
-        " --stop a --stop b --think off --ctx 64 --kv Q8 --window 99 --backend reference --threads 2 --no-prefix-cache --file"
+        " --stop a --stop b --think off --ctx 64 --kv Q8 --window 99 --backend reference --threads 2"
+        " --no-prefix-cache --file"
     )
     code, *_ = faces.run("run", *flags.split(), str(tmp_path / "text.md"), "builtin", "hello")
     assert code == 0
