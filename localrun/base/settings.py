@@ -95,7 +95,7 @@ def real(low: float, high: float) -> Callable[[object], float]:
     return parse
 
 
-class one_of:  # noqa: N801  (used like the functions beside it)
+class one_of:
     """A parser of one of these words, in any case."""
 
     def __init__(self, *names: str) -> None:
