@@ -54,7 +54,7 @@ class CacheStore:
         n_full, rest = divmod(hit.n_tokens, BLOCK_TOKENS)
         nodes = [*match.path, match.tail] if match.tail else match.path
         source = nodes[n_full] if rest else None
-        lease = Lease([BlockTable(pool) for pool in self.pools], hit, n_prompt or len(token_ids), nodes[:n_full])
+        lease = Lease(self._tables(), hit, n_prompt or len(token_ids), nodes[:n_full])
         used = nodes[: n_full + (rest > 0)]
         held = (*lease.path[-1:], *used[-1:])
         for node in held:
@@ -71,11 +71,22 @@ class CacheStore:
         self._use(used, hit.n_tokens)
         return lease
 
-    def open_empty(self, n_prompt: int, private: bool = False) -> Lease:
-        """Lease nothing: all will be computed. A `private` sequence leaves nothing behind for others."""
-        return Lease(
-            [BlockTable(pool) for pool in self.pools], Hit(0, 0), n_prompt, [], private or not self.keep_prefixes
-        )
+    def open_empty(self, n_prompt: int) -> Lease:
+        """Lease nothing: all will be computed."""
+        return Lease(self._tables(), Hit(0, 0), n_prompt, [], private=not self.keep_prefixes)
+
+    def open_private(self) -> Lease:
+        """Lease nothing for a sequence that leaves nothing behind for others."""
+        return Lease(self._tables(), Hit(0, 0), 0, [], private=True)
+
+    def skip(self, lease: Lease, n_tokens: int) -> None:
+        """Let a private sequence count as computed up to `n_tokens`, whatever its blocks hold. Raises OutOfBlocks."""
+        for pool, group in self._numbered():
+            table, oldest = lease.tables[pool], group.first_block(n_tokens)
+            table.first = n_tokens // BLOCK_TOKENS if self._is_ring(pool) else oldest
+            if table.first > 0 and (group.sinks or (self._is_ring(pool) and oldest == 0)):
+                table.sink = self._allocate(pool)
+        self.extend(lease, n_tokens - n_tokens % BLOCK_TOKENS, n_tokens)
 
     def extend(self, lease: Lease, start: int, stop: int) -> None:
         """Room for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays leased."""
@@ -195,6 +206,9 @@ class CacheStore:
             if not self.tree.evict(pool):
                 raise OutOfBlocks
         return self.pools[pool].allocate()
+
+    def _tables(self) -> list[BlockTable]:
+        return [BlockTable(pool) for pool in self.pools]
 
     def _numbered(self) -> Sequence[tuple[int, Group]]:
         return list(enumerate(self.group_of))

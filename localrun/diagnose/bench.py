@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localrun.base.errors import UsageError
+from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS
+from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel
-from localrun.engine.runner import Runner, sequence_input
 from localrun.engine.scheduler import MAX_CHUNK
+from localrun.engine.track import Tracks
 from localrun.fit.bytes import kv_bytes_per_token
-from localrun.ops.interface import SequenceInput
 from localrun.ops.limits import LimitProbe, Limits
 
 Span = tuple[Sequence[int], int]
@@ -57,7 +58,7 @@ def bench(
     """Run all cases `repeats` times in turn, the limits between them. Raises UsageError when a case does not fit."""
     for case in cases:
         need = case.depth + case.n
-        if need > model.plan.ctx or case.batch * blocks_for(need) > model.plan.n_blocks:
+        if need > model.plan.ctx or case.batch * blocks_for(need) > max(model.plan.blocks):
             raise UsageError(
                 f"{case.batch} x {need:,} tokens do not fit the context of {model.plan.ctx:,}",
                 f"try --ctx {case.batch * blocks_for(need) * BLOCK_TOKENS}",
@@ -68,7 +69,7 @@ def bench(
     for repeat in range(repeats + 1):  # the first round warms up
         for index, case in enumerate(cases):
             progress(f"round {repeat} of {repeats}: {case.kind} {case.n} at depth {case.depth}, batch {case.batch}")
-            elapsed = run_case(model.engine.runner, case, fill=repeat == 0)
+            elapsed = run_case(model.engine, case, fill=repeat == 0)
             if repeat:
                 seconds[index].append(elapsed)
         if repeat and probe is not None:
@@ -80,26 +81,29 @@ def bench(
     return Bench(model.info.name, model.info.backend, model.threads, runs, best, model.plan.weights_bytes)
 
 
-def run_case(runner: Runner, case: Case, fill: bool) -> float:
-    """Seconds that the measured part of a case took; `fill` computes the depth before it, once is enough."""
-    n_blocks, n_groups = blocks_for(case.depth + case.n), len(runner.groups)
-    tables = [[(s * n_blocks + i,) * n_groups for i in range(n_blocks)] for s in range(case.batch)]
+def run_case(engine: Engine, case: Case, fill: bool) -> float:
+    """Seconds that the measured part of a case took; `fill` computes the depth before it, once is enough.
 
-    def views(length: int) -> list[SequenceInput]:
-        return [sequence_input(table[: blocks_for(length)], length, n_groups) for table in tables]
+    Raises UsageError when layers with a window have no room for that many sequences.
+    """
+    chunk = max(1, MAX_CHUNK // case.batch)
 
-    def feed(start: int, stop: int, chunk: int) -> None:
+    def feed(tracks: Tracks, start: int, stop: int, chunk: int) -> None:
         for first in range(start, stop, chunk):
             end = min(first + chunk, stop)
             ids = [1 + position % 97 for position in range(first, end)]
-            rows = [(s + 1) * (end - first) - 1 for s in range(case.batch)]
-            runner.compute([(ids, first)] * case.batch, views(end), rows)
+            tracks.feed(ids, first, [(s + 1) * (end - first) - 1 for s in range(case.batch)])
 
-    if fill:
-        feed(0, case.depth, max(1, MAX_CHUNK // case.batch))
-    started = time.perf_counter()
-    feed(case.depth, case.depth + case.n, 1 if case.kind == "decode" else max(1, MAX_CHUNK // case.batch))
-    return time.perf_counter() - started
+    try:
+        with Tracks(engine.runner, engine.store, case.batch, depth=0 if fill else case.depth) as tracks:
+            if fill:
+                feed(tracks, 0, case.depth, chunk)
+            started = time.perf_counter()
+            feed(tracks, case.depth, case.depth + case.n, 1 if case.kind == "decode" else chunk)
+            return time.perf_counter() - started
+    except OutOfBlocks:
+        hint = "try a smaller --batch, or a larger --ctx"
+        raise UsageError(f"the cache has no room for {case.batch} sequences side by side", hint) from None
 
 
 def summary(model: LoadedModel, case: Case, seconds: Sequence[float], limits: Limits | None) -> BenchRun:

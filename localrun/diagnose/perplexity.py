@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from localrun.base.errors import ModelFileError, UsageError
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.engine.load import LoadedModel
-from localrun.engine.runner import Runner, sequence_input
+from localrun.engine.track import Tracks
 
 PREFILL_ROWS = 512
 SCORED_ROWS = 64  # rows of logits at a time: 64 rows of a 152k vocabulary are 39 MB
@@ -52,7 +51,8 @@ def perplexity(
         part = ids[chunk * ctx : (chunk + 1) * ctx]
         if first_id is not None:
             part[0] = first_id
-        losses.extend(chunk_losses(model.engine.runner, part, first=ctx // 2))
+        with Tracks(model.engine.runner, model.engine.store) as track:
+            losses.extend(chunk_losses(track, part, first=ctx // 2))
         progress(chunk + 1, n_chunks, math.exp(math.fsum(losses) / len(losses)))
     mean = math.fsum(losses) / len(losses)
     variance = math.fsum((loss - mean) ** 2 for loss in losses) / (len(losses) - 1)
@@ -61,18 +61,16 @@ def perplexity(
     return Perplexity(ppl, ppl * error, mean, len(losses), n_chunks, ctx, time.perf_counter() - started)
 
 
-def chunk_losses(runner: Runner, ids: Sequence[int], first: int) -> Iterator[float]:
-    """-ln p of ids[first+1] … ids[-1], each given all ids before it, in a sequence of its own."""
-    blocks = [(number,) * len(runner.groups) for number in range(-(-len(ids) // BLOCK_TOKENS))]
+def chunk_losses(track: Tracks, ids: Sequence[int], first: int) -> Iterator[float]:
+    """-ln p of ids[first+1] … ids[-1], each given all ids before it, on a track of its own."""
     for start, stop in spans(first, len(ids)):
-        view = sequence_input(blocks, stop, len(runner.groups))
         scored = range(max(start, first), min(stop, len(ids) - 1))
-        logits = runner.compute([(ids[start:stop], start)], [view], [position - start for position in scored])
+        logits = track.feed(ids[start:stop], start, [position - start for position in scored])
         if len(scored) == 0:
             continue
         if not bool(logits.finite.all()):
             raise ModelFileError("NONFINITE", "the model computed values that are not numbers")
-        targets = torch.tensor([ids[position + 1] for position in scored], device=runner.device)
+        targets = torch.tensor([ids[position + 1] for position in scored], device=track.runner.device)
         chosen = logits.rows.gather(-1, targets[:, None])[:, 0]
         yield from (logits.logsumexp - chosen).tolist()
 

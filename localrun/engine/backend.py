@@ -12,12 +12,13 @@ from localrun.base.request import Backend as BackendName
 from localrun.engine.runner import cache_layers
 from localrun.engine.scheduler import MAX_CHUNK, MAX_RUNNING
 from localrun.fit.machine import cpu_limit
+from localrun.fit.plan import Plan
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
 from localrun.ops.executor import Executor, ReferenceExecutor
-from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import F32, FILE, Layout
 from localrun.ops.library import load_library, why_no_library
 from localrun.ops.reference import ReferenceOps
@@ -48,7 +49,9 @@ class Backend(Protocol):
         """The layout for matrices that would take `dense_bytes` as f32."""
         ...
 
-    def executor(self, model: Model, n_blocks: int, codec: KVCodec) -> Executor: ...
+    def executor(self, model: Model, plan: Plan) -> Executor:
+        """The model on this backend, with the plan's codecs and blocks."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,16 @@ class CpuBackend:
     def layout(self, dense_bytes: int, budget: int) -> Layout:
         return self.packing
 
-    def executor(self, model: Model, n_blocks: int, codec: KVCodec) -> Executor:
-        max_rows = MAX_CHUNK + MAX_RUNNING
+    def executor(self, model: Model, plan: Plan) -> Executor:
         return CpuExecutor(
-            self.packing, model.forward, cache_layers(model.config), n_blocks, codec, max_rows, MAX_LOGITS
+            self.packing,
+            model.forward,
+            cache_layers(model.config, plan.codecs),
+            plan.kv_plan,
+            plan.blocks,
+            plan.ring_blocks,
+            MAX_CHUNK + MAX_RUNNING,
+            MAX_LOGITS,
         )
 
 
@@ -100,21 +109,17 @@ class ReferenceBackend:
         """Decoded once to f32 where memory is plentiful, otherwise as the file has them."""
         return F32 if dense_bytes <= DENSE_SHARE * budget else FILE
 
-    def executor(self, model: Model, n_blocks: int, codec: KVCodec) -> Executor:
+    def executor(self, model: Model, plan: Plan) -> Executor:
         ops = RowReferenceOps if os.environ.get("LOCALRUN_REFERENCE") == "rows" else ReferenceOps
-        layers = cache_layers(model.config)
-        plan, n_groups = KVPlan.uniform(codec, len(layers)), 1 + max(layer.group for layer in layers)
-        counts = [n_blocks] * n_groups
-        return ReferenceExecutor(model.forward, layers, plan, counts, [0] * n_groups, self.device, ops)
+        layers = cache_layers(model.config, plan.codecs)
+        return ReferenceExecutor(model.forward, layers, plan.kv_plan, plan.blocks, plan.ring_blocks, self.device, ops)
 
 
-def choose_backend(
-    wish: BackendName, threads: int | None, config: ModelConfig, matrix_types: Iterable[str], codec: KVCodec
-) -> Backend:
+def choose_backend(wish: BackendName, threads: int | None, config: ModelConfig, matrix_types: Iterable[str]) -> Backend:
     """The backend that was asked for, else the fastest that can run this model. Raises UsageError."""
     threads = threads or cpu_limit()
     if wish in ("auto", "cpu"):
-        packing, reason = native_layout(threads, config, matrix_types, codec)
+        packing, reason = native_layout(threads, config, matrix_types)
         if packing is not None:
             return CpuBackend(packing, threads)
         if wish == "cpu":
@@ -130,9 +135,7 @@ def choose_backend(
     return ReferenceBackend(torch.device(wish), threads, (note,))
 
 
-def native_layout(
-    threads: int, config: ModelConfig, matrix_types: Iterable[str], codec: KVCodec
-) -> tuple[CpuLayout | None, str]:
+def native_layout(threads: int, config: ModelConfig, matrix_types: Iterable[str]) -> tuple[CpuLayout | None, str]:
     """The library's layouts if it runs this model whole, else the reason why not."""
     library = load_library()
     if library is None:
@@ -142,6 +145,6 @@ def native_layout(
     if unknown:
         return None, f"the library has no layout for {', '.join(unknown)}"
     sizes = {(spec.n_kv_heads, spec.head_dim) for spec in config.layers}
-    if not all(packing.holds_cache(codec, *size) for size in sizes):
-        return None, f"the library cannot hold this cache as {codec.name}"
+    if not all(packing.holds_cache(KV_CODECS["f16"], *size) for size in sizes):
+        return None, "the library has no block store for heads of this size"
     return packing, ""

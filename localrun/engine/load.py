@@ -6,22 +6,21 @@ from dataclasses import dataclass
 
 import torch
 
-from localrun.base.errors import ModelFileError, UsageError
+from localrun.base.errors import ModelFileError
 from localrun.base.events import ModelInfo
 from localrun.base.request import LoadOptions, Sampling
-from localrun.cache.groups import group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.backend import choose_backend
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner
-from localrun.fit.machine import memory
-from localrun.fit.plan import Plan, plan_context
+from localrun.fit.machine import memory, resident
+from localrun.fit.plan import Plan, plan_load
 from localrun.formats.detect import open_model_file
 from localrun.formats.requantize import PRECISIONS, RequantizedSource
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs, work_per_token
-from localrun.ops.kv import KV_CODECS, KVCodec
+from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import F32, FILE
 from localrun.text.model_text import ModelText, load_text
 
@@ -52,18 +51,26 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     config = read_config(source)
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)
-    codec = codec_for(options.kv)
     types = [source.tensors[ref.name].qtype for ref in refs.values() if len(ref.shape) == 2]
-    backend = choose_backend(options.backend, options.threads, config, types, codec)
+    backend = choose_backend(options.backend, options.threads, config, types)
     torch.set_num_threads(1 if backend.name == "cpu" else backend.threads)
     budget = backend.free_bytes(memory().available)
     layout = backend.layout(held_bytes(source, refs, F32), budget)
-    plan = plan_context(config, held_bytes(source, refs, layout), codec, budget, options.ctx)
-    config = config.for_context(plan.ctx)
+    plan = plan_load(
+        config,
+        held_bytes(source, refs, layout),
+        budget,
+        backend=backend.name,
+        ctx=options.ctx,
+        kv=options.kv,
+        window=options.window,
+        resident=resident() if backend.device.type == "cpu" else 0,
+        threads=backend.threads,
+    )
+    config = plan.config
     model = load_model(source, layout, backend.device, config, progress)
-    runner = Runner(config, backend.executor(model, plan.n_blocks, codec))
-    groups = group_layers(config.layers)
-    store = CacheStore(groups, [plan.n_blocks] * len(groups), copy=runner.copy, keep_prefixes=options.prefix_cache)
+    runner = Runner(config, backend.executor(model, plan), plan.codecs)
+    store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
     slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
     info = ModelInfo(
         name=options.name or options.path.stem,
@@ -71,32 +78,23 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         arch=config.arch,
         precision=options.precision or commonest_type(source),
         backend=backend.name,
-        kv_codec=codec.name,
+        kv_codec=plan.codec.name,
         ctx=plan.ctx,
         weights_bytes=plan.weights_bytes,
         load_ms=1000 * (time.perf_counter() - started),
-        notes=(*source.warnings, *text.notes, *backend.notes, *slow),
+        notes=(*source.warnings, *text.notes, *backend.notes, *plan.notes, *slow),
     )
     return LoadedModel(
         Engine(runner, store, plan.ctx),
         text,
         config,
-        codec,
+        plan.codec,
         plan,
         info,
         text.sampling,
         backend.threads,
         *work_per_token(source, refs),
     )
-
-
-def codec_for(name: str) -> KVCodec:
-    """The KV codec by name; `auto` is f16. Raises UsageError for one this build cannot run."""
-    codec = KV_CODECS.get("f16" if name == "auto" else name)
-    if codec is None or not codec.executable:
-        usable = ", ".join(c.name for c in KV_CODECS.values() if c.executable)
-        raise UsageError(f"the KV cache cannot be kept as {name!r}", f"choose one of: auto, {usable}")
-    return codec
 
 
 def check_vocabulary(source: TensorSource, config: ModelConfig, text: ModelText) -> None:

@@ -1,0 +1,47 @@
+"""Texts computed for their own sake, as measurements do: nothing of them stays in the cache."""
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from localrun.cache.store import CacheStore
+from localrun.engine.runner import Runner, lease_input
+from localrun.ops.interface import Logits
+
+
+class Tracks:
+    """`count` texts with equal ids side by side. A context manager; use it while the engine is idle."""
+
+    def __init__(self, runner: Runner, store: CacheStore, count: int = 1, depth: int = 0) -> None:
+        """With `depth` they count as computed so far, on whatever lies in the blocks. Raises OutOfBlocks."""
+        self.runner, self.store = runner, store
+        self.leases = [store.open_private() for _ in range(count)]
+        try:
+            for lease in self.leases:
+                store.skip(lease, depth)
+        except BaseException:
+            self.close()
+            raise
+
+    def feed(self, ids: Sequence[int], start: int, logits_rows: Sequence[int]) -> Logits:
+        """One step over `ids` at positions start … ; `logits_rows` count rows of all texts, one after another."""
+        stop = start + len(ids)
+        for lease in self.leases:
+            self.store.extend(lease, start, stop)
+        views = [lease_input(self.runner.groups, lease, start, len(ids)) for lease in self.leases]
+        logits = self.runner.compute([(ids, start)] * len(self.leases), views, logits_rows)
+        for lease in self.leases:
+            self.store.commit(lease, (), stop)
+        return logits
+
+    def close(self) -> None:
+        for lease in self.leases:
+            self.store.close(lease, ())
+        self.leases = []
+
+    def __enter__(self) -> "Tracks":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
