@@ -42,6 +42,28 @@ int lr_kv_export(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void
   return LR_OK;
 }
 
+int lr_kv_import_codes(int32_t codec, int32_t n_kv_heads, int32_t head_dim, void* block, int32_t slot, int32_t n,
+                       const lr_kv_codes* k, const lr_kv_codes* v) {
+  const lr_kv_layout* layout = layout_of(codec, n_kv_heads, head_dim);
+  if (!layout || !layout->put_codes || !block || !k || !v || !in_block(slot, n)) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < n * n_kv_heads; i++) {
+    void* head = (char*)block + i % n_kv_heads * layout->head_bytes(head_dim);
+    layout->put_codes(head, head_dim, slot + i / n_kv_heads, k + i, v + i);
+  }
+  return LR_OK;
+}
+
+int lr_kv_export_codes(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot, int32_t n,
+                       lr_kv_codes* k, lr_kv_codes* v) {
+  const lr_kv_layout* layout = layout_of(codec, n_kv_heads, head_dim);
+  if (!layout || !layout->get_codes || !block || !k || !v || !in_block(slot, n)) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < n * n_kv_heads; i++) {
+    const void* head = (const char*)block + i % n_kv_heads * layout->head_bytes(head_dim);
+    layout->get_codes(head, head_dim, slot + i / n_kv_heads, k + i, v + i);
+  }
+  return LR_OK;
+}
+
 int lr_kv_copy_block(void* pool, int64_t block_bytes, int32_t from, int32_t to) {
   if (!pool || block_bytes < 1 || from < 0 || to < 0) return LR_BAD_ARGUMENT;
   if (from != to) memcpy((char*)pool + to * block_bytes, (const char*)pool + from * block_bytes, (size_t)block_bytes);

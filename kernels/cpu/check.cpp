@@ -17,14 +17,21 @@ bool multiplies(const lr_matrix* matrix, const lr_value* a) {
   return is_matrix(matrix) && holds(a, matrix->n_cols) && a->width == matrix->n_cols;
 }
 
+bool is_coded(const lr_cache_layer* layer) { return layer->codec >= LR_KV_Q8; }
+
+bool has_room(const lr_kv_pool* pool, int64_t bytes) {
+  return pool->pool && pool->block_bytes > 0 && pool->layer_offset >= 0 && pool->layer_offset + bytes <= pool->block_bytes;
+}
+
 int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
-  if (!layer->pool || layer->block_bytes < 1 || layer->layer_offset < 0 || layer->group < 0) return LR_BAD_ARGUMENT;
+  if (layer->group < 0) return LR_BAD_ARGUMENT;
   if (layer->n_kv_heads < 1 || layer->n_heads > LR_MAX_HEADS || layer->n_heads < 1) return LR_BAD_ARGUMENT;
   if (layer->n_heads % layer->n_kv_heads) return LR_BAD_ARGUMENT;
   if (layer->head_dim < 8 || layer->head_dim > LR_MAX_HEAD_DIM || layer->head_dim % 8) return LR_UNSUPPORTED;
   if (layer->codec < 0 || layer->codec >= LR_N_KV || !kernels->kv[layer->codec]) return LR_UNSUPPORTED;
-  const int64_t bytes = layer->n_kv_heads * kernels->kv[layer->codec]->head_bytes(layer->head_dim);
-  return layer->layer_offset + bytes <= layer->block_bytes ? LR_OK : LR_BAD_ARGUMENT;
+  const auto bytes = [&](int32_t codec) { return layer->n_kv_heads * kernels->kv[codec]->head_bytes(layer->head_dim); };
+  if (!has_room(&layer->blocks, bytes(layer->codec))) return LR_BAD_ARGUMENT;
+  return is_coded(layer) && !has_room(&layer->ring, bytes(LR_KV_F16)) ? LR_BAD_ARGUMENT : LR_OK;
 }
 
 bool good_embed(const lr_embed* op) { return is_matrix(op->weight) && holds(op->out, op->weight->n_cols); }
@@ -55,13 +62,16 @@ bool good_rope_append(const lr_rope_append* op, const lr_program* program) {
   const int64_t q = (int64_t)layer->n_heads * layer->head_dim, kv = (int64_t)layer->n_kv_heads * layer->head_dim;
   if (!holds(op->q, q) || !holds(op->k, kv) || !holds(op->v, kv) || !holds(op->out, q)) return false;
   if (op->out->f32 == op->q->f32) return false;  // a norm over the row would read heads that are done
+  if (op->sink_out && (!holds(op->sink_out, q) || op->sink_out->f32 == op->q->f32)) return false;
   return op->qk_norm == LR_QK_NORM_NONE || (op->q_weight && op->k_weight);
 }
 
 bool good_attention(const lr_attention* op, const lr_program* program) {
-  if (op->layer < 0 || op->layer >= program->n_layers || op->window < 0) return false;
+  if (op->layer < 0 || op->layer >= program->n_layers || op->window < 0 || op->sink_window < 0) return false;
+  if ((op->window && op->sink_window) || (op->sink_q && !op->sink_window)) return false;
   const lr_cache_layer* layer = &program->layer[op->layer];
   const int64_t q = (int64_t)layer->n_heads * layer->head_dim;
+  if (op->sink_q && !holds(op->sink_q, q)) return false;
   return holds(op->q, q) && holds(op->out, q) && isfinite(op->scale) && isfinite(op->softcap) && op->softcap >= 0.0f;
 }
 
@@ -76,20 +86,32 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
   }
 }
 
-// Every token has a row in every embedding, and every layer its table.
-bool reaches(const lr_program* program, const lr_step* step) {
+// Every token has a row in every embedding.
+bool embeds(const lr_program* program, const lr_step* step) {
   for (int32_t i = 0; i < program->n_instructions; i++) {
     if (program->instruction[i].op != LR_OP_EMBED) continue;
     const int32_t n = program->instruction[i].embed.weight->n_rows;
     for (int32_t row = 0; row < step->n_rows; row++)
       if (step->token[row] < 0 || step->token[row] >= n) return false;
   }
-  for (int32_t i = 0; i < program->n_layers; i++)
-    for (int32_t s = 0; s < step->n_sequences; s++) {
-      const lr_sequence* sequence = &step->sequence[s];
-      const int32_t group = program->layer[i].group;
-      if (!sequence->table || !sequence->first || !sequence->table[group] || sequence->first[group] < 0) return false;
-    }
+  return true;
+}
+
+// A sequence has the tables of a layer, and they reach back to its oldest row.
+bool has_blocks(const lr_cache_layer* layer, const lr_sequence* sequence, int32_t oldest) {
+  const int32_t group = layer->group, number = oldest / LR_BLOCK_TOKENS;
+  if (!sequence->table || !sequence->first || !sequence->table[group]) return false;
+  if (sequence->first[group] < 0 || sequence->first[group] > number) return false;
+  if (!is_coded(layer)) return true;
+  return sequence->ring && sequence->ring[group] && sequence->ring_first >= 0 && sequence->ring_first <= number;
+}
+
+bool turns_sinks(const lr_program* program, const lr_step* step) {
+  for (int32_t i = 0; i < program->n_instructions; i++) {
+    const lr_instruction* instruction = &program->instruction[i];
+    if (instruction->op == LR_OP_ROPE_APPEND && instruction->rope_append.sink_out && instruction->rope_append.rope >= 0)
+      if (!step->sink_cos || !step->sink_sin) return false;
+  }
   return true;
 }
 
@@ -128,5 +150,8 @@ int check_step(const lr_program* program, const lr_step* step, int32_t max_rows,
     if (!next || (span[s].n_rows && step->position[row - 1] >= position)) return LR_BAD_ARGUMENT;
     span[s].n_rows++;
   }
-  return reaches(program, step) ? LR_OK : LR_BAD_ARGUMENT;
+  for (int32_t s = 0; s < step->n_sequences; s++)
+    for (int32_t i = 0; i < program->n_layers && span[s].n_rows; i++)
+      if (!has_blocks(&program->layer[i], &step->sequence[s], step->position[span[s].first_row])) return LR_BAD_ARGUMENT;
+  return embeds(program, step) && turns_sinks(program, step) ? LR_OK : LR_BAD_ARGUMENT;
 }

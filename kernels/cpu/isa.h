@@ -9,6 +9,8 @@ typedef struct {
   int64_t (*head_bytes)(int32_t head_dim);
   void (*put)(void* head, int32_t head_dim, int32_t slot, const float* k, const float* v);
   void (*get)(const void* head, int32_t head_dim, int32_t slot, float* k, float* v);
+  void (*put_codes)(void* head, int32_t head_dim, int32_t slot, const lr_kv_codes* k, const lr_kv_codes* v);  // or null
+  void (*get_codes)(const void* head, int32_t head_dim, int32_t slot, lr_kv_codes* k, lr_kv_codes* v);
 } lr_kv_layout;
 
 // What the machine is measured with (probe.inc).

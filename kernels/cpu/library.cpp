@@ -70,6 +70,7 @@ std::atomic<const lr_kernels*> g_kernels{kMachine.best};
 const lr_kernels* lr_current_kernels(void) { return g_kernels.load(); }
 
 int lr_version(void) { return LR_ABI_VERSION; }
+int lr_numerics_version(void) { return LR_NUMERICS_VERSION; }
 const char* lr_isas(void) { return kMachine.names; }
 const char* lr_isa(void) { return g_kernels.load()->isa; }
 

@@ -8,7 +8,8 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 2
+#define LR_ABI_VERSION 3
+#define LR_NUMERICS_VERSION 2  // goes up with every change of how anything is rounded or stored
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
 enum { LR_OK = 0, LR_BAD_ARGUMENT = 1, LR_UNSUPPORTED = 2, LR_CANCELLED = 3, LR_NO_MEMORY = 4, LR_BUSY = 5 };
@@ -22,6 +23,7 @@ typedef struct {
 } lr_logits_stats_t;
 
 LR_API int lr_version(void);
+LR_API int lr_numerics_version(void);
 
 // The instruction sets this machine runs, weakest first, separated by spaces.
 LR_API const char* lr_isas(void);
@@ -61,6 +63,16 @@ LR_API int lr_kv_import(int32_t codec, int32_t n_kv_heads, int32_t head_dim, voi
                         const float* k, const float* v);
 LR_API int lr_kv_export(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot, int32_t n,
                         float* k, float* v);
+// The same as codes, for codecs that have them: k and v [n][n_kv_heads].
+typedef struct {
+  int8_t codes[LR_MAX_HEAD_DIM];                    // -127 to 127; 4 bits: -8 to 7
+  uint16_t scale[LR_MAX_HEAD_DIM / LR_SCALE_DIMS];  // IEEE halves, one for every 128 dims
+  uint16_t offset[LR_MAX_HEAD_DIM / LR_SCALE_DIMS]; // 4 bits: an element is offset + scale · code
+} lr_kv_codes;
+LR_API int lr_kv_import_codes(int32_t codec, int32_t n_kv_heads, int32_t head_dim, void* block, int32_t slot, int32_t n,
+                              const lr_kv_codes* k, const lr_kv_codes* v);
+LR_API int lr_kv_export_codes(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot,
+                              int32_t n, lr_kv_codes* k, lr_kv_codes* v);
 LR_API int lr_kv_copy_block(void* pool, int64_t block_bytes, int32_t from, int32_t to);
 
 // Zeroes memory, each part on the thread that gets to it first.

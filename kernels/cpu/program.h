@@ -10,13 +10,16 @@
 #define LR_MAX_HEADS 4096
 #define LR_MAX_WEIGHTS 4     // matrices of one linear
 #define LR_MAX_CANDIDATES 256
+#define LR_SCALE_DIMS 128    // dims of a head that share a scale in the codes of keys and values
 
 // Forms of a value that a linear can read. F32 is always there; norm and the first linear that reads it make the others.
 enum { LR_FORM_Q8_32 = 1, LR_FORM_Q8_256 = 2, LR_FORM_BF16 = 4 };
 
 enum { LR_QK_NORM_NONE = 0, LR_QK_NORM_HEAD = 1, LR_QK_NORM_ROW = 2 };
 enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2 };
-enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_N_KV };  // F16: stored as bf16 where a unit multiplies it, else IEEE half
+// F16: stored as bf16 where a unit multiplies it, else IEEE half. From Q8 on keys and values are coded, and kept in 16 bits
+// beside their codes for as long as rows read them so.
+enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts.h). Rows are padded to whole interleaves, columns with zeros.
@@ -72,6 +75,7 @@ typedef struct {
   const lr_value* k;
   const lr_value* v;
   lr_value* out;          // the turned q, f32 [rows][n_heads·head_dim]
+  lr_value* sink_out;     // q turned by sink_cos and sink_sin, or null
   const float* q_weight;  // qk norm, or null
   const float* k_weight;
   int32_t layer;
@@ -82,12 +86,15 @@ typedef struct {
 
 typedef struct {
   const lr_value* q;
+  const lr_value* sink_q;  // scored with the keys of block 0 in place of q, or null
   lr_value* out;
-  const float* sinks;  // [n_heads] or null
+  const float* sinks;      // [n_heads] or null
   int32_t layer;
-  int32_t window;      // tokens, 0: all
+  int32_t window;          // tokens a row sees, 0: all
+  int32_t sink_window;     // tokens a row sees besides block 0, 0: all; never beside window
   float scale;
-  float softcap;       // 0: none
+  float softcap;           // 0: none
+  int32_t reserved;
 } lr_attention;
 
 typedef struct {
@@ -112,22 +119,33 @@ typedef struct {
   };
 } lr_instruction;
 
-// Where one layer keeps keys and values. The bytes inside a block are private to the unit that wrote them.
 typedef struct {
   void* pool;           // block b of the layer's group begins at pool + b·block_bytes; this layer at + layer_offset
   int64_t block_bytes;  // of all layers of the group
   int64_t layer_offset;
+} lr_kv_pool;
+
+// Where one layer keeps keys and values. The bytes inside a block are private to the unit that wrote them.
+typedef struct {
+  lr_kv_pool blocks;
+  lr_kv_pool ring;  // of the 16-bit blocks beside codes; all zero with a plain codec
   int32_t group;
   int32_t n_heads, n_kv_heads, head_dim;
   int32_t codec;
   int32_t reserved;
 } lr_cache_layer;
 
+// Block b of a sequence holds its positions 64·b … 64·b + 63. A row at p reads the 16-bit form of blocks p / 64 and 0 and
+// the codes of all others; a plain codec has one form. -1: a block that is not there, passed over by rows that see it.
 typedef struct {
-  const int32_t* const* table;  // [group][block - first[group]]
+  const int32_t* const* table;  // [group][block - first[group]]: codes, or the only form
   const int32_t* first;         // [group]: number of the first block in the table
+  const int32_t* sink;          // [group]: block 0 where the table begins later; or null
+  const int32_t* const* ring;   // [group][block - ring_first]: 16-bit blocks; null where every codec is plain
+  const int32_t* ring_sink;     // [group]: 16-bit block 0 where the ring begins later; or null
+  const int32_t* write_from;    // [group]: rows below leave the table's blocks as they are; null: none does
+  int32_t ring_first;
   int32_t length;               // tokens after this step
-  int32_t reserved;
 } lr_sequence;
 
 // Penalties and bias of one row of logits, by id, and the temperature of its logsumexp.
@@ -160,6 +178,8 @@ typedef struct {
   lr_candidates* candidates;    // [n_logits] or null: nobody samples
   const float* const* cos;      // [rope kind][n_rows·rope_half[kind]]
   const float* const* sin;
+  const float* const* sink_cos;  // likewise for sink_out of rope_append, or null
+  const float* const* sink_sin;
   const int32_t* rope_half;     // [rope kind]: rotated pairs
   const volatile int32_t* cancel;
   int32_t n_rows, n_sequences, n_logits, reserved;

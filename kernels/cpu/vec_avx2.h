@@ -16,9 +16,9 @@ typedef __m256i X;
 struct TileSize { int tokens, groups; };
 constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}};  // by tokens: as many sums as registers hold
 #if defined(__AVXVNNI__)
-const int kSignedZero = 128;
+const int kSignedZero = 128, kTopWeight = 255;  // kTopWeight: greatest code of a weight in dot_weights
 #else
-const int kSignedZero = 0;
+const int kSignedZero = 0, kTopWeight = 127;
 #endif
 const bool kHasBf16 = false;
 
@@ -105,6 +105,11 @@ LR_INLINE void i_store_i8(int8_t* p, I v) {
   _mm_storeu_si128((__m128i*)p, _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
 }
 
+LR_INLINE void i_store_u8(uint8_t* p, I v) {  // 0 to 255
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(v.lo, v.hi), 0xd8);
+  _mm_storeu_si128((__m128i*)p, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+
 // The sum of the lanes by one fixed tree: i + (i + 8), then + 4, + 2, + 1.
 LR_INLINE float f_sum(F v) {
   const __m256 a = _mm256_add_ps(v.lo, v.hi);
@@ -155,12 +160,18 @@ LR_INLINE I dot_unsigned(I c, B codes, X x) {
   return {_mm256_dpbusd_avx_epi32(c.lo, codes.lo, x), _mm256_dpbusd_avx_epi32(c.hi, codes.hi, x)};
 }
 LR_INLINE I dot_signed(I c, B codes, X x) { return dot_unsigned(c, codes, x); }
+LR_INLINE I dot_weights(I c, X weights, B codes) {  // signed codes
+  return {_mm256_dpbusd_avx_epi32(c.lo, weights, codes.lo), _mm256_dpbusd_avx_epi32(c.hi, weights, codes.hi)};
+}
 #else
 LR_INLINE __m256i dot_half(__m256i c, __m256i codes, __m256i x) {
   return _mm256_add_epi32(c, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1)));
 }
 // Two products of codes below 128 fit 16 bits; so do two of |code| <= 128 and |x| <= 127: nothing saturates.
 LR_INLINE I dot_unsigned(I c, B codes, X x) { return {dot_half(c.lo, codes.lo, x), dot_half(c.hi, codes.hi, x)}; }
+LR_INLINE I dot_weights(I c, X weights, B codes) {  // signed codes
+  return {dot_half(c.lo, weights, codes.lo), dot_half(c.hi, weights, codes.hi)};
+}
 LR_INLINE I dot_signed(I c, B codes, X x) {
   return {dot_half(c.lo, _mm256_abs_epi8(codes.lo), _mm256_sign_epi8(x, codes.lo)),
           dot_half(c.hi, _mm256_abs_epi8(codes.hi), _mm256_sign_epi8(x, codes.hi))};

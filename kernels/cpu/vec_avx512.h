@@ -16,6 +16,7 @@ typedef __m512i X;
 struct TileSize { int tokens, groups; };
 constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 1}};  // by tokens: as many sums as registers hold
 const int kSignedZero = 128;  // what b_signed adds to a signed code
+const int kTopWeight = 255;   // greatest code of a weight in dot_weights
 const bool kHasBf16 = true;
 
 LR_INLINE __mmask16 first_lanes(int n) { return (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1); }
@@ -57,6 +58,7 @@ LR_INLINE I i_round(F v) { return _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAR
 LR_INLINE int32_t i_sum(I v) { return _mm512_reduce_add_epi32(v); }
 LR_INLINE int32_t i_greatest(I v) { return _mm512_reduce_max_epi32(v); }
 LR_INLINE void i_store_i8(int8_t* p, I v) { _mm_storeu_si128((__m128i*)p, _mm512_cvtsepi32_epi8(v)); }
+LR_INLINE void i_store_u8(uint8_t* p, I v) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(v)); }  // 0 to 255
 
 // The sum of the lanes by one fixed tree: i + (i + 8), then + 4, + 2, + 1.
 LR_INLINE float f_sum(F v) {
@@ -92,6 +94,7 @@ LR_INLINE X x_load(const int8_t* p) {
 }
 LR_INLINE I dot_unsigned(I c, B codes, X x) { return _mm512_dpbusd_epi32(c, codes, x); }  // codes of at most 127
 LR_INLINE I dot_signed(I c, B codes, X x) { return _mm512_dpbusd_epi32(c, codes, x); }    // codes from b_signed
+LR_INLINE I dot_weights(I c, X weights, B codes) { return _mm512_dpbusd_epi32(c, weights, codes); }  // signed codes
 
 // 16 rows of 2 bf16 codes times a pair of bf16 codes
 LR_INLINE F dot_bf16(F c, const void* w, const uint16_t* x) {

@@ -18,6 +18,7 @@ typedef int32_t X;  // four codes
 struct TileSize { int tokens, groups; };
 constexpr TileSize kTileSizes[] = {{1, 1}};  // by tokens: as many sums as registers hold
 const int kSignedZero = 0;
+const int kTopWeight = 255;  // greatest code of a weight in dot_weights
 const bool kHasBf16 = false;
 
 LR_INLINE F f_zero() { return F{}; }
@@ -93,6 +94,9 @@ LR_APART void i_store_i8(int8_t* p, I v) {
   const B16 narrow = __builtin_convertvector(v, B16);
   memcpy(p, &narrow, sizeof narrow);
 }
+LR_APART void i_store_u8(uint8_t* p, I v) {  // 0 to 255
+  for (int i = 0; i < 16; i++) p[i] = (uint8_t)v[i];
+}
 LR_APART float f_sum(F v) {
   for (int n = 8; n; n /= 2)
     for (int i = 0; i < n; i++) v[i] += v[i + n];
@@ -142,6 +146,11 @@ LR_APART I dot_unsigned(I c, B codes, X x) {
 LR_APART I dot_signed(I c, B codes, X x) {
   const I four = (I)codes;
   for (int i = 0; i < 4; i++) c += ((four << (24 - 8 * i)) >> 24) * (int32_t)(int8_t)(x >> (8 * i));
+  return c;
+}
+LR_APART I dot_weights(I c, X weights, B codes) {  // signed codes
+  const I four = (I)codes;
+  for (int i = 0; i < 4; i++) c += ((four << (24 - 8 * i)) >> 24) * (int32_t)(uint8_t)(weights >> (8 * i));
   return c;
 }
 LR_INLINE F dot_bf16(F c, const void*, const uint16_t*) { return c; }

@@ -16,6 +16,7 @@ typedef int8x16_t X;
 struct TileSize { int tokens, groups; };
 constexpr TileSize kTileSizes[] = {{1, 1}, {2, 1}};  // by tokens: as many sums as registers hold
 const int kSignedZero = 0;
+const int kTopWeight = 127;  // greatest code of a weight in dot_weights: signed like the others
 const bool kHasBf16 = false;
 
 LR_INLINE F f_set(float x) {
@@ -116,6 +117,12 @@ LR_INLINE void i_store_i8(int8_t* p, I a) {
   vst1q_s8(p, vcombine_s8(vqmovn_s16(low), vqmovn_s16(high)));
 }
 
+LR_INLINE void i_store_u8(uint8_t* p, I a) {  // 0 to 255
+  const uint16x8_t low = vcombine_u16(vqmovun_s32(a.v[0]), vqmovun_s32(a.v[1]));
+  const uint16x8_t high = vcombine_u16(vqmovun_s32(a.v[2]), vqmovun_s32(a.v[3]));
+  vst1q_u8(p, vcombine_u8(vqmovn_u16(low), vqmovn_u16(high)));
+}
+
 // The sum of the lanes by one fixed tree: i + (i + 8), then + 4, + 2, + 1.
 LR_INLINE float f_sum(F a) {
   const float32x4_t b = vaddq_f32(vaddq_f32(a.v[0], a.v[2]), vaddq_f32(a.v[1], a.v[3]));
@@ -167,6 +174,7 @@ LR_INLINE I dot_signed(I c, B codes, X x) {
   return c;
 }
 LR_INLINE I dot_unsigned(I c, B codes, X x) { return dot_signed(c, codes, x); }  // codes of at most 127
+LR_INLINE I dot_weights(I c, X weights, B codes) { return dot_signed(c, codes, weights); }  // signed codes
 LR_INLINE F dot_bf16(F c, const void*, const uint16_t*) { return c; }
 LR_INLINE void f_store_bf16(uint16_t*, F) {}
 

@@ -1,7 +1,8 @@
 """The native CPU backend: weights in the library's layouts, a step as one native call."""
 
 import ctypes
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,15 +16,17 @@ from localrun.formats.decode_iq import grid_table
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import cpu_abi as abi
 from localrun.ops.cpu_calls import CpuCalls
+from localrun.ops.cpu_pool import CpuPool
 from localrun.ops.cpu_program import Buffers, ProgramBuilder
 from localrun.ops.executor import Forward
-from localrun.ops.interface import CacheLayer, LogitAdjust, Logits, StepCancelled, StepInput
-from localrun.ops.kv import KVCodec
+from localrun.ops.interface import CacheLayer, LogitAdjust, Logits, PlainKV, SequenceInput, StepCancelled, StepInput
+from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.program import Handle, record_instructions
 
 GRIDS = {name: name for name in ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")} | {"IQ1_M": "IQ1_S"}
 LANES = 16  # rows a layout interleaves
+Address = Callable[[Iterable[int]], int]  # of int32 values kept for the length of a step
 CANDIDATES = np.dtype(
     [
         ("ids", np.int32, abi.MAX_CANDIDATES),
@@ -110,17 +113,19 @@ class CpuExecutor:
         layout: CpuLayout,
         forward: Forward,
         layers: Sequence[CacheLayer],
-        n_blocks: int,
-        codec: KVCodec,
+        plan: KVPlan,
+        n_blocks: Sequence[int],
+        ring_blocks: Sequence[int],
         max_rows: int,
         max_logits: int,
     ) -> None:
+        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
         self.calls = layout.calls
         self.max_rows, self.max_logits = max_rows, max_logits
         self.reserved: list[tuple[int, int]] = []
-        self.n_groups = 1 + max(layer.group for layer in layers)
-        self.layers, self.block_bytes, self.pools = self.make_pools(layers, n_blocks, codec)
-        self.kv_nbytes = n_blocks * sum(self.block_bytes)
+        self.cache_layers = tuple(layers)
+        self.make_pools(plan, n_blocks, ring_blocks)
+        native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, layers))
         buffers = Buffers(self.reserve, max_rows)
         builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.form, max_logits)
         instructions = builder.build()
@@ -129,29 +134,48 @@ class CpuExecutor:
         self.candidates = (abi.Candidates * max_logits)()
         self.candidates_view = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
-        program = abi.ProgramC(self.instructions, self.layers, len(instructions), len(layers))
+        program = abi.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
         self.program = program
         self.threads = self.calls.threads_create(layout.n_threads)
         self.handle = self.calls.program_create(program, self.threads, max_rows)
 
-    def make_pools(
-        self, layers: Sequence[CacheLayer], n_blocks: int, codec: KVCodec
-    ) -> tuple[Any, list[int], list[int]]:
-        """Memory for the blocks of every group, and where each layer's part of a block begins."""
-        block_bytes = [0] * self.n_groups
-        places = (abi.CacheLayerC * len(layers))()
-        for number in sorted(range(len(layers)), key=lambda n: layers[n].index):
-            layer = layers[number]
-            places[number].layer_offset = block_bytes[layer.group]
-            block_bytes[layer.group] += self.calls.kv_block_bytes(
-                abi.KV_CODES[codec.name], layer.n_kv_heads, layer.head_dim
-            )
-        pools = [self.reserve(n_blocks * size) for size in block_bytes]
-        for place, layer in zip(places, layers, strict=True):
-            place.pool, place.block_bytes, place.group = pools[layer.group], block_bytes[layer.group], layer.group
-            place.n_heads, place.n_kv_heads, place.head_dim = layer.n_heads, layer.n_kv_heads, layer.head_dim
-            place.codec = abi.KV_CODES[codec.name]
-        return places, block_bytes, pools
+    def make_pools(self, plan: KVPlan, n_blocks: Sequence[int], ring_blocks: Sequence[int]) -> None:
+        """Room for the blocks of every group, and for 16-bit blocks beside codes."""
+        self.blocks: list[CpuPool] = []  # [groups]
+        self.ring: list[CpuPool | None] = []  # [groups], None where the codec is native
+        for group, (count, ring_count) in enumerate(zip(n_blocks, ring_blocks, strict=True)):
+            members = [layer for layer in self.cache_layers if layer.group == group]
+            (codec,) = {plan.codecs[self.cache_layers.index(layer)] for layer in members}
+            self.blocks.append(CpuPool(self.calls, codec, members, count))
+            self.ring.append(None if codec.native else CpuPool(self.calls, KV_CODECS["f16"], members, ring_count))
+
+    def native_layer(self, layer: CacheLayer) -> abi.CacheLayerC:
+        blocks, ring = self.blocks[layer.group], self.ring[layer.group]
+        return abi.CacheLayerC(
+            blocks.place(layer),
+            ring.place(layer) if ring else abi.KVPoolC(),
+            layer.group,
+            layer.n_heads,
+            layer.n_kv_heads,
+            layer.head_dim,
+            blocks.code,
+        )
+
+    @property
+    def kv_nbytes(self) -> int:
+        return sum(pool.nbytes for pool in (*self.blocks, *self.ring) if pool)
+
+    def block_bytes(self, group: int) -> int:
+        return self.blocks[group].block_bytes
+
+    def ring_bytes(self, group: int) -> int:
+        ring = self.ring[group]
+        return ring.block_bytes if ring else 0
+
+    def ring_of(self, group: int) -> CpuPool:
+        ring = self.ring[group]
+        assert ring, "a native codec has no 16-bit blocks beside its own"
+        return ring
 
     def reserve(self, n_bytes: int) -> int:
         """The address of zeroed memory that is freed with the executor."""
@@ -160,7 +184,30 @@ class CpuExecutor:
         return address
 
     def copy_block(self, group: int, source: int, target: int) -> None:
-        self.calls.kv_copy_block(self.pools[group], self.block_bytes[group], source, target)
+        self.blocks[group].copy(source, target)
+
+    def copy_ring(self, group: int, source: int, target: int) -> None:
+        self.ring_of(group).copy(source, target)
+
+    def read_block(self, group: int, block: int) -> bytes:
+        return self.blocks[group].read(block)
+
+    def write_block(self, group: int, block: int, data: bytes) -> None:
+        self.blocks[group].write(block, data)
+
+    def read_ring(self, group: int, block: int) -> bytes:
+        return self.ring_of(group).read(block)
+
+    def write_ring(self, group: int, block: int, data: bytes) -> None:
+        self.ring_of(group).write(block, data)
+
+    def kv_export(self, layer: int, block: int, ring: bool = False) -> tuple[PlainKV, PlainKV]:
+        place = self.cache_layers[layer]
+        return (self.ring_of(place.group) if ring else self.blocks[place.group]).export_plain(place, block)
+
+    def kv_import(self, layer: int, block: int, keys: PlainKV, values: PlainKV, ring: bool = False) -> None:
+        place = self.cache_layers[layer]
+        (self.ring_of(place.group) if ring else self.blocks[place.group]).import_plain(place, block, keys, values)
 
     def run(self, step: StepInput) -> Handle:
         assert step.n_rows <= self.max_rows
@@ -175,18 +222,18 @@ class CpuExecutor:
         """A step as C sees it, and what has to stay alive while it does."""
         keep: list[Any] = []
 
-        def address(values: Sequence[int]) -> int:
-            keep.append(abi.int32s(values))
-            return ctypes.addressof(keep[-1])
+        def address(values: Iterable[int]) -> int:
+            keep.append(array("i", values))
+            return int(keep[-1].buffer_info()[0])
 
         sequences = (abi.SequenceC * len(step.sequences))()
         for place, sequence in zip(sequences, step.sequences, strict=True):
-            place.table = (ctypes.c_void_p * self.n_groups)(*(address(table) for table in sequence.table))
-            place.first, place.length = address(sequence.first), sequence.length
+            self.fill_sequence(place, sequence, address)
         adjust = None
         if any(step.adjust):
             adjust = (abi.Adjust * len(step.adjust))(*(adjustment(change, address, keep) for change in step.adjust))
-        pointers = ctypes.c_void_p * max(1, len(step.cos_sin))
+        cos, sin = angle_pointers(step.cos_sin)
+        sink_cos, sink_sin = angle_pointers(step.sink_cos_sin) if step.sink_cos_sin else (None, None)
         translated = abi.Step(
             token=address(step.token_ids),
             position=address(step.positions),
@@ -195,8 +242,10 @@ class CpuExecutor:
             logits_row=address(step.logits_rows),
             adjust=adjust,
             candidates=self.candidates,
-            cos=pointers(*(cos.data_ptr() for cos, _ in step.cos_sin)),
-            sin=pointers(*(sin.data_ptr() for _, sin in step.cos_sin)),
+            cos=cos,
+            sin=sin,
+            sink_cos=sink_cos,
+            sink_sin=sink_sin,
             rope_half=address([cos.shape[-1] for cos, _ in step.cos_sin]),
             cancel=step.cancel.address,
             n_rows=step.n_rows,
@@ -204,6 +253,23 @@ class CpuExecutor:
             n_logits=len(step.logits_rows),
         )
         return translated, keep
+
+    def fill_sequence(self, place: abi.SequenceC, sequence: SequenceInput, address: Address) -> None:
+        """Block tables as C sees them; what they name is committed."""
+        n_groups = len(self.blocks)
+        for group, pool in enumerate(self.blocks):
+            pool.use(sequence.table[group])
+        place.table = (ctypes.c_void_p * n_groups)(*map(address, sequence.table))
+        place.first, place.length = address(sequence.first), sequence.length
+        if any(self.ring):
+            for ring_pool, blocks in zip(self.ring, sequence.ring, strict=True):
+                if ring_pool:
+                    ring_pool.use(blocks)
+            place.ring = (ctypes.c_void_p * n_groups)(*map(address, sequence.ring))
+            place.ring_first = sequence.ring_first
+        place.sink = address(sequence.sink) if sequence.sink else None
+        place.ring_sink = address(sequence.ring_sink) if sequence.ring_sink else None
+        place.write_from = address(sequence.write_from) if sequence.write_from else None
 
     def logits(self, count: int) -> Logits:
         found = self.candidates_view[:count]
@@ -223,6 +289,9 @@ class CpuExecutor:
         for address, n_bytes in self.reserved:
             self.calls.release(address, n_bytes)
         self.reserved.clear()
+        for pool in (*self.blocks, *self.ring):
+            if pool:
+                pool.close()
 
 
 def gguf_id(qtype: str) -> int:
@@ -250,6 +319,12 @@ def adjustment(change: LogitAdjust | None, address: Any, keep: list[Any]) -> abi
         out.bias_ids, out.bias = address(list(change.bias)), ctypes.addressof(keep[-1])
         out.n_bias = len(change.bias)
     return out
+
+
+def angle_pointers(cos_sin: Sequence[tuple[Tensor, Tensor]]) -> tuple[Any, Any]:
+    """Pointers to the cosines and to the sines of every rope kind."""
+    pointers = ctypes.c_void_p * max(1, len(cos_sin))
+    return pointers(*(cos.data_ptr() for cos, _ in cos_sin)), pointers(*(sin.data_ptr() for _, sin in cos_sin))
 
 
 def tensor_at(address: int, n_rows: int, n_cols: int) -> Tensor:

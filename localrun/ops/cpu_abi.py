@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import POINTER, Structure, Union, c_double, c_float, c_int32, c_int64, c_void_p
+from ctypes import POINTER, Structure, Union, c_double, c_float, c_int8, c_int32, c_int64, c_uint16, c_void_p
 
 OK, CANCELLED = 0, 3
 MAX_WEIGHTS = 4
@@ -11,7 +11,10 @@ FORM_Q8_32, FORM_Q8_256, FORM_BF16 = 1, 2, 4
 OPS = ("embed", "norm", "linear", "rope_append", "attention", "logits")
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2}
-KV_CODES = {"f32": 0, "f16": 1}
+KV_CODES = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
+BLOCK_TOKENS = 64
+MAX_HEAD_DIM = 256
+MAX_SCALES = 2  # of a head: one for every 128 dims
 
 
 class Matrix(Structure):
@@ -73,6 +76,7 @@ class RopeAppend(Structure):
         ("k", POINTER(Value)),
         ("v", POINTER(Value)),
         ("out", POINTER(Value)),
+        ("sink_out", POINTER(Value)),
         ("q_weight", c_void_p),
         ("k_weight", c_void_p),
         ("layer", c_int32),
@@ -85,12 +89,15 @@ class RopeAppend(Structure):
 class Attention(Structure):
     _fields_ = (
         ("q", POINTER(Value)),
+        ("sink_q", POINTER(Value)),
         ("out", POINTER(Value)),
         ("sinks", c_void_p),
         ("layer", c_int32),
         ("window", c_int32),
+        ("sink_window", c_int32),
         ("scale", c_float),
         ("softcap", c_float),
+        ("reserved", c_int32),
     )
 
 
@@ -121,11 +128,18 @@ class Instruction(Structure):
     _fields_ = (("op", c_int32), ("reserved", c_int32), ("any", AnyOp))
 
 
+class KVPoolC(Structure):
+    _fields_ = (("pool", c_void_p), ("block_bytes", c_int64), ("layer_offset", c_int64))
+
+
+class KVCodesC(Structure):
+    _fields_ = (("codes", c_int8 * MAX_HEAD_DIM), ("scale", c_uint16 * MAX_SCALES), ("offset", c_uint16 * MAX_SCALES))
+
+
 class CacheLayerC(Structure):
     _fields_ = (
-        ("pool", c_void_p),
-        ("block_bytes", c_int64),
-        ("layer_offset", c_int64),
+        ("blocks", KVPoolC),
+        ("ring", KVPoolC),
         ("group", c_int32),
         ("n_heads", c_int32),
         ("n_kv_heads", c_int32),
@@ -139,8 +153,12 @@ class SequenceC(Structure):
     _fields_ = (
         ("table", POINTER(c_void_p)),
         ("first", c_void_p),
+        ("sink", c_void_p),
+        ("ring", POINTER(c_void_p)),
+        ("ring_sink", c_void_p),
+        ("write_from", c_void_p),
+        ("ring_first", c_int32),
         ("length", c_int32),
-        ("reserved", c_int32),
     )
 
 
@@ -182,6 +200,8 @@ class Step(Structure):
         ("candidates", POINTER(Candidates)),
         ("cos", POINTER(c_void_p)),
         ("sin", POINTER(c_void_p)),
+        ("sink_cos", POINTER(c_void_p)),
+        ("sink_sin", POINTER(c_void_p)),
         ("rope_half", c_void_p),
         ("cancel", c_void_p),
         ("n_rows", c_int32),

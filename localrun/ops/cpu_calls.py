@@ -26,6 +26,10 @@ PROTOTYPES = {
     "lr_probe_read": (c_double, (c_void_p, c_void_p, c_int64)),
     "lr_probe_multiply": (c_double, (c_void_p, c_int32)),
     "lr_kv_block_bytes": (c_int64, (c_int32, c_int32, c_int32)),
+    "lr_kv_import": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
+    "lr_kv_export": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
+    "lr_kv_import_codes": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
+    "lr_kv_export_codes": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
     "lr_kv_copy_block": (c_int32, (c_void_p, c_int64, c_int32, c_int32)),
     "lr_threads_create": (c_void_p, (c_int32,)),
     "lr_threads_destroy": (None, (c_void_p,)),
@@ -72,10 +76,21 @@ class CpuCalls:
 
     def reserve(self, n_bytes: int) -> int:
         """The address of zeroed memory that is used up only as it is written to."""
+        address = self.reserve_space(n_bytes)
+        self.commit(address, n_bytes)
+        return address
+
+    def reserve_space(self, n_bytes: int) -> int:
+        """The address of room for memory; none of it may be touched before it is committed."""
         address = self.c.lr_reserve(n_bytes)
-        if not address or self.c.lr_commit(address, n_bytes) != abi.OK:
-            raise DoesNotFitError(f"{gib(n_bytes)} of memory are not to be had", "try a smaller context (--ctx 4096)")
+        if not address:
+            raise out_of_memory(n_bytes)
         return int(address)
+
+    def commit(self, address: int, n_bytes: int) -> None:
+        """Make reserved room usable; it reads zero."""
+        if self.c.lr_commit(address, n_bytes) != abi.OK:
+            raise out_of_memory(n_bytes)
 
     def release(self, address: int, n_bytes: int) -> None:
         self.check("lr_release", self.c.lr_release(address, n_bytes))
@@ -94,6 +109,20 @@ class CpuCalls:
     def kv_block_bytes(self, codec: int, n_kv_heads: int, head_dim: int) -> int:
         """Bytes of one layer of a block, -1 for what the library cannot hold."""
         return int(self.c.lr_kv_block_bytes(codec, n_kv_heads, head_dim))
+
+    def kv_import(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
+        """All 64 tokens of a block from plain numbers; `shape` is codec, KV heads, head_dim, the rest are addresses."""
+        self.check("lr_kv_import", self.c.lr_kv_import(*shape, block, 0, abi.BLOCK_TOKENS, keys, values))
+
+    def kv_export(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
+        self.check("lr_kv_export", self.c.lr_kv_export(*shape, block, 0, abi.BLOCK_TOKENS, keys, values))
+
+    def kv_import_codes(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
+        """Likewise from KVCodesC."""
+        self.check("lr_kv_import_codes", self.c.lr_kv_import_codes(*shape, block, 0, abi.BLOCK_TOKENS, keys, values))
+
+    def kv_export_codes(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
+        self.check("lr_kv_export_codes", self.c.lr_kv_export_codes(*shape, block, 0, abi.BLOCK_TOKENS, keys, values))
 
     def kv_copy_block(self, pool: int, block_bytes: int, source: int, target: int) -> None:
         self.check("lr_kv_copy_block", self.c.lr_kv_copy_block(pool, block_bytes, source, target))
@@ -136,6 +165,10 @@ class CpuCalls:
     def check(name: str, result: int) -> None:
         if result != abi.OK:
             raise EngineError(f"{name} refused its arguments (code {result})", "please report this")
+
+
+def out_of_memory(n_bytes: int) -> DoesNotFitError:
+    return DoesNotFitError(f"{gib(n_bytes)} of memory are not to be had", "try a smaller context (--ctx 4096)")
 
 
 @cache

@@ -112,11 +112,12 @@ class ProgramBuilder:
         return op
 
     def rope_append(self, i: Instruction) -> abi.RopeAppend:
-        q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps, _sink_query = i.arguments
-        out = self.result(i.results[0], self.values[q.index].width)
+        q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps, sink_query = i.arguments
+        width = self.values[q.index].width
         return abi.RopeAppend(
             *(self.value(x) for x in (q, k, v)),
-            out,
+            self.result(i.results[0], width),
+            self.result(i.results[1], width) if sink_query else None,
             self.vector(q_weight),
             self.vector(k_weight),
             layer,
@@ -126,10 +127,19 @@ class ProgramBuilder:
         )
 
     def attention(self, i: Instruction) -> abi.Attention:
-        q, layer, scale, softcap, window, sinks, _sink_query, _sink_window = i.arguments
+        q, layer, scale, softcap, window, sinks, sink_query, sink_window = i.arguments
         place = self.layers[layer]
-        out = self.result(i.results[0], place.n_heads * place.head_dim)
-        return abi.Attention(self.value(q), out, self.vector(sinks), layer, window or 0, scale, softcap or 0.0)
+        return abi.Attention(
+            self.value(q),
+            self.value(sink_query),
+            self.result(i.results[0], place.n_heads * place.head_dim),
+            self.vector(sinks),
+            layer,
+            window or 0,
+            sink_window or 0,
+            scale,
+            softcap or 0.0,
+        )
 
     def logits(self, i: Instruction) -> abi.LogitsOp:
         a, weight, scale, softcap = i.arguments

@@ -1,6 +1,7 @@
 """The executor: what it refuses, how a step is cut short, what it reports."""
 
 import ctypes
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -55,9 +56,10 @@ BAD_LAYERS = [
     ("head_dim", 128, BAD_ARGUMENT),  # more than the block holds
     ("codec", 9, UNSUPPORTED),
     ("codec", -1, UNSUPPORTED),
-    ("pool", None, BAD_ARGUMENT),
-    ("layer_offset", 64, BAD_ARGUMENT),
-    ("layer_offset", -64, BAD_ARGUMENT),
+    ("blocks.pool", None, BAD_ARGUMENT),
+    ("blocks.layer_offset", 64, BAD_ARGUMENT),
+    ("blocks.layer_offset", -64, BAD_ARGUMENT),
+    ("codec", 2, BAD_ARGUMENT),  # codes want 16-bit blocks beside them
     ("group", -1, BAD_ARGUMENT),
 ]
 
@@ -65,7 +67,8 @@ BAD_LAYERS = [
 @pytest.mark.parametrize(("name", "value", "status"), BAD_LAYERS)
 def test_a_cache_layer_that_cannot_be(layer: NativeLayer, name: str, value: object, status: int) -> None:
     assert create(layer) == OK
-    setattr(layer.layers[0], name, value)
+    *inner, name = name.split(".")
+    setattr(functools.reduce(getattr, inner, layer.layers[0]), name, value)
     assert create(layer) == status
 
 

@@ -51,10 +51,10 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 5; i++) values[i].width = values[i].stride = widths[i];
     lr_instruction instruction[2] = {};
     instruction[0].op = LR_OP_ROPE_APPEND;
-    instruction[0].rope_append = {&values[0], &values[1], &values[2], &values[3], nullptr, nullptr, 0, -1, 0, 0.0f};
+    instruction[0].rope_append = {&values[0], &values[1], &values[2], &values[3], nullptr, nullptr, nullptr, 0, -1, 0, 0.0f};
     instruction[1].op = LR_OP_ATTENTION;
-    instruction[1].attention = {&values[3], &values[4], nullptr, 0, head[4], 0.2f, 0.0f};
-    const lr_cache_layer layer = {pool.data(), block_bytes, 0, 0, n_heads, n_kv_heads, head_dim, codec, 0};
+    instruction[1].attention = {&values[3], nullptr, &values[4], nullptr, 0, head[4], 0, 0.2f, 0.0f, 0};
+    const lr_cache_layer layer = {{pool.data(), block_bytes, 0}, {}, 0, n_heads, n_kv_heads, head_dim, codec, 0};
     const lr_program program = {instruction, &layer, 2, 1};
 
     lr_threads* threads = lr_threads_create(run[0]);
@@ -67,7 +67,10 @@ int main(int argc, char** argv) {
       values[3].f32 = turned.data() + (size_t)at * width;
       values[4].f32 = out.data() + (size_t)at * width;
       const int32_t* tables[1] = {table.data()};
-      const lr_sequence sequence = {tables, first.data(), at + n, 0};
+      lr_sequence sequence = {};
+      sequence.table = tables;
+      sequence.first = first.data();
+      sequence.length = at + n;
       lr_step step = {};
       step.token = tokens.data();
       step.position = positions.data() + at;

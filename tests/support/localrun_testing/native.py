@@ -16,6 +16,7 @@ from localrun.ops import cpu_abi as abi
 from localrun.ops.library import load_library, why_no_library
 
 BLOCK = 64
+Angles = tuple[Tensor, Tensor] | None  # cosines and sines, f32 [R, head_dim / 2 or fewer]
 OK, BAD_ARGUMENT, UNSUPPORTED, CANCELLED, NO_MEMORY, BUSY = range(6)
 TASK = ctypes.CFUNCTYPE(None, c_void_p, c_int64)
 SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -73,6 +74,7 @@ class Shape:
     scale: float = 0.125
     softcap: float | None = None
     window: int | None = None
+    sink_window: int | None = None
     sinks: Tensor | None = field(default=None, compare=False)
     qk_norm: str = "none"
     q_weight: Tensor | None = field(default=None, compare=False)
@@ -91,6 +93,11 @@ class Rows:
     v: Tensor
     table: Sequence[int]
     first_block: int = 0
+    ring: Sequence[int] = ()  # 16-bit blocks from ring_first on
+    ring_first: int = 0
+    sink: int = -1
+    ring_sink: int = -1
+    write_from: int = 0
 
     @property
     def n(self) -> int:
@@ -111,6 +118,7 @@ class NativeLayer:
         n_threads: int,
         max_rows: int = 2048,
         guarded: bool = False,
+        n_ring: int = 0,
     ) -> None:
         self.library, self.shape, self.max_rows, self.guarded = library, shape, max_rows, guarded
         self.reserved: list[tuple[int, int]] = []
@@ -118,10 +126,14 @@ class NativeLayer:
         self.block_bytes = library.lr_kv_block_bytes(self.codec, shape.n_kv_heads, shape.head_dim)
         assert self.block_bytes > 0
         self.pool = self.memory(n_blocks * self.block_bytes).view(torch.uint8)
+        self.ring_bytes = library.lr_kv_block_bytes(abi.KV_CODES["f16"], shape.n_kv_heads, shape.head_dim)
+        self.ring = (
+            self.memory(n_ring * self.ring_bytes).view(torch.uint8) if self.codec >= abi.KV_CODES["q8"] else None
+        )
         self.threads = library.lr_threads_create(n_threads)
         assert self.threads
         widths = {"q": shape.n_heads, "k": shape.n_kv_heads, "v": shape.n_kv_heads, "turned": shape.n_heads}
-        widths["out"] = shape.n_heads
+        widths["out"] = widths["sink_turned"] = shape.n_heads
         self.buffers = {name: self.rows_of(n * shape.head_dim) for name, n in widths.items()}
         self.values = {
             name: abi.Value(
@@ -130,21 +142,22 @@ class NativeLayer:
             for name, n in widths.items()
         }
         value = {name: ctypes.pointer(v) for name, v in self.values.items()}
+        sink_turned = value["sink_turned"] if shape.sink_window and shape.rope else None
         append = abi.RopeAppend(
-            value["q"], value["k"], value["v"], value["turned"], address(shape.q_weight), address(shape.k_weight),
-            0, 0 if shape.rope else -1, abi.QK_NORMS[shape.qk_norm], shape.eps,
+            value["q"], value["k"], value["v"], value["turned"], sink_turned, address(shape.q_weight),
+            address(shape.k_weight), 0, 0 if shape.rope else -1, abi.QK_NORMS[shape.qk_norm], shape.eps,
         )  # fmt: skip
         attend = abi.Attention(
-            value["turned"], value["out"], address(shape.sinks), 0, shape.window or 0, shape.scale, shape.softcap or 0
-        )
+            value["turned"], sink_turned, value["out"], address(shape.sinks), 0, shape.window or 0,
+            shape.sink_window or 0, shape.scale, shape.softcap or 0,
+        )  # fmt: skip
         self.instructions = (abi.Instruction * 2)()
         self.instructions[0].op, self.instructions[0].rope_append = abi.OPS.index("rope_append"), append
         self.instructions[1].op, self.instructions[1].attention = abi.OPS.index("attention"), attend
         self.layers = (abi.CacheLayerC * 1)(
             abi.CacheLayerC(
-                self.pool.data_ptr(),
-                self.block_bytes,
-                0,
+                abi.KVPoolC(self.pool.data_ptr(), self.block_bytes, 0),
+                abi.KVPoolC() if self.ring is None else abi.KVPoolC(self.ring.data_ptr(), self.ring_bytes, 0),
                 0,
                 shape.n_heads,
                 shape.n_kv_heads,
@@ -174,34 +187,37 @@ class NativeLayer:
         stride = width if self.guarded else -(-width // 256) * 256
         return self.memory(4 * self.max_rows * stride).view(self.max_rows, stride)
 
-    def step(self, *sequences: Rows, cos_sin: tuple[Tensor, Tensor] | None = None) -> tuple[abi.Step, list[Any]]:
+    def step(self, *sequences: Rows, cos_sin: Angles = None, sink_cos_sin: Angles = None) -> tuple[abi.Step, list[Any]]:
         """A step of these sequences, q, k and v in place, and what it points to."""
         positions = [s.first + i for s in sequences for i in range(s.n)]
         row_sequence = [index for index, s in enumerate(sequences) for _ in range(s.n)]
         for name in ("q", "k", "v"):
             rows = torch.cat([getattr(s, name) for s in sequences])
             self.buffers[name][: len(rows), : rows.shape[1]] = rows
-        keep: list[Any] = [abi.int32s(positions), abi.int32s(row_sequence), cos_sin]
+        keep: list[Any] = [abi.int32s(positions), abi.int32s(row_sequence), cos_sin, sink_cos_sin]
         native = (abi.SequenceC * len(sequences))()
         for place, s in zip(native, sequences, strict=True):
-            table, first = abi.int32s(list(s.table)), abi.int32s([s.first_block])
-            keep += [table, first]
+            table, ring = abi.int32s(list(s.table)), abi.int32s(list(s.ring))
+            single = [abi.int32s([x]) for x in (s.first_block, s.sink, s.ring_sink, s.write_from)]
+            keep += [table, ring, *single]
             place.table = (c_void_p * 1)(ctypes.addressof(table))
-            place.first, place.length = ctypes.addressof(first), s.first + s.n
+            place.ring = (c_void_p * 1)(ctypes.addressof(ring))
+            place.first, place.sink, place.ring_sink, place.write_from = map(ctypes.addressof, single)
+            place.ring_first, place.length = s.ring_first, s.first + s.n
         half = abi.int32s([0 if cos_sin is None else cos_sin[0].shape[-1]])
         keep.append(half)
         step = abi.Step(
             token=ctypes.addressof(keep[0]), position=ctypes.addressof(keep[0]), row_sequence=ctypes.addressof(keep[1]),
-            sequence=native, cos=(c_void_p * 1)(None if cos_sin is None else cos_sin[0].data_ptr()),
-            sin=(c_void_p * 1)(None if cos_sin is None else cos_sin[1].data_ptr()),
+            sequence=native, cos=pointer_to(cos_sin, 0), sin=pointer_to(cos_sin, 1),
+            sink_cos=pointer_to(sink_cos_sin, 0), sink_sin=pointer_to(sink_cos_sin, 1),
             rope_half=ctypes.addressof(half), cancel=ctypes.addressof(self.cancel), n_rows=len(positions),
             n_sequences=len(sequences),
         )  # fmt: skip
         return step, keep
 
-    def run(self, *sequences: Rows, cos_sin: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    def run(self, *sequences: Rows, cos_sin: Angles = None, sink_cos_sin: Angles = None) -> Tensor:
         """The attention output of every row, f32 [R, n_heads * head_dim]."""
-        step, _keep = self.step(*sequences, cos_sin=cos_sin)
+        step, _keep = self.step(*sequences, cos_sin=cos_sin, sink_cos_sin=sink_cos_sin)
         assert self.library.lr_program_run(self.executor, ctypes.byref(step)) == OK
         return self.buffers["out"][: step.n_rows, : self.shape.n_heads * self.shape.head_dim].clone()
 
@@ -226,6 +242,11 @@ class NativeLayer:
         self.library.lr_threads_destroy(self.threads)
         for start, n_bytes in self.reserved:
             assert self.library.lr_release(start, n_bytes) == OK
+
+
+def pointer_to(angles: Angles, index: int) -> Any:
+    """The cosines (0) or sines (1) of one rope kind."""
+    return (c_void_p * 1)(None if angles is None else angles[index].data_ptr())
 
 
 def address(x: Tensor | None) -> int | None:

@@ -15,7 +15,7 @@ from localrun.model.decoder import Model
 from localrun.model.load import load_model, read_config
 from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
-from localrun.ops.kv import KV_CODECS
+from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import FILE, Layout
 from localrun.ops.library import load_library
 from localrun.ops.reference import ReferenceOps
@@ -73,7 +73,10 @@ class Stepper:
 
 
 def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, ctx: int) -> CpuExecutor:
-    return CpuExecutor(layout, model.forward, cache_layers(model.config), n_blocks, KV_CODECS[codec], ctx, ctx)
+    layers = cache_layers(model.config)
+    plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
+    counts = [n_blocks] * n_groups
+    return CpuExecutor(layout, model.forward, layers, plan, counts, counts, ctx, ctx)
 
 
 def random_chunks(n_tokens: int, seed: int) -> list[int]:
