@@ -2,11 +2,12 @@
 
 import sys
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from localrun.base.errors import UsageError
+from localrun.base.request import KVCodecName
 from localrun.base.units import ms, tps
 from localrun.cli.console import is_terminal, note, tell, write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
@@ -22,11 +23,16 @@ def perplexity(
     model: ModelOptions,
     load: LoadOptionFlags,
     chunks: Annotated[int | None, typer.Option("--chunks", min=1, metavar="N", help="score only the first N")] = None,
+    kv_baseline: Annotated[
+        str | None,
+        typer.Option("--kv-baseline", metavar="CODEC", help="compare --kv with this codec on the same chunks: f16 …"),
+    ] = None,
     json: JsonSwitch = False,
 ) -> int:
     """Perplexity on a text: chunks of --ctx tokens (512), the second half of each scored. FILE - is stdin."""
     if len(words) > 2 or (len(words) == 2 and model.model):
         raise UsageError(f"{len(words)} words where [MODEL] FILE is expected", "localrun perplexity -m MODEL FILE")
+    baseline = check_codec(kv_baseline)
     named = words[0] if len(words) == 2 else model.model
     stored = find_model(replace(model, model=named))
     text = read_text_file(words[-1])
@@ -35,17 +41,31 @@ def perplexity(
         from localrun.diagnose.perplexity import perplexity as measure
 
         progress = _progress if is_terminal(sys.stderr) else _silent
-        measured = measure(client.model, text, ctx=ctx, max_chunks=chunks, progress=progress)
+        measured = measure(client.model, text, ctx=ctx, max_chunks=chunks, baseline=baseline, progress=progress)
         info = client.info
+    fields = asdict(measured)
+    compared = fields.pop("comparison") or {}
     if json:
-        write_json({"model": info.name, **asdict(measured), "kv_codec": info.kv_codec})
+        extra = {"kv_baseline": baseline, **compared} if compared else {}
+        write_json({"model": info.name, **fields, "kv_codec": info.kv_codec, **extra})
         return 0
     note(
         f"{info.name} {info.precision}: {measured.tokens:,} tokens in {measured.chunks} chunks of {measured.ctx},"
         f" {ms(1000 * measured.seconds)}, {tps(measured.chunks * measured.ctx / measured.seconds)}"
     )
     write(f"{measured.ppl:.4f} ± {measured.ppl_stderr:.4f}\n")
+    if measured.comparison is not None:
+        same, kld = measured.comparison.same_top1, measured.comparison.kld_mean
+        write(f"{info.kv_codec} against {baseline}: mean KL divergence {kld:.6f}, same first choice {same:.2%}\n")
     return 0
+
+
+def check_codec(name: str | None) -> str | None:
+    """A KV codec by name, but not `auto`: what is compared has to be known."""
+    known = [codec for codec in get_args(KVCodecName) if codec != "auto"]
+    if name is not None and name.lower() not in known:
+        raise UsageError(f"there is no KV codec {name!r}", f"choose one of: {', '.join(known)}")
+    return name and name.lower()
 
 
 def _progress(done: int, total: int, ppl: float) -> None:

@@ -1,18 +1,37 @@
-"""Perplexity by the method of llama-perplexity: consecutive chunks, the second half of each scored."""
+"""Perplexity by the method of llama-perplexity: consecutive chunks, the second half of each scored.
+
+With a baseline every chunk is computed twice, on the same weights with two KV codecs, and what the model believes of
+each next token is compared over the whole vocabulary.
+"""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from localrun.base.errors import ModelFileError, UsageError
+from localrun.cache.store import CacheStore
 from localrun.engine.load import LoadedModel
+from localrun.engine.runner import Runner
 from localrun.engine.track import Tracks
+from localrun.fit.machine import memory, resident
+from localrun.fit.plan import plan_load
+from localrun.ops.interface import Logits
 
 PREFILL_ROWS = 512
 SCORED_ROWS = 64  # rows of logits at a time: 64 rows of a 152k vocabulary are 39 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How far a KV codec moves the model from a baseline: mean KL divergence in nats, and the share of equal tops."""
+
+    kld_mean: float
+    same_top1: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +45,7 @@ class Perplexity:
     chunks: int
     ctx: int
     seconds: float
+    comparison: Comparison | None = None
 
 
 def perplexity(
@@ -33,9 +53,13 @@ def perplexity(
     text: str,
     ctx: int = 512,
     max_chunks: int | None = None,
+    baseline: str | None = None,
     progress: Callable[[int, int, float], None] = lambda done, total, ppl: None,
 ) -> Perplexity:
-    """Score `text`. Raises UsageError when it is shorter than two chunks of `ctx` tokens, or ctx does not fit."""
+    """Score `text`, and compare with the KV codec `baseline` where one is named.
+
+    Raises UsageError when the text is shorter than two chunks of `ctx` tokens, or ctx does not fit.
+    """
     if not 8 <= ctx <= model.plan.ctx:
         raise UsageError(f"a chunk of {ctx} tokens is not possible", f"choose --ctx between 8 and {model.plan.ctx}")
     started = time.perf_counter()
@@ -47,32 +71,89 @@ def perplexity(
     n_chunks = min(n_chunks, max_chunks or n_chunks)
     first_id = tokenizer.bos_id if tokenizer.add_bos else None
     losses: list[float] = []
-    for chunk in range(n_chunks):
-        part = ids[chunk * ctx : (chunk + 1) * ctx]
-        if first_id is not None:
-            part[0] = first_id
-        with Tracks(model.engine.runner, model.engine.store) as track:
-            losses.extend(chunk_losses(track, part, first=ctx // 2))
-        progress(chunk + 1, n_chunks, math.exp(math.fsum(losses) / len(losses)))
+    divergences: list[float] = []
+    n_same = 0
+    with ExitStack() as stack:
+        engines = [(model.engine.runner, model.engine.store)]
+        if baseline is not None:
+            engines.append(stack.enter_context(SecondCache(model, baseline)))
+        for chunk in range(n_chunks):
+            part = ids[chunk * ctx : (chunk + 1) * ctx]
+            if first_id is not None:
+                part[0] = first_id
+            for targets, logits, *others in scored_rows(engines, part, first=ctx // 2):
+                losses.extend(losses_of(logits, targets))
+                for other in others:
+                    divergences.extend(divergences_of(other.rows, logits.rows))
+                    n_same += int((other.argmax == logits.argmax).sum())
+            progress(chunk + 1, n_chunks, math.exp(math.fsum(losses) / len(losses)))
     mean = math.fsum(losses) / len(losses)
     variance = math.fsum((loss - mean) ** 2 for loss in losses) / (len(losses) - 1)
     error = math.sqrt(variance / len(losses))
     ppl = math.exp(mean)
-    return Perplexity(ppl, ppl * error, mean, len(losses), n_chunks, ctx, time.perf_counter() - started)
+    compared = Comparison(math.fsum(divergences) / len(losses), n_same / len(losses)) if baseline else None
+    seconds = time.perf_counter() - started
+    return Perplexity(ppl, ppl * error, mean, len(losses), n_chunks, ctx, seconds, compared)
 
 
-def chunk_losses(track: Tracks, ids: Sequence[int], first: int) -> Iterator[float]:
-    """-ln p of ids[first+1] … ids[-1], each given all ids before it, on a track of its own."""
-    for start, stop in spans(first, len(ids)):
-        scored = range(max(start, first), min(stop, len(ids) - 1))
-        logits = track.feed(ids[start:stop], start, [position - start for position in scored])
-        if len(scored) == 0:
-            continue
-        if not bool(logits.finite.all()):
-            raise ModelFileError("NONFINITE", "the model computed values that are not numbers")
-        targets = torch.tensor([ids[position + 1] for position in scored], device=track.runner.device)
-        chosen = logits.rows.gather(-1, targets[:, None])[:, 0]
-        yield from (logits.logsumexp - chosen).tolist()
+class SecondCache:
+    """The same weights with a cache of another codec beside the engine's. Raises DoesNotFitError, UsageError."""
+
+    def __init__(self, model: LoadedModel, codec: str) -> None:
+        on_cpu = model.backend.device.type == "cpu"
+        plan = plan_load(
+            model.config,
+            0,  # they are resident already
+            model.backend.free_bytes(memory().available),
+            backend=model.backend.name,
+            ctx=model.plan.ctx,
+            kv=codec,
+            resident=resident() if on_cpu else 0,
+            threads=model.backend.threads,
+        )
+        executor = model.backend.executor(model.model, plan.kv_plan, plan.blocks, plan.ring_blocks)
+        self.runner = Runner(model.config, executor, plan.codecs)
+        self.store = CacheStore(self.runner.groups, plan.blocks, plan.ring_blocks, self.runner.copy, False)
+
+    def __enter__(self) -> tuple[Runner, CacheStore]:
+        return self.runner, self.store
+
+    def __exit__(self, *_: object) -> None:
+        self.runner.executor.close()
+
+
+def scored_rows(
+    engines: Sequence[tuple[Runner, CacheStore]], ids: Sequence[int], first: int
+) -> Iterator[tuple[list[int], *tuple[Logits, ...]]]:
+    """The logits of positions first … len(ids)-2 given all ids before, some at a time, and the ids that came next.
+
+    One Logits for each engine; they hold until the next are asked for.
+    """
+    with ExitStack() as stack:
+        tracks = [stack.enter_context(Tracks(runner, store)) for runner, store in engines]
+        for start, stop in spans(first, len(ids)):
+            scored = range(max(start, first), min(stop, len(ids) - 1))
+            rows = [position - start for position in scored]
+            found = [track.feed(ids[start:stop], start, rows) for track in tracks]
+            if not rows:
+                continue
+            if not all(bool(logits.finite.all()) for logits in found):
+                raise ModelFileError("NONFINITE", "the model computed values that are not numbers")
+            yield [ids[position + 1] for position in scored], *found
+
+
+def losses_of(logits: Logits, targets: Sequence[int]) -> list[float]:
+    """-ln p of each target."""
+    index = torch.tensor(targets, device=logits.rows.device)[:, None]
+    return (logits.logsumexp - logits.rows.gather(-1, index)[:, 0]).tolist()  # type: ignore[no-any-return]
+
+
+def divergences_of(baseline: Tensor, rows: Tensor) -> Iterator[float]:
+    """KL(baseline || rows) of each row of logits, in nats, over the whole vocabulary. A row at a time, in float64."""
+    for theirs, ours in zip(baseline, rows, strict=True):
+        expected, found = theirs.double().log_softmax(-1), ours.double().log_softmax(-1)
+        terms = expected.exp() * (expected - found)
+        yield float(torch.where(expected == -math.inf, 0.0, terms).sum())
 
 
 def spans(first: int, n_tokens: int) -> Iterator[tuple[int, int]]:

@@ -165,28 +165,3 @@ def _precision_hint(shape: CacheShape, for_weights: int, threads: int) -> str:
     if bits < FEWEST_BITS:
         return "choose a smaller model, or close other programs"
     return f"a precision of at most {bits:.1f} bits a weight fits with {ctx:,} tokens; `localrun fit` lists them"
-
-
-# What engine/load.py calls until it takes `plan_load`.
-
-
-@dataclass(frozen=True, slots=True)
-class UniformPlan:
-    """A context and what it costs, with as many blocks in every group."""
-
-    ctx: int
-    weights_bytes: int
-    kv_bytes: int
-    scratch_bytes: int
-    budget_bytes: int
-
-    @property
-    def n_blocks(self) -> int:
-        return -(-self.ctx // BLOCK_TOKENS) + 1
-
-
-def plan_context(config: ModelConfig, weights_bytes: int, codec: KVCodec, budget: int, ctx: int | None) -> UniformPlan:
-    per_block = BLOCK_TOKENS * sum(s.n_kv_heads * codec.bytes_per_token(s.head_dim) for s in config.layers)
-    plan = plan_load(config, weights_bytes, budget, backend="reference", ctx=ctx, kv=codec.name)
-    kv = (-(-plan.ctx // BLOCK_TOKENS) + 1) * per_block
-    return UniformPlan(plan.ctx, weights_bytes, kv, plan.scratch_bytes, budget)

@@ -83,6 +83,9 @@ PERPLEXITY = record(
     ctx=field(WHOLE, "tokens of a chunk"),
     kv_codec=field(TEXT, "how the KV cache is stored"),
     seconds=field(NUMBER, "time it took"),
+    kv_baseline=field(TEXT, "only with --kv-baseline: what it is compared with", optional=True),
+    kld_mean=field(NUMBER, "only then: mean KL divergence from it, nats", minimum=0, optional=True),
+    same_top1=field(NUMBER, "only then: share of tokens with the same first choice", optional=True),
 )
 
 BENCH = record(
