@@ -6,11 +6,11 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from .columns import say
+from .fact import Fact
 
 
 class ConfirmScreen(ModalScreen[bool]):
@@ -39,9 +39,7 @@ class ConfirmScreen(ModalScreen[bool]):
         with Vertical(id="box"):
             yield Static(say(self.question), id="question")
             for name, text in self.facts:
-                with Horizontal(classes="fact"):
-                    yield Static(say(name), classes="name")
-                    yield Static(_lines(text), classes="text")
+                yield Fact(name, text)
             with Horizontal(id="buttons"):
                 yield Button(f"{self.yes}  (y)", variant="error" if self.danger else "primary", id="yes", compact=True)
                 yield Button(f"{self.no}  (n)", id="no", compact=True)
@@ -54,7 +52,3 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "yes")
-
-
-def _lines(text: str) -> Content:
-    return Content("\n").join(say(line) for line in text.split("\n"))

@@ -6,6 +6,7 @@ from localrun.base.units import gib
 
 from .choice import Endpoint
 from .columns import Column, Row, say
+from .fact import lines
 from .model_list import Item
 from .model_rows import SOURCES, CatalogueRow, DiskRow, HubRow, copies_note, size_of, speed, used_when
 from .verdicts import MEANING, verdict_text
@@ -54,7 +55,7 @@ def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
 def disk_detail(row: DiskRow) -> Content:
     path = say(str(row.model.path), _MUTED)
     note = copies_note(row)
-    return _lines(path, say(note, "$text-warning")) if note else path
+    return lines(path, say(note, "$text-warning")) if note else path
 
 
 def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
@@ -79,10 +80,10 @@ def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
     context = f"{row.entry['max_context']:,} tokens of context at most" if "max_context" in row.entry else ""
     first = say(f"{row.name} · {row.entry.get('gguf') or row.entry.get('safetensors', '')} · {context}{thinks}", _MUTED)
     if row.best is None:
-        return _lines(first, say("✘ none of its precisions fits the free memory of this machine", "$text-error"))
+        return lines(first, say("✘ none of its precisions fits the free memory of this machine", "$text-error"))
     size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens of context"
     star = "★ a good first model for this machine: " if is_suggested else ""
-    return _lines(first, say(f"{star}{size}; {MEANING[row.best.verdict]}"))
+    return lines(first, say(f"{star}{size}; {MEANING[row.best.verdict]}"))
 
 
 def hub_item(row: HubRow) -> Item[HubRow]:
@@ -105,7 +106,7 @@ def hub_detail(row: HubRow) -> Content:
     context = f"{found.max_context:,} tokens of context at most" if found.max_context else ""
     about = " · ".join(part for part in (found.arch, context, found.licence or "no licence named") if part)
     gate = "its authors want you to accept a licence on its page first" if found.gated else ""
-    return _lines(say(about, _MUTED), say(gate, "$text-warning")) if gate else say(about, _MUTED)
+    return lines(say(about, _MUTED), say(gate, "$text-warning")) if gate else say(about, _MUTED)
 
 
 def remote_item(endpoint: Endpoint) -> Item[Endpoint]:
@@ -115,7 +116,3 @@ def remote_item(endpoint: Endpoint) -> Item[Endpoint]:
 
 def remote_detail(endpoint: Endpoint) -> Content:
     return say(f"runs on {endpoint.url}: what you write is sent there", "$text-warning")
-
-
-def _lines(*lines: Content) -> Content:
-    return Content("\n").join(lines)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from localrun.base.errors import LocalrunError
 from localrun.base.units import count, gib
-from localrun.fit.estimate import USUAL_CONTEXT, FitRow, Verdict
+from localrun.fit.estimate import FLUENT_TPS, USUAL_CONTEXT, FitRow, Verdict
 from localrun.fit.plan import MARGIN, OVERHEAD
 from localrun.fit.precisions import bits_of
 from localrun.hub.access import Access
 from localrun.hub.api import FoundModel
-from localrun.hub.catalogue import CatalogueModel, search_catalogue
+from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggest
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.http import Http
 from localrun.hub.library import scan
@@ -89,6 +89,16 @@ def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[Catalogue
             pass
         rows.append(CatalogueRow(name, entry, n_params, best, bool(there & {name.lower(), *repos})))
     return rows
+
+
+def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow | None:
+    """The one to begin with: usual for so much memory, if it fits now and answers fluently; else the best that does."""
+    fitting = [row for row in rows if row.best is not None and row.verdict == "fits"]
+    fluent = [row for row in fitting if row.best is not None and row.best.est_decode_tps >= FLUENT_TPS]
+    usual = [row for row in fluent if row.name == suggest(total_memory)]
+    if usual or fluent:
+        return max(usual or fluent, key=lambda row: row.n_params)
+    return max(fitting, key=lambda row: row.best.est_decode_tps if row.best else 0.0, default=None)
 
 
 def hub_rows(found: Sequence[FoundModel], budget: int) -> list[HubRow]:

@@ -10,7 +10,6 @@ from localrun.base.settings import read_settings
 from localrun.fit.machine import memory
 from localrun.hub import api
 from localrun.hub.access import read_access
-from localrun.hub.catalogue import suggest
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.preview import find_on_hub
@@ -21,7 +20,7 @@ from .choice import Endpoint
 from .columns import Column, say
 from .endpoints import read_endpoints
 from .model_list import Item, ModelList
-from .model_rows import CatalogueRow, DiskRow, HubRow, catalogue_rows, disk_rows, hub_rows
+from .model_rows import CatalogueRow, DiskRow, HubRow, catalogue_rows, disk_rows, first_model, hub_rows
 from .precision_offer import Subject
 
 T = TypeVar("T")
@@ -91,17 +90,17 @@ class DiskSection(Section[DiskRow]):
 
 class CatalogueSection(Section[CatalogueRow]):
     TITLE, HINT, COLUMNS = "Catalogue", "filter the catalogue: qwen, coder, 4b, apache", items.CATALOGUE_COLUMNS
+    suggested = ""
 
     def reload(self) -> None:
-        self.suggested = suggest(memory().total)
-
         def done(rows: list[CatalogueRow]) -> None:
+            first = first_model(rows, memory().total)
+            self.suggested = first.name if first else ""
+            rows.sort(key=lambda row: row.name != self.suggested)  # it goes first, the others by size
             self.show([items.catalogue_item(row, row.name == self.suggested) for row in rows], "")
-            if before is None:
-                self.highlight(self.suggested)
 
-        before = self.highlighted
-        self.show([], "Looking at what fits this machine…")
+        if not self.items:
+            self.show([], "Looking at what fits this machine…")
         self.load(lambda task: catalogue_rows(self.budget(), scan()), done)
 
     def detail(self, item: Item[CatalogueRow]) -> Content:

@@ -1,0 +1,42 @@
+"""Driving screens of the app: keys in, text out."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from textual.app import App
+from textual.pilot import Pilot
+
+Steps = Callable[["Pilot[Any]"], Awaitable[None]]
+SMALL, LARGE = (80, 24), (120, 40)
+
+
+def drive(app: App[Any], steps: Steps, size: tuple[int, int] = SMALL) -> None:
+    """Run `app` without a terminal, and `steps` on it."""
+
+    async def run() -> None:
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await pilot.pause()
+            await steps(pilot)
+
+    asyncio.run(run())
+
+
+async def until(pilot: "Pilot[Any]", condition: Callable[[], object], seconds: float = 15.0) -> None:
+    """Wait for what happens on another thread; AssertionError shows the screen when it does not."""
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up, screen_text(pilot.app)
+        await pilot.pause(0.02)
+    await pilot.pause()
+
+
+async def until_text(pilot: "Pilot[Any]", text: str) -> None:
+    """Wait until the screen shows `text`."""
+    await until(pilot, lambda: text in screen_text(pilot.app))
+
+
+def screen_text(app: App[Any]) -> str:
+    """What a user reads now, line by line."""
+    return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips())

@@ -1,0 +1,90 @@
+"""The first screen of the first run: what this machine can do, and two ways to begin. Downloads nothing."""
+
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, OptionList, Static
+from textual.widgets.option_list import Option
+
+from localrun.base.errors import LocalrunError
+from localrun.base.units import gib
+from localrun.fit.machine import cpu_limit, memory
+from localrun.hub.catalogue import BUILTIN, read_catalogue
+
+from .background import run_in_background
+from .columns import say
+from .fact import Fact, lines
+from .model_rows import CatalogueRow, catalogue_rows, first_model, size_of, speed
+
+Answer = Literal["builtin", "models"] | None
+_ANSWERS: tuple[tuple[Answer, str, str], ...] = (
+    ("builtin", "Start now", "with the small model that came along; offline, nothing to wait for"),
+    ("models", "Choose a model", "see what fits; nothing is downloaded before you say so"),
+    (None, "Look around first", "without a model; Ctrl+O chooses one later"),
+)
+_MUTED = "$foreground-muted"
+
+
+class FirstRunScreen(Screen[Answer]):
+    """Dismisses with "builtin", "models" or None."""
+
+    CSS_PATH = "first_run.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "later", "Look around", id="first.later"),
+    ]
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="page"):
+            yield Static("Welcome to localrun", id="title")
+            yield Static("Language models that run on this machine: what you write stays here.", id="what")
+            yield Fact("This machine", _machine())
+            yield Fact("Built in", read_catalogue()[BUILTIN]["note"])
+            yield Fact("★ Recommended", "looking at what fits this machine…", id="advice")
+            options = [
+                Option(say(title, "bold") + Content("\n") + say(f"  {text}", _MUTED)) for _, title, text in _ANSWERS
+            ]
+            yield OptionList(*options, markup=False)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+        run_in_background(self, _find_first, self._advise, self._cannot_advise)
+
+    def _advise(self, row: CatalogueRow | None) -> None:
+        self.query_one("#advice", Fact).tell("★ Recommended" if row else "", _advice(row))
+
+    def _cannot_advise(self, error: LocalrunError) -> None:
+        self.query_one("#advice", Fact).tell("", say(error.message, _MUTED))
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(_ANSWERS[event.option_index][0])
+
+    def action_later(self) -> None:
+        self.dismiss(None)
+
+
+def _find_first(task: object) -> CatalogueRow | None:
+    now = memory()
+    return first_model(catalogue_rows(now.available, []), now.total)
+
+
+def _machine() -> str:
+    now, cores = memory(), cpu_limit()
+    return f"{gib(now.total)} of memory, {gib(now.available)} of it free; {cores} core{'s' if cores > 1 else ''}"
+
+
+def _advice(row: CatalogueRow | None) -> Content:
+    """The model to begin with, and why."""
+    if row is None or row.best is None:
+        little = "No model of the catalogue fits the free memory now: close programs, or start with the one inside."
+        return say(little, "$text-warning")
+    best, entry = row.best, row.entry
+    why = f"≈{gib(best.weights_bytes)} as {best.precision}, with room for {best.max_ctx:,} tokens; {speed(best)}"
+    title = say(entry["title"], "bold") + say(f"  {size_of(row.n_params)} parameters, {entry['licence']}")
+    return lines(title, say(entry["note"]), say(why, _MUTED))
