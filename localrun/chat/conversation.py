@@ -63,6 +63,11 @@ class Chat:
         return self._text("horizon") or None
 
     @property
+    def kept(self) -> bool:
+        """Whether it is, or will be, in a file."""
+        return self._file.path is not None
+
+    @property
     def problem(self) -> str:
         return self._file.problem
 

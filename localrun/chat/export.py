@@ -13,7 +13,7 @@ _NAMES = {"system": "System", "user": "You", "assistant": "Model"}
 def to_markdown(chat: Chat) -> str:
     """The selected branch. Thinking is quoted."""
     model = f", {chat.model}" if chat.model else ""
-    parts = [f"# {chat.title or 'A chat'}", f"{_date(chat.created)}{model}"]
+    parts = [f"# {chat.title or 'A chat'}", f"{iso_date(chat.created)}{model}"]
     if chat.system:
         parts += ["## System", chat.system]
     for message in chat.tree.path(chat.tree.head):
@@ -35,7 +35,7 @@ def as_data(chat: Chat) -> dict[str, Any]:
         "id": chat.id,
         "title": chat.title,
         "model": chat.model,
-        "created": _date(chat.created),
+        "created": iso_date(chat.created),
         "messages": request_messages(chat.tree.path(chat.tree.head), chat.system),
         "head": chat.tree.head,
         "tree": [_node(message) for message in chat.tree.messages()],
@@ -49,11 +49,12 @@ def _node(message: Message) -> dict[str, Any]:
         "role": message.role,
         "content": message.text,
         "thinking": message.thinking,
-        "created": _date(message.created),
+        "created": iso_date(message.created),
         "interrupted": message.interrupted,
         "stats": dict(message.stats),
     }
 
 
-def _date(at: float) -> str:
+def iso_date(at: float) -> str:
+    """A Unix time as scripts like it, in UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))

@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 from localrun.base.errors import LocalrunError, NotFoundError
-from localrun.chat.conversation import Chat
+from localrun.chat.conversation import Chat, Policy
 from localrun.chat.file import JournalFile
 from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
 
-__all__ = ["Chat", "ChatStore", "ChatSummary"]
+__all__ = ["Chat", "ChatStore", "ChatSummary", "Policy"]
 
 
 class ChatStore:
@@ -73,21 +73,30 @@ class ChatStore:
         return sorted(shown, key=lambda summary: (summary.updated, summary.id), reverse=True)
 
     def rename(self, chat_id: str, title: str) -> None:
-        self.open(chat_id).set(title=title)
+        chat = self.open(chat_id)
+        chat.set(title=title)
+        _check_written(chat)
 
     def delete(self, chat_id: str) -> None:
         """Put up a tombstone. The file goes after 30 days; until then `restore` brings the chat back."""
-        self.open(chat_id).bury(True)
+        chat = self.open(chat_id)
+        chat.bury(True)
+        _check_written(chat)
 
     def restore(self, chat_id: str) -> None:
-        self.open(chat_id).bury(False)
+        chat = self.open(chat_id)
+        chat.bury(False)
+        _check_written(chat)
 
     def erase(self, chat_id: str) -> None:
         """Remove a chat for good, now."""
         path = self._path(chat_id)
         self._chats.pop(chat_id, None)
         if path is not None:
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise LocalrunError(f"{path} cannot be removed: {error.strerror}", "check its permissions") from None
 
     def close(self) -> None:
         """Try once more to write what is not on disk."""
@@ -98,6 +107,11 @@ class ChatStore:
         if not is_chat_id(chat_id):
             raise NotFoundError(f"there is no chat {chat_id}", "`localrun history list` shows them")
         return self.folder / f"{chat_id}{SUFFIX}" if self.folder else None
+
+
+def _check_written(chat: Chat) -> None:
+    if chat.problem:
+        raise LocalrunError(chat.problem, "check the folder's permissions and the free space")
 
 
 def summary_of(chat: Chat) -> ChatSummary:

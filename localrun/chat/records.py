@@ -68,7 +68,7 @@ def pack_message(message: Message, grandparent: str | None) -> bytes:
 def unpack_message(fields: Mapping[str, Any]) -> Message | None:
     """The message of a record; None where a field has another type than it should."""
     ids = fields.get("ids", [])
-    if not isinstance(ids, list) or not all(type(i) is int for i in ids):
+    if not isinstance(ids, list) or not set(map(type, ids)) <= {int}:
         return None
     values = {name: fields.get(name, default) for name, default in _FIELDS.items()}
     if any(not isinstance(value, _TYPES[name]) for name, value in values.items()) or values["kept"] < 0:

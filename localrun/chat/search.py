@@ -21,6 +21,7 @@ INDEX_NAME = "search.sqlite"
 _VERSION = 1
 _CJK = r"\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")  # scripts without spaces: each character is a word
+_ACCENTS = re.compile(r"[\u0300-\u036f]+")
 _BEFORE, _AFTER = 30, 90  # characters of a snippet around what was found
 _SECONDS = 3.0  # to wait for another program that writes to the index
 
@@ -60,9 +61,8 @@ def search(store: ChatStore, words: str, limit: int = 50) -> list[Hit]:
 
 def folded(text: str) -> str:
     """The words of a text without case and accents, each behind a space."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    plain = "".join(char for char in plain if not unicodedata.combining(char)) if not plain.isascii() else plain
-    return "".join(f" {word}" for word in _WORD.findall(unicodedata.normalize("NFC", plain)))
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return "".join([f" {word}" for word in _WORD.findall(unicodedata.normalize("NFC", plain))])
 
 
 def matches(text: str, phrases: list[str]) -> bool:

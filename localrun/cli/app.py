@@ -1,5 +1,6 @@
 """The command line: which commands there are, and what `localrun` alone does."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -8,12 +9,14 @@ import typer
 from localrun.base.errors import UsageError
 from localrun.cli.bench import bench
 from localrun.cli.chat import chat
+from localrun.cli.completion import VARIABLE, complete, completion
 from localrun.cli.config import config
 from localrun.cli.console import is_terminal, open_streams, write
 from localrun.cli.doctor import doctor
 from localrun.cli.failure import leave_quietly, report, wants_json
 from localrun.cli.fit import fit
 from localrun.cli.groups import command
+from localrun.cli.history import history
 from localrun.cli.list import list_models
 from localrun.cli.perplexity import perplexity
 from localrun.cli.pull import pull_model
@@ -47,9 +50,11 @@ for name, function, panel in (
     ("perplexity", perplexity, _MEASURE),
     ("bench", bench, _MEASURE),
     ("doctor", doctor, _MEASURE),
+    ("completion", completion, _MODELS),
 ):
     app.command(name, rich_help_panel=panel)(command(function))
 app.command("ls", hidden=True)(command(list_models))
+app.add_typer(history, rich_help_panel=_CHAT)
 
 
 def _print_version(wanted: bool) -> None:
@@ -82,6 +87,8 @@ def _alone(
 def run_command_line(arguments: list[str]) -> int:
     """Run `localrun` with these arguments; gives the exit code and never raises."""
     open_streams()
+    if VARIABLE in os.environ:
+        return complete(app)
     try:
         code = app(args=arguments, prog_name="localrun", standalone_mode=False)
     except BaseException as error:

@@ -64,11 +64,16 @@ def write_json(value: Any) -> None:
 
 
 def write_table(rows: Sequence[tuple[str, ...]]) -> None:
-    """Columns for a person: cleaned, left-aligned, two spaces apart."""
+    """Columns for a person."""
+    for line in table(rows):
+        write(f"{line}\n")
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of columns: cleaned, left-aligned, two spaces apart."""
     cleaned = [[clean(cell, keep_newlines=False) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
-    for row in cleaned:
-        write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cleaned]
 
 
 def note(text: str) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from localrun.base.errors import UsageError
 from localrun.base.settings import SETTINGS, one_of
+from localrun.cli.completion import complete_model
 
 
 class CancelledError(Exception):
@@ -56,7 +57,14 @@ class ModelOptions:
 
     model: Annotated[
         str | None,
-        typer.Option("-m", "--model", metavar="MODEL", help="a name, a path or org/repo", rich_help_panel=_MODEL),
+        typer.Option(
+            "-m",
+            "--model",
+            metavar="MODEL",
+            help="a name, a path or org/repo",
+            rich_help_panel=_MODEL,
+            autocompletion=complete_model,
+        ),
     ] = None
     precision: Annotated[
         str,

@@ -1,20 +1,25 @@
 """`localrun run`: one prompt, one answer."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.events import Completion, Done, Prefill, Token
+from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import Message, Request
+from localrun.chat.journal import Chat
+from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
 from localrun.cli.consent import find_or_pull
 from localrun.cli.console import AnswerWriter, ThinkingWriter, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.session import Answering, CancelOnInterrupt, answering, open_client, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file
+from localrun.cli.turn import Stream, answer_in
 from localrun.hub.resolve import resolve
+from localrun.hub.stored import StoredModel
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
@@ -35,6 +40,7 @@ def run(
     file: Annotated[list[str] | None, typer.Option("--file", metavar="FILE", help="append its text to PROMPT")] = None,
     no_stdin: Annotated[bool, switch("--no-stdin", "do not read stdin")] = False,
     raw: Annotated[bool, switch("--raw", "the prompt as it is, without the chat template")] = False,
+    go_on: ContinueSwitch = False,
     output: OutputOptions,
     model: ModelOptions,
     hub: HubOptions,
@@ -47,13 +53,16 @@ def run(
     named, prompt = split_words(words or [], model.model)
     model = replace(model, model=named)
     shared = answering(answer)
+    if raw and go_on:
+        raise UsageError("--raw has no chat to go on with", "leave one of --raw and --continue out")
     if raw and shared.system:
         raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
     if not (prompt or file) and at_terminal():
         from localrun.cli.chat import chat
 
-        return chat(model=model, hub=hub, answer=answer, load=load, output=output)
-    stored = find_or_pull(model, hub)
+        return chat(go_on=go_on, model=model, hub=hub, answer=answer, load=load, output=output)
+    last = begin(open_store(), True, answer.system, shared.system) if go_on else None
+    stored = find_or_pull(model if last is None else with_model_of(last, model), hub)
     texts = [prompt, *(read_text_file(path) for path in file or [])]
     if not no_stdin:
         texts.append(read_stdin(notice=any(texts)))
@@ -61,7 +70,23 @@ def run(
     if not prompt:
         raise UsageError("there is no prompt", 'localrun run "your question"')
     with open_client(stored, load) as client:
-        return _answer(client, _request(shared, prompt, raw), output, answer.show_thinking)
+        if not (output.json or output.jsonl):
+            for line in client.info.notes:
+                note(line)
+
+        def stream(streams: Streams, request: Request) -> Done:
+            as_text = not (output.json or output.jsonl)
+            return stream_answer(streams, request, answer.show_thinking, jsonl=output.jsonl, as_text=as_text)
+
+        if last is None:
+            completion = stream(client, _request(shared, prompt, raw)).completion
+        else:
+            completion = _go_on(last, prompt, stored, client, shared, stream)
+    if output.json:
+        write_json(as_fields(completion))
+    if output.stats:
+        show_stats(completion)
+    return CANCELLED if completion.stop_reason == "cancelled" else 0
 
 
 def split_words(words: list[str], model: str | None) -> tuple[str | None, str]:
@@ -99,22 +124,33 @@ def _request(shared: Answering, prompt: str, raw: bool) -> Request:
     )
 
 
-def _answer(client: "LocalClient", request: Request, output: OutputOptions, show_thinking: bool) -> int:
-    as_text = not (output.json or output.jsonl)
-    if as_text:
-        for line in client.info.notes:
-            note(line)
-    completion = stream_answer(client, request, show_thinking, jsonl=output.jsonl, as_text=as_text)
-    if output.json:
-        write_json(as_fields(completion))
-    if output.stats:
-        show_stats(completion)
-    return CANCELLED if completion.stop_reason == "cancelled" else 0
+def _go_on(
+    chat: Chat, prompt: str, stored: StoredModel, client: "LocalClient", shared: Answering, stream: Stream
+) -> Completion:
+    """Answer the prompt as the next message of a chat."""
+    head = chat.tree.head
+    if head is not None and chat.tree[head].role == "user":  # it never got its answer
+        chat.rewind(chat.tree[head].parent)
+    if chat.model != stored.name:
+        chat.set(model=stored.name)
+    message = chat.add_user(prompt)
+    completion = answer_in(chat, message.id, client, shared, stream).completion
+    if chat.problem:
+        note(chat.problem)
+    return completion
+
+
+class Streams(Protocol):
+    """The part of a client that answers."""
+
+    def stream(self, request: Request) -> Iterator[Event]: ...
+
+    def cancel(self) -> None: ...
 
 
 def stream_answer(
-    client: "LocalClient", request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
-) -> Completion:
+    client: Streams, request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
+) -> Done:
     """Run one request: text to stdout as it comes, or the events of --jsonl. Ctrl-C ends the answer, not us."""
     answer, thinking = AnswerWriter(), ThinkingWriter()
     with CancelOnInterrupt(client.cancel) as ctrl_c:
@@ -129,7 +165,7 @@ def stream_answer(
                         write_json({"type": "done", **as_fields(completion)})
                     thinking.end()
                     answer.end()
-                    return completion
+                    return event
                 case Prefill(done, cached, total) if jsonl:
                     write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
                 case Token(token_id, text, channel) if jsonl:

@@ -199,6 +199,7 @@ def test_raw_is_the_prompt_alone(faces: Faces) -> None:
         (["tokenize", "--lines", "x"], "--lines reads stdin"),
         (["show", "builtin", "-m", "builtin"], "two models"),
         (["perplexity"], "FILE"),
+        (["perplexity", "x", "--kv-baseline", "auto"], "no KV codec"),
         (["perplexity", "a", "b", "c"], "where [MODEL] FILE is expected"),
     ],
 )
@@ -316,8 +317,8 @@ def test_chat_commands(faces: Faces, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert out.splitlines() == [f"You said {text}." for text in ("one", "two", "one", "uno", "three")]
     requests = [contents(request) for request in faces.clients[0].requests]
     assert requests == [["one"], ["one", "You said one.", "two"], ["one"], ["uno"], ["three"]]
-    assert markdown.read_text() == "**user**\n\nuno\n\n**assistant**\n\nYou said uno.\n"
-    assert json.loads(as_json.read_text())[1] == {"role": "assistant", "content": "You said uno."}
+    assert markdown.read_text().endswith("## You\n\nuno\n\n## Model\n\nYou said uno.\n")
+    assert json.loads(as_json.read_text())["messages"][1] == {"role": "assistant", "content": "You said uno."}
     for text in ("took back: two", "saved to", "first after", "/retry", "a new chat"):
         assert text in err
 

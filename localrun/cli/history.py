@@ -1,0 +1,155 @@
+"""`localrun history`: the chats that are kept."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from localrun.base.errors import UsageError
+from localrun.base.paths import folder
+from localrun.base.sanitize import clean
+from localrun.chat.export import as_data, iso_date, to_json, to_markdown
+from localrun.chat.journal import ChatStore, ChatSummary
+from localrun.chat.search import search
+from localrun.cli.chat_commands import write_new
+from localrun.cli.chats import columns, find_chat
+from localrun.cli.completion import complete_chat
+from localrun.cli.console import is_terminal, note, tell, write, write_json, write_table
+from localrun.cli.groups import JsonSwitch, command, switch
+
+history = typer.Typer(name="history", help="The chats that are kept: list, show, search, export, remove.")
+
+_CHAT = Annotated[
+    str, typer.Argument(metavar="CHAT", help="a number in the list, an id, or last", autocompletion=complete_chat)
+]
+
+
+def _store() -> ChatStore:
+    return ChatStore(folder("chats"))
+
+
+def list_chats(
+    limit: Annotated[int, typer.Option("-n", metavar="N", min=0, help="how many; 0 is all")] = 0,
+    json: JsonSwitch = False,
+) -> int:
+    """Every chat, the one last written to first."""
+    chats = _store().summaries()
+    shown = chats[: limit or None]
+    if json:
+        write_json([as_row(chat) for chat in shown])
+    elif shown:
+        write_table([("", "LAST", "MESSAGES", "TITLE", "ID"), *(columns(n, chat) for n, chat in enumerate(shown, 1))])
+    else:
+        note("no chats are kept yet: `localrun chat` begins one")
+    return 0
+
+
+def show_chat(chat: _CHAT, json: JsonSwitch = False) -> int:
+    """One chat as text."""
+    store = _store()
+    found = store.peek(find_chat(store, chat).id)
+    if found.damaged:
+        note(f"{found.damaged} places of its file are damaged; what they held is missing")
+    if json:
+        write_json(as_data(found))
+    else:
+        _print(to_markdown(found))
+    return 0
+
+
+def search_chats(
+    words: Annotated[list[str], typer.Argument(help="each has to begin a word of the message")],
+    limit: Annotated[int, typer.Option("-n", metavar="N", min=1, help="how many at most")] = 50,
+    json: JsonSwitch = False,
+) -> int:
+    """Find messages in all chats."""
+    store = _store()
+    hits = search(store, " ".join(words), limit)
+    if json:
+        write_json([{"chat": h.chat_id, "message": h.message_id, "title": h.title, "snippet": h.snippet} for h in hits])
+    elif hits:
+        numbers = {one.id: str(number) for number, one in enumerate(store.summaries(), 1)}
+        write_table([(numbers.get(hit.chat_id, ""), hit.title, hit.snippet) for hit in hits])
+    else:
+        note("nothing found")
+    return 0
+
+
+def export_chat(
+    chat: _CHAT,
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", show_default=False)] = None,
+    json: JsonSwitch = False,
+) -> int:
+    """Write a chat as Markdown, or as JSON, to FILE or to stdout. FILE.json is JSON."""
+    store = _store()
+    found = store.peek(find_chat(store, chat).id)
+    text = to_json(found) if json or (file or "").endswith(".json") else to_markdown(found)
+    if file is None:
+        _print(text)
+    else:
+        write_new(Path(file).expanduser(), text)
+        note(f"exported to {file}")
+    return 0
+
+
+def remove_chats(
+    chats: Annotated[list[str], typer.Argument(metavar="CHAT…", autocompletion=complete_chat)],
+    yes: Annotated[bool, switch("--yes", "do not ask")] = False,
+    erase: Annotated[bool, switch("--erase", "remove the file now, not after 30 days")] = False,
+    json: JsonSwitch = False,
+) -> int:
+    """Remove chats from the history. Until 30 days have passed, `history restore` brings one back."""
+    store = _store()
+    found = list({one.id: one for one in (find_chat(store, wanted) for wanted in chats)}.values())
+    question = ", ".join(f"{one.title or one.id} ({one.n_messages} messages)" for one in found)
+    if not yes:
+        if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+            raise UsageError(f"nobody can be asked: {question}", "add --yes")
+        tell(f"Remove {clean(question, keep_newlines=False)}? [y/N] ")
+        if input().strip().lower() not in ("y", "yes"):
+            note("nothing was removed")
+            return 0
+    for one in found:
+        (store.erase if erase else store.delete)(one.id)
+    if json:
+        write_json([one.id for one in found])
+    note(f"removed {question}")
+    if not erase:
+        note("\n".join(f"to bring it back within 30 days: localrun history restore {one.id}" for one in found))
+    return 0
+
+
+def restore_chat(chat: Annotated[str, typer.Argument(metavar="ID")]) -> int:
+    """Bring a removed chat back."""
+    store = _store()
+    store.restore(chat)
+    note(f"restored {store.open(chat).title}")
+    return 0
+
+
+def as_row(chat: ChatSummary) -> dict[str, Any]:
+    """The fields of `history list --json`."""
+    return {
+        "id": chat.id,
+        "title": chat.title,
+        "model": chat.model,
+        "created": iso_date(chat.created),
+        "updated": iso_date(chat.updated),
+        "messages": chat.n_messages,
+    }
+
+
+def _print(text: str) -> None:
+    write(clean(text) if is_terminal(sys.stdout) else text)
+
+
+for name, function in (
+    ("list", list_chats),
+    ("show", show_chat),
+    ("search", search_chats),
+    ("export", export_chat),
+    ("rm", remove_chats),
+    ("restore", restore_chat),
+):
+    history.command(name)(command(function))

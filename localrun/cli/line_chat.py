@@ -1,0 +1,162 @@
+"""A chat line by line: what was typed is a message or a command, and all state is told as text."""
+
+from typing import TYPE_CHECKING
+
+from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.events import Completion, Done
+from localrun.base.request import Request
+from localrun.base.units import tps
+from localrun.chat.journal import Chat, ChatStore, Policy
+from localrun.cli.console import note, write_json
+from localrun.cli.failure import CANCELLED
+from localrun.cli.line_input import ask_line, piped_messages, typed_messages
+from localrun.cli.run import OutputOptions, as_fields, stream_answer
+from localrun.cli.session import Answering, show_stats
+from localrun.cli.turn import Listening, answer_in, reuse_line
+
+if TYPE_CHECKING:
+    from localrun.client.local import LocalClient
+
+POLICIES: dict[Policy, str] = {
+    "stop": "end there; /new begins another chat",
+    "drop": "drop the oldest turns: they stay in the history, the model no longer sees them",
+    "roll": "roll on: keep the beginning and the newest, forget the middle",
+}
+
+
+class LineChat:
+    """The current chat, and what may be done with it. Changes to its tree are on disk when a method returns."""
+
+    def __init__(
+        self,
+        client: "LocalClient",
+        store: ChatStore,
+        chat: Chat,
+        shared: Answering,
+        output: OutputOptions,
+        show_thinking: bool,
+    ) -> None:
+        self.client = client
+        self.store = store
+        self.shared = shared
+        self.output = output
+        self.last: Completion | None = None
+        self._show_thinking = show_thinking
+        self._talks = False  # with a person
+        self._told = ""
+        self.enter(chat)
+
+    def enter(self, chat: Chat) -> None:
+        """Go on with `chat`. A question at its end that has no answer is put aside, for /retry."""
+        self.chat = chat
+        self.unanswered: str | None = None
+        head = chat.tree.head
+        if head is not None and chat.tree[head].role == "user":
+            self.unanswered = head
+            chat.rewind(chat.tree[head].parent)
+            note("(your last message there has no answer: /retry asks it again)")
+
+    def talk(self) -> int:
+        """With a person at the terminal: errors are told and the chat goes on."""
+        from localrun.cli.chat_commands import take
+
+        self._talks = True
+        for text in typed_messages():
+            try:
+                take(self, text)
+            except EOFError:
+                break
+            except LocalrunError as error:
+                note(f"{error.message}\n  {error.hint}".rstrip())
+            self.tell_problem()
+        return 0
+
+    def follow_script(self) -> int:
+        """With lines from a pipe: the first error ends it, and so does Ctrl-C."""
+        from localrun.cli.chat_commands import take
+
+        for text in piped_messages():
+            try:
+                take(self, text)
+            except EOFError:
+                break
+            self.tell_problem()
+            if self.last and self.last.stop_reason == "cancelled":
+                return CANCELLED
+        return 0
+
+    def send(self, text: str) -> None:
+        """Answer one more message."""
+        self._answer(self.chat.add_user(text).id)
+
+    def retry(self) -> None:
+        """Another answer to the last message."""
+        self._answer(self.last_question())
+
+    def edit(self, text: str) -> None:
+        """The last message in other words; the first stays, as a branch beside it."""
+        self._answer(self.chat.edit(self.last_question(), text).id)
+
+    def undo(self) -> str:
+        """Take the last message and its answer back; gives the message."""
+        question = self.chat.tree[self.last_question()]
+        self.unanswered = None
+        self.chat.rewind(question.parent)
+        return question.text
+
+    def last_question(self) -> str:
+        """Id of the last message that was asked, answered or not."""
+        asked = [message.id for message in self.chat.tree.path(self.chat.tree.head) if message.role == "user"]
+        if not (self.unanswered or asked):
+            raise UsageError("there is no message yet")
+        return self.unanswered or asked[-1]
+
+    def tell_problem(self) -> None:
+        """Say once that something is not kept."""
+        if self.chat.problem and self.chat.problem != self._told:
+            note(self.chat.problem)
+        self._told = self.chat.problem
+
+    def _answer(self, question: str) -> None:
+        self.unanswered = question
+        self.tell_problem()
+        done = answer_in(self.chat, question, self.client, self.shared, self._stream, self._ask_policy)
+        c = self.last = done.completion
+        if self.chat.tree.head != self.chat.tree[question].parent:
+            self.unanswered = None
+        if self.output.jsonl:
+            write_json({"type": "done", **as_fields(c)})
+        if c.stop_reason == "cancelled":
+            note("(stopped)")
+        if self.output.stats:
+            show_stats(c)
+        elif self._talks:
+            note(status_line(c, self.chat.policy))
+
+    def _stream(self, client: Listening, request: Request) -> Done:
+        return stream_answer(client, request, self._show_thinking, as_text=not self.output.jsonl)
+
+    def _ask_policy(self) -> Policy:
+        """What to do about a full context; without a person, nothing."""
+        if not self._talks:
+            return "stop"
+        lines = [f"  {name[0]}  {what}" for name, what in POLICIES.items()]
+        note("\n".join([f"This chat no longer fits the context of {self.client.info.ctx:,} tokens. What now?", *lines]))
+        try:
+            chosen = ask_line("[s/d/r] ").strip().lower()
+        except (EOFError, KeyboardInterrupt):
+            chosen = ""
+        return next((name for name in POLICIES if chosen and name.startswith(chosen)), "stop")
+
+
+def status_line(c: Completion, policy: Policy) -> str:
+    """The figures of a turn that matter in a chat."""
+    used = c.prompt_tokens + c.completion_tokens
+    line = f"({c.completion_tokens:,} tokens, {tps(c.decode_tps)}; {reuse_line(c)}; context {used:,} of {c.ctx:,})"
+    if c.stop_reason != "length":
+        return line
+    if used < c.ctx:
+        return f"{line}\n(the answer was cut at its longest length, see --max-tokens)"
+    if policy == "roll":
+        return line
+    return f"{line}\n(the context is full, the answer was cut: /policy says how a chat can go on)"

@@ -1,0 +1,125 @@
+"""One turn of a chat: the question is in it before it is answered, the answer after that, whole or half."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from localrun.base.errors import PromptTooLongError
+from localrun.base.events import Completion, Done, Event, Token
+from localrun.base.request import Request
+from localrun.chat.conversation import Chat, Policy
+from localrun.chat.overflow import plan_overflow, turn_sizes
+from localrun.cli.console import note
+from localrun.cli.session import Answering
+
+if TYPE_CHECKING:
+    from localrun.client.local import LocalClient
+
+_BYTES_PER_TOKEN = 3  # a guess, for a message that was not counted yet; the engine has the last word
+STATS = ("model", "precision", "prompt_tokens", "cached_tokens", "completion_tokens", "ttft_ms", "decode_tps", "seed")
+
+
+class Listening:
+    """A client whose texts are kept, for when it dies before it is done."""
+
+    def __init__(self, client: "LocalClient") -> None:
+        self._client = client
+        self.texts = {"answer": "", "thinking": ""}
+
+    def stream(self, request: Request) -> Iterator[Event]:
+        for event in self._client.stream(request):
+            if isinstance(event, Token):
+                self.texts[event.channel] += event.text
+            yield event
+
+    def cancel(self) -> None:
+        self._client.cancel()
+
+
+Stream = Callable[[Listening, Request], Done]
+
+
+def answer_in(
+    chat: Chat,
+    user_id: str,
+    client: "LocalClient",
+    shared: Answering,
+    stream: Stream,
+    ask: Callable[[], Policy] = lambda: "stop",
+) -> Done:
+    """Answer a message of `chat` and write the answer down. `ask` chooses a policy when the context is full.
+
+    Without any answer the message stays in the chat, on a branch of its own, and the error goes on.
+    """
+    make_room(chat, user_id, client.info.ctx, shared.max_tokens)
+    while True:
+        heard = Listening(client)
+        try:
+            done = stream(heard, request_for(chat, user_id, shared))
+            break
+        except PromptTooLongError:
+            if chat.policy == "stop" and (policy := ask()) != "stop":
+                chat.set(policy=policy)
+            elif not (chat.policy == "drop" and drop_turn(chat, user_id)):
+                chat.rewind(chat.tree[user_id].parent)
+                raise
+        except BaseException:
+            if any(heard.texts.values()):
+                chat.add_answer(user_id, heard.texts["answer"], heard.texts["thinking"], interrupted=True)
+            else:
+                chat.rewind(chat.tree[user_id].parent)
+            raise
+    _keep(chat, user_id, done)
+    return done
+
+
+def request_for(chat: Chat, user_id: str, shared: Answering) -> Request:
+    return Request(
+        messages=tuple(chat.request_messages(user_id)),
+        sampling=shared.sampling,
+        max_tokens=shared.max_tokens,
+        stop=shared.stop,
+        think=shared.think,
+        known_ids=chat.known_ids(user_id),
+        now=chat.created,
+        overflow="roll" if chat.policy == "roll" else "stop",
+        chat_id=chat.id if chat.kept else "",
+    )
+
+
+def make_room(chat: Chat, user_id: str, ctx: int, max_tokens: int | None) -> None:
+    """Drop oldest turns, where that is the policy, before an answer would be cut short. Says so."""
+    if chat.policy != "drop":
+        return
+    path = chat.visible(user_id)
+    sizes = [*turn_sizes(path)[:-1], len(path[-1].text.encode()) // _BYTES_PER_TOKEN]
+    plan = plan_overflow(path, sizes, ctx, "drop", reserve=min(ctx // 4, max_tokens or ctx))
+    if plan.horizon:
+        chat.set(horizon=plan.horizon)
+        note(f"({plan})")
+
+
+def drop_turn(chat: Chat, user_id: str) -> bool:
+    """Drop the oldest turn the model is shown; False when only the last one is left."""
+    path = chat.visible(user_id)
+    following = next((message for message in path[1:] if message.role == "user"), None)
+    if following is None:
+        return False
+    chat.set(horizon=following.id)
+    note("(the oldest turn was dropped: the model no longer sees it)")
+    return True
+
+
+def reuse_line(c: Completion) -> str:
+    """How much of the prompt was known, and why not more."""
+    why = f"; {c.cache_note}" if c.cache_note else ""
+    return f"reused {c.cached_tokens:,} of {c.prompt_tokens:,} tokens{why}"
+
+
+def _keep(chat: Chat, user_id: str, done: Done) -> None:
+    c = done.completion
+    if not (c.text or c.thinking or c.token_ids):  # stopped before the first word
+        chat.rewind(chat.tree[user_id].parent)
+        return
+    ids = (*done.prompt_ids, *c.token_ids) if done.prompt_ids else ()
+    stats = {name: getattr(c, name) for name in STATS}
+    chat.add_answer(user_id, c.text, c.thinking, ids, stats, interrupted=c.stop_reason == "cancelled")
