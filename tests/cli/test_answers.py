@@ -157,6 +157,12 @@ def test_perplexity(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     check(ran.json, "perplexity")
     assert (ran.json["chunks"], ran.json["ctx"], ran.json["tokens"]) == (3, 64, 3 * 31)
+    assert "kld_mean" not in ran.json
+    ran = localrun("perplexity", text, "--ctx", "64", "--chunks", "2", "--kv-baseline", "F32", "--json", stdin=None)
+    check(ran.json, "perplexity")
+    assert ran.json["kv_baseline"] == "f32"
+    assert 0 < ran.json["kld_mean"] < 0.1
+    assert 0.9 < ran.json["same_top1"] <= 1
     ran = localrun("perplexity", "-", "--json", stdin="too short")
     assert ran.code == 2
     check(ran.json, "error")
