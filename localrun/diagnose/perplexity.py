@@ -81,7 +81,7 @@ def perplexity(
             part = ids[chunk * ctx : (chunk + 1) * ctx]
             if first_id is not None:
                 part[0] = first_id
-            for targets, logits, *others in scored_rows(engines, part, first=ctx // 2):
+            for targets, (logits, *others) in scored_rows(engines, part, first=ctx // 2):
                 losses.extend(losses_of(logits, targets))
                 for other in others:
                     divergences.extend(divergences_of(other.rows, logits.rows))
@@ -124,7 +124,7 @@ class SecondCache:
 
 def scored_rows(
     engines: Sequence[tuple[Runner, CacheStore]], ids: Sequence[int], first: int
-) -> Iterator[tuple[list[int], *tuple[Logits, ...]]]:
+) -> Iterator[tuple[list[int], list[Logits]]]:
     """The logits of positions first … len(ids)-2 given all ids before, some at a time, and the ids that came next.
 
     One Logits for each engine; they hold until the next are asked for.
@@ -139,13 +139,13 @@ def scored_rows(
                 continue
             if not all(bool(logits.finite.all()) for logits in found):
                 raise ModelFileError("NONFINITE", "the model computed values that are not numbers")
-            yield [ids[position + 1] for position in scored], *found
+            yield [ids[position + 1] for position in scored], found
 
 
 def losses_of(logits: Logits, targets: Sequence[int]) -> list[float]:
     """-ln p of each target."""
     index = torch.tensor(targets, device=logits.rows.device)[:, None]
-    return (logits.logsumexp - logits.rows.gather(-1, index)[:, 0]).tolist()  # type: ignore[no-any-return]
+    return (logits.logsumexp - logits.rows.gather(-1, index)[:, 0]).tolist()
 
 
 def divergences_of(baseline: Tensor, rows: Tensor) -> Iterator[float]:

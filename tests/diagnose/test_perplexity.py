@@ -40,7 +40,7 @@ def test_losses_and_divergences_are_those_of_a_loop_over_the_vocabulary(n_tokens
     first = n_tokens // 2
     losses: list[float] = []
     divergences: list[float] = []
-    for targets, ours, theirs in scored_rows(engines, ids, first):
+    for targets, (ours, theirs) in scored_rows(engines, ids, first):
         losses.extend(losses_of(ours, targets))
         divergences.extend(divergences_of(theirs.rows, ours.rows))
     whole = []
@@ -49,9 +49,9 @@ def test_losses_and_divergences_are_those_of_a_loop_over_the_vocabulary(n_tokens
             whole.append(track.feed(ids, 0, range(n_tokens)).rows.tolist())
     assert len(losses) == len(divergences) == n_tokens - 1 - first
     for place, position in enumerate(range(first, n_tokens - 1)):
-        ours, theirs = (probabilities(rows[position]) for rows in whole)
-        assert losses[place] == pytest.approx(-math.log(ours[ids[position + 1]]), abs=1e-4)
-        expected = sum(p * math.log(p / q) for p, q in zip(theirs, ours, strict=True))
+        p_ours, p_theirs = (probabilities(rows[position]) for rows in whole)
+        assert losses[place] == pytest.approx(-math.log(p_ours[ids[position + 1]]), abs=1e-4)
+        expected = sum(p * math.log(p / q) for p, q in zip(p_theirs, p_ours, strict=True))
         assert divergences[place] == pytest.approx(expected, abs=1e-7)
     assert max(divergences) > 1e-9, "f16 is not f32"
 
