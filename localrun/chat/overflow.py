@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localrun.chat.conversation import Policy
+from localrun.chat.conversation import Chat, Policy
 from localrun.chat.tree import Message
 
 SINK_TOKENS = 64  # the first block, which a rolling window always keeps
-_REFILL = 0.75  # share of the context that is filled after a drop: each drop means reading the rest again
+_STEP = 0.25  # share of the context that a drop frees at a time: after each, all that is left is read again
+_BYTES_PER_TOKEN = 3  # of a message that was not counted yet: rather too few
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +51,53 @@ def plan_overflow(
     if policy == "roll":
         return _roll(messages, sizes, ctx, system, total + reserve)
     if policy == "drop":
-        return _drop(messages, sizes, ctx - reserve, system, total)
+        return _drop(messages, sizes, ctx - reserve, total)
     return OverflowPlan(False, total)
 
 
+def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan | None:
+    """Where the chat's policy is to drop turns, and it has to before `question` is answered: do, and give the plan."""
+    path = chat.tree.path(question)
+    if chat.policy != "drop" or not path:
+        return None
+    sizes = turn_sizes(path)
+    sizes[-1] = sizes[-1] or _guess(path[-1])
+    plan = plan_overflow(path, sizes, ctx, "drop", reserve=reserve)
+    places = {message.id: i for i, message in enumerate(path)}
+    if plan.horizon is None or places[plan.horizon] <= places.get(chat.horizon or "", 0):
+        return None
+    chat.set(horizon=plan.horizon)
+    return plan
+
+
 def turn_sizes(messages: Sequence[Message]) -> list[int]:
-    """Tokens of each message of a branch, from what its answers were counted to be. A turn's size stands at its
-    question and is how much later prompts grew by it; 0 at answers. A last question that has no answer yet counts 0."""
+    """Tokens that each message of a branch takes in a prompt, from what its answers were counted to be; the first has
+    the system text in it. Their sum is exact, except where a drop lies between. A last question counts 0."""
     sizes = [0] * len(messages)
-    prompts = [(i, size) for i, message in enumerate(messages) if (size := _prompt_tokens(message))]
-    for number, (i, size) in enumerate(prompts):
-        answer = messages[i].stats.get("completion_tokens")
-        after = prompts[number + 1][1] if number + 1 < len(prompts) else 0
-        before = prompts[number - 1][1] if number else 0
-        whole = after - size if after > size else size - before + (answer if isinstance(answer, int) else 0)
-        sizes[max(0, i - 1)] = max(0, whole)
+    before = 0  # tokens up to and with the last answer, as it is rendered later
+    for i, message in enumerate(messages):
+        prompt, answer = (message.stats.get(name) for name in ("prompt_tokens", "completion_tokens"))
+        if message.role != "assistant" or not isinstance(prompt, int) or not isinstance(answer, int):
+            continue
+        sizes[i] = round(answer * len(message.text) / (len(message.text) + len(message.thinking) or 1))
+        if i:
+            sizes[i - 1] = prompt - before if prompt > before else _guess(messages[i - 1])
+        before = prompt + sizes[i]
     return sizes
 
 
-def _prompt_tokens(message: Message) -> int:
-    count = message.stats.get("prompt_tokens")
-    return count if message.role == "assistant" and isinstance(count, int) else 0
+def _guess(message: Message) -> int:
+    return len(message.text.encode(errors="replace")) // _BYTES_PER_TOKEN + 8
 
 
-def _drop(messages: Sequence[Message], sizes: Sequence[int], limit: int, system: int, total: int) -> OverflowPlan:
-    """Whole turns from the front on, and some more than needed, so that the next turns need not drop again."""
+def _drop(messages: Sequence[Message], sizes: Sequence[int], limit: int, total: int) -> OverflowPlan:
+    """Whole turns from the front on, in steps: between two of them every prompt begins with the same message."""
     starts = [i for i, message in enumerate(messages) if message.role == "user"][1:]
     if not starts:
         return OverflowPlan(total <= limit, total)
-    enough = (i for i, start in enumerate(starts) if total - sum(sizes[:start]) <= _REFILL * limit)
-    last = next(enough, len(starts) - 1)
+    step = max(1, int(_STEP * limit))
+    goal = -(-(total - limit) // step) * step
+    last = next((n for n, start in enumerate(starts) if sum(sizes[:start]) >= goal), len(starts) - 1)
     hidden = sum(sizes[: starts[last]])
     return OverflowPlan(total - hidden <= limit, total, hidden, last + 1, messages[starts[last]].id)
 

@@ -7,14 +7,13 @@ from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Completion, Done, Event, Token
 from localrun.base.request import Request
 from localrun.chat.conversation import Chat, Policy
-from localrun.chat.overflow import plan_overflow, turn_sizes
+from localrun.chat.overflow import make_room
 from localrun.cli.console import note
 from localrun.cli.session import Answering
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
 
-_BYTES_PER_TOKEN = 3  # a guess, for a message that was not counted yet; the engine has the last word
 STATS = ("model", "precision", "prompt_tokens", "cached_tokens", "completion_tokens", "ttft_ms", "decode_tps", "seed")
 
 
@@ -50,7 +49,9 @@ def answer_in(
 
     Without any answer the message stays in the chat, on a branch of its own, and the error goes on.
     """
-    make_room(chat, user_id, client.info.ctx, shared.max_tokens)
+    ctx = client.info.ctx
+    if plan := make_room(chat, user_id, ctx, reserve=min(ctx // 4, shared.max_tokens or ctx)):
+        note(f"({plan})")
     while True:
         heard = Listening(client)
         try:
@@ -84,18 +85,6 @@ def request_for(chat: Chat, user_id: str, shared: Answering) -> Request:
         overflow="roll" if chat.policy == "roll" else "stop",
         chat_id=chat.id if chat.kept else "",
     )
-
-
-def make_room(chat: Chat, user_id: str, ctx: int, max_tokens: int | None) -> None:
-    """Drop oldest turns, where that is the policy, before an answer would be cut short. Says so."""
-    if chat.policy != "drop":
-        return
-    path = chat.visible(user_id)
-    sizes = [*turn_sizes(path)[:-1], len(path[-1].text.encode()) // _BYTES_PER_TOKEN]
-    plan = plan_overflow(path, sizes, ctx, "drop", reserve=min(ctx // 4, max_tokens or ctx))
-    if plan.horizon:
-        chat.set(horizon=plan.horizon)
-        note(f"({plan})")
 
 
 def drop_turn(chat: Chat, user_id: str) -> bool:
