@@ -57,7 +57,7 @@ class Response:
     def read(self, limit: int = MAX_BODY) -> bytes:
         """The whole body; HubError when it is larger than `limit`, NetworkError when it takes too long."""
         try:
-            with _deadline(self.sock):
+            with deadline(self.sock):
                 body = self._raw.read(limit + 1)
         except (OSError, http.client.HTTPException) as error:
             raise _broken(error) from None
@@ -205,7 +205,7 @@ class Connection(http.client.HTTPConnection):
         if self.sock is None:
             self.connect()
         sock: socket.socket = self.sock
-        with _deadline(sock, seconds):
+        with deadline(sock, seconds):
             self.request("GET" if body is None else "POST", path, body, {"Host": host_header, **headers})
             return self.getresponse(), sock
 
@@ -292,7 +292,7 @@ def is_public(address: str) -> bool:
 
 
 @contextmanager
-def _deadline(sock: socket.socket, seconds: float | None = None) -> Iterator[None]:
+def deadline(sock: socket.socket, seconds: float | None = None) -> Iterator[None]:
     """Break the connection off when what is inside takes longer, however busily the other side drips."""
     timer = threading.Timer(seconds or ANSWER_SECONDS, break_off, (sock,))
     timer.daemon = True

@@ -1,0 +1,226 @@
+"""HTTP for a server that answers chats: one connection a request, never a redirect, the key to this server only."""
+
+import http.client
+import json
+import queue
+import socket
+import ssl
+import threading
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+
+from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, UsageError
+from localrun.client.endpoint import Endpoint, Place, place_of
+from localrun.client.event_stream import StreamError, read_events
+from localrun.client.refusals import no_api, refusal
+from localrun.hub.access import is_offline
+from localrun.hub.http import USER_AGENT, Connection, break_off, deadline, reason_of
+
+FIRST_SECONDS = 900.0  # until a server begins its answer: it may have a queue, and a long prompt to read
+IDLE_SECONDS = 120.0  # between two pieces of one
+LIST_SECONDS = 20.0
+MAX_BODY = 8 << 20
+MAX_ANSWER = 64 << 20
+_OPTIONAL = (
+    *("stream_options", "top_k", "min_p", "repeat_penalty", "repetition_penalty"),
+    *("chat_template_kwargs", "seed", "logit_bias"),
+)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A field of the request that the server does not take, and that it then was asked without."""
+
+    name: str
+
+
+class End:
+    """The stream ended as it should."""
+
+
+Piece = Json | LeftOut | End | LocalrunError
+
+
+class Exchange:
+    """One request under way on a thread of its own, so that whoever waits for it may leave at any time."""
+
+    def __init__(self, endpoint: Endpoint, page: str, body: Json) -> None:
+        self.place = place_of(endpoint)
+        check_online(self.place)
+        self.pieces: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
+        self.is_cancelled = False
+        self._endpoint, self._page, self._body = endpoint, page, body
+        self._packed()
+        self._sock: socket.socket | None = None
+        self._n_bytes = 0
+        threading.Thread(target=self._run, name="localrun-remote", daemon=True).start()
+
+    def cancel(self) -> None:
+        """Hang up; None is the last piece."""
+        self.is_cancelled = True
+        self.pieces.put(None)
+        if self._sock is not None:
+            break_off(self._sock)
+
+    def _run(self) -> None:
+        try:
+            self._exchange()
+            self.pieces.put(End())
+        except LocalrunError as error:
+            self.pieces.put(error)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            what = f"the connection to {self.place.host} broke off in the middle: {_why(error)}"
+            self.pieces.put(EngineDiedError(what, "send the message again; what has arrived is kept"))
+        except Exception as error:  # a bug of ours must reach the face, not vanish with the thread
+            self.pieces.put(EngineError(f"localrun failed: {type(error).__name__}: {error}", "please report this"))
+
+    def _exchange(self) -> None:
+        while True:
+            connection, raw = self._ask()
+            try:
+                if raw.status == 200:
+                    return self._read(raw)
+                said = raw.read(MAX_BODY)
+            finally:
+                connection.close()
+            unwanted = [name for name in _OPTIONAL if name in self._body and name.encode() in said]
+            if raw.status not in (400, 422) or not unwanted:
+                raise refusal(raw.status, raw.headers, said, self._endpoint, self.place)
+            for name in unwanted:
+                del self._body[name]
+                self.pieces.put(LeftOut(name))
+
+    def _ask(self) -> tuple[Connection, http.client.HTTPResponse]:
+        connection = connect(self.place)
+        self._sock = connection.sock
+        if self.is_cancelled:
+            break_off(connection.sock)
+        connection.sock.settimeout(FIRST_SECONDS)
+        headers = {**_headers(self._endpoint), "Content-Type": "application/json", "Accept": "text/event-stream"}
+        page = f"{self.place.path}{self._page}"
+        try:
+            return connection, connection.ask(page, headers, self._packed(), FIRST_SECONDS)[0]
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise unreachable(self.place, error) from None
+
+    def _packed(self) -> bytes:
+        try:
+            return json.dumps(self._body).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"the request cannot be sent: {error}") from None
+
+    def _read(self, raw: http.client.HTTPResponse) -> None:
+        """Every chunk of an answer, whether it is a stream or, against what was asked, one body."""
+        check_encoding(raw.headers, self.place)
+        kind = raw.headers.get_content_type()
+        if kind == "application/json":
+            return self._put(raw.read(MAX_BODY).decode("utf-8", "replace"))
+        if kind != "text/event-stream":
+            raise no_api(self.place)
+        assert self._sock is not None
+        self._sock.settimeout(IDLE_SECONDS)
+
+        def read_line(limit: int) -> bytes:
+            line = raw.readline(limit)
+            self._n_bytes += len(line)
+            if self._n_bytes > MAX_ANSWER:
+                raise StreamError(f"the answer has more than {MAX_ANSWER:,} bytes")
+            return line
+
+        for data in read_events(read_line):
+            if data.strip() == "[DONE]":
+                return None
+            self._put(data)
+        return None
+
+    def _put(self, text: str) -> None:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise StreamError("what came is not JSON of this protocol")
+        if value.get("error"):
+            raise refusal(_status_in(value["error"]), Message(), text.encode(), self._endpoint, self.place)
+        self.pieces.put(value)
+
+
+def get_json(endpoint: Endpoint, page: str) -> tuple[int, Any]:
+    """The status and body of a GET; LocalrunError for anything but 200, 404, 405 and 501."""
+    place = place_of(endpoint)
+    check_online(place)
+    connection = connect(place)
+    try:
+        connection.sock.settimeout(LIST_SECONDS)
+        raw, sock = connection.ask(f"{place.path}{page}", _headers(endpoint), seconds=LIST_SECONDS)
+        with deadline(sock, LIST_SECONDS):
+            said = raw.read(MAX_BODY)
+    except (OSError, http.client.HTTPException) as error:
+        raise unreachable(place, error) from None
+    finally:
+        connection.close()
+    if raw.status in (404, 405, 501):
+        return raw.status, None
+    if raw.status != 200:
+        raise refusal(raw.status, raw.headers, said, endpoint, place)
+    check_encoding(raw.headers, place)
+    try:
+        return 200, json.loads(said)
+    except (ValueError, RecursionError):
+        raise no_api(place) from None
+
+
+def connect(place: Place) -> Connection:
+    """An open connection to where the user says the server is, be that in a private network or on this machine."""
+    connection = Connection(place.origin, may_be_private=True)
+    try:
+        connection.connect()
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        connection.close()
+        raise unreachable(place, error) from None
+    return connection
+
+
+def unreachable(place: Place, error: Exception) -> EngineError:
+    """The error for no connection, or none that answers."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        what = f"{place.host} shows a certificate that is not trusted: {error.verify_message}"
+        return EngineError(what, "if it is your own, name its certificate in SSL_CERT_FILE")
+    if isinstance(error, ssl.SSLError):
+        return EngineError(f"{place.host} does not speak TLS there", "if it is a plain server, use http:// instead")
+    if isinstance(error, ConnectionRefusedError):
+        return EngineError(f"nothing listens at {place.host}", "start the server there, or correct the address")
+    what = f"{place.host} cannot be reached: {_why(error)}"
+    return EngineError(what, "check the address and the network; is https:// or http:// right?")
+
+
+def check_online(place: Place) -> None:
+    """UsageError where the user wants no network, except for servers on this machine."""
+    if is_offline() and not place.is_here:
+        what = f"localrun is offline, and {place.host} is not this machine"
+        raise UsageError(what, "unset LOCALRUN_OFFLINE and HF_HUB_OFFLINE to use it")
+
+
+def check_encoding(headers: Message, place: Place) -> None:
+    """EngineError for a compressed body, since none was asked for."""
+    if (headers.get("Content-Encoding") or "identity").lower() != "identity":
+        raise EngineError(f"{place.host} sends a compressed answer, which was not asked for", "look at its proxy")
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", "Connection": "close"}
+    return {**headers, "Authorization": f"Bearer {endpoint.key}"} if endpoint.key else headers
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, StreamError) else reason_of(error)
+
+
+def _status_in(error: Any) -> int:
+    """The HTTP status that an error within a stream names, else that of a server with trouble of its own."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500
