@@ -41,8 +41,8 @@ KV_CODECS: dict[str, KVCodec] = {
     for codec in (
         KVCodec("f32", 32, 32, native=True, rotates=False, executable=True),
         KVCodec("f16", 16, 16, native=True, rotates=False, executable=True),
-        KVCodec("q8", 8, 8, native=False, rotates=True, executable=False),
-        KVCodec("k8v4", 8, 4, native=False, rotates=True, executable=False),
-        KVCodec("q4", 4, 4, native=False, rotates=True, executable=False),
+        KVCodec("q8", 8, 8, native=False, rotates=True, executable=True),
+        KVCodec("k8v4", 8, 4, native=False, rotates=True, executable=True),
+        KVCodec("q4", 4, 4, native=False, rotates=True, executable=True),
     )
 }
