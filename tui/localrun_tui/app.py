@@ -1,44 +1,129 @@
 """The app: screens, themes, keys, and the session they share."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App
-from textual.binding import BindingType
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import Screen
+
+from localrun.base.errors import LocalrunError
 
 from .chat_screen import ChatScreen
-from .choice import Choice
 from .session import Session
+from .themes import DARK, LIGHT
+from .turn import unexpected
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
 
+    from .choice import Choice
     from .model_slot import OpenClient
+
+_TWICE = 2.0  # seconds within which a second Ctrl+C quits
 
 
 class LocalrunApp(App[None]):
-    """`choose` finds the model to begin with, on a thread; None asks the user."""
+    """`choose` finds the model to begin with, on a thread; None lets the user choose one."""
 
     TITLE = "localrun"
-    CSS_PATH = "app.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = []
+    CSS_PATH = ["app.tcss", "chat_screen.tcss"]  # noqa: RUF012
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", "Stop, or quit when pressed twice", show=False, id="app.interrupt"),
+        Binding("ctrl+q", "quit", "Quit", show=False, id="app.quit"),
+        Binding("f1", "help", "Help", id="app.help"),
+    ]
 
     def __init__(
         self,
         open_client: "OpenClient",
         open_store: "Callable[[], ChatStore]",
-        choose: Callable[[], Choice | None] = lambda: None,
+        choose: "Callable[[], Choice | None]" = lambda: None,
     ) -> None:
         super().__init__()
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = DARK.name
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
         self._chat_screen = ChatScreen(self.session)
+        self._interrupted = 0.0
+
+    def get_default_screen(self) -> Screen[Any]:
+        return self._chat_screen
 
     def on_mount(self) -> None:
-        self.push_screen(self._chat_screen)
-
-    def _tell(self, message: object) -> None:
-        self._chat_screen.post_message(message)  # type: ignore[arg-type]
+        self.call_after_refresh(self._begin)
 
     def on_unmount(self) -> None:
         self.session.close()
+
+    def _tell(self, message: Message) -> None:
+        self._chat_screen.post_message(message)
+
+    # ---- the model
+
+    def _begin(self) -> None:
+        """After the first frame: find the model to begin with."""
+        self._chat_screen.attempt(self._choose_first())
+
+    async def _choose_first(self) -> None:
+        choice = await self.session.on_disk(self._choose)
+        if choice is not None:
+            await self.session.load(choice)
+            return
+        from .first_run import FirstRunScreen
+
+        answer = await self.push_screen_wait(FirstRunScreen())
+        if answer == "models":
+            await self._choose_model()
+        elif answer == "builtin":
+            from .start import builtin
+
+            await self.session.load(await self.session.on_disk(builtin))
+
+    def action_models(self) -> None:
+        self._chat_screen.attempt(self._choose_model())
+
+    async def _choose_model(self) -> None:
+        from .models_screen import ModelsScreen
+
+        choice = await self.push_screen_wait(ModelsScreen(self.session.info))
+        if choice is not None:
+            await self.session.load(choice)
+
+    # ---- keys and commands
+
+    def action_interrupt(self) -> None:
+        """As in a shell: stop the answer; without one, a second Ctrl+C quits."""
+        now = time.monotonic()
+        if self.session.answering:
+            self._chat_screen.attempt(self.session.stop())
+        elif now - self._interrupted < _TWICE:
+            self.exit()
+        else:
+            self._interrupted = now
+            self.notify("Ctrl+C again quits", timeout=_TWICE)
+
+    def action_help(self) -> None:
+        from .help_screen import HelpScreen
+        from .keys import groups
+
+        self.push_screen(HelpScreen(groups()))
+
+    def action_settings(self) -> None:
+        from .settings_screen import SettingsScreen
+
+        self.push_screen(SettingsScreen())
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        from .commands import commands
+
+        yield from commands(self, screen)
+
+    def show_problem(self, error: Exception) -> None:
+        """Tell of a failure in the chat's notice."""
+        self._chat_screen.show_error(error if isinstance(error, LocalrunError) else unexpected(error))

@@ -3,20 +3,10 @@
 from dataclasses import dataclass
 
 from localrun.base.request import KVCodecName
+from localrun.client.endpoint import Endpoint
 from localrun.hub.stored import StoredModel
 
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """An OpenAI-compatible server. `model` is the one to ask there; the key never shows in a repr."""
-
-    name: str
-    url: str
-    key: str = ""
-    model: str = ""
-
-    def __repr__(self) -> str:
-        return f"Endpoint({self.name!r}, {self.url!r}, model={self.model!r})"
+__all__ = ["Choice", "Endpoint"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,16 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
 from localrun.client.interface import EngineClient
 
-from .choice import Choice
 from .turn import unexpected
+
+if TYPE_CHECKING:
+    from .choice import Choice
 
 Progress = Callable[[int, int], None]
 T = TypeVar("T")
@@ -21,7 +23,7 @@ _BETWEEN_REPORTS = 0.1  # seconds
 class OpenClient(Protocol):
     """Blocks until the model is loaded, on a thread of its own; `progress` raises when the load is given up."""
 
-    def __call__(self, choice: Choice, progress: Progress) -> EngineClient: ...
+    def __call__(self, choice: "Choice", progress: Progress) -> EngineClient: ...
 
 
 class LoadGivenUpError(Exception):
@@ -42,7 +44,7 @@ class ModelSlot:
     def loading(self) -> bool:
         return self._load is not None
 
-    async def load(self, choice: Choice, progress: Progress) -> ModelInfo:
+    async def load(self, choice: "Choice", progress: Progress) -> ModelInfo:
         """Load; LoadGivenUpError after `give_up` or another load. `progress` is called on the event loop."""
         self.give_up()
         before, self.client, self.info, self.choice = self.client, None, None, choice
@@ -71,7 +73,7 @@ class ModelSlot:
 
 class _Load:
     def __init__(
-        self, open_client: OpenClient, choice: Choice, before: EngineClient | None, progress: Progress
+        self, open_client: OpenClient, choice: "Choice", before: EngineClient | None, progress: Progress
     ) -> None:
         self._open_client = open_client
         self._choice = choice

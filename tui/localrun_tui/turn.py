@@ -1,8 +1,7 @@
-"""One answer on its way: the engine talks on a thread of its own, the screen takes what has come when it likes."""
+"""One answer on its way: the engine talks on a thread of its own, the screen looks at what has come when it likes."""
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,6 @@ class Turn:
         self.n_tokens = 0
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
         self._keep = keep
-        self._events: deque[Event] = deque()
         self._over = threading.Event()
 
     @property
@@ -54,18 +52,10 @@ class Turn:
         """Whether it is over after at most so long."""
         return self._over.wait(seconds)
 
-    def take(self) -> list[Event]:
-        """The events since the last call; the engine's thread never waits for the screen."""
-        taken = []
-        while self._events:
-            taken.append(self._events.popleft())
-        return taken
-
     def _run(self, client: EngineClient, request: Request) -> None:
         try:
             for event in client.stream(request):
                 self._note(event)
-                self._events.append(event)
         except LocalrunError as error:
             self.error = error
         except Exception as error:  # the app goes on, whatever an engine raises

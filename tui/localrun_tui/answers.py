@@ -1,0 +1,76 @@
+"""From a chat to what an engine is asked, and from its answer to what is kept. On the disk's thread."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from localrun.base.events import Completion
+from localrun.base.request import Message, Request, Think
+from localrun.base.settings import read_settings
+
+from .overflow import plan_for
+from .presets import sampling_of
+from .turn import Turn
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
+
+_HORIZON = "horizon"
+_TEXTS = ("text", "thinking", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
+
+
+def build_request(chat: "Chat", message_id: str, think: Think, ctx: int) -> Request:
+    """The request for an answer to `message_id`; reads config.toml, so that a change counts at once.
+
+    Under the policy `drop` this is where the oldest turns go out of the model's sight.
+    """
+    settings = read_settings()
+    if chat.policy == "drop" and ctx:
+        horizon = plan_for(chat, message_id, ctx).horizon or ""
+        if horizon != (chat.horizon or ""):
+            chat.set(horizon=horizon)
+    return Request(
+        messages=tuple(_in_turn(chat.request_messages(message_id))),
+        sampling=sampling_of(settings, chat.preset),
+        max_tokens=settings.max_tokens,
+        think=think,
+        known_ids=chat.known_ids(message_id) if _saw_the_same(chat, message_id) else (),
+        overflow="roll" if chat.policy == "roll" else "stop",
+        now=chat.created,
+        chat_id=chat.id,
+    )
+
+
+def _saw_the_same(chat: "Chat", message_id: str) -> bool:
+    """Whether the last answer was given with the oldest turns hidden that are hidden now: else its ids are others."""
+    answers = [message for message in chat.tree.path(message_id) if message.role == "assistant"]
+    return not answers or str(answers[-1].stats.get(_HORIZON) or "") == (chat.horizon or "")
+
+
+def _in_turn(messages: list[Message]) -> list[Message]:
+    """Messages of the user that nobody answered become one with the next: templates want turns."""
+    merged: list[Message] = []
+    for message in messages:
+        if merged and message["role"] == "user" == merged[-1]["role"]:
+            merged[-1] = {**message, "content": f"{merged[-1]['content']}\n\n{message['content']}"}
+        else:
+            merged.append(message)
+    return merged
+
+
+def keep_answer(turn: Turn) -> None:
+    """Write the answer down, whole or half; nothing where none came."""
+    text, thinking = turn.text, turn.thinking
+    if turn.done is None and not text and not thinking:
+        return
+    completion = turn.done.completion if turn.done else None
+    ids = (*turn.done.prompt_ids, *turn.done.completion.token_ids) if turn.done else ()
+    interrupted = completion is None or completion.stop_reason == "cancelled"
+    stats = stats_of(completion) if completion else {"error": turn.error.message} if turn.error else {}
+    if turn.chat.horizon:
+        stats[_HORIZON] = turn.chat.horizon
+    turn.answer_id = turn.chat.add_answer(turn.parent_id, text, thinking, ids, stats, interrupted).id
+
+
+def stats_of(completion: Completion) -> dict[str, Any]:
+    """Its figures, without what is kept elsewhere."""
+    return {name: value for name, value in asdict(completion).items() if name not in _TEXTS}

@@ -1,0 +1,64 @@
+"""Text files inside a message: read with a limit, written into the text, and found there again."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from localrun.base.errors import UsageError
+from localrun.base.sanitize import clean
+from localrun.base.units import gib
+
+MAX_BYTES = 1 << 20  # more than any context of today takes
+_MARK = re.compile(r"^\[file: (?P<name>[^\n]*)\]\n(?P<fence>`{3,})\n(?P<text>.*?)\n(?P=fence)(?:\n\n|\Z)", re.S | re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A text file that goes along with a message."""
+
+    name: str
+    text: str
+
+    @property
+    def chip(self) -> str:
+        """Its name and size, as shown."""
+        return f"{clean(self.name, keep_newlines=False)} {gib(len(self.text.encode()))}"
+
+
+def read_attachment(path: Path) -> Attachment:
+    """The text of a file. UsageError when it is no file, too large, or not text."""
+    name = clean(path.name, keep_newlines=False)
+    try:
+        if not path.is_file():
+            raise UsageError(f"{name} is not a file", "choose a text file")
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise UsageError(f"{name} has {gib(size)}; {gib(MAX_BYTES)} is the most", "attach the part that matters")
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name} is not UTF-8 text", "pictures, PDF and the like cannot be attached") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{name} cannot be read: {error}", "check the path and its permissions") from None
+    if "\x00" in text:
+        raise UsageError(f"{name} is not text", "pictures, PDF and the like cannot be attached")
+    return Attachment(path.name, text)
+
+
+def join(attachments: list[Attachment], text: str) -> str:
+    """One message: the files first, then what was typed."""
+    parts = []
+    for attachment in attachments:
+        longest = max((len(run) for run in re.findall("`+", attachment.text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        name = attachment.name.replace("\n", " ")
+        parts.append(f"[file: {name}]\n{fence}\n{attachment.text}\n{fence}")
+    return "\n\n".join([*parts, text])
+
+
+def split(message: str) -> tuple[list[Attachment], str]:
+    """The files at the start of a message, and the rest."""
+    attachments = []
+    while match := _MARK.match(message):
+        attachments.append(Attachment(match["name"], match["text"]))
+        message = message[match.end() :]
+    return attachments, message

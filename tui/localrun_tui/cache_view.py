@@ -1,0 +1,60 @@
+"""The KV cache as a picture: one sign a block, a row of them for each group of layers."""
+
+from collections import Counter
+
+from textual.content import Content
+
+from localrun.base.events import CacheView, GroupView
+from localrun.base.sanitize import clean
+from localrun.base.units import gib
+
+# state letter -> (sign, style, what it means); signs differ, so that the picture reads without colour
+STATES = {
+    "r": ("▓", "$success", "reused"),
+    "c": ("█", "$warning", "computed now"),
+    "d": ("◆", "$secondary", "read from disk"),
+    "w": ("·", "$foreground 40%", "outside the window, freed"),
+}
+_FREE = ("░", "$foreground 15%")
+_EXACT = {"f16", "f32"}
+
+
+def legend(states: set[str], width: int) -> list[Content]:
+    """What the signs mean: only of those that occur."""
+    entries = [
+        Content.assemble((sign, style), f" {what}") for key, (sign, style, what) in STATES.items() if key in states
+    ]
+    return Content("   ").join([*entries, Content.assemble(_FREE, " free")]).wrap(width) if entries else []
+
+
+def group_lines(group: GroupView, total_blocks: int, width: int, block_tokens: int) -> list[Content]:
+    """Title, blocks, and how many of them are in which form."""
+    states = "".join(state for state in group.states if state in STATES)
+    held = sum(state != "w" for state in states)
+    name = clean(group.name, keep_newlines=False)
+    title = Content.assemble((name, "bold"), (f"  {held} blocks, {gib(held * group.block_bytes)}", "$foreground-muted"))
+    free = max(min(total_blocks, _rows_of(len(states), width) * width) - len(states), 0)
+    picture = Content.assemble(*[STATES[state][:2] for state in states], (_FREE[0] * free, _FREE[1]))
+    return [title.truncate(width, ellipsis=True), *picture.fold(width), *_form(group, held, block_tokens).wrap(width)]
+
+
+def counts(view: CacheView) -> Counter[str]:
+    """How many blocks are in which state, over all groups."""
+    return Counter(state for group in view.groups for state in group.states if state in STATES)
+
+
+def _form(group: GroupView, held: int, block_tokens: int) -> Content:
+    """The first block and the newest are read in 16 bit, all others in the codec."""
+    codec = clean(group.codec, keep_newlines=False)
+    if codec in _EXACT or held <= 2:
+        return Content.styled(
+            f"{block_tokens} tokens a block, all in {codec if codec in _EXACT else 'f16'}", "$foreground-muted"
+        )
+    return Content.styled(
+        f"{block_tokens} tokens a block: {held - 2} quantised ({codec}), the first and the newest in f16",
+        "$foreground-muted",
+    )
+
+
+def _rows_of(n: int, width: int) -> int:
+    return max(-(-n // max(width, 1)), 1)

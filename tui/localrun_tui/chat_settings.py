@@ -1,0 +1,90 @@
+"""What holds for one chat: its system prompt, how it samples, and what happens when the context is full."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
+
+from localrun.base.request import Think
+from localrun.base.sanitize import clean
+
+from .presets import PRESETS
+
+POLICIES: dict[str, tuple[str, str]] = {
+    "stop": ("Stop and ask", "nothing is ever dropped; you decide when the context is full"),
+    "drop": ("Drop the oldest", "the oldest messages are no longer shown to the model; a line marks where"),
+    "roll": ("Roll on", "never reread: the model keeps the very beginning and the latest part"),
+}
+THINK: dict[str, tuple[str, str]] = {
+    "auto": ("As the model does", "thinking models think"),
+    "on": ("Think", "better on hard questions, slower"),
+    "off": ("Do not think", "answers come at once"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """The answers of the screen."""
+
+    system: str
+    preset: str
+    policy: str
+    think: Think
+
+
+class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
+    """Gives the settings, or None when they were left as they are."""
+
+    CSS_PATH = "chat_settings.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Cancel", id="chat-settings.cancel"),
+        Binding("ctrl+s", "save", "Save", id="chat-settings.save"),
+    ]
+
+    def __init__(self, settings: ChatSettings) -> None:
+        super().__init__()
+        self.settings = settings
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="box", can_focus=False):
+            yield Static("This chat", id="question")
+            yield Static("System prompt: what the model should be like", classes="label")
+            yield TextArea(clean(self.settings.system), id="system", compact=True, tab_behavior="focus")
+            yield Static("Sampling", classes="label")
+            presets = {key: (preset.title, preset.help) for key, preset in PRESETS.items()}
+            yield _choices("preset", presets, self.settings.preset)
+            yield Static("When the context is full", classes="label")
+            yield _choices("policy", POLICIES, self.settings.policy)
+            yield Static("Thinking", classes="label")
+            yield _choices("think", THINK, self.settings.think)
+            yield Button("Save  (Ctrl+S)", variant="primary", compact=True, id="save")
+
+    @on(Button.Pressed, "#save")
+    def action_save(self) -> None:
+        think: tuple[Think, ...] = ("auto", "on", "off")
+        self.dismiss(
+            ChatSettings(
+                system=self.query_one("#system", TextArea).text.strip(),
+                preset=list(PRESETS)[self._pressed("preset")],
+                policy=list(POLICIES)[self._pressed("policy")],
+                think=think[self._pressed("think")],
+            )
+        )
+
+    def _pressed(self, name: str) -> int:
+        return max(self.query_one(f"#{name}", RadioSet).pressed_index, 0)
+
+
+def _choices(name: str, rows: dict[str, tuple[str, str]], current: str) -> RadioSet:
+    current = current if current in rows else next(iter(rows))
+    buttons = [
+        RadioButton(Content.assemble(title, (f"  {explanation}", "$foreground-muted")), value=key == current)
+        for key, (title, explanation) in rows.items()
+    ]
+    return RadioSet(*buttons, id=name, compact=True)

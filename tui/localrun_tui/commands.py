@@ -1,0 +1,44 @@
+"""The command palette: everything that can be done, by name."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from textual.app import SystemCommand
+from textual.screen import Screen
+
+if TYPE_CHECKING:
+    from .app import LocalrunApp
+
+_CHAT = (
+    ("New chat", "an empty one", "new_chat"),
+    ("Chats", "search, open, rename, export, delete", "history"),
+    ("This chat", "system prompt, sampling, thinking, what happens when the context is full", "chat_settings"),
+    ("Attach a text file", "goes along with the next message", "attach"),
+    ("Answer again", "another answer to the last message, as a branch", "again"),
+    ("Inspector", "the KV cache, memory, and where the time goes", "inspector"),
+)
+_APP = (
+    ("Models", "on disk, in the catalogue, on the hub, on a server", "models"),
+    ("Settings", "everything in config.toml", "settings"),
+    ("Theme", "dark, light and many more", "change_theme"),
+    ("Keys", "all of them", "help"),
+    ("Quit", "chats are kept", "quit"),
+)
+
+
+def commands(app: "LocalrunApp", screen: Screen[Any]) -> Iterable[SystemCommand]:
+    """Commands of the chat only where it is in front."""
+    from .chat_screen import ChatScreen
+
+    if isinstance(screen, ChatScreen):
+        for title, explanation, action in _CHAT:
+            yield SystemCommand(title, explanation, _runner(screen, action))
+    for title, explanation, action in _APP:
+        yield SystemCommand(title, explanation, _runner(app, action))
+
+
+def _runner(owner: Any, action: str) -> Callable[[], Any]:
+    async def run() -> None:
+        await owner.run_action(action)
+
+    return run

@@ -1,0 +1,139 @@
+"""Where the user types: Enter sends, Ctrl+J begins a new line; files wait above it as chips."""
+
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message as TextualMessage
+from textual.widgets import Static, TextArea
+
+from localrun.base.sanitize import clean
+
+from .attachments import Attachment, join, split
+
+_LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
+
+
+class Editor(TextArea):
+    """A text area in which Enter sends."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "Send", id="composer.send", priority=True),
+        Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", show=False, id="composer.new-line"),
+        Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
+    ]
+
+    class Send(TextualMessage):
+        """Enter was pressed."""
+
+    class Leave(TextualMessage):
+        """Up was pressed in the first line: to the messages."""
+
+    class LongPaste(TextualMessage):
+        """Much was pasted."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def action_send(self) -> None:
+        self.post_message(self.Send())
+
+    def action_new_line(self) -> None:
+        self.insert("\n")
+
+    def action_clear(self) -> None:
+        self.text = ""
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        if not select and self.wrapped_document.location_to_offset(self.cursor_location).y == 0:
+            self.post_message(self.Leave())
+        else:
+            super().action_cursor_up(select)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        if len(event.text) > _LONG_PASTE:
+            event.prevent_default()
+            event.stop()
+            self.post_message(self.LongPaste(event.text))
+        else:
+            event.text = clean(event.text)
+            await super()._on_paste(event)
+
+
+class Composer(Vertical):
+    """The editor, and the files that go along with the next message."""
+
+    class Submitted(TextualMessage):
+        """A message to send, files included."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class LeaveUp(TextualMessage):
+        """The user wants to go up to the messages."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+backspace,alt+backspace", "detach", "Detach", show=False, id="composer.detach"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(id="composer")
+        self.attachments: list[Attachment] = []
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="chips", markup=False)
+        yield Editor(placeholder="Ask anything. Enter sends.", id="editor", show_line_numbers=False, compact=True)
+
+    @property
+    def editor(self) -> Editor:
+        return self.query_one(Editor)
+
+    def attach(self, attachment: Attachment) -> None:
+        """Let a file go along with the next message."""
+        self.attachments.append(attachment)
+        self._show_chips()
+
+    def action_detach(self) -> None:
+        """Take the last file back."""
+        if self.attachments:
+            self.attachments.pop()
+            self._show_chips()
+
+    def edit_mode(self, on: bool, message: str = "") -> None:
+        """Show `message` to be worded anew; off, the editor is empty again."""
+        self.set_class(on, "editing")
+        self.border_title = "Editing: Enter sends it as a new branch, Esc leaves it" if on else None
+        self.attachments, text = split(message)
+        self._show_chips()
+        self.editor.text = text
+        self.editor.move_cursor(self.editor.document.end)
+        self.editor.focus()
+
+    @on(Editor.Send)
+    def submit(self) -> None:
+        text = self.editor.text.strip()
+        if not text and not self.attachments:
+            return
+        message = join(self.attachments, text)
+        self.attachments.clear()
+        self.editor.text = ""
+        self._show_chips()
+        self.post_message(self.Submitted(message))
+
+    @on(Editor.Leave)
+    def leave(self) -> None:
+        self.post_message(self.LeaveUp())
+
+    @on(Editor.LongPaste)
+    def attach_paste(self, event: Editor.LongPaste) -> None:
+        self.attach(Attachment(f"pasted text {len(self.attachments) + 1}", clean(event.text)))
+
+    def _show_chips(self) -> None:
+        chips = self.query_one("#chips", Static)
+        names = "  ".join(f"▤ {attachment.chip}" for attachment in self.attachments)
+        chips.update(f"{names}   (Alt+Backspace takes the last one back)" if names else "")
+        chips.display = bool(names)

@@ -1,0 +1,126 @@
+"""What the engine did for the last answer, and what it holds in memory: live, in plain words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from localrun.base.events import CacheView, MemoryPart
+from localrun.base.sanitize import clean
+from localrun.base.units import gib, ms
+
+from .advice import Advice, advise, phases
+from .cache_view import counts, group_lines, legend
+from .meters import bar
+
+
+class Lines(Widget):
+    """Lines made for the width there is."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id=id)
+        self._stats: Mapping[str, Any] = {}
+        self._view: CacheView | None = None
+        self._weights = 0
+
+    def show(self, stats: Mapping[str, Any], view: CacheView | None, weights_bytes: int) -> None:
+        if (stats, view, weights_bytes) != (self._stats, self._view, self._weights):
+            self._stats, self._view, self._weights = stats, view, weights_bytes
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.lines(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self.lines(self.size.width))
+
+    def lines(self, width: int) -> list[Content]:
+        width = max(width, 20)
+        parts = [_timeline(self._stats, self._weights, width), _cache(self._view, width), _memory(self._view, width)]
+        return [line for part in parts for line in (*part, Content())][:-1]
+
+
+class Inspector(VerticalScroll, can_focus=True):
+    """The panel. `show` may be called several times a second."""
+
+    BORDER_TITLE = "Inspector"
+
+    def __init__(self) -> None:
+        super().__init__(id="inspector")
+
+    def compose(self) -> ComposeResult:
+        yield Lines("inspector-lines")
+
+    def show(self, stats: Mapping[str, Any], view: CacheView | None, weights_bytes: int) -> None:
+        """`stats`: figures of the last answer; `view`: what the cache holds now."""
+        self.query_one(Lines).show(stats, view, weights_bytes)
+
+
+def _timeline(stats: Mapping[str, Any], weights_bytes: int, width: int) -> list[Content]:
+    times = phases(stats)
+    whole = sum(times.values())
+    if not whole:
+        return [
+            _heading("Last answer"),
+            *_muted("Nothing yet: ask something, and see here where the time goes.", width),
+        ]
+    advice = advise(stats, weights_bytes)
+    lines = [_heading(f"Last answer  {ms(whole)}")]
+    for name, milliseconds in times.items():
+        mark = "◀" if name == advice.phase else " "
+        number = f"{ms(milliseconds):>9} {mark}"
+        room = max(width - 10 - len(number) - 1, 4)
+        style = "$warning" if name == advice.phase else "$primary"
+        lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
+    return [*lines, *_advice(advice, width)]
+
+
+def _advice(advice: Advice, width: int) -> list[Content]:
+    return [
+        Content.styled(f"{advice.phase} is {advice.bound}", "bold $text-warning"),
+        *Content(clean(advice.why)).wrap(width),
+        *Content.assemble(("What helps: ", "bold"), clean(advice.remedy)).wrap(width),
+    ]
+
+
+def _cache(view: CacheView | None, width: int) -> list[Content]:
+    if view is None:
+        return [_heading("KV cache"), *_muted("This engine does not tell what it holds.", width)]
+    lines = [_heading(f"KV cache  {view.n_tokens:,} of {view.ctx:,} tokens")]
+    for group in view.groups:
+        lines += group_lines(group, -(-view.ctx // max(view.block_tokens, 1)), width, view.block_tokens)
+    lines += legend(set(counts(view)), width)
+    kept = f"Kept for reuse: {view.tree_tokens:,} tokens of all chats"
+    if view.disk_bytes:
+        kept += f", {gib(view.disk_bytes)} more on disk"
+    return [*lines, *_muted(f"{kept}. {view.used_blocks:,} of {view.total_blocks:,} blocks are in use.", width)]
+
+
+def _memory(view: CacheView | None, width: int) -> list[Content]:
+    if view is None or not view.memory:
+        return []
+    total = MemoryPart("total", sum(p.predicted for p in view.memory), sum(p.measured for p in view.memory))
+    largest = max(max(part.predicted, part.measured) for part in view.memory) or 1
+    lines = [_heading("Memory"), Content.styled(f"{'':<10}{'predicted':>10} {'measured':>10}", "$foreground-muted")]
+    for part in (*view.memory, total):
+        name = clean(part.name, keep_newlines=False)[:9]
+        line = Content(f"{name:<10}{gib(part.predicted):>10} {gib(part.measured):>10} ")
+        room = width - line.cell_length
+        if part is not total and room >= 4:
+            line += bar(
+                part.measured / largest, room, "$primary" if part.measured <= part.predicted * 1.1 else "$warning"
+            )
+        lines.append(line.stylize("bold") if part is total else line)
+    return lines
+
+
+def _heading(text: str) -> Content:
+    return Content.styled(text, "bold $text-primary")
+
+
+def _muted(text: str, width: int) -> list[Content]:
+    return Content.styled(text, "$foreground-muted").wrap(width)

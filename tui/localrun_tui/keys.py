@@ -1,0 +1,20 @@
+"""Which keys the help screen shows, in the order a newcomer needs them."""
+
+from textual.binding import BindingType
+
+
+def groups() -> list[tuple[str, list[BindingType]]]:
+    """Titles with the bindings below them."""
+    from .app import LocalrunApp
+    from .chat_screen import ChatScreen
+    from .composer import Composer, Editor
+    from .history_list import ChatOptions
+    from .message_view import MessageView
+
+    return [
+        ("Writing", [*Editor.BINDINGS, *Composer.BINDINGS]),
+        ("The chat", list(ChatScreen.BINDINGS)),
+        ("A message (↑ from the first line of the editor goes there)", list(MessageView.BINDINGS)),
+        ("The list of chats", list(ChatOptions.BINDINGS)),
+        ("Everywhere", list(LocalrunApp.BINDINGS)),
+    ]

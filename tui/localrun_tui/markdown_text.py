@@ -1,0 +1,70 @@
+"""Markdown that grows at its end: blocks, of which only the last is read again when more arrives."""
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+from textual.content import Content
+
+from localrun.base.sanitize import Cleaner
+
+from .markdown_layout import block_lines
+
+_MAX_NESTING = 24  # deeper lists and quotes are shown as text: a hostile answer may not exhaust the stack
+
+
+class Block:
+    """One top-level paragraph, list, table or code block, and its lines as last laid out."""
+
+    def __init__(self, node: SyntaxTreeNode, first_code: int) -> None:
+        self.node = node
+        self.first_code = first_code  # number of its first code block
+        self.codes = [n.content.rstrip("\n") for n in node.walk() if n.type in ("fence", "code_block")]
+        self._lines: tuple[int, list[Content]] | None = None
+
+    def lines(self, width: int) -> list[Content]:
+        if self._lines is None or self._lines[0] != width:
+            self._lines = width, block_lines(self.node, width, self.first_code)
+        return self._lines[1]
+
+
+class MarkdownText:
+    """Foreign text on its way to the screen. Escape sequences are dropped wherever a chunk may cut them."""
+
+    def __init__(self, text: str = "") -> None:
+        self.source = ""
+        self._blocks: list[Block] = []
+        self._tail = 0  # where the last block begins in `source`
+        self._cleaner = Cleaner()
+        self._parser = MarkdownIt("gfm-like", {"html": False, "linkify": False, "maxNesting": _MAX_NESTING})
+        self.append(text)
+
+    def append(self, text: str) -> None:
+        """Add text and read anew the last block, which is all that it can change."""
+        self.source += self._cleaner.feed(text)
+        tail = self.source[self._tail :]
+        nodes = SyntaxTreeNode(self._parser.parse(tail)).children
+        if self._blocks and nodes:
+            self._blocks.pop()
+        for node in nodes:
+            before = self._blocks[-1] if self._blocks else None
+            self._blocks.append(Block(node, before.first_code + len(before.codes) if before else 1))
+        if len(nodes) > 1 and nodes[-1].map is not None:
+            self._tail += sum(len(line) + 1 for line in tail.split("\n")[: nodes[-1].map[0]])
+
+    def lines(self, width: int) -> list[Content]:
+        """All lines, with an empty one between two blocks."""
+        lines: list[Content] = []
+        for block in self._blocks:
+            if lines:
+                lines.append(Content())
+            lines += block.lines(width)
+        return lines
+
+    def codes(self) -> list[str]:
+        """The texts of all code blocks; the first is number 1 on the screen."""
+        return [code for block in self._blocks for code in block.codes]
+
+    def links(self) -> list[str]:
+        """Where its links lead, each once."""
+        nodes = [node for block in self._blocks for node in block.node.walk() if node.type in ("link", "image")]
+        targets = [str(node.attrs.get("href") or node.attrs.get("src") or "") for node in nodes]
+        return list(dict.fromkeys(target for target in targets if target))

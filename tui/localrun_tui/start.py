@@ -1,0 +1,99 @@
+"""Starts the app: with real engines, the chats on disk, and the model to begin with."""
+
+from typing import TYPE_CHECKING, cast
+
+from localrun.base.request import Backend, KVCodecName, LoadOptions
+
+from .app import LocalrunApp
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import ChatStore
+    from localrun.client.interface import EngineClient
+
+    from .choice import Choice
+    from .model_slot import Progress
+
+
+def run(model: str | None = None, precision: str = "auto") -> int:
+    """Run the app until the user leaves; gives the exit code."""
+    app = LocalrunApp(open_client, open_store, lambda: first_choice(model, precision))
+    app.run()
+    return app.return_code or 0
+
+
+def open_client(choice: "Choice", progress: "Progress") -> "EngineClient":
+    """An engine in a process of its own, or a server. Blocks until it is there."""
+    from localrun.hub.stored import StoredModel
+
+    if not isinstance(choice.stored, StoredModel):
+        from localrun.client.remote import RemoteClient
+
+        return RemoteClient(choice.stored)
+    from localrun.client.worker import WorkerClient
+    from localrun.hub.library import mark_used
+
+    client = WorkerClient(load_options(choice), progress)
+    mark_used(choice.stored.path)
+    return client
+
+
+def load_options(choice: "Choice") -> LoadOptions:
+    """How to load a model on disk: what was chosen, and below it config.toml."""
+    from localrun.base.settings import read_settings
+    from localrun.hub.stored import StoredModel
+
+    stored = choice.stored
+    assert isinstance(stored, StoredModel)
+    settings = read_settings()
+    kv = settings.kv if choice.kv == "auto" and settings.kv else choice.kv
+    return LoadOptions(
+        path=stored.path,
+        name=stored.name,
+        precision=choice.precision or stored.precision,
+        backend=cast(Backend, settings.backend or "auto"),
+        threads=settings.threads,
+        ctx=choice.ctx or settings.ctx or None,
+        kv=cast(KVCodecName, kv),
+        disk_cache=True,
+    )
+
+
+def open_store() -> "ChatStore":
+    """The chats on disk; in memory only, and saying so, where nothing can be written."""
+    from localrun.base.paths import what_is_not_kept, writable_folder
+    from localrun.chat.journal import ChatStore
+
+    store = ChatStore(writable_folder("chats"))
+    if store.folder is None:
+        store.notice = what_is_not_kept("chats")
+    return store
+
+
+def first_choice(model: str | None, precision: str) -> "Choice | None":
+    """The model that was named, else the default one, else the one last used; None when there was none yet."""
+    from localrun.base.settings import read_settings
+    from localrun.hub.library import scan
+    from localrun.hub.resolve import resolve
+
+    from .choice import Choice
+
+    name = model or read_settings().model
+    if name is not None:
+        stored = resolve(name, precision)
+        return Choice(stored, stored.precision)
+    used = [stored for stored in scan() if stored.last_used is not None]
+    if not used:
+        return None
+    last = max(used, key=lambda stored: stored.last_used or 0.0)
+    return Choice(last, last.precision)
+
+
+def builtin() -> "Choice":
+    """The model that ships with localrun."""
+    from localrun.hub.catalogue import BUILTIN
+    from localrun.hub.resolve import resolve
+
+    from .choice import Choice
+
+    stored = resolve(BUILTIN)
+    return Choice(stored, stored.precision)

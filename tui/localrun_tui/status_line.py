@@ -1,0 +1,108 @@
+"""One line below the chat: what goes on now, how fast, and how full the context is."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from localrun.base.events import ModelInfo, Prefill
+from localrun.base.sanitize import clean
+from localrun.base.units import gib, ms, tps
+
+from .advice import advise
+from .meters import meter
+from .turn import Turn
+
+
+class StatusLine(Widget):
+    """Left: what goes on. Right: the context and the KV cache, as much as there is room for."""
+
+    def __init__(self) -> None:
+        super().__init__(id="status")
+        self._left: list[Content] = []
+        self._right: list[Content] = []
+
+    def show(self, left: list[Content], right: list[Content]) -> None:
+        """Parts in the order of their weight: the last ones are left out first where there is no room."""
+        if (left, right) != (self._left, self._right):
+            self._left, self._right = left, right
+            self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return 1
+
+    def render(self) -> Content:
+        width = self.size.width
+        left, right = list(self._left), list(self._right)
+        while len(left) + len(right) > 2 and _length(left) + _length(right) + 2 > width:
+            (right if len(right) > 1 else left).pop()
+        line, end = _join(left), _join(right)
+        gap = max(width - line.cell_length - end.cell_length, 1)
+        return (line + Content(" " * gap) + end).truncate(width, ellipsis=True)
+
+
+def live_parts(turn: Turn) -> list[Content]:
+    """What an answer on its way is doing."""
+    now = time.monotonic()
+    if turn.first_token is None:
+        return prefill_parts(turn.prefill, now - turn.began)
+    seconds = now - turn.first_token
+    rate = (turn.n_tokens - 1) / seconds if seconds > 0.2 and turn.n_tokens > 1 else 0.0
+    parts = [Content.styled("● writing", "$success")]
+    if rate:
+        parts.append(Content(tps(rate)))
+    parts += [
+        Content(f"{turn.n_tokens:,} tokens"),
+        Content(f"first after {ms((turn.first_token - turn.began) * 1000)}"),
+    ]
+    return [*parts, Content.styled("memory-bound", "$foreground-muted")]
+
+
+def prefill_parts(prefill: Prefill | None, seconds: float) -> list[Content]:
+    """How far the prompt is read."""
+    if prefill is None or not prefill.total:
+        return [Content.styled("● starting", "$text-warning")]
+    parts = [Content.styled(f"● reading {prefill.done / prefill.total:.0%}", "$text-warning")]
+    left = eta(prefill, seconds)
+    if left is not None:
+        parts.append(Content(f"{ms(left * 1000)} left"))
+    return [*parts, Content.styled("compute-bound", "$foreground-muted")]
+
+
+def eta(prefill: Prefill, seconds: float) -> float | None:
+    """Seconds until the prompt is read; None before anything was computed."""
+    computed, left = prefill.done - prefill.cached, prefill.total - prefill.done
+    return seconds / computed * left if computed > 0 and left > 0 else None
+
+
+def stats_parts(stats: Mapping[str, Any], weights_bytes: int) -> list[Content]:
+    """The figures of a finished answer."""
+    if not stats.get("completion_tokens"):
+        return []
+    advice = advise(stats, weights_bytes)
+    return [
+        Content(f"{tps(float(stats.get('decode_tps') or 0.0))}"),
+        Content(f"first token {ms(float(stats.get('ttft_ms') or 0.0))}"),
+        Content(f"{int(stats.get('cached_tokens') or 0):,}/{int(stats.get('prompt_tokens') or 0):,} reused"),
+        Content.styled(f"{advice.phase} is {advice.bound}", "$foreground-muted"),
+    ]
+
+
+def context_parts(used: int, info: ModelInfo | None, kv_bytes: int) -> list[Content]:
+    """How full the context is, and what it takes."""
+    if info is None:
+        return []
+    codec = clean(info.kv_codec, keep_newlines=False)
+    parts = [Content.assemble("ctx ", meter(used, info.ctx, 8)), Content(f"{used:,}/{info.ctx:,}")]
+    return [*parts, Content(f"KV {gib(kv_bytes)} {codec}" if kv_bytes else f"KV {codec}")]
+
+
+def _join(parts: list[Content]) -> Content:
+    return Content.styled("  ·  ", "$foreground 40%").join(parts)
+
+
+def _length(parts: list[Content]) -> int:
+    return _join(parts).cell_length

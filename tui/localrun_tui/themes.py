@@ -1,0 +1,52 @@
+"""localrun's two themes; Textual's own are there too."""
+
+from textual.theme import Theme
+
+DARK = Theme(
+    name="localrun-dark",
+    primary="#6cb6ff",
+    secondary="#c4a7f5",
+    accent="#f2b36d",
+    success="#7bd0a0",
+    warning="#e6c36a",
+    error="#f0787a",
+    foreground="#dde2ea",
+    background="#101318",
+    surface="#171b22",
+    panel="#1e242d",
+    dark=True,
+    variables={
+        "footer-key-foreground": "#f2b36d",
+        "block-cursor-text-style": "none",
+        "scrollbar": "#2c3644",
+        "scrollbar-hover": "#3a475a",
+        "scrollbar-active": "#6cb6ff",
+        "scrollbar-background": "#101318",
+        "scrollbar-background-hover": "#101318",
+        "scrollbar-background-active": "#101318",
+    },
+)
+LIGHT = Theme(
+    name="localrun-light",
+    primary="#1c62a8",
+    secondary="#6b45b0",
+    accent="#a4510a",
+    success="#22764a",
+    warning="#8a5a00",
+    error="#b3261e",
+    foreground="#1f2328",
+    background="#fcfbf8",
+    surface="#f4f2ed",
+    panel="#e9e6df",
+    dark=False,
+    variables={
+        "footer-key-foreground": "#a4510a",
+        "block-cursor-text-style": "none",
+        "scrollbar": "#d2cdc2",
+        "scrollbar-hover": "#bdb7aa",
+        "scrollbar-active": "#1c62a8",
+        "scrollbar-background": "#fcfbf8",
+        "scrollbar-background-hover": "#fcfbf8",
+        "scrollbar-background-active": "#fcfbf8",
+    },
+)
