@@ -1,0 +1,231 @@
+"""Is the predicted memory what a process really takes? Fifty configurations, each in a process of its own.
+
+    python -m benchmarks.fit_peak [--folder FOLDER] [--only N]
+
+Models of random weights are written to FOLDER (0.7 GB). Each configuration loads one, fills its context and answers a
+few tokens; its peak is compared with the plan made before the weights were read. Exit code 1 when one is off by more
+than 5 %.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from localrun.formats.gguf_write import Encoded, write_gguf
+
+TOLERANCE = 0.05
+CODECS = ("f16", "q8", "k8v4", "q4")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A small model of some architecture."""
+
+    arch: str
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    qtype: str
+    window: int = 0
+
+
+SHAPES = {
+    "llama-40m": Shape("llama", 512, 8, 8, 2, 64, 1536, 32_000, "Q8_0"),
+    "llama-mha": Shape("llama", 768, 12, 12, 12, 64, 2048, 32_000, "Q4_0"),
+    "qwen3-150m": Shape("qwen3", 768, 12, 12, 4, 128, 2304, 151_936, "Q8_0"),
+    "qwen3-mqa": Shape("qwen3", 640, 10, 10, 1, 128, 2048, 64_000, "F16"),
+    "gemma3-200m": Shape("gemma3", 640, 12, 4, 1, 256, 2048, 262_144, "Q8_0", window=512),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One process."""
+
+    shape: str
+    ctx: int
+    kv: str
+    threads: int = 2
+    backend: str = "cpu"
+
+
+def cases() -> Iterator[Case]:
+    """Fifty of them."""
+    for shape, ctx, kv in itertools.product(SHAPES, (512, 2048), CODECS):
+        yield Case(shape, ctx, kv)
+    for shape in ("llama-40m", "llama-mha", "qwen3-150m"):
+        yield Case(shape, 8192, "f16")
+        yield Case(shape, 8192, "q8", threads=1)
+    for kv in CODECS:
+        yield Case("llama-40m", 1024, kv, backend="reference")
+
+
+def main() -> None:
+    """Run all cases and print predicted and measured side by side."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "localrun-fit-peak")
+    parser.add_argument("--only", type=int, help="the first N cases")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        print(json.dumps(measure(asked.folder, Case(**json.loads(asked.one)))))
+        return
+    worst, failed = 0.0, 0
+    chosen = list(cases())[: asked.only]
+    for case in chosen:
+        write_model(asked.folder, case.shape)
+        found = in_a_process(asked.folder, case)
+        if "error" in found:
+            print(f"{case.shape:12} {case.ctx:5} {case.kv:5} {case.backend:9} {found['error']}", flush=True)
+            failed += 1
+            continue
+        error = found["predicted"] / found["measured"] - 1
+        worst = max(worst, abs(error))
+        parts = "  ".join(f"{name} {found[name] / 2**20:6.1f}" for name in ("overhead", "weights", "kv", "scratch"))
+        print(
+            f"{case.shape:12} {case.ctx:5} {case.kv:5} {case.backend:9} predicted {found['predicted'] / 2**20:7.1f} MiB"
+            f"  measured {found['measured'] / 2**20:7.1f}  {error:+6.1%}   ({parts})",
+            flush=True,
+        )
+        failed += abs(error) > TOLERANCE
+    print(f"{len(chosen) - failed} of {len(chosen)} within {TOLERANCE:.0%}; the worst is off by {worst:.1%}")
+    sys.exit(failed > 0)
+
+
+def in_a_process(folder: Path, case: Case) -> dict[str, Any]:
+    """What `measure` says when it runs alone."""
+    command = [sys.executable, "-m", "benchmarks.fit_peak", "--folder", str(folder), "--one", json.dumps(vars(case))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1]}
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def measure(folder: Path, case: Case) -> dict[str, int]:
+    """Load, fill the context, answer; bytes predicted and measured."""
+    from localrun.base.request import LoadOptions
+    from localrun.engine.load import load
+    from localrun.engine.sampler import SamplerSettings
+    from localrun.engine.sequence import GenerationRequest
+    from localrun.fit.machine import peak_rss
+
+    path = model_path(folder, case.shape)
+    options: Any = {"backend": case.backend, "kv": case.kv}
+    loaded = load(LoadOptions(path=path, ctx=case.ctx, threads=case.threads, **options))
+    chance = random.Random(0)
+    prompt = tuple(chance.randrange(300) for _ in range(case.ctx - 8))
+    request = GenerationRequest(prompt, 6, frozenset(), SamplerSettings(temperature=0.0), seed=0)
+    for _ in loaded.engine.submit(request):
+        pass
+    measured, plan = peak_rss(), loaded.plan
+    loaded.engine.close()
+    return {
+        "predicted": plan.peak_bytes,
+        "measured": measured,
+        "overhead": plan.overhead_bytes,
+        "weights": plan.weights_bytes,
+        "kv": plan.needed_kv_bytes,
+        "scratch": plan.scratch_bytes,
+    }
+
+
+def model_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.gguf"
+
+
+def write_model(folder: Path, name: str) -> None:
+    """The file of a shape, unless it is there."""
+    path, shape = model_path(folder, name), SHAPES[name]
+    if path.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    chance = np.random.default_rng(0)
+    tensors: dict[str, Any] = {"token_embd.weight": matrix(chance, shape.qtype, shape.vocab, shape.hidden)}
+    queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    sizes = {
+        "attn_q": (queries, shape.hidden),
+        "attn_k": (keys, shape.hidden),
+        "attn_v": (keys, shape.hidden),
+        "attn_output": (shape.hidden, queries),
+        "ffn_gate": (shape.ffn, shape.hidden),
+        "ffn_up": (shape.ffn, shape.hidden),
+        "ffn_down": (shape.hidden, shape.ffn),
+    }
+    norms = {"attn_norm": shape.hidden, "ffn_norm": shape.hidden}
+    if shape.arch in ("qwen3", "gemma3"):
+        norms |= {"attn_q_norm": shape.head_dim, "attn_k_norm": shape.head_dim}
+    if shape.arch == "gemma3":
+        norms |= {"post_attention_norm": shape.hidden, "post_ffw_norm": shape.hidden}
+    for layer in range(shape.layers):
+        for norm, size in norms.items():
+            tensors[f"blk.{layer}.{norm}.weight"] = ones(size)
+        for part, (rows, columns) in sizes.items():
+            tensors[f"blk.{layer}.{part}.weight"] = matrix(chance, shape.qtype, rows, columns)
+    tensors["output_norm.weight"] = ones(shape.hidden)
+    write_gguf(path.with_suffix(".part"), metadata(shape), tensors)
+    path.with_suffix(".part").rename(path)
+
+
+def metadata(shape: Shape) -> dict[str, Any]:
+    """Key-values with a byte-level vocabulary of the right size."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = [*map(chr, printable), *(chr(256 + i) for i in range(256 - len(printable)))]
+    tokens = [*letters, "ab", *(f"w{i}" for i in range(shape.vocab - len(letters) - 2)), "<|end|>"]
+    key = shape.arch
+    values: dict[str, Any] = {
+        "general.architecture": key,
+        f"{key}.context_length": 32_768,
+        f"{key}.embedding_length": shape.hidden,
+        f"{key}.block_count": shape.layers,
+        f"{key}.feed_forward_length": shape.ffn,
+        f"{key}.attention.head_count": shape.heads,
+        f"{key}.attention.head_count_kv": shape.kv_heads,
+        f"{key}.attention.key_length": shape.head_dim,
+        f"{key}.attention.value_length": shape.head_dim,
+        f"{key}.attention.layer_norm_rms_epsilon": 1e-6,
+        f"{key}.rope.dimension_count": shape.head_dim,
+        f"{key}.rope.freq_base": 1e6,
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "qwen2",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [1] * (shape.vocab - 1) + [3],
+        "tokenizer.ggml.merges": ["a b"],
+        "tokenizer.ggml.eos_token_id": shape.vocab - 1,
+    }
+    if shape.window:
+        values[f"{key}.attention.sliding_window"] = shape.window
+    return values
+
+
+def matrix(chance: np.random.Generator, qtype: str, rows: int, columns: int) -> Encoded:
+    """Random weights of about 0.02."""
+    if qtype == "F16":
+        values = (chance.standard_normal((rows, columns), dtype=np.float32) * 0.02).astype(np.float16)
+        return Encoded(qtype, (rows, columns), values.tobytes())
+    n_codes = {"Q8_0": 32, "Q4_0": 16}[qtype]
+    blocks = chance.integers(0, 256, (rows * columns // 32, 2 + n_codes), dtype=np.uint8)
+    blocks[:, :2] = np.array([3e-4 if qtype == "Q8_0" else 4e-3], np.float16).view(np.uint8)
+    return Encoded(qtype, (rows, columns), blocks.tobytes())
+
+
+def ones(size: int) -> Encoded:
+    return Encoded("F32", (size,), np.ones(size, np.float32).tobytes())
+
+
+if __name__ == "__main__":
+    main()
