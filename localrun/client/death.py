@@ -8,6 +8,7 @@ from pathlib import Path
 from localrun.base.errors import EngineDiedError
 from localrun.base.sanitize import clean
 
+VMSTAT = Path("/proc/vmstat")
 _AGAIN = "send the message again: the model is then loaded anew"
 _SMALLER = "choose a smaller context or precision, or close other programs"
 _LAST_LINES, _LAST_CHARS = 3, 400
@@ -18,7 +19,7 @@ _WINDOWS_FAULT = 0xC0000000  # exit codes from here on are exceptions of the sys
 def oom_kills() -> int:
     """Processes that Linux has ended since it started because memory ran out; 0 where that is not told."""
     with suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/vmstat").read_text().splitlines()
+        lines = VMSTAT.read_text().splitlines()
         return int(next(line for line in lines if line.startswith("oom_kill ")).split()[1])
     return 0
 

@@ -8,7 +8,10 @@ from localrun.base.request import Request
 
 
 class EngineClient(Protocol):
-    """One loaded model. Constructors block until it is loaded; `close` from another thread gives a load up."""
+    """One loaded model.
+
+    Constructors block until it is loaded; what their `progress(done_bytes, total_bytes)` raises gives the load up.
+    """
 
     @property
     def info(self) -> ModelInfo: ...

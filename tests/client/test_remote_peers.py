@@ -1,0 +1,117 @@
+"""RemoteClient against a real server of llama.cpp, its own or that of its Python bindings, with the built-in model."""
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localrun.base.errors import LocalrunError, NotFoundError, PromptTooLongError, UsageError
+from localrun.base.events import Done, Token
+from localrun.base.request import Request, Sampling
+from localrun.base.resources import resource
+from localrun.client.endpoint import Endpoint
+from localrun.client.remote import RemoteClient, list_models
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("peer server")]
+KEY = "sk-peer"
+STORY = "Tell me a story about an otter."
+
+
+def commands(port: int) -> Iterator[list[str]]:
+    """How each server that is here is started."""
+    model = str(resource("localrun/builtin/localrun-tiny.gguf"))
+    folders = [os.environ.get("LOCALRUN_PEERS", ""), str(Path(os.environ.get("LOCALRUN_LLAMA_LIB", "")))]
+    own = shutil.which("llama-server", path=os.pathsep.join([*folders, *(f"{f}/bin" for f in folders)]))
+    if own:
+        common = ["--host", "127.0.0.1", "--port", str(port), "--api-key", KEY]
+        yield [own, "-m", model, *common, "-c", "512", "-t", "1", "--jinja", "--alias", "tiny"]
+    names = ("llama_cpp", "uvicorn", "fastapi", "sse_starlette", "starlette_context", "pydantic_settings")
+    if all(importlib.util.find_spec(name) for name in names):
+        common = ["--host", "127.0.0.1", "--port", str(port), "--api_key", KEY]
+        settings = ["--n_ctx", "512", "--n_threads", "1", "--model_alias", "tiny"]
+        yield [sys.executable, "-m", "llama_cpp.server", "--model", model, *common, *settings]
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    found = next(commands(port), None)
+    if found is None:
+        pytest.skip(
+            "no shared folder with a llama.cpp server: LOCALRUN_PEERS has neither llama-server nor llama_cpp.server"
+        )
+    paths = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": paths, "LLAMA_CPP_LIB_PATH": os.environ.get("LOCALRUN_LLAMA_LIB", "")}
+    with subprocess.Popen(found, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as process:
+        try:
+            url = f"http://127.0.0.1:{port}"
+            wait_for(url, process)
+            yield url
+        finally:
+            process.kill()
+
+
+def wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
+    for _ in range(600):
+        try:
+            list_models(Endpoint("peer", url, KEY))
+            return
+        except LocalrunError:
+            assert process.poll() is None, "the server ended"
+            time.sleep(0.1)
+    raise AssertionError("the server does not answer")
+
+
+def request(n: int = 40, text: str = STORY) -> Request:
+    sampling = Sampling(temperature=0.0, top_k=5, min_p=0.01, repeat_penalty=1.0, seed=7)
+    return Request(({"role": "user", "content": text},), None, sampling, n)
+
+
+def test_an_answer(url: str) -> None:
+    client = RemoteClient(Endpoint("peer", url, KEY))
+    *parts, last = client.stream(request())
+    assert isinstance(last, Done)
+    said = "".join(part.text for part in parts if isinstance(part, Token) and part.channel == "answer")
+    assert said == last.completion.text != ""
+    assert 0 < last.completion.completion_tokens <= 40
+    assert last.completion.decode_tps > 0
+    *_, again = client.stream(request())
+    assert isinstance(again, Done)
+    assert again.completion.text == said
+
+
+def test_cancel_and_the_next(url: str) -> None:
+    client = RemoteClient(Endpoint("peer", url, KEY))
+    for part in client.stream(request(400)):
+        if isinstance(part, Token):
+            client.cancel()
+        if isinstance(part, Done):
+            assert part.completion.stop_reason == "cancelled"
+    *_, last = client.stream(request(5))
+    assert isinstance(last, Done)
+    assert last.completion.stop_reason in ("stop", "length")
+
+
+def test_what_goes_wrong(url: str) -> None:
+    with pytest.raises(UsageError, match="does not accept the key"):
+        list(client_with_a_wrong_key(url).stream(request()))
+    with pytest.raises(NotFoundError, match="has no model other"):
+        RemoteClient(Endpoint("peer", url, KEY, "other"))
+    with pytest.raises(PromptTooLongError):
+        list(RemoteClient(Endpoint("peer", url, KEY)).stream(request(text="word " * 3000)))
+
+
+def client_with_a_wrong_key(url: str) -> RemoteClient:
+    """Some servers list their models without a key, so that it is found to be wrong only later."""
+    client = RemoteClient(Endpoint("peer", url, KEY))
+    client._endpoint = Endpoint("peer", url, "sk-wrong", client.info.name)
+    return client
