@@ -123,7 +123,8 @@ class ReferenceExecutor:
     def kv_export(self, layer: int, block: int, ring: bool = False) -> tuple[PlainKV, PlainKV]:
         place = self.pool.layers[layer]
         store = self.pool.store(place.group, ring)
-        return store.keys.get((block, place.index)), store.values.get((block, place.index))
+        where = (block, place.index)
+        return store.keys.get(where).clone(), store.values.get(where).clone()
 
     def kv_import(self, layer: int, block: int, keys: PlainKV, values: PlainKV, ring: bool = False) -> None:
         place = self.pool.layers[layer]

@@ -230,3 +230,7 @@ class PlainKV:
     codes: Tensor  # [64, n_kv_heads, head_dim]: int8 (of -8 … 7 with 4 bit), or the f16 or f32 numbers
     scale: Tensor | None = None  # f16 [64, n_kv_heads, scale groups]; None with numbers
     offset: Tensor | None = None  # likewise, with 4 bit: an element is offset + scale · code
+
+    def clone(self) -> "PlainKV":
+        scale, offset = (x if x is None else x.clone() for x in (self.scale, self.offset))
+        return PlainKV(self.codes.clone(), scale, offset)

@@ -95,11 +95,14 @@ class SequenceBlocks:
         of codes by the queries of that block, and block 0 by all queries."""
         self.first, self.coded, self.exact = first, coded, exact
 
+    @property
+    def from_the_start(self) -> bool:
+        """Block 0 is there to be read."""
+        return 0 in self.exact or (self.first == 0 and not self.exact)
+
     def numbers(self, own: int) -> list[int]:
         """The logical blocks there are for queries of block `own`, ascending."""
-        numbers = range(max(self.first, 1), own + 1)
-        there = 0 in self.exact or (self.first == 0 and not self.exact)
-        return [0, *numbers] if there else list(numbers)
+        return [0] * self.from_the_start + list(range(max(self.first, 1), own + 1))
 
     def block(self, number: int, own: int) -> tuple[Tensor, Tensor]:
         """Keys and values of block `number` as a query of block `own` sees them, f32 [block_tokens, n_kv_heads, d]."""

@@ -122,6 +122,7 @@ class ReferenceOps:
         codec, out = self.pool.codecs[layer], torch.empty_like(q)
         for index, by_block in enumerate(self.rows_of):
             blocks = self.pool.blocks(layer, index)
+            assert window is not None or blocks.from_the_start, "block 0 is missing"
             if codec.native and by_block:  # one form: all rows see the same keys
                 by_block = {max(by_block): [row for rows in by_block.values() for row in rows]}
             for own, rows in by_block.items():

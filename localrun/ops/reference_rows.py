@@ -62,6 +62,7 @@ class RowReferenceOps(ReferenceOps):
         group = q.shape[1] // self.pool.layers[layer].n_kv_heads  # query heads that share keys
         for index, by_block in enumerate(self.rows_of):
             blocks = self.pool.blocks(layer, index)
+            assert window is not None or blocks.from_the_start, "block 0 is missing"
             for own, rows in by_block.items():
                 seen = [(number, *blocks.block(number, own)) for number in blocks.numbers(own)]
                 for row, head in itertools.product(rows, range(q.shape[1])):

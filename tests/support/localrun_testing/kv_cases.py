@@ -4,18 +4,20 @@ The model is a single layer whose weights only pick: token t is row t of `[q | k
 of attention. What is expected comes from a loop over queries that chooses each key's form by its position.
 """
 
+import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from localrun.ops.executor import Executor, Forward
+from localrun.ops.executor import Executor, Forward, ReferenceExecutor
 from localrun.ops.interface import CacheLayer, Ops, SequenceInput, StepInput, Value
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
 from localrun.ops.kv_codes import decode, encode, rotate_hadamard
-from localrun.ops.layouts import Layout, Packed, RowReader
+from localrun.ops.layouts import F32, Layout, Packed, RowReader
+from localrun.ops.reference import ReferenceOps
 from localrun.ops.rope import RopeKind
 
 # Normalised mean square error that a backend's own arithmetic may add. 8-bit codes are multiplied as integers, with q
@@ -40,10 +42,10 @@ class KVCase:
     outliers: bool = True  # a few channels of K are much larger than the others, as in trained models
 
     def __str__(self) -> str:
-        options = (f"w{self.window}" if self.window else "", f"W{self.sink_window}" if self.sink_window else "",
-                   "cap" if self.softcap else "", "sinks" if self.sinks else "", "" if self.rope else "nope")  # fmt: skip
-        heads = f"{self.codec}-d{self.head_dim}-h{self.n_heads}of{self.n_kv_heads}-n{self.n_tokens}"
-        return "-".join((heads, *(option for option in options if option)))
+        options = {"window": self.window, "sink_window": self.sink_window, "softcap": self.softcap, "sinks": self.sinks}
+        said = [f"{name}={value}" for name, value in options.items() if value] + ["nope"] * (not self.rope)
+        shape = f"{self.codec}-d{self.head_dim}-h{self.n_heads}of{self.n_kv_heads}-n{self.n_tokens}"
+        return "-".join((shape, *said))
 
     @property
     def kv_codec(self) -> KVCodec:
@@ -51,7 +53,7 @@ class KVCase:
 
     @property
     def scale(self) -> float:
-        return self.head_dim**-0.5
+        return 1 / math.sqrt(self.head_dim)
 
     @property
     def layer(self) -> CacheLayer:
@@ -76,9 +78,9 @@ class KVCase:
     def cos_sin(self, positions: Sequence[int]) -> tuple[Tensor, Tensor]:
         return RopeKind.of(10000.0, self.head_dim, None, 1.0).cos_sin(positions, torch.device("cpu"))
 
-    def forward(self, layout: Layout) -> Forward:
+    def forward(self, layout: Layout, qkv: tuple[Tensor, Tensor, Tensor] | None = None) -> Forward:
         """The picking model, its matrices in `layout`."""
-        q, k, v = (x.flatten(1) for x in self.qkv())
+        q, k, v = (x.flatten(1) for x in qkv or self.qkv())
         table = pack(torch.cat((q, k, v), dim=1), layout)
         picks = [pack(part, layout) for part in torch.eye(table.n_cols).split([x.shape[1] for x in (q, k, v)])]
         unity = pack(torch.eye(q.shape[1]), layout)
@@ -86,12 +88,11 @@ class KVCase:
 
         def forward(ops: Ops) -> Value:
             x = ops.embed(table, 1.0)
-            turned, sink_q = ops.rope_append(
-                *ops.linear(x, [(pick, None) for pick in picks]), layer=0, rope=rope,
-                sink_query=self.rope and self.sink_window is not None,
-            )  # fmt: skip
+            q, k, v = ops.linear(x, [(pick, None) for pick in picks])
+            twice = self.rope and self.sink_window is not None
+            q, sink_q = ops.rope_append(q, k, v, 0, rope, sink_query=twice)
             out = ops.attention(
-                turned, 0, self.scale, self.softcap, self.window, self.sink_scores(), sink_q, self.sink_window
+                q, 0, self.scale, self.softcap, self.window, self.sink_scores(), sink_q, self.sink_window
             )
             return ops.logits(out, unity)
 
@@ -109,11 +110,8 @@ class KVCase:
         sink_q = q
         if self.rope:
             near = [min(p, self.sink_window + BLOCK_TOKENS - 1) if self.sink_window else p for p in positions]
-            q, k, sink_q = (
-                turn(q, self.cos_sin(positions)),
-                turn(k, self.cos_sin(positions)),
-                turn(q, self.cos_sin(near)),
-            )
+            sink_q = turn(q, self.cos_sin(near))
+            q, k = (turn(x, self.cos_sin(positions)) for x in (q, k))
         turned = rotate_hadamard if self.kv_codec.rotates else (lambda x: x)
         q, k, v, sink_q = (turned(x) for x in (q, k, v, sink_q))
         bits = (self.kv_codec.k_bits, self.kv_codec.v_bits)
@@ -145,7 +143,8 @@ class KVCase:
 
 def pack(x: Tensor, layout: Layout) -> Packed:
     raw = x.contiguous().view(torch.uint8)
-    return layout.pack(RowReader("F32", *x.shape, lambda first, n: raw[first : first + n], torch.device("cpu")))
+    n_rows, n_cols = x.shape
+    return layout.pack(RowReader("F32", n_rows, n_cols, lambda first, n: raw[first : first + n], x.device))
 
 
 def turn(x: Tensor, cos_sin: tuple[Tensor, Tensor]) -> Tensor:
@@ -232,12 +231,12 @@ def run(
     return torch.cat(out)
 
 
-def step(case: KVCase, executor: Executor, view: SequenceInput, start: int, n: int) -> Tensor:
-    """One step over positions start … start + n - 1 of a sequence."""
+def step(case: KVCase, executor: Executor, view: SequenceInput, start: int, n: int, shift: int = 0) -> Tensor:
+    """One step over positions start … start + n - 1 of a sequence; `shift` puts other tokens there."""
     positions = list(range(start, start + n))
     near = [min(p, (case.sink_window or 0) + BLOCK_TOKENS - 1) for p in positions]
     inputs = StepInput(
-        token_ids=positions,
+        token_ids=[(p + shift) % case.n_tokens for p in positions],
         positions=positions,
         row_sequence=[0] * n,
         sequences=[view],
@@ -254,11 +253,17 @@ def sizes(case: KVCase) -> tuple[int, int]:
     return n_blocks, 0 if case.kv_codec.native else n_blocks
 
 
+def reference_for(case: KVCase, ops: type[ReferenceOps] = ReferenceOps, spare: int = 0) -> ReferenceExecutor:
+    """The reference on a case, with `spare` blocks more than one sequence needs."""
+    n_blocks, n_ring = sizes(case)
+    counts = [n_blocks + spare], [n_ring + spare if n_ring else 0]
+    return ReferenceExecutor(case.forward(F32), [case.layer], case.plan, *counts, torch.device("cpu"), ops)
+
+
 def nmse(got: Tensor, wanted: Tensor) -> float:
     return float((got - wanted).square().sum() / wanted.square().sum())
 
 
-MakeExecutor = Callable[[KVCase], Executor]
 _CODECS = ("f32", "f16", "q8", "k8v4", "q4")
 CASES: tuple[KVCase, ...] = (
     # every codec: depths around the first block and the first unit, and every option
