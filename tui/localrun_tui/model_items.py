@@ -78,12 +78,13 @@ def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
 def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
     thinks = " · thinks before it answers" if row.entry.get("thinking") else ""
     context = f"{row.entry['max_context']:,} tokens of context at most" if "max_context" in row.entry else ""
-    first = say(f"{row.name} · {row.entry.get('gguf') or row.entry.get('safetensors', '')} · {context}{thinks}", _MUTED)
+    repo = row.entry.get("gguf") or row.entry.get("safetensors", "")
+    about = say(" · ".join(part for part in (repo, context) if part) + thinks, _MUTED)
     if row.best is None:
-        return lines(first, say("✘ none of its precisions fits the free memory of this machine", "$text-error"))
-    size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens of context"
-    star = "★ a good first model for this machine: " if is_suggested else ""
-    return lines(first, say(f"{star}{size}; {MEANING[row.best.verdict]}"))
+        return lines(say("none of its precisions fits the free memory of this machine", "$text-error"), about)
+    size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens"
+    star = "★ to begin with: " if is_suggested else ""
+    return lines(say(f"{star}{size}; {MEANING[row.best.verdict]}"), about)
 
 
 def hub_item(row: HubRow) -> Item[HubRow]:

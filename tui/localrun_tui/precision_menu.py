@@ -25,7 +25,7 @@ from .downloads import downloads_of
 from .memory_gauge import gauge
 from .model_list import ModelList
 from .precision_items import COLUMNS, precision_item
-from .precision_offer import CODECS, Offer, Precision, Subject, read_offer
+from .precision_offer import Offer, Precision, Subject, read_offer
 
 DOWNLOADING = "downloading"
 
@@ -126,9 +126,10 @@ class PrecisionMenu(Screen[Choice | str | None]):
             self._show()
 
     def action_codec(self) -> None:
-        choices = ["auto", *CODECS]
-        self.kv = choices[(choices.index(self.kv) + 1) % len(choices)]
-        self._show()
+        if self.offer is not None:
+            choices = ["auto", *self.offer.codecs]
+            self.kv = choices[(choices.index(self.kv) + 1) % len(choices)]
+            self._show()
 
     @on(ModelList.Chosen)
     def _choose(self, event: ModelList.Chosen) -> None:

@@ -15,11 +15,10 @@ from localrun.hub.preview import Preview, Wanted, fit_preview, fit_stored, previ
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
-from localrun.ops.kv import KV_CODECS
 
 from .background import Task
 
-CODECS = tuple(name for name, codec in KV_CODECS.items() if codec.executable and name != "f32")
+NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,11 @@ class Offer:
         return tuple(sorted({row.ctx for row in self.fit.rows}))
 
     @property
+    def codecs(self) -> tuple[str, ...]:
+        """KV codecs to choose from, the finest first."""
+        return tuple(dict.fromkeys(row.kv_codec for row in self.fit.rows))
+
+    @property
     def usual_context(self) -> int:
         """The one that verdicts are about when none was chosen."""
         best = self.fit.recommended
@@ -85,7 +89,7 @@ class Offer:
         return sorted(found, key=lambda one: (one.weights_bytes, one.bits))
 
     def _row(self, one: Precision, ctx: int, kv: str) -> FitRow | None:
-        codecs = CODECS if kv == "auto" else (kv,)
+        codecs = [codec for codec in self.codecs if codec not in NEVER_AUTO] if kv == "auto" else [kv]
         rows = [row for row in self.fit.rows if one.means(row) and row.ctx == ctx and row.kv_codec in codecs]
         chosen = [row for row in rows if row.recommended]
         for verdict in ("fits", "tight", "no"):
@@ -107,7 +111,7 @@ def read_offer(subject: Subject, budget: Callable[[], int], task: Task) -> Offer
             notes.append(f"only what is on disk: {error.message}")
     offers = [_hub_offer(subject, found, budget(), notes)] if found else []
     offers += [_disk_offer(subject, stored, budget())] if stored else []
-    return _merge(subject, offers, found, notes)
+    return merge(subject, offers, found, notes)
 
 
 def _on_disk(subject: Subject) -> list[StoredModel]:
@@ -166,7 +170,7 @@ def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Off
     return Offer(subject, tuple(precisions), fit)
 
 
-def _merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: list[str]) -> Offer:
+def merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: list[str]) -> Offer:
     """One menu: what the hub has and the disk too is one line; the hub's advice goes before the disk's."""
     precisions: list[Precision] = []
     rows: list[FitRow] = []

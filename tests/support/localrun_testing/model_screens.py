@@ -8,8 +8,7 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
-from localrun_testing.fake_hub import FakeHub, FakeRepo
-from localrun_tui import model_sections, models_screen
+from localrun_tui import first_run, model_sections, models_screen
 from localrun_tui.downloads_queue import Downloads
 from textual.app import App
 from textual.screen import Screen
@@ -17,6 +16,7 @@ from textual.screen import Screen
 from localrun.fit.machine import Memory
 from localrun.fit.rates import Rates
 from localrun.hub import api, preview
+from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 PRECISIONS = {"F16": np.float16, "F32": np.float32}
 
@@ -65,7 +65,7 @@ def tiny_gguf(folder: Path, name: str, rows: int = 320, layers: int = 2) -> byte
 def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose memory and speed do not depend on where and when the test runs."""
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
-    for module in (models_screen, model_sections):
+    for module in (models_screen, model_sections, first_run):
         monkeypatch.setattr(module, "memory", lambda: Memory(16 << 30, 10 << 30))
 
 

@@ -1,0 +1,177 @@
+"""The queue of downloads: paused, resumed, cut, refused, left behind by an earlier run, and shown."""
+
+import errno
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.fake_hub import FakeHub, FakeRepo
+from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine, tiny_gguf
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_tui.choice import Choice
+from localrun_tui.downloads import DownloadsScreen, badge_text, bar, duration
+from localrun_tui.downloads_queue import Download, Downloads
+from textual.pilot import Pilot
+
+from localrun.base.errors import HubError
+from localrun.base.settings import read_settings
+from localrun.hub import partial, transfer
+from localrun.hub.access import read_access
+from localrun.hub.http import Http
+from localrun.hub.preview import find_on_hub, preview
+from localrun.hub.resolve import resolve
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """Besides the small models one of some MiB."""
+    known_machine(monkeypatch)
+    monkeypatch.setattr(transfer, "RETRY_SECONDS", (0.05,) * 40)
+    with hub_with_models(tmp_path, monkeypatch) as running:
+        noise = random.Random(1).randbytes(6 * MIB)
+        files = {name: tiny_gguf(tmp_path, name) + noise for name in ("large-F16.gguf", "large-F32.gguf")}
+        running.repos["org/large-GGUF"] = FakeRepo(files)
+        yield running
+
+
+def start(downloads: Downloads, name: str, number: int = 0) -> str:
+    """Put a precision into the queue; gives its key."""
+    wanted = find_on_hub(name)
+    assert wanted is not None
+    http = Http(read_access())
+    found = preview(http, wanted)
+    http.close()
+    variant = found.variants[number]
+    downloads.start(found, variant, variant.precision, 4096, "f16")
+    download = downloads.find(wanted.repo, variant)
+    assert download is not None
+    return download.key
+
+
+def test_paused_resumed_and_loaded(hub: FakeHub) -> None:
+    hub.bytes_per_second = 4e6
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Nothing is being downloaded")
+        key = start(app.downloads, "org/large-GGUF")
+        start(app.downloads, "org/large-GGUF", 1)
+        await until(pilot, lambda: app.downloads.all()[0].done >= MIB)
+        await until_text(pilot, "MiB/s")
+        assert "↓ 2 · " in screen_text(pilot.app)
+        assert "waits for its turn" in screen_text(pilot.app)
+        await pilot.press("space")
+        await until_text(pilot, "paused")
+        await until(pilot, lambda: app.downloads.all()[1].state == "running")  # those behind it go on
+        hub.bytes_per_second = None
+        await until(pilot, lambda: app.downloads.all()[1].stored)
+        await pilot.press("space")
+        await until(pilot, lambda: app.downloads.all()[0].stored)
+        await until_text(pilot, "is here")
+        assert app.downloads.get(key).stored.precision == "F16"  # type: ignore[union-attr]
+        assert "↓" not in screen_text(pilot.app).splitlines()[0]
+        await pilot.press("enter")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(DownloadsScreen())
+    drive(app, steps, LARGE)
+    assert isinstance(app.answer, Choice)
+    assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F16", 4096, "f16")
+    assert resolve("org/large-GGUF:F16").path.read_bytes() == hub.repos["org/large-GGUF"].files["large-F16.gguf"]
+    assert read_settings().model == "org/large-GGUF"  # the first that is pulled
+
+
+def test_a_cut_network_is_waited_out_and_said(hub: FakeHub) -> None:
+    hub.break_file("large-F16.gguf", "cut", times=12, at=MIB)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        start(app.downloads, "org/large-GGUF")
+        await until_text(pilot, "trying again")
+        await until(pilot, lambda: app.downloads.all()[0].stored)
+        assert not app.downloads.all()[0].note
+
+    app = ScreenApp(DownloadsScreen())
+    drive(app, steps, LARGE)
+    assert resolve("org/large-GGUF:F16").path.read_bytes() == hub.repos["org/large-GGUF"].files["large-F16.gguf"]
+
+
+def test_a_failure_says_what_to_try_and_is_retried(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(partial, "allocate", full)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        start(app.downloads, "org/large-GGUF")
+        await until_text(pilot, "What to try: free some space")
+        shown = screen_text(pilot.app)
+        assert "is full" in shown
+        assert "↓ 1 failed" in shown
+        monkeypatch.undo()
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        await pilot.press("r")
+        await until(pilot, lambda: app.downloads.all()[0].state in ("queued", "running", "done"))
+
+    app = ScreenApp(DownloadsScreen())
+    drive(app, steps, LARGE)
+
+
+def test_what_an_earlier_run_left_is_offered_resumed_and_removed(hub: FakeHub) -> None:
+    hub.bytes_per_second = 4e6
+
+    async def first_run(pilot: Pilot[Any]) -> None:
+        for number in (0, 1):
+            key = start(first.downloads, "org/large-GGUF", number)
+            await until(pilot, lambda key=key: (first.downloads.get(key) or Gone).done >= MIB)  # type: ignore[misc]
+            if number == 0:
+                await pilot.press("space")
+
+    async def next_run(pilot: Pilot[Any]) -> None:
+        app.downloads.look_for_unfinished()
+        await until_text(pilot, "not finished last time")
+        before = hub.sent("large-F16.gguf")
+        assert hub.seen[-1:] == seen  # nothing is fetched unasked
+        assert {one.precision for one in app.downloads.all()} == {"F16", "F32"}
+        while app.downloads.all() and "F16" not in str(pilot.app.screen.current.file):  # type: ignore[attr-defined]
+            await pilot.press("down")
+        arrived = pilot.app.screen.current.done  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until(pilot, lambda: any(one.stored for one in app.downloads.all()))
+        assert (
+            hub.sent("large-F16.gguf") - before
+            <= len(hub.repos["org/large-GGUF"].files["large-F16.gguf"]) - arrived + MIB
+        )
+        while "F32" not in str(pilot.app.screen.current.file):  # type: ignore[attr-defined]
+            await pilot.press("down")
+        await pilot.press("d")
+        await until_text(pilot, "Give up org/large-GGUF F32?")
+        await pilot.press("y")
+        await until_text(pilot, "are free again")
+
+    first = ScreenApp(DownloadsScreen())
+    drive(first, first_run)
+    hub.bytes_per_second = None
+    seen = hub.seen[-1:]
+    app = ScreenApp(DownloadsScreen())
+    drive(app, next_run, LARGE)
+    assert not list(read_access().cache.rglob("*.localrun-part"))
+
+
+Gone = Download("", "", "", "", "cancelled", 0, 0)
+
+
+def test_words_for_numbers() -> None:
+    one = replace(Gone, state="running", done=30, total=100, rate=10.0)
+    assert badge_text([one, replace(one, state="queued", done=10)]) == "↓ 2 · 20 %"
+    assert badge_text([replace(one, state="failed", error=HubError("x"))]) == "↓ 1 failed"
+    assert badge_text([replace(one, state="done"), replace(one, state="paused")]) == ""
+    assert one.seconds_left == 7.0
+    assert replace(one, rate=0.0).seconds_left is None
+    assert [duration(seconds) for seconds in (None, 7, 59.4, 60, 3599, 3660, 1e9)] == [
+        *("", "7 s", "59 s", "1 min", "1 h 00", "1 h 01", "")
+    ]
+    assert [bar(share, 4).plain for share in (-1, 0, 0.125, 0.5, 2)] == ["━━━━", "━━━━", "╸━━━", "━━━━", "━━━━"]

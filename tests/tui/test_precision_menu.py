@@ -1,0 +1,161 @@
+"""What each precision takes, before a download and for what is on disk; and what choosing one does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.fake_hub import FakeHub
+from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_tui import precision_menu
+from localrun_tui.background import Task
+from localrun_tui.choice import Choice
+from localrun_tui.precision_menu import DOWNLOADING, PrecisionMenu
+from localrun_tui.precision_offer import Offer, Precision, Subject, merge, read_offer
+from textual.pilot import Pilot
+
+from localrun.fit.estimate import Fit
+from localrun.hub.access import read_access
+from localrun.hub.api import read_repo
+from localrun.hub.download import download
+from localrun.hub.http import Http
+from localrun.hub.preview import find_on_hub
+from localrun.hub.stored import StoredModel
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    with hub_with_models(tmp_path, monkeypatch) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+
+
+def menu(name: str, budget: int = 8 * GIB) -> PrecisionMenu:
+    return PrecisionMenu(Subject(name, wanted=find_on_hub(name)), lambda: budget)
+
+
+def fetch(name: str, file: str) -> None:
+    """Have one file of a repository on disk."""
+    http = Http(read_access())
+    repo = read_repo(http, name)
+    download(http, repo, [repo.file(file)])
+    http.close()
+
+
+def test_offline_the_catalogue_is_enough() -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "★ Q4_K_M")
+        shown = screen_text(pilot.app)
+        rows = [line.split() for line in shown.splitlines() if "GiB " in line and "≈" in line]
+        assert [row[0] for row in rows] == ["★", "Q5_0", "Q6_K", "Q8_0"]
+        assert (rows[0][1], rows[0][4:6]) == ("Q4_K_M", ["4.9", "✔"])
+        assert rows[-1][4:6] == ["✘", "no"]
+        assert "offline: sizes are estimated" in shown
+        assert "HERE is for 8,192 tokens" in shown
+        assert "KV cache 1.1" in shown  # the gauge of the highlighted row
+        await pilot.press("right")
+        await until_text(pilot, "HERE is for 4,096 tokens")
+        await pilot.press("left", "left", "k")
+        await until_text(pilot, "HERE is for 40,960 tokens")
+        shown = screen_text(pilot.app)
+        assert "‹ f16 ›" in shown
+        assert "✔ fits" not in shown
+        assert "too much" in shown
+        await pilot.press("enter")
+        await until_text(pilot, "localrun is offline")
+        await pilot.press("escape")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(menu("qwen3-8b"))
+    drive(app, steps)
+    assert app.answer is None
+
+
+def test_online_the_header_is_read_and_nothing_is_fetched_unasked(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "LONGEST")
+        shown = screen_text(pilot.app)
+        assert "apache-2.0 · org/tiny-GGUF" in shown
+        assert shown.count("download") == 2
+        assert max(hub.sent(name) for name in ("tiny-F16.gguf", "tiny-F32.gguf")) <= 64 << 10
+        await pilot.press("home", "enter")
+        await until_text(pilot, "Download org/tiny-GGUF F16?")
+        shown = screen_text(pilot.app)
+        assert all(word in shown for word in ("licence", "apache-2.0", "free", "memory", "size"))
+        await pilot.press("n")
+        assert not pilot.app.downloads.all()  # type: ignore[attr-defined]
+        monkeypatch.setattr(precision_menu, "_free_disk", lambda: 10_000)
+        await pilot.press("enter")
+        await until_text(pilot, "too little")
+        assert pilot.app.screen.query_one("#no").has_focus
+        await pilot.press("y")
+        await until(pilot, lambda: app.closed)
+        await until(pilot, lambda: app.downloads.all()[0].stored)
+
+    app = ScreenApp(menu("org/tiny-GGUF"))
+    drive(app, steps, LARGE)
+    assert app.answer == DOWNLOADING
+
+
+def test_what_is_on_disk_is_loaded_and_can_be_forced(hub: FakeHub) -> None:
+    fetch("org/tiny-GGUF", "tiny-F32.gguf")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "on disk")
+        rows = [line for line in screen_text(pilot.app).splitlines() if "F32" in line or "F16" in line]
+        assert [("on disk" in row, "download" in row) for row in rows[:2]] == [(False, True), (True, False)]
+        await pilot.press("right", "end", "enter")
+        await until_text(pilot, "Load it all the same?")
+        await pilot.press("y")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(menu("org/tiny-GGUF", budget=1 << 20))
+    drive(app, steps)
+    assert isinstance(app.answer, Choice)
+    assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F32", 4096, "f16")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("org/locked-GGUF", "is gated"), ("org/nothing", "the hub has no org/nothing")]
+)
+def test_what_cannot_be_offered_says_why(hub: FakeHub, name: str, says: str) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, says)
+        await pilot.press("enter", "right", "k", "escape")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(menu(name))
+    drive(app, steps)
+
+
+def test_an_offer_without_a_network_has_what_is_on_disk(hub: FakeHub) -> None:
+    fetch("org/tiny-GGUF", "tiny-F16.gguf")
+    hub.break_file("api", "rate-limit")
+    offer = read_offer(Subject("org/tiny-GGUF", wanted=find_on_hub("org/tiny-GGUF")), lambda: 8 * GIB, Task())
+    (line,) = offer.lines(None, "auto")
+    assert (line.name, line.recommended, line.stored is not None) == ("F16", True, True)
+    assert offer.notes[0].startswith("only what is on disk: ")
+
+
+def test_an_original_on_disk_serves_the_precisions_made_from_it() -> None:
+
+    subject = Subject("org/original")
+    stored = StoredModel("org/original", "bf16", Path("x"), 8, "safetensors", "hub")
+    hub_lines = tuple(Precision(name, 8, 8, bits) for name, bits in (("bf16", 16.0), ("int8", 8.5), ("int4", 4.5)))
+    disk = (Precision("bf16", 8, 9, 16.0, stored=stored),)
+    empty = Fit((), "")
+    merged = merge(subject, [Offer(subject, hub_lines, empty), Offer(subject, disk, empty)], None, [])
+    assert [(one.name, one.stored and one.stored.precision) for one in merged.precisions] == [
+        ("bf16", "bf16"),
+        ("int8", "int8"),
+        ("int4", "int4"),
+    ]

@@ -1,0 +1,165 @@
+"""Settings: which one wins and why, changes that are checked, and servers whose keys stay out of sight."""
+
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.model_screens import ScreenApp
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_tui.choice import Endpoint
+from localrun_tui.endpoints import check_endpoint, masked, read_endpoints, travels_in_the_clear, write_endpoints
+from localrun_tui.settings_rows import problem, setting_rows
+from localrun_tui.settings_screen import SettingsScreen
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from localrun.base.errors import UsageError
+from localrun.base.settings import SETTINGS, read_settings, write_setting
+
+KEY = "sk-canary-0123456789"
+
+
+def line_of(app: Any, key: str) -> str:
+    return next(line.strip() for line in screen_text(app).splitlines() if line.strip().startswith(f"{key} "))
+
+
+def go_to(pilot: Pilot[Any], key: str) -> None:
+    pilot.app.screen._list.highlight(key)  # type: ignore[attr-defined]
+
+
+def test_what_wins_is_shown_and_changes_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_setting("temperature", "0.7")
+    write_setting("threads", "2")
+    monkeypatch.setenv("LOCALRUN_THREADS", "3")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "temperature")
+        assert line_of(pilot.app, "temperature").split()[1:] == ["0.7", "config.toml"]
+        assert line_of(pilot.app, "threads").split()[1:] == ["3", "LOCALRUN_THREADS"]
+        assert line_of(pilot.app, "ctx").split()[1:] == ["8192", "command", "line"]
+        assert line_of(pilot.app, "seed").endswith("default")
+        go_to(pilot, "threads")
+        await until_text(pilot, "LOCALRUN_THREADS goes before config.toml")
+
+        go_to(pilot, "temperature")
+        await pilot.press("enter", "ctrl+u", *"-1")
+        await until_text(pilot, "a number from 0 to 100 is needed")
+        await pilot.press("enter")  # nothing is written while it is wrong
+        assert read_settings().temperature == 0.7
+        await pilot.press("ctrl+u", *"0.2", "enter")
+        await until(pilot, lambda: "0.2" in line_of(pilot.app, "temperature"))
+        await pilot.press("delete")
+        await until(pilot, lambda: line_of(pilot.app, "temperature").endswith("default"))
+
+        go_to(pilot, "backend")
+        await pilot.press("enter")
+        await until_text(pilot, "what to compute on")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "config.toml" in line_of(pilot.app, "backend"))
+        go_to(pilot, "seed")
+        await pilot.press("enter", "1", "escape")  # left as it was
+        await pilot.press("escape")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(SettingsScreen({"ctx": 8192, "kv": None}))
+    drive(app, steps, LARGE)
+    assert app.answer is True
+    settings = read_settings()
+    assert (settings.temperature, settings.backend, settings.seed) == (None, "reference", None)
+
+
+def test_a_broken_file_is_reported_not_overwritten(home: Path) -> None:
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text("ctx = maybe\n")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "config.toml: ")
+        await pilot.press("enter", "delete", "escape")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(SettingsScreen())
+    drive(app, steps, LARGE)
+    assert app.answer is False
+    assert (home / "config.toml").read_text() == "ctx = maybe\n"
+
+
+def test_every_setting_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {row.key: row for row in setting_rows({})}
+    assert set(rows) == set(SETTINGS)
+    assert all(row.value == row.setting.unset for row in rows.values())
+    assert rows["backend"].setting.choices[0] == "auto"
+    for row in rows.values():
+        assert all(problem(row.setting, choice) == "" for choice in row.setting.choices)
+    assert problem(SETTINGS["ctx"], "auto") == ""
+    assert problem(SETTINGS["ctx"], "many").startswith("a whole number from 1")
+
+
+def test_servers_are_added_changed_and_forgotten(home: Path) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "+ add a server")
+        await pilot.press("end", "enter")
+        await until_text(pilot, "speaks the OpenAI protocol")
+        form = pilot.app.screen
+        for field, text in (("name", "lab"), ("url", "ftp://x"), ("key", KEY)):
+            form.query_one(f"#{field}", Input).value = text
+        await until_text(pilot, "an address such as")
+        await pilot.press("enter", "enter", "enter")
+        assert not read_endpoints()
+        form.query_one("#url", Input).value = "http://lab.example:8000/v1/"
+        await until_text(pilot, "others on the way can read")
+        assert "canary" not in screen_text(pilot.app)
+        await pilot.press("enter")
+        await until_text(pilot, "http://lab.example:8000/v1")
+        go_to(pilot, "server lab")
+        await until_text(pilot, "••••6789")
+        assert "canary" not in screen_text(pilot.app)
+        await pilot.press("enter")
+        await until_text(pilot, "speaks the OpenAI protocol")
+        pilot.app.screen.query_one("#name", Input).value = "cellar"
+        await pilot.press("enter")
+        await until_text(pilot, "cellar")
+        assert [one.name for one in read_endpoints()] == ["cellar"]
+        go_to(pilot, "server cellar")
+        await pilot.press("delete")
+        await until_text(pilot, "Forget the server cellar?")
+        await pilot.press("y")
+        await until(pilot, lambda: not read_endpoints())
+
+    drive(ScreenApp(SettingsScreen()), steps, LARGE)
+
+
+def test_servers_are_kept_for_their_owner_only(home: Path) -> None:
+    written = [Endpoint("lab", "https://lab.example/v1", KEY, "m"), Endpoint('odd "name"', "http://localhost:1")]
+    path = write_endpoints(written)
+    assert read_endpoints() == written
+    assert KEY not in repr(read_endpoints())
+    if sys.platform != "win32":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [travels_in_the_clear(one) for one in written] == [False, False]
+    assert [masked(key) for key in ("", "short", KEY)] == ["none", "••••", "••••6789"]
+    for bad in ("no toml", "[lab]\nkey = 1", '[lab]\nurl = "file:///etc"', "lab = 3", '[lab]\nurl = "http://u:p@h/"'):
+        path.write_text(bad)
+        with pytest.raises(UsageError):
+            read_endpoints()
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "key"),
+    [
+        ("", "https://h", ""),
+        ("x" * 41, "https://h", ""),
+        ("a\x1b", "https://h", ""),
+        ("taken", "https://h", ""),
+        ("a", "h:80", ""),
+        ("a", "https://", ""),
+        ("a", "https://h:99999", ""),
+        ("a", "https://user@h", ""),
+        ("a", "https://h", "two words"),
+        ("a", "https://h", "schlüssel"),
+    ],
+)
+def test_what_is_no_server(name: str, url: str, key: str) -> None:
+    with pytest.raises(ValueError, match=r"needed|called|key"):
+        check_endpoint(name, url, key, ("taken",))
