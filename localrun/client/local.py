@@ -4,16 +4,19 @@ import secrets
 from collections.abc import Iterator
 from types import TracebackType
 
-from localrun.base.events import Done, Event, ModelInfo
+from localrun.base.events import CacheView, Done, Event, GroupView, MemoryPart, ModelInfo
 from localrun.base.request import LoadOptions, Request
+from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.client.settle import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
 from localrun.engine.engine import Ticket
-from localrun.engine.load import LoadedModel, load
+from localrun.engine.load import LoadedModel, allocated_bytes, load
 from localrun.engine.sampler import MAX_SEED, settle
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.fit.bytes import kv_bytes
 from localrun.fit.machine import peak_rss
 from localrun.model.load import Progress
+from localrun.text.model_text import PromptIds
 
 
 class LocalClient:
@@ -22,6 +25,7 @@ class LocalClient:
     def __init__(self, options: LoadOptions, progress: Progress = lambda done, total: None) -> None:
         self.model: LoadedModel = load(options, progress)
         self._ticket: Ticket | None = None
+        self._warming: Ticket | None = None
 
     @property
     def info(self) -> ModelInfo:
@@ -30,16 +34,43 @@ class LocalClient:
     def stream(self, request: Request) -> Iterator[Event]:
         """Generate. Raises LocalrunError; a prompt that is too long raises before the first event."""
         text = self.model.text
-        prompt = text.encode_request(request)
-        ticket = self.model.engine.submit(self._generation(request, tuple(prompt)))
+        prompt = text.prepare(request)
+        ticket = self.model.engine.submit(self._generation(request, prompt))
         self._ticket = ticket
-        answer = AnswerStream(text, request.stop, prompt)
-        return self._events(ticket, answer)
+        answer = AnswerStream(text, request.stop, prompt.ids)
+        return self._events(request, prompt, ticket, answer)
+
+    def warm(self, token_ids: list[int]) -> None:
+        """Compute a prompt in the background, unless a later call or a request does so first."""
+        if self._warming is not None:
+            self._warming.cancel()
+        self._warming = self.model.engine.warm(token_ids)
 
     def cancel(self) -> None:
         """End the answer under way; what was generated so far is kept."""
         if self._ticket is not None:
             self._ticket.cancel()
+
+    def view(self) -> CacheView:
+        """What the KV cache holds now; of the sequence that was begun last, block by block."""
+        engine, plan = self.model.engine, self.model.plan
+        held = engine.view()
+        groups = zip(engine.runner.groups, held.states, strict=True)
+        return CacheView(
+            n_tokens=held.n_tokens,
+            ctx=plan.ctx,
+            block_tokens=BLOCK_TOKENS,
+            groups=tuple(self._group(number, *group) for number, group in enumerate(groups)),
+            used_blocks=held.used_blocks,
+            total_blocks=held.total_blocks,
+            tree_tokens=held.tree_tokens,
+            disk_bytes=0,
+            memory=(
+                MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.model.weights)),
+                MemoryPart("KV cache", plan.kv_bytes, engine.runner.executor.kv_nbytes),
+                MemoryPart("all of the process", plan.peak_bytes, peak_rss()),
+            ),
+        )
 
     def close(self) -> None:
         self.model.engine.close()
@@ -52,22 +83,42 @@ class LocalClient:
     ) -> None:
         self.close()
 
-    def _events(self, ticket: Ticket, answer: AnswerStream) -> Iterator[Event]:
+    def _events(self, request: Request, prompt: PromptIds, ticket: Ticket, answer: AnswerStream) -> Iterator[Event]:
         for event in stream_answer(ticket, answer):
             if isinstance(event, Sequence):
                 held = kv_bytes(self.model.config, self.model.codec, event.n_tokens)
-                yield Done(completion(event, answer, self.info, held, peak_rss()))
+                figures = completion(event, answer, self.info, prompt, held, peak_rss())
+                yield Done(figures, tuple(prompt.ids))
+                again = rewritten_history(self.model.text, request, figures.text, event.token_ids)
+                if again:
+                    self.warm(again)
             else:
                 yield event
 
-    def _generation(self, request: Request, prompt: tuple[int, ...]) -> GenerationRequest:
-        room = max(1, self.info.ctx - len(prompt))
+    def _generation(self, request: Request, prompt: PromptIds) -> GenerationRequest:
+        rolls = request.overflow == "roll"
+        room = self.info.ctx if rolls else max(1, self.info.ctx - len(prompt.ids))
         seed = request.sampling.seed
         return GenerationRequest(
-            prompt=prompt,
+            prompt=tuple(prompt.ids),
             max_tokens=room if request.max_tokens is None else request.max_tokens,
             stop_ids=self.model.text.tokenizer.eog_ids,
             settings=settle(request.sampling, self.model.sampling),
             seed=secrets.randbelow(MAX_SEED) if seed is None else seed,
             logit_bias=request.sampling.logit_bias,
+            rolls=rolls,
+            rewritten=prompt.note,
+        )
+
+    def _group(self, number: int, group: Group, states: str) -> GroupView:
+        hides = group.window is not None and group.window + BLOCK_TOKENS < self.info.ctx
+        window = group.window if hides else None
+        sight = "" if window is None else f", window {window:,}" + (" and the first block" if group.sinks else "")
+        return GroupView(
+            name=f"{len(group.layers)} layers{sight}",
+            n_layers=len(group.layers),
+            window=window,
+            codec=group.codec.name,
+            block_bytes=self.model.engine.runner.executor.block_bytes(number),
+            states=states,
         )

@@ -9,7 +9,7 @@ from localrun.base.events import Channel, Completion, ModelInfo, Prefill, Token
 from localrun.engine.engine import Finished, NewToken, Ticket
 from localrun.engine.sequence import Sequence
 from localrun.text.detokenizer import Detokenizer
-from localrun.text.model_text import ModelText
+from localrun.text.model_text import ModelText, PromptIds
 from localrun.text.stop import StopStrings
 
 
@@ -73,7 +73,9 @@ def stream_answer(ticket: Ticket, answer: AnswerStream) -> Iterator[Prefill | To
         ticket.cancel()
 
 
-def completion(sequence: Sequence, answer: AnswerStream, info: ModelInfo, kv_bytes: int, peak_rss: int) -> Completion:
+def completion(
+    sequence: Sequence, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_bytes: int, peak_rss: int
+) -> Completion:
     """The figures of a finished generation."""
     token_ids = tuple(sequence.token_ids[sequence.n_prompt :])
     times = sequence.token_times
@@ -103,4 +105,10 @@ def completion(sequence: Sequence, answer: AnswerStream, info: ModelInfo, kv_byt
         seed=sequence.request.seed,
         path=info.path,
         notes=info.notes,
+        cache_note=sequence.note,
+        replayed_tokens=sequence.n_replayed,
+        render_ms=prompt.render_ms,
+        tokenize_ms=prompt.tokenize_ms,
+        prefill_ms=1000 * sequence.prefill_seconds,
+        decode_ms=1000 * (times[-1] - times[0]) if times else 0.0,
     )

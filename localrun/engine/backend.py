@@ -1,7 +1,7 @@
 """Which backend runs a model: the native CPU library, or the reference operations on some torch device."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,13 +12,12 @@ from localrun.base.request import Backend as BackendName
 from localrun.engine.runner import cache_layers
 from localrun.engine.scheduler import MAX_CHUNK, MAX_RUNNING
 from localrun.fit.machine import cpu_limit
-from localrun.fit.plan import Plan
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
 from localrun.ops.executor import Executor, ReferenceExecutor
-from localrun.ops.kv import KV_CODECS
+from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, FILE, Layout
 from localrun.ops.library import load_library, why_no_library
 from localrun.ops.reference import ReferenceOps
@@ -49,8 +48,8 @@ class Backend(Protocol):
         """The layout for matrices that would take `dense_bytes` as f32."""
         ...
 
-    def executor(self, model: Model, plan: Plan) -> Executor:
-        """The model on this backend, with the plan's codecs and blocks."""
+    def executor(self, model: Model, plan: KVPlan, blocks: Sequence[int], ring_blocks: Sequence[int]) -> Executor:
+        """The model on this backend; `blocks` and `ring_blocks` of every layer group."""
         ...
 
 
@@ -73,14 +72,14 @@ class CpuBackend:
     def layout(self, dense_bytes: int, budget: int) -> Layout:
         return self.packing
 
-    def executor(self, model: Model, plan: Plan) -> Executor:
+    def executor(self, model: Model, plan: KVPlan, blocks: Sequence[int], ring_blocks: Sequence[int]) -> Executor:
         return CpuExecutor(
             self.packing,
             model.forward,
             cache_layers(model.config, plan.codecs),
-            plan.kv_plan,
-            plan.blocks,
-            plan.ring_blocks,
+            plan,
+            blocks,
+            ring_blocks,
             MAX_CHUNK + MAX_RUNNING,
             MAX_LOGITS,
         )
@@ -109,10 +108,10 @@ class ReferenceBackend:
         """Decoded once to f32 where memory is plentiful, otherwise as the file has them."""
         return F32 if dense_bytes <= DENSE_SHARE * budget else FILE
 
-    def executor(self, model: Model, plan: Plan) -> Executor:
+    def executor(self, model: Model, plan: KVPlan, blocks: Sequence[int], ring_blocks: Sequence[int]) -> Executor:
         ops = RowReferenceOps if os.environ.get("LOCALRUN_REFERENCE") == "rows" else ReferenceOps
         layers = cache_layers(model.config, plan.codecs)
-        return ReferenceExecutor(model.forward, layers, plan.kv_plan, plan.blocks, plan.ring_blocks, self.device, ops)
+        return ReferenceExecutor(model.forward, layers, plan, blocks, ring_blocks, self.device, ops)
 
 
 def choose_backend(wish: BackendName, threads: int | None, config: ModelConfig, matrix_types: Iterable[str]) -> Backend:

@@ -17,6 +17,7 @@ from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings, candidates, choose
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
+from localrun.engine.view import StoreView, block_states, view_store
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 
 
@@ -71,12 +72,13 @@ class Engine:
         self.cancel_step = CancelFlag()
         self.lock = threading.Lock()  # held while what `view` reads changes; never during a step
         self.last: Sequence | None = None  # the newest that somebody waited for
+        self.last_states: tuple[str, ...] = ("",) * len(store.groups)  # of its blocks, once it has ended
         self.thread = threading.Thread(target=self._loop, name="localrun-engine", daemon=True)
         self.thread.start()
 
     def submit(self, request: GenerationRequest) -> Ticket:
         """Start a generation. Raises PromptTooLongError or UsageError before anything is computed."""
-        if request.rolls and self.runner.sink_window is None:
+        if request.rolls and any(group.window is None for group in self.store.groups):
             raise UsageError(
                 "this model cannot forget the middle of a text: its positions depend on the size of the context",
                 "let the answer end at the context, or drop the oldest turns",
@@ -103,6 +105,15 @@ class Engine:
             return None
         nothing = SamplerSettings(temperature=0.0)
         return self.submit(GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, background=True))
+
+    def view(self) -> StoreView:
+        """What the cache holds now, from any thread."""
+        with self.lock:
+            if self.last is None:
+                return view_store(self.store, 0, self.last_states)
+            running = self.last.lease is not None
+            states = block_states(self.store, self.last) if running else self.last_states
+            return view_store(self.store, self.last.n_computed, states)
 
     def interrupt(self) -> None:
         """Look at cancellations now rather than after the step."""
@@ -209,6 +220,8 @@ class Engine:
                 self._finish(ticket.sequence)
 
     def _finish(self, sequence: Sequence) -> None:
+        if sequence is self.last:
+            self.last_states = block_states(self.store, sequence)
         self.scheduler.finish(sequence)
         self.tickets.pop(sequence.number).events.put(Finished(sequence))
 

@@ -10,7 +10,7 @@ from localrun.base.errors import ModelFileError
 from localrun.base.events import ModelInfo
 from localrun.base.request import LoadOptions, Sampling
 from localrun.cache.store import CacheStore
-from localrun.engine.backend import choose_backend
+from localrun.engine.backend import Backend, choose_backend
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner
 from localrun.fit.machine import memory, resident
@@ -19,9 +19,10 @@ from localrun.formats.detect import open_model_file
 from localrun.formats.requantize import PRECISIONS, RequantizedSource
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
+from localrun.model.decoder import LayerWeights, Model, ModelWeights
 from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs, work_per_token
 from localrun.ops.kv import KVCodec
-from localrun.ops.layouts import F32, FILE
+from localrun.ops.layouts import F32, FILE, Packed
 from localrun.text.model_text import ModelText, load_text
 
 
@@ -30,6 +31,8 @@ class LoadedModel:
     """Everything a face needs: the engine, the model's text side, and what was decided on the way."""
 
     engine: Engine
+    model: Model
+    backend: Backend
     text: ModelText
     config: ModelConfig
     codec: KVCodec
@@ -69,7 +72,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     )
     config = plan.config
     model = load_model(source, layout, backend.device, config, progress)
-    runner = Runner(config, backend.executor(model, plan), plan.codecs)
+    runner = Runner(config, backend.executor(model, plan.kv_plan, plan.blocks, plan.ring_blocks), plan.codecs)
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
     slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
     info = ModelInfo(
@@ -86,6 +89,8 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     )
     return LoadedModel(
         Engine(runner, store, plan.ctx),
+        model,
+        backend,
         text,
         config,
         plan.codec,
@@ -95,6 +100,24 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         backend.threads,
         *work_per_token(source, refs),
     )
+
+
+def allocated_bytes(weights: ModelWeights) -> int:
+    """Bytes that weights take in memory; tied ones once."""
+    found: dict[int, int] = {}
+
+    def visit(part: object) -> None:
+        if isinstance(part, (Packed, torch.Tensor)):
+            found[id(part)] = part.nbytes
+        elif isinstance(part, tuple):
+            for item in part:
+                visit(item)
+        elif isinstance(part, LayerWeights):
+            for name in part.__dataclass_fields__:
+                visit(getattr(part, name))
+
+    visit((weights.embed, weights.output, weights.output_norm, weights.layers))
+    return sum(found.values())
 
 
 def check_vocabulary(source: TensorSource, config: ModelConfig, text: ModelText) -> None:

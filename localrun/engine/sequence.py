@@ -30,6 +30,7 @@ class GenerationRequest:
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     rolls: bool = False
     background: bool = False
+    rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
 
 
 @dataclass(eq=False, slots=True)
@@ -79,7 +80,8 @@ class Sequence:
         """Start, or start again, from what is cached."""
         self.lease, self.n_computed = lease, lease.hit.start
         if not self.admitted:
-            self.n_cached, self.n_replayed, self.note = lease.n_cached, lease.n_replayed, lease.hit.note
+            self.n_cached, self.n_replayed = lease.n_cached, lease.n_replayed
+            self.note = "; ".join(note for note in (self.request.rewritten, lease.hit.note) if note)
         self.admitted = True
 
     def append(self, token_id: int, now: float) -> None:

@@ -1,0 +1,35 @@
+"""A chat as its next turn will see it: what a template rewrites is computed while the user reads."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from localrun.base.errors import LocalrunError
+from localrun.base.request import Request
+from localrun.text.model_text import ModelText
+
+
+def rewritten_history(text: ModelText, request: Request, answer: str, known: Sequence[int]) -> list[int]:
+    """The ids that the next turn begins with, where the template will have rewritten `known`: prompt and answer so far.
+
+    Empty where it leaves them alone, which is the rule; templates of thinking models drop the thoughts of old turns.
+    """
+    if not request.messages:
+        return []
+
+    def next_prompt(question: str) -> Request:
+        turn: tuple[dict[str, Any], ...] = (
+            {"role": "assistant", "content": answer},
+            {"role": "user", "content": question},
+        )
+        return replace(request, messages=request.messages + turn, known_ids=tuple(known))
+
+    try:
+        one = text.prepare(next_prompt("1"))
+        if not one.note:
+            return []
+        other = text.prepare(next_prompt("?"))
+    except LocalrunError:  # a template that cannot show such a chat will say so when it is asked to
+        return []
+    end = next((i for i, (a, b) in enumerate(zip(one.ids, other.ids, strict=False)) if a != b), 0)
+    return one.ids[:end]

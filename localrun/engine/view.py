@@ -1,0 +1,41 @@
+"""What the cache holds of one sequence, for people to look at. No tensors."""
+
+from dataclasses import dataclass
+
+from localrun.cache.blocks import NO_BLOCK
+from localrun.cache.groups import BLOCK_TOKENS
+from localrun.cache.store import CacheStore
+from localrun.engine.sequence import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView:
+    """The blocks of the last sequence, one text a group (see GroupView.states), and what all pools hold."""
+
+    n_tokens: int
+    states: tuple[str, ...]
+    used_blocks: int
+    total_blocks: int
+    tree_tokens: int
+
+
+def view_store(store: CacheStore, n_tokens: int, states: tuple[str, ...]) -> StoreView:
+    coded = store.pools[: len(store.groups)]
+    total, free = sum(pool.n_blocks for pool in coded), sum(pool.n_free for pool in coded)
+    return StoreView(n_tokens, states, total - free, total, store.tree.n_tokens)
+
+
+def block_states(store: CacheStore, sequence: Sequence) -> tuple[str, ...]:
+    """One letter for each block of a sequence that has its lease, by group: reused, computed or out of the window."""
+    lease = sequence.lease
+    if lease is None:
+        return ("",) * len(store.groups)
+    blocks = range(-(-sequence.n_computed // BLOCK_TOKENS))
+    states = []
+    for group, table in zip(store.groups, lease.tables, strict=False):
+        n_known = lease.hit.start if group.replayable else lease.hit.n_tokens
+        reused = "".join("r" if (block + 1) * BLOCK_TOKENS <= n_known else "c" for block in blocks)
+        states.append(
+            "".join("w" if table.at(b) == NO_BLOCK else state for b, state in zip(blocks, reused, strict=True))
+        )
+    return tuple(states)

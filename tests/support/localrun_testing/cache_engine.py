@@ -1,0 +1,101 @@
+"""Engines on small random models with any layers, codecs and pools: on the native library, or row by row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import torch
+
+from localrun.cache.groups import group_layers
+from localrun.cache.store import CacheStore
+from localrun.engine.engine import Engine
+from localrun.engine.runner import Runner, cache_layers
+from localrun.engine.scheduler import MAX_CHUNK, MAX_RUNNING
+from localrun.model.config import LayerSpec
+from localrun.model.decoder import LayerWeights, Linear, Model
+from localrun.ops.cpu import CpuExecutor, CpuLayout
+from localrun.ops.cpu_calls import calls_of
+from localrun.ops.executor import Executor, ReferenceExecutor
+from localrun.ops.kv import KV_CODECS, KVPlan
+from localrun.ops.layouts import Packed, RowReader
+from localrun.ops.library import load_library
+from localrun.ops.reference_rows import RowReferenceOps
+from localrun_testing.small_model import FULL, WINDOWED, small_model
+
+GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now and then
+MISTRAL = (replace(WINDOWED, window=100),) * 3
+LLAMA = (FULL,) * 3
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCase:
+    """`codec` of full layers; those with a window of their own have `window_codec`. Blocks a group."""
+
+    layers: tuple[LayerSpec, ...]
+    codec: str = "f16"
+    window_codec: str = "f16"
+    ctx: int = 1024
+    n_blocks: int = 40
+    window_blocks: int = 20
+    ring_blocks: int = 20
+    user_window: int | None = None
+    rolls: bool = False
+
+    def engine(self, native: bool, keep_prefixes: bool = True) -> Engine:
+        """An engine; close it."""
+        small = small_model(self.layers)
+        config = small.config
+        if self.user_window or self.rolls:
+            config = config.for_window(self.user_window or self.ctx - 64)
+        model = Model(config, small.weights)
+        names = [self.window_codec if spec.window is not None else self.codec for spec in config.layers]
+        plan = KVPlan(tuple(KV_CODECS[name] for name in names))
+        groups = group_layers(config.layers, plan.codecs)
+        counts = [self.window_blocks if group.replayable else self.n_blocks for group in groups]
+        rings = [0 if group.codec.native else self.ring_blocks for group in groups]
+        runner = Runner(config, executor(model, plan, counts, rings, native), plan.codecs)
+        store = CacheStore(groups, counts, rings, runner.copy, keep_prefixes)
+        return Engine(runner, store, self.ctx)
+
+
+def executor(model: Model, plan: KVPlan, counts: Sequence[int], rings: Sequence[int], native: bool) -> Executor:
+    layers = cache_layers(model.config, plan.codecs)
+    if not native:
+        return ReferenceExecutor(model.forward, layers, plan, counts, rings, torch.device("cpu"), RowReferenceOps)
+    packing = native_layout()
+    packed = packed_model(model, packing)
+    return CpuExecutor(packing, packed.forward, layers, plan, counts, rings, MAX_CHUNK + MAX_RUNNING, 64)
+
+
+@cache
+def native_layout() -> CpuLayout:
+    library = load_library()
+    assert library is not None
+    return CpuLayout(calls_of(library), 1)
+
+
+def packed_model(model: Model, layout: CpuLayout) -> Model:
+    """The same weights in the library's own layout."""
+
+    def packed(matrix: Packed) -> Packed:
+        weights = matrix.planes[0]
+
+        def read(first: int, n: int) -> torch.Tensor:
+            return weights[first : first + n].view(torch.uint8)
+
+        return layout.pack(RowReader("F32", matrix.n_rows, matrix.n_cols, read, weights.device))
+
+    def linear(weight: Linear) -> Linear:
+        return packed(weight[0]), weight[1]
+
+    def layer(weights: LayerWeights) -> LayerWeights:
+        names = ("q", "k", "v", "o", "gate", "up", "down")
+        matrices: dict[str, Any] = {name: linear(getattr(weights, name)) for name in names}
+        return replace(weights, **matrices)
+
+    w = model.weights
+    return Model(
+        model.config,
+        replace(w, embed=packed(w.embed), output=packed(w.output), layers=tuple(map(layer, w.layers))),
+    )
