@@ -118,7 +118,8 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
     if found is None:
         write(f"None is recommended: {table.reason}.\n")
     else:
-        write(f"Recommended: {found.precision} with a context of {found.ctx:,}: {table.reason}.\n")
+        cache = "" if found.kv_codec == "f16" else f" and the KV cache as {found.kv_codec}"
+        write(f"Recommended: {found.precision} with a context of {found.ctx:,}{cache}: {table.reason}.\n")
 
 
 def _cell(row: FitRow) -> str:

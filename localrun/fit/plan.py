@@ -15,7 +15,7 @@ from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 
 OVERHEAD = 400 << 20  # torch, the tokenizer and the program itself
-GROWTH = 4 << 20  # of the program while it answers, beside what is counted
+GROWTH = 2 << 20  # of the program while it answers, beside what is counted
 MARGIN = 512 << 20  # left to the rest of the machine
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of
 FEWEST_BITS = 2.0  # a weight; below that no precision is worth naming
