@@ -50,8 +50,11 @@ $(VENV)/dev: $(SOURCES) | $(VENV)/bin/python
 	LOCALRUN_REQUIRE_NATIVE=1 $(BIN)/python $(PIP_INSTALL) --quiet -e '.[dev]'
 	@touch $(VENV)/installed $@
 
-# llama.cpp as an oracle: its library and Python bindings, from source, in a folder of their own.
+# llama.cpp as an oracle: its library and Python bindings, from source, and what their server needs, in a folder of
+# their own.
 $(PEERS)/built: constraints.txt | $(VENV)/bin/python
 	CMAKE_ARGS="$(LLAMA_CMAKE_ARGS)" $(BIN)/python $(PIP_INSTALL) --quiet --no-deps \
 		--target $(PEERS) --upgrade --no-binary llama-cpp-python llama-cpp-python
+	$(BIN)/python $(PIP_INSTALL) --quiet --target $(PEERS) --upgrade \
+		uvicorn fastapi sse-starlette starlette-context pydantic-settings
 	@touch $@

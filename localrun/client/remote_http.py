@@ -83,7 +83,11 @@ class Exchange:
             connection, raw = self._ask()
             try:
                 if raw.status == 200:
-                    return self._read(raw)
+                    if self._read(raw) or not self._body["stream"]:
+                        return
+                    self._body["stream"] = False  # some servers say only then what is wrong
+                    self._body.pop("stream_options", None)
+                    continue
                 said = raw.read(MAX_BODY)
             finally:
                 connection.close()
@@ -114,12 +118,13 @@ class Exchange:
         except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"the request cannot be sent: {error}") from None
 
-    def _read(self, raw: http.client.HTTPResponse) -> None:
-        """Every chunk of an answer, whether it is a stream or, against what was asked, one body."""
+    def _read(self, raw: http.client.HTTPResponse) -> bool:
+        """Every chunk of an answer, whether it is a stream or one body; False where there was none."""
         check_encoding(raw.headers, self.place)
         kind = raw.headers.get_content_type()
         if kind == "application/json":
-            return self._put(raw.read(MAX_BODY).decode("utf-8", "replace"))
+            self._put(raw.read(MAX_BODY).decode("utf-8", "replace"))
+            return True
         if kind != "text/event-stream":
             raise no_api(self.place)
         assert self._sock is not None
@@ -132,11 +137,13 @@ class Exchange:
                 raise StreamError(f"the answer has more than {MAX_ANSWER:,} bytes")
             return line
 
+        has_any = False
         for data in read_events(read_line):
             if data.strip() == "[DONE]":
-                return None
+                break
             self._put(data)
-        return None
+            has_any = True
+        return has_any
 
     def _put(self, text: str) -> None:
         try:

@@ -259,6 +259,13 @@ def test_a_cut_answer_keeps_what_had_arrived(server: FakeChatServer, pieces: tup
     assert error.hint
 
 
+def test_a_stream_of_nothing_is_asked_again_as_a_whole(server: FakeChatServer) -> None:
+    server.replies = [Reply((b"",)), failure(400, "This model's maximum context length is 512 tokens")]
+    with pytest.raises(PromptTooLongError, match="512"):
+        list(client_of(server).stream(HI))
+    assert [seen.body["stream"] for seen in server.seen[1:]] == [True, False]
+
+
 def test_retry_after_is_passed_on(server: FakeChatServer) -> None:
     _, error = said_before_the_end(server, failure(429, "slow", **{"Retry-After": "17"}))
     assert error.hint == "try again in 17 s"

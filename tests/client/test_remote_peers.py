@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from localrun.base.errors import LocalrunError, NotFoundError, PromptTooLongError, UsageError
 from localrun.base.events import Done, Token
@@ -18,15 +19,30 @@ from localrun.base.request import Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.endpoint import Endpoint
 from localrun.client.remote import RemoteClient, list_models
+from localrun.formats.gguf import GgufFile, open_gguf
+from localrun.formats.gguf_write import write_gguf
+from localrun.formats.quant import QUANT_TYPES
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("peer server")]
 KEY = "sk-peer"
 STORY = "Tell me a story about an otter."
 
 
-def commands(port: int) -> Iterator[list[str]]:
+def as_f32(path: Path) -> str:
+    """The built-in model without quantisation: where there is AMX, llama.cpp crashes on its small Q8_0 matrices."""
+    file = open_gguf(resource("localrun/builtin/localrun-tiny.gguf"))
+    decoded = {name: tensor.float() for name, tensor in tensors_of(file).items()}
+    write_gguf(path, {**file.metadata, "general.file_type": 0}, decoded)
+    return str(path)
+
+
+def tensors_of(file: GgufFile) -> dict[str, torch.Tensor]:
+    raw = {name: torch.frombuffer(file.read(name), dtype=torch.uint8) for name in file.tensors}
+    return {name: QUANT_TYPES[info.qtype].decode(raw[name], info.shape) for name, info in file.tensors.items()}
+
+
+def commands(port: int, model: str) -> Iterator[list[str]]:
     """How each server that is here is started."""
-    model = str(resource("localrun/builtin/localrun-tiny.gguf"))
     folders = [os.environ.get("LOCALRUN_PEERS", ""), str(Path(os.environ.get("LOCALRUN_LLAMA_LIB", "")))]
     own = shutil.which("llama-server", path=os.pathsep.join([*folders, *(f"{f}/bin" for f in folders)]))
     if own:
@@ -40,15 +56,14 @@ def commands(port: int) -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    found = next(commands(port), None)
+    model = as_f32(tmp_path_factory.mktemp("peer") / "tiny.gguf")
+    found = next(commands(port, model), None)
     if found is None:
-        pytest.skip(
-            "no shared folder with a llama.cpp server: LOCALRUN_PEERS has neither llama-server nor llama_cpp.server"
-        )
+        pytest.skip("no llama.cpp server: LOCALRUN_PEERS has neither llama-server nor llama_cpp.server")
     paths = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PYTHONPATH": paths, "LLAMA_CPP_LIB_PATH": os.environ.get("LOCALRUN_LLAMA_LIB", "")}
     with subprocess.Popen(found, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as process:
