@@ -4,8 +4,12 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while it is still being imported leaves as quietly as later."""
+    """Run the command line, or at once the app; Ctrl-C while it is being imported leaves as quietly as later."""
     try:
+        from localrun.cli.open_app import begins_app, open_app
+
+        if begins_app(sys.argv[1:]):
+            sys.exit(open_app())
         from localrun.cli.app import run_command_line
     except KeyboardInterrupt:
         sys.exit(130)

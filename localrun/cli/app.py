@@ -18,6 +18,7 @@ from localrun.cli.fit import fit
 from localrun.cli.groups import command
 from localrun.cli.history import history
 from localrun.cli.list import list_models
+from localrun.cli.open_app import is_plain, open_app
 from localrun.cli.perplexity import perplexity
 from localrun.cli.pull import pull_model
 from localrun.cli.remove import remove
@@ -25,6 +26,7 @@ from localrun.cli.run import run
 from localrun.cli.search import search
 from localrun.cli.show import show
 from localrun.cli.tokenize import tokenize
+from localrun.cli.tui import tui
 
 _CHAT, _MODELS, _MEASURE = "Chat", "Models", "Measure"
 
@@ -37,6 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, function, panel in (
+    ("tui", tui, _CHAT),
     ("run", run, _CHAT),
     ("chat", chat, _CHAT),
     ("search", search, _MODELS),
@@ -72,7 +75,7 @@ def _alone(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
     ] = False,
 ) -> int:
-    """Without a command: chat on a terminal; answer what comes through a pipe."""
+    """Without a command: the app on a terminal, a plain chat where it cannot draw; answer what comes through a pipe."""
     if context.invoked_subcommand is not None:
         return 0
     if not is_terminal(sys.stdin):
@@ -81,7 +84,7 @@ def _alone(
         raise UsageError(
             "stdout is not a terminal", 'localrun run "…" answers one prompt, localrun chat is a plain chat'
         )
-    return command(chat)()
+    return command(chat)() if is_plain() else open_app()
 
 
 def run_command_line(arguments: list[str]) -> int:

@@ -61,9 +61,6 @@ def _prefill(stats: Mapping[str, Any]) -> Advice:
         f"{tps(float(stats.get('prefill_tps') or 0.0))}. "
         "They go through every weight together, so arithmetic is the limit."
     )
-    note = str(stats.get("cache_note") or "")
-    if note:
-        return Advice("prefill", "compute-bound", why, f"More could not be reused: {note}")
     if cached * 2 < total:
         remedy = "Going on in the same chat reuses what was read: only the first message pays this. Shorter files help."
     else:

@@ -68,7 +68,7 @@ class ChatPath:
             await view.remove()
             return turn
         message = chat.tree[turn.answer_id]
-        view.note = note_of(message)
+        view.note = note_of(message, self._reads_again(message))
         view.finish(message, self._branch(message))
         self._shown.append(message.id)
         if self._find_horizon() != self._horizon:
@@ -112,8 +112,16 @@ class ChatPath:
     def _view(self, message: "Message") -> MessageView:
         name = {"user": "You", "system": "System"}.get(message.role) or str(message.stats.get("model") or "Answer")
         view = MessageView(message, name, self._branch(message))
-        view.note = note_of(message)
+        view.note = note_of(message, self._reads_again(message))
         return view
+
+    def _reads_again(self, message: "Message") -> bool:
+        """Whether most of a chat that was read before had to be read again."""
+        chat, stats = self._session.chat, message.stats
+        assert chat is not None
+        asked = chat.tree[message.parent] if message.parent in chat.tree else None
+        cached, prompt = int(stats.get("cached_tokens") or 0), int(stats.get("prompt_tokens") or 0)
+        return asked is not None and asked.parent is not None and cached * 2 < prompt
 
     def _branch(self, message: "Message") -> tuple[int, int]:
         assert self._session.chat is not None
@@ -121,7 +129,7 @@ class ChatPath:
         return siblings.index(message.id) + 1, len(siblings)
 
 
-def note_of(message: "Message") -> Content:
+def note_of(message: "Message", reads_again: bool) -> Content:
     """The last line of a message: what became of it, where that needs saying."""
     if message.role != "assistant":
         return Content()
@@ -138,6 +146,6 @@ def note_of(message: "Message") -> Content:
             stats.get("ctx") or 0
         )
         parts.append("◼ the context is full" if full else "◼ ended at the longest answer that is set")
-    if stats.get("cache_note"):
-        parts.append(clean(str(stats["cache_note"]), keep_newlines=False))
+    if reads_again and stats.get("cache_note"):
+        parts.append("read again: " + clean(str(stats["cache_note"]), keep_newlines=False))
     return Content.styled(" · ".join(parts), "$foreground-muted")

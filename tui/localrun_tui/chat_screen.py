@@ -102,6 +102,7 @@ class ChatScreen(Screen[None]):
 
     def on_load_ended(self, event: messages.LoadEnded) -> None:
         self.query_one(TopBar).show_model(self.session.info)
+        self.refresh_bindings()
         self.attempt(self._show_path())
         self._show_state()
 
@@ -145,7 +146,7 @@ class ChatScreen(Screen[None]):
         await self.history.show()
         if isinstance(turn.error, PromptTooLongError):
             await self._overflow(turn, turn.error)
-        elif turn.error is not None:
+        elif turn.error is not None and turn.answer_id is None:  # else the half answer says so
             self.show_error(turn.error)
         if not turn.error:
             await self.session.send_waiting()

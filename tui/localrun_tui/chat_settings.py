@@ -17,9 +17,9 @@ from localrun.base.sanitize import clean
 from .presets import PRESETS
 
 POLICIES: dict[str, tuple[str, str]] = {
-    "stop": ("Stop and ask", "nothing is ever dropped; you decide when the context is full"),
-    "drop": ("Drop the oldest", "the oldest messages are no longer shown to the model; a line marks where"),
-    "roll": ("Roll on", "never reread: the model keeps the very beginning and the latest part"),
+    "stop": ("Stop and ask", "nothing is dropped before you say so"),
+    "drop": ("Drop the oldest", "the model no longer sees them; a line marks where"),
+    "roll": ("Roll on", "the model keeps the very beginning and the latest part"),
 }
 THINK: dict[str, tuple[str, str]] = {
     "auto": ("As the model does", "thinking models think"),

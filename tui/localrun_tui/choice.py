@@ -1,19 +1,20 @@
 """What the screens about models hand to the app: a model, how precise, and how to hold its cache."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from localrun.base.request import KVCodecName
-from localrun.client.endpoint import Endpoint
-from localrun.hub.stored import StoredModel
 
-__all__ = ["Choice", "Endpoint"]
+if TYPE_CHECKING:
+    from localrun.client.endpoint import Endpoint
+    from localrun.hub.stored import StoredModel
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A model to load. `ctx` None: as much as memory holds; of an endpoint only `stored` matters."""
 
-    stored: StoredModel | Endpoint
+    stored: "StoredModel | Endpoint"
     precision: str = ""
     ctx: int | None = None
     kv: KVCodecName = "auto"

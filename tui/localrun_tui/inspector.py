@@ -76,7 +76,14 @@ def _timeline(stats: Mapping[str, Any], weights_bytes: int, width: int) -> list[
         room = max(width - 10 - len(number) - 1, 4)
         style = "$warning" if name == advice.phase else "$primary"
         lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
-    return [*lines, *_advice(advice, width)]
+    return [*lines, *_reuse(stats, width), *_advice(advice, width)]
+
+
+def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
+    """How much of the prompt came from the cache, and why no more."""
+    note = clean(str(stats.get("cache_note") or ""), keep_newlines=False)
+    words = f"{int(stats.get('cached_tokens') or 0):,} of {int(stats.get('prompt_tokens') or 0):,} prompt tokens reused"
+    return Content.styled(f"{words}; the rest: {note}" if note else words, "$foreground-muted").wrap(width)
 
 
 def _advice(advice: Advice, width: int) -> list[Content]:

@@ -12,7 +12,7 @@ from .meters import bar
 from .status_line import eta
 from .turn import Turn
 
-_SHARE = 0.1  # of the time that drawing may take: the rest belongs to the engine and to the keys
+_SHARE = 0.12  # of a core that drawing may take: the rest belongs to the engine and to the keys
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -22,19 +22,20 @@ class LiveAnswer:
     def __init__(self, turn: Turn, view: MessageView) -> None:
         self.turn = turn
         self.view = view
-        self._next = 0.0
+        self._drawn = (0.0, time.thread_time())  # when last: on the clock, and in processor time of this thread
         self._shown: dict[Channel, int] = {"answer": 0, "thinking": 0}  # characters
         self._thought: float | None = None  # seconds until the answer began
 
     def draw(self) -> None:
         """Show what is new, unless the last time was too costly to be here again so soon."""
-        now = time.monotonic()
-        if now < self._next:
+        now, worked = time.monotonic(), time.thread_time()
+        at, before = self._drawn
+        if worked - before > (now - at) * _SHARE:
             return
+        self._drawn = now, worked
         self.show_new()
         self.view.note = self._note()
         self.view.changed()
-        self._next = time.monotonic() + (time.monotonic() - now) / _SHARE
 
     def show_new(self) -> None:
         """Show the text that came since the last time."""

@@ -1,0 +1,30 @@
+"""When a person gets the app, and how it starts: importing little, so that it is there at once."""
+
+import os
+import sys
+
+
+def begins_app(arguments: list[str]) -> bool:
+    """Whether this call is `localrun` alone, typed at a terminal that can draw."""
+    return not arguments and _is_terminal(sys.stdin) and _is_terminal(sys.stdout) and not is_plain()
+
+
+def is_plain() -> bool:
+    """Whether lines are wanted, or all that the terminal can show: LOCALRUN_PLAIN, TERM=dumb or none at all."""
+    lacks_term = os.name == "posix" and os.environ.get("TERM", "") in ("", "dumb", "unknown")
+    return lacks_term or os.environ.get("LOCALRUN_PLAIN", "") not in ("", "0")
+
+
+def open_app(model: str | None = None, precision: str = "auto") -> int:
+    """Run the app until the user leaves; gives the exit code."""
+    try:
+        from localrun_tui.start import run
+
+        return run(model, precision)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _is_terminal(stream: object) -> bool:
+    isatty = getattr(stream, "isatty", None)
+    return isatty is not None and not getattr(stream, "closed", True) and bool(isatty())

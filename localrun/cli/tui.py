@@ -1,0 +1,28 @@
+"""`localrun tui`: the app, with a model named."""
+
+from typing import Annotated
+
+import typer
+
+from localrun.base.errors import UsageError
+from localrun.cli.completion import complete_model
+from localrun.cli.console import at_terminal
+from localrun.cli.groups import ModelOptions
+from localrun.cli.open_app import is_plain, open_app
+
+
+def tui(
+    named: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_model)
+    ] = None,
+    *,
+    model: ModelOptions,
+) -> int:
+    """The app: pick a model, chat, see what happens. `localrun` alone does the same."""
+    if named and model.model:
+        raise UsageError("two models are named", "leave one out")
+    if not at_terminal():
+        raise UsageError("the app needs a terminal", 'localrun run "…" answers one prompt, localrun chat is plain')
+    if is_plain():
+        raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
+    return open_app(named or model.model, model.precision)
