@@ -119,9 +119,8 @@ class ChatPath:
         """Whether most of a chat that was read before had to be read again."""
         chat, stats = self._session.chat, message.stats
         assert chat is not None
-        asked = chat.tree[message.parent] if message.parent in chat.tree else None
         cached, prompt = int(stats.get("cached_tokens") or 0), int(stats.get("prompt_tokens") or 0)
-        return asked is not None and asked.parent is not None and cached * 2 < prompt
+        return len(chat.tree.path(message.id)) > 2 and cached * 2 < prompt
 
     def _branch(self, message: "Message") -> tuple[int, int]:
         assert self._session.chat is not None

@@ -12,7 +12,17 @@ from textual.widgets import Static
 
 Group = tuple[str, Iterable[BindingType]]
 _NAMES = {"ctrl+": "Ctrl+", "shift+": "Shift+", "alt+": "Alt+", "escape": "Esc", "slash": "/", "question_mark": "?"}
-_NAMES |= {"up": "↑", "down": "↓", "left": "←", "right": "→", "enter": "Enter", "delete": "Del", "backspace": "Bksp"}
+_NAMES |= {
+    "pageup": "Page↑",
+    "pagedown": "Page↓",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "enter": "Enter",
+    "delete": "Del",
+    "backspace": "Bksp",
+}
 
 
 class HelpScreen(ModalScreen[None]):
@@ -43,13 +53,18 @@ def _lines(bindings: Iterable[BindingType]) -> Content:
             keys = rows.get(binding.description, "")
             rows[binding.description] = " ".join(filter(None, [keys, key_names(binding)]))
     return Content("\n").join(
-        Content.assemble((f"  {_short(keys):<22}", "bold"), description) for description, keys in rows.items()
+        Content.assemble((f"  {_short(keys):<31}", "bold"), description) for description, keys in rows.items()
     )
 
 
 def _short(keys: str) -> str:
     """Nine digits are a range."""
     return keys.replace("1 2 3 4 5 6 7 8 9", "1 … 9")
+
+
+def _is_letter(key: str, plus: str) -> bool:
+    """Whether it is written as a capital: Ctrl+O, F1, but a plain c."""
+    return (len(key) == 1 and bool(plus)) or (key[:1] == "f" and key[1:].isdigit())
 
 
 def key_names(binding: Binding) -> str:
@@ -59,5 +74,5 @@ def key_names(binding: Binding) -> str:
         for name, shown in _NAMES.items():
             key = key.replace(name, shown) if name.endswith("+") or key.rpartition("+")[2] == name else key
         head, plus, last = key.rpartition("+")
-        names.append(f"{head}{plus}{last.upper() if plus or (last[:1] == 'f' and last[1:].isdigit()) else last}")
+        names.append(f"{head}{plus}{last.upper() if _is_letter(last, plus) else last}")
     return " ".join(names)
