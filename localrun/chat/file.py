@@ -35,12 +35,12 @@ class JournalFile:
         """Write a record, and with `durable` return when it will survive a crash of the machine. Never raises."""
         with self._lock:
             self._pending.append(record)
-            self._write(durable)
+            self._write(durable or bool(self.problem))
 
     def flush(self) -> None:
         """Try again to write what could not be written."""
         with self._lock:
-            if self.exists and self._pending:
+            if self.problem:
                 self._write(durable=True)
 
     def read_new(self) -> Iterator[bytes]:

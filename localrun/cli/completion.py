@@ -1,5 +1,6 @@
 """Shell completion: the script for a shell, and what model names there are."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -10,6 +11,8 @@ from localrun.cli.console import write
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_LOCALRUN_COMPLETE"
+_HARMLESS = re.compile(r"[\w./+-]+")  # shells evaluate what they are given: nothing else of a file's name reaches one
+_SPECIAL = re.compile(r"[^\w .,-]+")
 _WHERE = {
     "bash": 'eval "$(localrun completion bash)"   in ~/.bashrc',
     "zsh": 'eval "$(localrun completion zsh)"   in ~/.zshrc, behind compinit',
@@ -50,14 +53,14 @@ def complete_model(incomplete: str) -> Iterator[str]:
         names = dict.fromkeys(model.name for model in scan())
     except (LocalrunError, OSError):
         return
-    yield from (name for name in names if name.lower().startswith(incomplete.lower()))
+    yield from (name for name in names if _HARMLESS.fullmatch(name) and name.lower().startswith(incomplete.lower()))
 
 
 def complete_chat(incomplete: str) -> Iterator[tuple[str, str]]:
     """Ids of chats, with their titles."""
     from localrun.base.paths import folder
-    from localrun.base.sanitize import clean
     from localrun.chat.journal import ChatStore
 
-    chats = ChatStore(folder("chats")).summaries()
-    yield from ((chat.id, clean(chat.title, keep_newlines=False)) for chat in chats if chat.id.startswith(incomplete))
+    for chat in ChatStore(folder("chats")).summaries():
+        if chat.id.startswith(incomplete):
+            yield chat.id, _SPECIAL.sub(" ", chat.title)
