@@ -1,0 +1,51 @@
+"""What a real load takes against what its plan said: bytes of the cache exactly, working memory at most."""
+
+import pytest
+from localrun_testing.cli import localrun
+
+from localrun.base.errors import DoesNotFitError
+from localrun.base.request import KVCodecName, LoadOptions
+from localrun.base.resources import resource
+from localrun.engine.load import LoadedModel, load
+from localrun.fit.machine import Memory
+from localrun.ops.cpu import CpuExecutor
+from localrun.ops.library import load_library
+
+BUILTIN = resource("builtin/localrun-tiny.gguf")
+CODECS: tuple[KVCodecName, ...] = ("f32", "f16", "q8", "k8v4", "q4")
+
+
+def opened(**options: object) -> LoadedModel:
+    return load(LoadOptions(path=BUILTIN, threads=1, **options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kv", CODECS)
+@pytest.mark.parametrize("window", [None, 128])
+def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) -> None:
+    loaded = opened(ctx=700, kv=kv, window=window)
+    executor = loaded.engine.runner.executor
+    try:
+        assert loaded.info.kv_codec == loaded.plan.codec.name == kv
+        assert executor.kv_nbytes == loaded.plan.kv_bytes
+        assert (loaded.info.backend == "cpu") == (load_library() is not None)
+        if isinstance(executor, CpuExecutor):
+            arena = sum(n_bytes for _, n_bytes in executor.reserved)
+            unused_logits = 48 * 4 * loaded.config.vocab_size  # a step of perplexity has 64 rows, not 16
+            assert 0.5 * loaded.plan.scratch_bytes < arena <= loaded.plan.scratch_bytes + unused_logits
+    finally:
+        loaded.engine.close()
+
+
+def test_a_load_that_does_not_fit_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localrun.engine.load.memory", lambda: Memory(1 << 30, 64 << 20))
+    monkeypatch.setattr("localrun.engine.load.load_model", lambda *_: pytest.fail("weights were read"))
+    with pytest.raises(DoesNotFitError, match=r"weights take 6\.39 MiB of the 64\.0 MiB") as refused:
+        opened(ctx=1024)
+    assert refused.value.hint == "choose a smaller model, or close other programs"
+
+
+def test_a_run_says_how_its_cache_is_kept() -> None:
+    ran = localrun("run", "--no-stdin", "--json", "--max-tokens", "3", "--kv", "q4", "hello")
+    assert ran.code == 0, ran.err
+    assert ran.json["kv_codec"] == "q4"
+    assert any("4-bit keys break models of fewer than 3 billion parameters" in note for note in ran.json["notes"])
