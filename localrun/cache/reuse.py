@@ -90,13 +90,14 @@ class Planner:
         """Where to start so that all windowed layers are exact from token `n_tokens` on.
 
         From the last layer to the first: a windowed one needs the W - 1 tokens before those that matter above it, a
-        full one with a quantised codec reads its own block in 16 bits and needs that from its beginning.
+        full one with a quantised codec reads its own block in 16 bits and needs that from its beginning. So that the
+        rebuilt window can be kept, its oldest block is rebuilt whole.
         """
         start = n_tokens
         for number in reversed(self.layer_groups):
             group = self.groups[number]
             if group.replayable and group.window is not None:
-                start -= group.window - 1
+                start = min(start - group.window + 1, group.first_block(n_tokens) * BLOCK_TOKENS)
             elif not group.codec.native:
                 start = start // BLOCK_TOKENS * BLOCK_TOKENS
         return start // BLOCK_TOKENS * BLOCK_TOKENS

@@ -174,7 +174,7 @@ class CacheStore:
         blocks, kept = [], []
         for pool, group in self._numbered():
             replayed = lease.hit.replays and group.replayable
-            exact = not replayed or block * BLOCK_TOKENS > lease.hit.n_tokens - (group.window or 0)
+            exact = not replayed or block >= group.first_block(lease.hit.n_tokens)
             offered = exact and (not self._is_ring(pool) or block in (0, last) or ended)
             blocks.append(lease.tables[pool].at(block) if offered else NO_BLOCK)
             if self._is_ring(pool):

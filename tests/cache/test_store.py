@@ -1,136 +1,260 @@
-"""Leases and the prefix tree under random use: what is cached always equals what a dense model computes."""
+"""The cache by example: what is kept, what goes first, what is copied, and what a user is told."""
 
-from hypothesis import HealthCheck, settings
+import random
+import time
+
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from localrun_testing.paper_model import FULL, PaperModel, sinking, windowed
 
 from localrun.cache.blocks import OutOfBlocks
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.lease import Lease
-
-MODELS = {
-    "full": ([FULL, FULL], "f16"),
-    "full q8": ([FULL, FULL], "q8"),
-    "one window": ([windowed(70), windowed(70)], "f16"),
-    "alternating": ([windowed(20), FULL, windowed(20), FULL], "f16"),
-    "alternating q8": ([windowed(20), FULL, windowed(20), FULL], "q8"),
-    "ends in windows": ([FULL, windowed(66), windowed(66)], "q8"),
-    "two windows": ([windowed(20), FULL, windowed(90)], "f16"),
-    "user's window": ([sinking(80), sinking(80)], "f16"),
-    "user's window q8": ([sinking(80), windowed(20), sinking(80)], "q8"),
-}
-RUNS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 90)), min_size=1, max_size=3)
-SHARES = st.sampled_from([0.3, 0.8, 0.9, 1.0, 1.0])  # of an old text that a new one begins with
-MAX_TOKENS = 400
+from localrun.cache.reuse import Planner
+from localrun.cache.store import CacheStore
 
 
-class Running:
-    """One sequence: its text, and how much of it is computed."""
-
-    def __init__(self, lease: Lease, ids: list[int]) -> None:
-        self.lease, self.ids, self.n_computed = lease, ids, lease.hit.start
+def text(n_tokens: int, seed: int = 0) -> list[int]:
+    return random.Random(seed).choices(range(1000), k=n_tokens)
 
 
-class Caches(RuleBasedStateMachine):
-    """Random sequences side by side on a pool that is too small for all of them."""
+def serve(model: PaperModel, ids: list[int], n_prompt: int | None = None, chunk: int = 64) -> Lease:
+    """One sequence from beginning to end, checked token by token; the lease is closed."""
+    store = model.store
+    lease = store.open(ids, n_prompt)
+    done = lease.hit.start
+    while done < len(ids):
+        n = min(chunk, len(ids) - done)
+        store.extend(lease, done, done + n)
+        exact = max(0, lease.hit.n_tokens - done)
+        assert model.step(lease, ids, done, n)[exact:] == model.truth(ids)[done : done + n][exact:]
+        done += n
+        store.commit(lease, ids, done)
+    store.close(lease, ids)
+    model.check_books([])
+    model.poison()
+    return lease
 
-    @initialize(
-        name=st.sampled_from(sorted(MODELS)),
-        n_blocks=st.integers(7, 30),
-        window_blocks=st.integers(5, 9),
-        ring_blocks=st.integers(5, 12),
+
+def f16(*layers: object, n_blocks: int = 40, window_blocks: int = 40) -> PaperModel:
+    return PaperModel(layers, ["f16"] * len(layers), n_blocks, window_blocks)  # type: ignore[arg-type]
+
+
+def q8(n_blocks: int = 40, ring_blocks: int = 12) -> PaperModel:
+    return PaperModel([FULL, FULL], ["q8", "q8"], n_blocks, ring_blocks=ring_blocks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 1), st.integers(1, 90)), min_size=1, max_size=4), min_size=1, max_size=12
     )
-    def start(self, name: str, n_blocks: int, window_blocks: int, ring_blocks: int) -> None:
-        layers, codec = MODELS[name]
-        codecs = [codec if spec.window is None or "ends" in name else "f16" for spec in layers]
-        self.model = PaperModel(layers, codecs, n_blocks, window_blocks, ring_blocks)
-        self.running: list[Running] = []
-        self.texts: list[list[int]] = [[0] * 150]
-
-    @rule(of=st.integers(0, 99), share=SHARES, runs=RUNS)
-    def begin(self, of: int, share: float, runs: list[tuple[int, int]]) -> None:
-        """An old text up to somewhere, then another way."""
-        old = self.texts[-1 - of % len(self.texts)]
-        ids = old[: round(share * len(old))] + [token for token, n in runs for _ in range(n)]
-        ids = ids[:MAX_TOKENS]
-        try:
-            lease = self.model.store.open(ids)
-        except OutOfBlocks:
-            return
-        assert lease.hit.start <= lease.hit.n_tokens < len(ids)
-        self.running.append(Running(lease, ids))
-
-    @precondition(lambda self: self.running)
-    @rule(which=st.integers(0, 9), n=st.integers(1, 200), keep=st.floats(0, 1))
-    def compute(self, which: int, n: int, keep: float) -> None:
-        """A step, of which maybe only a part is accepted."""
-        sequence = self.running[which % len(self.running)]
-        start, n = sequence.n_computed, min(n, len(sequence.ids) - sequence.n_computed)
-        if n == 0:
-            return
-        try:
-            self.model.store.extend(sequence.lease, start, start + n)
-        except OutOfBlocks:
-            self.end(which)
-            return
-        found = self.model.step(sequence.lease, sequence.ids, start, n)
-        exact = max(0, sequence.lease.hit.n_tokens - start)
-        assert found[exact:] == self.model.truth(sequence.ids)[start : start + n][exact:]
-        sequence.n_computed += max(1, round(keep * n))
-        self.model.store.commit(sequence.lease, sequence.ids, sequence.n_computed)
-
-    @rule(of=st.integers(0, 99), share=SHARES, runs=RUNS)
-    def serve(self, of: int, share: float, runs: list[tuple[int, int]]) -> None:
-        """A sequence from beginning to end."""
-        before = len(self.running)
-        self.begin(of, share, runs)
-        if len(self.running) > before:
-            self.finish(before)
-
-    @precondition(lambda self: self.running)
-    @rule(which=st.integers(0, 9))
-    def finish(self, which: int) -> None:
-        """Compute the rest and end."""
-        sequence = self.running[which % len(self.running)]
-        while sequence in self.running and sequence.n_computed < len(sequence.ids):
-            self.compute(which, 128, 1.0)
-        if sequence in self.running:
-            self.end(which)
-
-    @precondition(lambda self: self.running)
-    @rule(which=st.integers(0, 9))
-    def end(self, which: int) -> None:
-        """Finished or cancelled: what is computed stays."""
-        sequence = self.running.pop(which % len(self.running))
-        self.texts.append(sequence.ids)
-        self.model.store.close(sequence.lease, sequence.ids[: sequence.n_computed])
-
-    @precondition(lambda self: self.running)
-    @rule(which=st.integers(0, 9))
-    def fail(self, which: int) -> None:
-        sequence = self.running.pop(which % len(self.running))
-        self.model.store.abandon(sequence.lease)
-
-    @invariant()
-    def books_balance(self) -> None:
-        if hasattr(self, "model"):
-            self.model.check_books([sequence.lease for sequence in self.running])
-            self.model.poison()
-
-    def teardown(self) -> None:
-        if hasattr(self, "model"):
-            while self.running:
-                self.end(0)
-            self.model.store.tree.clear()
-            assert all(pool.n_free == pool.n_blocks for pool in self.model.store.pools)
-
-
-Caches.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-test_whatever_happens_cached_equals_computed = Caches.TestCase
+def test_with_room_for_all_a_hit_is_the_longest_prefix_ever_computed(texts: list[list[tuple[int, int]]]) -> None:
+    store = f16(FULL, n_blocks=200).store
+    seen: list[list[int]] = []
+    for runs in texts:
+        ids = [token for token, n in runs for _ in range(n)]
+        longest = max((sum(1 for _ in same_start(ids, old)) for old in seen), default=0)
+        lease = store.open(ids)
+        assert lease.n_cached == min(longest, len(ids) - 1)
+        store.extend(lease, lease.n_cached, len(ids))
+        store.close(lease, ids)
+        seen.append(ids)
 
 
-def test_blocks_are_those_of_the_store() -> None:
-    assert BLOCK_TOKENS == 64
+def same_start(a: list[int], b: list[int]) -> list[int]:
+    n = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return a[:n]
+
+
+def test_a_second_request_uses_what_the_first_has_done_so_far() -> None:
+    model = f16(FULL, windowed(70))
+    ids = text(300)
+    first = model.store.open(ids)
+    model.store.extend(first, 0, 256)
+    model.step(first, ids, 0, 256)
+    model.store.commit(first, ids, 256)
+    assert serve(model_with(model, first), ids + text(10, 1)).n_cached == 256
+    model.store.close(first, ids[:256])
+
+
+def model_with(model: PaperModel, lease: Lease) -> PaperModel:
+    """The model, whose books count a sequence that is still running."""
+    check = model.check_books
+    model.check_books = lambda leases: check([*leases, lease])  # type: ignore[method-assign]
+    return model
+
+
+@pytest.mark.parametrize("n_prompt", [130, 129, 128, 191, 192, 193])
+def test_regenerating_computes_one_token(n_prompt: int) -> None:
+    model = q8()
+    ids = text(n_prompt + 150)
+    serve(model, ids, n_prompt, chunk=1)
+    lease = serve(model, ids[:n_prompt])
+    assert (lease.n_cached, lease.hit.note) == (n_prompt - 1, "")
+
+
+def test_the_next_turn_goes_on_inside_a_block() -> None:
+    model = q8()
+    ids = text(200)
+    serve(model, ids[:170], 90)
+    assert serve(model, ids).n_cached == 170
+
+
+def test_without_its_16_bit_block_reuse_is_cut_to_whole_blocks() -> None:
+    model = q8()
+    ids = text(330)
+    serve(model, ids, 300)
+    lease = serve(model, ids[:150] + text(20, 1))
+    assert lease.n_cached == 128
+    assert lease.hit.note == "differs at token 150 from what was kept; its 16-bit block is gone: cut to whole blocks"
+
+
+def test_few_16_bit_blocks_are_enough_and_block_0_stays() -> None:
+    model = q8(ring_blocks=7)
+    chats = [text(200, seed) for seed in range(3)]
+    for ids in chats:
+        serve(model, ids, 100)
+    assert [serve(model, ids + [7]).n_cached >= 192 for ids in chats] == [True] * 3
+
+
+def test_the_least_recently_used_text_goes_first_from_its_end() -> None:
+    model = f16(FULL, n_blocks=10)
+    old, young = text(256, 1), text(256, 2)
+    serve(model, old)
+    serve(model, young)
+    serve(model, old + [5])
+    serve(model, text(128, 3))
+    assert serve(model, old).n_cached == 255
+    lease = model.store.open(young)
+    assert lease.n_cached < 256
+    assert lease.hit.note == f"evicted from memory from token {lease.n_cached} on"
+    model.store.close(lease, young[: lease.n_cached])
+
+
+def test_what_a_running_sequence_holds_is_not_evicted() -> None:
+    model = f16(FULL, n_blocks=6)
+    ids = text(257)
+    serve(model, ids)
+    lease = model.store.open(ids)
+    with pytest.raises(OutOfBlocks):
+        model.store.extend(model.store.open(text(200, 1)), 0, 200)
+    assert [node.ids for node in lease.path] == [tuple(ids[i : i + 64]) for i in range(0, 256, 64)]
+
+
+def test_a_lease_that_finds_no_room_for_its_copy_holds_nothing() -> None:
+    model = f16(FULL, n_blocks=4)
+    serve(model, text(150))
+    holder = model.store.open(text(150) + [1])
+    model.check_books([holder])
+    with pytest.raises(OutOfBlocks):
+        model.store.open(text(150) + [2])
+    model.check_books([holder])
+
+
+@pytest.mark.parametrize("answer", [10, 900])
+def test_windows_at_the_end_of_prompts_outlast_the_answer(answer: int) -> None:
+    model = f16(FULL, windowed(70), FULL, windowed(70), window_blocks=8)
+    ids = text(400 + answer)
+    serve(model, ids, 400)
+    lease = serve(model, ids[:400])
+    assert (lease.n_cached, lease.n_replayed) == (399, 0)
+
+
+def test_blocks_that_left_the_window_are_free_for_others() -> None:
+    model = f16(FULL, windowed(70), window_blocks=4)
+    serve(model, text(1500))
+    model.store.tree.clear()
+
+
+def test_a_lost_window_is_replayed_not_recomputed() -> None:
+    model = f16(FULL, windowed(70), FULL, windowed(70), window_blocks=4, n_blocks=60)
+    ids = text(1000)
+    serve(model, ids, 1000)
+    serve(model, text(900, 1))
+    lease = serve(model, ids)
+    assert lease.n_cached == (999 // 64 * 64 - 64 - 69) // 64 * 64
+    assert lease.n_replayed == 999 - lease.n_cached
+    assert lease.hit.note == f"the sliding window had moved on: replayed {lease.n_replayed} tokens"
+    assert serve(model, ids).n_replayed == 0, "what was replayed is kept"
+
+
+def test_a_replay_that_would_begin_before_the_text_is_no_hit() -> None:
+    model = f16(FULL, windowed(200), FULL, windowed(200), window_blocks=7)
+    ids = text(300)
+    serve(model, ids)
+    serve(model, text(900, 1))
+    lease = serve(model, ids)
+    assert (lease.n_cached, lease.n_replayed) == (0, 0)
+    assert "the sliding window had moved on: cut to 0 tokens" in lease.hit.note
+
+
+def test_the_end_of_the_replay_rule_by_hand() -> None:
+    """From the last layer to the first: window 20, full, window 20, full with codes."""
+    layers = [FULL, windowed(20), FULL, windowed(20)]
+    groups = PaperModel(layers, ["q8", "f16", "q8", "f16"], 10).groups
+    start = min(500 - 19, 448)  # the last layer, and the whole of the oldest block in its window
+    start -= start % 64  # codes: from the beginning of the block
+    start -= 19
+    assert Planner(groups).replay_start(500) == start // 64 * 64 == 384
+
+
+def test_a_rolling_text_needs_no_more_than_window_and_first_block() -> None:
+    window = 192
+    model = f16(sinking(window), sinking(window), n_blocks=window // 64 + 2 + 1)
+    ids = text(2000)
+    serve(model, ids, chunk=64)
+    lease = serve(model, ids + [1, 2, 3])
+    assert lease.n_cached == 2000
+
+
+def test_a_failed_sequence_leaves_nothing_it_put_there() -> None:
+    model = f16(FULL)
+    serve(model, text(128))
+    ids = text(128) + text(300, 1)
+    lease = model.store.open(ids)
+    model.store.extend(lease, 128, 400)
+    model.store.commit(lease, ids, 400)
+    model.store.abandon(lease)
+    model.check_books([])
+    lease = model.store.open(ids)
+    assert lease.n_cached == 128
+    model.store.close(lease, ids[:128])
+
+
+def test_without_the_prefix_cache_nothing_is_kept() -> None:
+    model = PaperModel([FULL], ["f16"], 4, keep_prefixes=False)
+    for _ in range(2):
+        assert serve(model, text(200)).n_cached == 0
+        assert all(pool.n_free == pool.n_blocks for pool in model.store.pools)
+
+
+def test_private_sequences_leave_nothing_behind() -> None:
+    store = q8().store
+    lease = store.open_private()
+    store.skip(lease, 300)
+    store.extend(lease, 300, 420)
+    store.commit(lease, (), 420)
+    store.close(lease, ())
+    assert store.tree.n_tokens == 0
+    assert all(pool.n_free == pool.n_blocks for pool in store.pools)
+
+
+def test_a_step_costs_microseconds_beside_the_milliseconds_of_a_model() -> None:
+    """Not a timed limit but a guard against work that grows with the text: 2000 and 200 blocks cost the same."""
+
+    def per_step(n_tokens: int) -> float:
+        store = CacheStore(q8().groups, [n_tokens // 64 + 10], [12])
+        ids = list(range(n_tokens + 64))
+        lease = store.open(ids)
+        for stop in range(512, n_tokens + 1, 512):
+            store.extend(lease, stop - 512, stop)
+            store.commit(lease, ids, stop)
+        started = time.perf_counter()
+        for position in range(n_tokens, n_tokens + 63):
+            store.extend(lease, position, position + 1)
+            store.commit(lease, ids, position + 1)
+        return (time.perf_counter() - started) / 63
+
+    assert min(per_step(512 * 250) for _ in range(3)) < 20 * min(per_step(512 * 4) for _ in range(3))

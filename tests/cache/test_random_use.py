@@ -1,0 +1,147 @@
+"""Random use of the cache never changes what is computed, and the same tests fail when a guard is taken away."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from localrun_testing import paper_model
+from localrun_testing.cache_machine import Caches
+
+from localrun.cache.blocks import BlockTable
+from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.cache.lease import Lease
+from localrun.cache.prefix import Node, PrefixTree
+from localrun.cache.reuse import Hit, Planner
+from localrun.cache.store import CacheStore
+
+Patch = pytest.MonkeyPatch
+QUICK = settings(stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+
+
+def test_cached_equals_computed() -> None:
+    run_state_machine_as_test(Caches, settings=settings(QUICK, max_examples=15))
+
+
+@pytest.mark.slow
+def test_cached_equals_computed_for_long() -> None:
+    run_state_machine_as_test(Caches, settings=settings(QUICK, max_examples=400, stateful_step_count=40))
+
+
+def write_while_replaying(patch: Patch) -> None:
+    original = paper_model.lease_input
+    patch.setattr(paper_model, "lease_input", lambda *a: replace(original(*a), write_from=()))
+
+
+def replay_one_layer_less(patch: Patch) -> None:
+    original = Planner.replay_start
+
+    def shorter(self: Planner, n_tokens: int) -> int:
+        last = self.groups[self.layer_groups[-1]].window or 1
+        return original(self, n_tokens) + (last - 1 + 63) // BLOCK_TOKENS * BLOCK_TOKENS
+
+    patch.setattr(Planner, "replay_start", shorter)
+
+
+def replay_from_inside_a_block(patch: Patch) -> None:
+    def unaligned(self: Planner, n_tokens: int) -> int:
+        lost = sum((self.groups[g].window or 1) - 1 for g in self.layer_groups if self.groups[g].replayable)
+        windows = [group.first_block(n_tokens) * BLOCK_TOKENS for group in self.groups if group.replayable]
+        return min([n_tokens - lost, *windows]) // BLOCK_TOKENS * BLOCK_TOKENS
+
+    patch.setattr(Planner, "replay_start", unaligned)
+
+
+def publish_what_replay_did_not_settle(patch: Patch) -> None:
+    original = CacheStore._put
+
+    def put(self: CacheStore, lease: Lease, *arguments: Any, **options: Any) -> Node:
+        hit = lease.hit
+        lease.hit = Hit(hit.start, hit.start)
+        try:
+            return original(self, lease, *arguments, **options)
+        finally:
+            lease.hit = hit
+
+    patch.setattr(CacheStore, "_put", put)
+
+
+def share_instead_of_copying(patch: Patch) -> None:
+    patch.setattr(CacheStore, "_copied", lambda self, pool, node: self.pools[pool].share(node.blocks[pool]))
+
+
+def believe_the_first_ids(patch: Patch) -> None:
+    original = PrefixTree.match
+
+    def match(self: PrefixTree, token_ids: list[int]) -> Any:
+        found = original(self, token_ids)
+        children = found.path[-1].children if found.path else self.root.children
+        n_left = len(token_ids) - len(found.path) * BLOCK_TOKENS
+        alike = [node for node in children.values() if node is found.tail and len(node.ids) <= n_left]
+        return replace(found, n_tail=len(alike[0].ids)) if alike else found
+
+    patch.setattr(PrefixTree, "match", match)
+
+
+def nobody_pins(patch: Patch) -> None:
+    patch.setattr(PrefixTree, "pin", lambda self, node: None)
+    patch.setattr(PrefixTree, "unpin", lambda self, node: None)
+
+
+def drop_a_block_too_early(patch: Patch) -> None:
+    original = Group.first_block
+    patch.setattr(Group, "first_block", lambda self, p: original(self, p + (BLOCK_TOKENS if self.window else 0)))
+
+
+def forget_block_0(patch: Patch) -> None:
+    original = BlockTable.drop_below
+    patch.setattr(BlockTable, "drop_below", lambda self, logical, keep_sink: original(self, logical, keep_sink=False))
+
+
+def leak_a_sink(patch: Patch) -> None:
+    patch.setattr(BlockTable, "drop_sink", lambda self: setattr(self, "sink", -1))
+
+
+def reuse_the_last_token(patch: Patch) -> None:
+    original = Planner.plan
+    patch.setattr(Planner, "plan", lambda self, match, n_prompt: original(self, match, n_prompt + 1))
+
+
+def trust_codes_of_an_open_block(patch: Patch) -> None:
+    """Go on inside a block whose 16-bit form is gone."""
+    original = CacheStore.open
+
+    def opened(self: CacheStore, *arguments: Any) -> Lease:
+        rings, self.planner.ring_of = self.planner.ring_of, [None] * len(self.groups)
+        try:
+            return original(self, *arguments)
+        finally:
+            self.planner.ring_of = rings
+
+    patch.setattr(CacheStore, "open", opened)
+
+
+MUTANTS: list[Callable[[Patch], None]] = [
+    write_while_replaying,
+    replay_one_layer_less,
+    replay_from_inside_a_block,
+    publish_what_replay_did_not_settle,
+    share_instead_of_copying,
+    believe_the_first_ids,
+    nobody_pins,
+    drop_a_block_too_early,
+    forget_block_0,
+    leak_a_sink,
+    reuse_the_last_token,
+    trust_codes_of_an_open_block,
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_without_a_guard_the_random_tests_fail(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutant(monkeypatch)
+    found = settings(QUICK, max_examples=300, phases=(Phase.generate,), derandomize=True)
+    with pytest.raises((AssertionError, IndexError, KeyError, ExceptionGroup)):
+        run_state_machine_as_test(Caches, settings=found)

@@ -1,0 +1,124 @@
+"""Leases and the prefix tree under random use, against a dense model: a state machine for hypothesis."""
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from localrun.cache.blocks import OutOfBlocks
+from localrun.cache.lease import Lease
+from localrun_testing.paper_model import FULL, PaperModel, sinking, windowed
+
+MODELS = {
+    "full": ([FULL, FULL], "f16"),
+    "full q8": ([FULL, FULL], "q8"),
+    "one window": ([windowed(70), windowed(70)], "f16"),
+    "alternating": ([windowed(20), FULL, windowed(20), FULL], "f16"),
+    "alternating q8": ([windowed(20), FULL, windowed(20), FULL], "q8"),
+    "ends in windows": ([FULL, windowed(66), windowed(66)], "q8"),
+    "two windows": ([windowed(20), FULL, windowed(90)], "f16"),
+    "user's window": ([sinking(80), sinking(80)], "f16"),
+    "user's window q8": ([sinking(80), windowed(20), sinking(80)], "q8"),
+}
+RUNS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 90)), min_size=1, max_size=3)
+SHARES = st.sampled_from([0.3, 0.8, 0.9, 1.0, 1.0])  # of an old text that a new one begins with
+MAX_TOKENS = 400
+
+
+class Running:
+    """One sequence: its text, and how much of it is computed."""
+
+    def __init__(self, lease: Lease, ids: list[int]) -> None:
+        self.lease, self.ids, self.n_computed = lease, ids, lease.hit.start
+
+
+class Caches(RuleBasedStateMachine):
+    """Random sequences side by side on a pool that is too small for all of them."""
+
+    @initialize(
+        name=st.sampled_from(sorted(MODELS)),
+        n_blocks=st.integers(7, 30),
+        window_blocks=st.integers(5, 9),
+        ring_blocks=st.integers(5, 12),
+    )
+    def start(self, name: str, n_blocks: int, window_blocks: int, ring_blocks: int) -> None:
+        layers, codec = MODELS[name]
+        codecs = [codec if spec.window is None or "ends" in name else "f16" for spec in layers]
+        self.model = PaperModel(layers, codecs, n_blocks, window_blocks, ring_blocks)
+        self.running: list[Running] = []
+        self.texts: list[list[int]] = [[0] * 150]
+
+    @rule(of=st.integers(0, 99), share=SHARES, runs=RUNS)
+    def begin(self, of: int, share: float, runs: list[tuple[int, int]]) -> None:
+        """An old text up to somewhere, then another way."""
+        old = self.texts[-1 - of % len(self.texts)]
+        ids = old[: round(share * len(old))] + [token for token, n in runs for _ in range(n)]
+        ids = ids[:MAX_TOKENS]
+        try:
+            lease = self.model.store.open(ids)
+        except OutOfBlocks:
+            return
+        assert lease.hit.start <= lease.hit.n_tokens < len(ids)
+        self.running.append(Running(lease, ids))
+
+    @precondition(lambda self: self.running)
+    @rule(which=st.integers(0, 9), n=st.integers(1, 200), keep=st.floats(0, 1))
+    def compute(self, which: int, n: int, keep: float) -> None:
+        """A step, of which maybe only a part is accepted."""
+        sequence = self.running[which % len(self.running)]
+        start, n = sequence.n_computed, min(n, len(sequence.ids) - sequence.n_computed)
+        if n == 0:
+            return
+        try:
+            self.model.store.extend(sequence.lease, start, start + n)
+        except OutOfBlocks:
+            self.end(which)
+            return
+        found = self.model.step(sequence.lease, sequence.ids, start, n)
+        exact = max(0, sequence.lease.hit.n_tokens - start)
+        assert found[exact:] == self.model.truth(sequence.ids)[start : start + n][exact:]
+        sequence.n_computed += max(1, round(keep * n))
+        self.model.store.commit(sequence.lease, sequence.ids, sequence.n_computed)
+
+    @rule(of=st.integers(0, 99), share=SHARES, runs=RUNS)
+    def serve(self, of: int, share: float, runs: list[tuple[int, int]]) -> None:
+        """A sequence from beginning to end."""
+        before = len(self.running)
+        self.begin(of, share, runs)
+        if len(self.running) > before:
+            self.finish(before)
+
+    @precondition(lambda self: self.running)
+    @rule(which=st.integers(0, 9))
+    def finish(self, which: int) -> None:
+        """Compute the rest and end."""
+        sequence = self.running[which % len(self.running)]
+        while sequence in self.running and sequence.n_computed < len(sequence.ids):
+            self.compute(which, 128, 1.0)
+        if sequence in self.running:
+            self.end(which)
+
+    @precondition(lambda self: self.running)
+    @rule(which=st.integers(0, 9))
+    def end(self, which: int) -> None:
+        """Finished or cancelled: what is computed stays."""
+        sequence = self.running.pop(which % len(self.running))
+        self.texts.append(sequence.ids)
+        self.model.store.close(sequence.lease, sequence.ids[: sequence.n_computed])
+
+    @precondition(lambda self: self.running)
+    @rule(which=st.integers(0, 9))
+    def fail(self, which: int) -> None:
+        sequence = self.running.pop(which % len(self.running))
+        self.model.store.abandon(sequence.lease)
+
+    @invariant()
+    def books_balance(self) -> None:
+        if hasattr(self, "model"):
+            self.model.check_books([sequence.lease for sequence in self.running])
+            self.model.poison()
+
+    def teardown(self) -> None:
+        if hasattr(self, "model"):
+            while self.running:
+                self.end(0)
+            self.model.store.tree.clear()
+            assert all(pool.n_free == pool.n_blocks for pool in self.model.store.pools)
