@@ -21,7 +21,8 @@ pytestmark = pytest.mark.slow
 DRIVER = REPOSITORY / "tests" / "support" / "attention_driver.cpp"
 ROWS, HEADS, KV_HEADS, HEAD_DIM = 650, 4, 2, 40
 RUNS = [(1, [ROWS]), (3, [1, 13, 64, 100, 257, 16, 15, 3, 181]), (2, [1] * ROWS)]
-CODECS = {"f32": 0, "f16": 1}
+CODECS = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
+NMSE = {"f32": 1e-11, "f16": 5e-5, "q8": 2e-4, "k8v4": 0.01, "q4": 0.03}  # against exact keys and values
 LIGHTLY = ("-DCMAKE_CXX_FLAGS_RELEASE=-O1",)  # sanitized, the optimizer takes minutes
 
 
@@ -76,7 +77,7 @@ def case() -> list[Tensor]:
 def check(results: list[Tensor], codec: str, window: int) -> None:
     q, k, v = (x.view(ROWS, -1, HEAD_DIM) for x in case())
     wanted = attend(q, k, v, visible(torch.arange(ROWS), torch.arange(ROWS), window or None), 0.2).flatten(1)
-    assert float((results[0] - wanted).square().sum() / wanted.square().sum()) < (1e-11 if codec == "f32" else 5e-5)
+    assert float((results[0] - wanted).square().sum() / wanted.square().sum()) < NMSE[codec]
     assert all(torch.equal(result, results[0]) for result in results)
 
 
@@ -96,7 +97,8 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
 def test_threads_race_for_nothing(tmp_path: Path) -> None:
     isa = best_isa()
     driver = build(tmp_path, isa, "-fsanitize=thread -g1", cmake_options=LIGHTLY)
-    check(run(["setarch", "-R", driver] if shutil.which("setarch") else [driver], isa, "f16"), "f16", 0)
+    for codec in ("f16", "q8", "q4"):
+        check(run(["setarch", "-R", driver] if shutil.which("setarch") else [driver], isa, codec), codec, 0)
 
 
 def test_neon_under_qemu(tmp_path: Path) -> None:

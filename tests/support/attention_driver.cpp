@@ -39,12 +39,13 @@ int main(int argc, char** argv) {
 
   const int32_t n_blocks = (n_rows + LR_BLOCK_TOKENS - 1) / LR_BLOCK_TOKENS;
   const int64_t block_bytes = lr_kv_block_bytes(codec, n_kv_heads, head_dim);
+  const int64_t ring_bytes = codec >= LR_KV_Q8 ? lr_kv_block_bytes(LR_KV_F16, n_kv_heads, head_dim) : 0;
   std::vector<int32_t> table(n_blocks), first(1, 0), tokens(n_rows, 0), sequence_of(n_rows, 0), positions(n_rows);
   for (int32_t i = 0; i < n_blocks; i++) table[i] = n_blocks - 1 - i;
   for (int32_t i = 0; i < n_rows; i++) positions[i] = i;
 
   for (const std::vector<int32_t>& run : runs) {
-    std::vector<char> pool(n_blocks * block_bytes, (char)0xff);
+    std::vector<char> pool(n_blocks * block_bytes, (char)0xff), ring(n_blocks * ring_bytes, (char)0xff);
     std::vector<float> turned((size_t)n_rows * width), out((size_t)n_rows * width);
     lr_value values[5] = {};
     const int32_t widths[5] = {width, kv_width, kv_width, width, width};
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
     instruction[0].rope_append = {&values[0], &values[1], &values[2], &values[3], nullptr, nullptr, nullptr, 0, -1, 0, 0.0f};
     instruction[1].op = LR_OP_ATTENTION;
     instruction[1].attention = {&values[3], nullptr, &values[4], nullptr, 0, head[4], 0, 0.2f, 0.0f, 0};
-    const lr_cache_layer layer = {{pool.data(), block_bytes, 0}, {}, 0, n_heads, n_kv_heads, head_dim, codec, 0};
+    const lr_cache_layer layer = {{pool.data(), block_bytes, 0}, {ring.data(), ring_bytes, 0}, 0, n_heads, n_kv_heads, head_dim, codec, 0};
     const lr_program program = {instruction, &layer, 2, 1};
 
     lr_threads* threads = lr_threads_create(run[0]);
@@ -68,7 +69,7 @@ int main(int argc, char** argv) {
       values[4].f32 = out.data() + (size_t)at * width;
       const int32_t* tables[1] = {table.data()};
       lr_sequence sequence = {};
-      sequence.table = tables;
+      sequence.table = sequence.ring = tables;
       sequence.first = first.data();
       sequence.length = at + n;
       lr_step step = {};

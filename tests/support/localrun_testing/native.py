@@ -221,6 +221,13 @@ class NativeLayer:
         assert self.library.lr_program_run(self.executor, ctypes.byref(step)) == OK
         return self.buffers["out"][: step.n_rows, : self.shape.n_heads * self.shape.head_dim].clone()
 
+    def status_of(self, *sequences: Rows, cos_sin: Angles = None, sink_cos_sin: Angles = None) -> int:
+        """What lr_program_run says to a step."""
+        step, _keep = self.step(*sequences, cos_sin=cos_sin, sink_cos_sin=sink_cos_sin)
+        if sink_cos_sin is None:
+            step.sink_cos = step.sink_sin = None
+        return int(self.library.lr_program_run(self.executor, ctypes.byref(step)))
+
     def export(self, block: int, slot: int, n: int) -> tuple[Tensor, Tensor]:
         """Keys and values of slots of a block, f32 [n, n_kv_heads, head_dim]."""
         k, v = torch.zeros(2, n, self.shape.n_kv_heads, self.shape.head_dim)
