@@ -42,6 +42,7 @@ class Settings:
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     seed: int | None = None
+    theme: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ SETTINGS: dict[str, Setting] = {
     "presence_penalty": Setting("subtract once from tokens already used", real(-100, 100)),
     "frequency_penalty": Setting("subtract for every use of a token", real(-100, 100)),
     "seed": Setting("the same seed gives the same answer", whole(0, (1 << 64) - 1), "another one each time"),
+    "theme": Setting("colours of the app", text, "dark, or light where the terminal says so"),
 }
 _IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
 

@@ -13,7 +13,7 @@ from localrun.base.errors import LocalrunError
 
 from .chat_screen import ChatScreen
 from .session import Session
-from .themes import DARK, LIGHT
+from .themes import DARK, LIGHT, default_theme
 from .turn import unexpected
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ class LocalrunApp(App[None]):
         open_client: "OpenClient",
         open_store: "Callable[[], ChatStore]",
         choose: "Callable[[], Choice | None]" = lambda: None,
+        theme: str | None = None,
     ) -> None:
         super().__init__()
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = DARK.name
+        self.theme = theme if theme in self.available_themes else default_theme()
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
         self._chat_screen = ChatScreen(self.session)
@@ -107,6 +108,22 @@ class LocalrunApp(App[None]):
         else:
             self._interrupted = now
             self.notify("Ctrl+C again quits", timeout=_TWICE)
+
+    def action_change_theme(self) -> None:
+        self._chat_screen.attempt(self._change_theme())
+
+    async def _change_theme(self) -> None:
+        """Choose one, and keep it."""
+        from localrun.base.settings import write_setting
+
+        from .ask import AskOne
+
+        ours = (DARK.name, LIGHT.name)
+        names = [*ours, *sorted(name for name in self.available_themes if name not in ours)]
+        name = await self.push_screen_wait(AskOne("Theme", [(name, name, "") for name in names], current=self.theme))
+        if name is not None:
+            self.theme = name
+            await self.session.on_disk(write_setting, "theme", name)
 
     def action_help(self) -> None:
         from .help_screen import HelpScreen

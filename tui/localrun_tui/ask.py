@@ -1,6 +1,6 @@
 """Short questions: one line of text, one of several, a text file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -90,7 +90,12 @@ class PathSuggester(Suggester):
 
 
 class SafeTree(DirectoryTree):
-    """A folder's files; names are foreign text."""
+    """A folder's files without hidden ones; names are foreign text."""
+
+    ICON_NODE, ICON_NODE_EXPANDED, ICON_FILE = "▸ ", "▾ ", "  "
+
+    def filter_paths(self, paths: Iterable[Path]) -> Iterable[Path]:
+        return [path for path in paths if not path.name.startswith(".")]
 
     def render_label(self, node, base_style, style):  # type: ignore[no-untyped-def]
         label = super().render_label(node, base_style, style)

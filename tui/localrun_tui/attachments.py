@@ -62,3 +62,11 @@ def split(message: str) -> tuple[list[Attachment], str]:
         attachments.append(Attachment(match["name"], match["text"]))
         message = message[match.end() :]
     return attachments, message
+
+
+def title_for(message: str) -> str:
+    """A title for a chat that begins with files: what was typed below them, else their names; empty without files."""
+    attachments, typed = split(message)
+    if not attachments:
+        return ""
+    return " ".join(typed.split())[:60] or ", ".join(attachment.name for attachment in attachments)[:60]

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
@@ -36,6 +37,7 @@ from .welcome import Welcome
 if TYPE_CHECKING:
     from .app import LocalrunApp
 
+_WIDE = 100  # columns from which on panels stand beside the chat
 _BATCH = 0.08  # seconds between two drawings of an answer on its way
 _LOOK = 0.5  # seconds between two looks into the cache
 
@@ -43,14 +45,14 @@ _LOOK = 0.5  # seconds between two looks into the cache
 class ChatScreen(Screen[None]):
     """One chat at a time; panels for all chats and for what the engine does."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
     AUTO_FOCUS = "#editor"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
         Binding("escape", "back", "Back to typing; leave a panel or an edit", show=False, id="chat.back"),
         Binding("ctrl+o", "app.models", "Models", id="chat.models"),
         Binding("ctrl+l", "history", "Chats", id="chat.history"),
-        Binding("ctrl+n", "new_chat", "New", id="chat.new"),
+        Binding("ctrl+n", "new_chat", "New", show=False, id="chat.new"),
         Binding("ctrl+g", "inspector", "Inspector", id="chat.inspector"),
         Binding("ctrl+t", "attach", "Attach", show=False, id="chat.attach"),
         Binding("ctrl+r", "again", "Answer again", show=False, id="chat.again"),
@@ -81,12 +83,15 @@ class ChatScreen(Screen[None]):
                 yield Composer()
             yield Inspector()
         yield StatusLine()
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         self._ticker = self.set_interval(_BATCH, self._draw, pause=True)
         self.attempt(self._show_path())
         self._show_state()
+
+    def on_resize(self, event: Resize) -> None:
+        self.query_one(Footer).show_command_palette = event.size.width >= _WIDE
 
     # ---- what the session tells
 

@@ -38,6 +38,16 @@ class ChatSettings:
     think: Think
 
 
+class Choice(RadioButton):
+    """A radio button whose state also shows without colour."""
+
+    BUTTON_LEFT, BUTTON_RIGHT = "(", ")"
+
+    @property
+    def BUTTON_INNER(self) -> str:  # type: ignore[override]
+        return "●" if self.value else " "
+
+
 class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
     """Gives the settings, or None when they were left as they are."""
 
@@ -65,6 +75,9 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
             yield _choices("think", THINK, self.settings.think)
             yield Button("Save  (Ctrl+S)", variant="primary", compact=True, id="save")
 
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.query_one("#box").scroll_home, animate=False)
+
     @on(Button.Pressed, "#save")
     def action_save(self) -> None:
         think: tuple[Think, ...] = ("auto", "on", "off")
@@ -84,7 +97,7 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
 def _choices(name: str, rows: dict[str, tuple[str, str]], current: str) -> RadioSet:
     current = current if current in rows else next(iter(rows))
     buttons = [
-        RadioButton(Content.assemble(title, (f"  {explanation}", "$foreground-muted")), value=key == current)
+        Choice(Content.assemble(title, (f"  {explanation}", "$foreground-muted")), value=key == current)
         for key, (title, explanation) in rows.items()
     ]
     return RadioSet(*buttons, id=name, compact=True)

@@ -29,13 +29,13 @@ class MessageView(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "go(-1)", "Previous", show=False, id="message.previous"),
         Binding("down,j", "go(1)", "Next", show=False, id="message.next"),
-        Binding("left,h", "act('walk', -1)", "‹ Branch", id="message.branch-left", key_display="←"),
-        Binding("right,l", "act('walk', 1)", "Branch ›", id="message.branch-right", key_display="→"),
+        Binding("left,h", "act('walk', -1)", "Branch", id="message.branch-left", key_display="←→"),
+        Binding("right,l", "act('walk', 1)", "Next branch", show=False, id="message.branch-right"),
         Binding("c", "copy", "Copy", id="message.copy"),
         Binding("e", "act('edit')", "Edit", id="message.edit"),
         Binding("r", "act('again')", "Again", id="message.again"),
         Binding("t", "toggle_thinking", "Thinking", id="message.thinking"),
-        Binding("o", "act('links')", "Links", id="message.links"),
+        Binding("o", "act('links')", "Links", show=False, id="message.links"),
         *(
             Binding(str(n), f"copy_code({n})", "Copy code", show=False, id=f"message.copy-code-{n}")
             for n in range(1, 10)

@@ -15,6 +15,7 @@ from textual.message import Message as TextualMessage
 from localrun.base.events import CacheView, ModelInfo
 from localrun.base.request import Request, Think
 
+from .attachments import title_for
 from .messages import ChatChanged, ChatOpened, LoadBegan, LoadEnded, LoadProgressed, TurnBegan
 from .model_slot import LoadGivenUpError, ModelSlot, OpenClient
 from .turn import Turn
@@ -85,6 +86,9 @@ class Session:
             self.waiting = f"{self.waiting}\n\n{text}" if self.waiting else text
             return
         chat = self.chat or await self.new_chat()
+        title = title_for(text)
+        if title and not chat.title:
+            await self.on_disk(lambda: chat.set(title=title))
         message = await self.on_disk(chat.add_user, text)
         self._post(ChatChanged())
         await self.answer(chat, message.id)

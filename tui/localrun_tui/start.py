@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, cast
 
+from localrun.base.errors import LocalrunError
 from localrun.base.request import Backend, KVCodecName, LoadOptions
 
 from .app import LocalrunApp
@@ -16,9 +17,19 @@ if TYPE_CHECKING:
 
 def run(model: str | None = None, precision: str = "auto") -> int:
     """Run the app until the user leaves; gives the exit code."""
-    app = LocalrunApp(open_client, open_store, lambda: first_choice(model, precision))
+    app = LocalrunApp(open_client, open_store, lambda: first_choice(model, precision), kept_theme())
     app.run()
     return app.return_code or 0
+
+
+def kept_theme() -> str | None:
+    """The theme of config.toml; a broken file is told of when the model is looked for."""
+    from localrun.base.settings import read_settings
+
+    try:
+        return read_settings().theme
+    except LocalrunError:
+        return None
 
 
 def open_client(choice: "Choice", progress: "Progress") -> "EngineClient":

@@ -1,5 +1,8 @@
 """localrun's two themes; Textual's own are there too."""
 
+import os
+from collections.abc import Mapping
+
 from textual.theme import Theme
 
 DARK = Theme(
@@ -50,3 +53,9 @@ LIGHT = Theme(
         "scrollbar-background-active": "#fcfbf8",
     },
 )
+
+
+def default_theme(environ: Mapping[str, str] = os.environ) -> str:
+    """The light one where the terminal tells that its background is light."""
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return LIGHT.name if background in ("7", "15") else DARK.name
