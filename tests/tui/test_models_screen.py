@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.fake_chat_server import FakeChatServer, fake_chat_server
 from localrun_testing.fake_hub import FakeHub
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine, tiny_gguf
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO
-from localrun_tui.choice import Choice, Endpoint
+from localrun_tui.choice import Choice
 from localrun_tui.endpoints import write_endpoints
 from localrun_tui.model_rows import catalogue_rows, first_model, used_when
 from localrun_tui.models_screen import ModelsScreen
 from textual.pilot import Pilot
 
 from localrun.base.settings import write_setting
+from localrun.client.endpoint import Endpoint
 from localrun.fit.rates import Rates
 from localrun.hub import preview
 
@@ -30,6 +32,14 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     known_machine(monkeypatch)
+
+
+@pytest.fixture
+def chat_server() -> Iterator[FakeChatServer]:
+    with fake_chat_server() as server:
+        server.key = "sk-canary-123456"
+        server.models = [{"id": "big-model", "max_model_len": 4096}]
+        yield server
 
 
 @pytest.fixture
@@ -159,12 +169,12 @@ def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest
     drive(app, steps, LARGE)
 
 
-def test_foreign_names_are_text_and_a_server_is_chosen(hub: FakeHub, home: Path) -> None:
+def test_foreign_names_are_text_and_a_server_is_chosen(hub: FakeHub, chat_server: FakeChatServer, home: Path) -> None:
     folder = home / "models"
     folder.mkdir(parents=True)
     tiny_gguf(folder, "[red]evil[@click=app.quit]\x1b]0;pwned\x07\u202e-F16.gguf")
     hub.repos["org/tiny-GGUF"].card["license"] = "[bold]\x1b[31mfree"
-    write_endpoints([Endpoint("lab", "https://lab.example/v1", "sk-canary-123456", "big-model")])
+    write_endpoints([Endpoint("lab", chat_server.url, "sk-canary-123456"), Endpoint("off", "http://127.0.0.1:9")])
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "[red]evil[@click=app.q")
@@ -175,7 +185,8 @@ def test_foreign_names_are_text_and_a_server_is_chosen(hub: FakeHub, home: Path)
         look_for(pilot, "")
         await pilot.press("right")
         await until_text(pilot, "big-model")
-        assert "what you write is sent there" in screen_text(pilot.app)
+        await until_text(pilot, "nothing listens at 127.0.0.1:9")
+        assert "what you write is sent to http://127.0.0.1" in screen_text(pilot.app)
         assert "canary" not in screen_text(pilot.app)
         await pilot.press("enter")
         await until(pilot, lambda: app.closed)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from localrun_testing.model_screens import ScreenApp
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
-from localrun_tui.choice import Endpoint
 from localrun_tui.endpoints import check_endpoint, masked, read_endpoints, travels_in_the_clear, write_endpoints
 from localrun_tui.settings_rows import problem, setting_rows
 from localrun_tui.settings_screen import SettingsScreen
@@ -17,6 +16,7 @@ from textual.widgets import Input
 
 from localrun.base.errors import UsageError
 from localrun.base.settings import SETTINGS, read_settings, write_setting
+from localrun.client.endpoint import Endpoint
 
 KEY = "sk-canary-0123456789"
 
@@ -104,11 +104,11 @@ def test_servers_are_added_changed_and_forgotten(home: Path) -> None:
         form = pilot.app.screen
         for field, text in (("name", "lab"), ("url", "ftp://x"), ("key", KEY)):
             form.query_one(f"#{field}", Input).value = text
-        await until_text(pilot, "an address such as")
+        await until_text(pilot, "is not the address of a server")
         await pilot.press("enter", "enter", "enter")
         assert not read_endpoints()
         form.query_one("#url", Input).value = "http://lab.example:8000/v1/"
-        await until_text(pilot, "others on the way can read")
+        await until_text(pilot, "others on the network can")
         assert "canary" not in screen_text(pilot.app)
         await pilot.press("enter")
         await until_text(pilot, "http://lab.example:8000/v1")
@@ -161,5 +161,5 @@ def test_servers_are_kept_for_their_owner_only(home: Path) -> None:
     ],
 )
 def test_what_is_no_server(name: str, url: str, key: str) -> None:
-    with pytest.raises(ValueError, match=r"needed|called|key"):
+    with pytest.raises(ValueError, match=r"needed|called|key|address"):
         check_endpoint(name, url, key, ("taken",))

@@ -16,7 +16,8 @@ from localrun.base.units import gib
 from .choice import Choice
 from .columns import Column, Row, say
 from .confirm import ConfirmScreen
-from .downloads_queue import Download, Downloads
+from .download import Download
+from .downloads_queue import Downloads
 from .model_list import Item, ModelList
 
 COLUMNS = (

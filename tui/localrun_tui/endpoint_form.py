@@ -10,7 +10,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from .choice import Endpoint
+from localrun.client.endpoint import Endpoint
+
 from .columns import say
 from .endpoints import check_endpoint, travels_in_the_clear
 
@@ -63,7 +64,7 @@ class EndpointForm(ModalScreen[Endpoint | None]):
         except ValueError as error:
             warning = str(error) if name and url else ""
         if found is not None and travels_in_the_clear(found):
-            warning = "http: others on the way can read what you send, the key included"
+            warning = "http: others on the network can read what you send, the key included"
         self.query_one("#problem", Static).update(say(warning))
         return found
 

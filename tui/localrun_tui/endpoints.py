@@ -8,15 +8,12 @@ import tempfile
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from localrun.base.errors import UsageError
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
-
-from .choice import Endpoint
+from localrun.client.endpoint import Endpoint, place_of
 
 FILE_NAME = "endpoints.toml"
-_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 def read_endpoints() -> list[Endpoint]:
@@ -56,25 +53,18 @@ def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = ()) -> 
         raise ValueError("a short name is needed")
     if name in taken:
         raise ValueError(f"there is a server called {name} already")
-    if not is_address(url):
-        raise ValueError("an address such as https://host:8000/v1 is needed")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ValueError("a key has no spaces and no special characters")
-    return Endpoint(name, url, key)
-
-
-def is_address(url: str) -> bool:
+    endpoint = Endpoint(name, url, key)
     try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username and parts.port != 0
-    except ValueError:
-        return False
+        place_of(endpoint)
+    except UsageError as error:
+        raise ValueError(f"{error.message}: {error.hint}") from None
+    return endpoint
 
 
 def travels_in_the_clear(endpoint: Endpoint) -> bool:
     """Whether others on the network can read what is sent there, the key included."""
-    parts = urlsplit(endpoint.url)
-    return parts.scheme == "http" and parts.hostname not in _THIS_MACHINE
+    place = place_of(endpoint)
+    return place.origin[0] == "http" and not place.is_here
 
 
 def masked(key: str) -> str:
@@ -85,6 +75,12 @@ def masked(key: str) -> str:
 def _read(path: Path, name: str, table: object) -> Endpoint:
     values = table if isinstance(table, dict) else {}
     url, key, model = (values.get(field, "") for field in ("url", "key", "model"))
-    if not isinstance(url, str) or not isinstance(key, str) or not isinstance(model, str) or not is_address(url):
-        raise UsageError(f"{path}: [{name}] is no server", 'it needs url = "https://host:8000/v1", and may have a key')
-    return Endpoint(name, url, key, model)
+    hint = 'it needs url = "https://host:8000/v1", and may have a key'
+    if not isinstance(url, str) or not isinstance(key, str) or not isinstance(model, str):
+        raise UsageError(f"{path}: [{name}] is no server", hint)
+    endpoint = Endpoint(name, url, key, model)
+    try:
+        place_of(endpoint)
+    except UsageError as error:
+        raise UsageError(f"{path}: [{name}]: {error.message}", error.hint) from None
+    return endpoint

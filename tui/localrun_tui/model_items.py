@@ -4,11 +4,10 @@ from textual.content import Content
 
 from localrun.base.units import gib
 
-from .choice import Endpoint
 from .columns import Column, Row, say
 from .fact import lines
 from .model_list import Item
-from .model_rows import SOURCES, CatalogueRow, DiskRow, HubRow, copies_note, size_of, speed, used_when
+from .model_rows import SOURCES, CatalogueRow, DiskRow, HubRow, ServerModel, copies_note, size_of, speed, used_when
 from .verdicts import MEANING, verdict_text
 
 DISK_COLUMNS = (
@@ -33,7 +32,12 @@ HUB_COLUMNS = (
     Column("DOWNLOADS", 10, right=True),
     Column("HERE", 9),
 )
-REMOTE_COLUMNS = (Column("MODEL"), Column("SERVER", 20), Column("ADDRESS", 30, from_width=90))
+REMOTE_COLUMNS = (
+    Column("MODEL"),
+    Column("CONTEXT", 9, right=True),
+    Column("SERVER", 16),
+    Column("ADDRESS", 30, from_width=100),
+)
 _MUTED = "$foreground-muted"
 
 
@@ -110,10 +114,15 @@ def hub_detail(row: HubRow) -> Content:
     return lines(say(about, _MUTED), say(gate, "$text-warning")) if gate else say(about, _MUTED)
 
 
-def remote_item(endpoint: Endpoint) -> Item[Endpoint]:
-    cells = (say(endpoint.model), say(endpoint.name, _MUTED), say(endpoint.url, _MUTED))
-    return Item(f"{endpoint.name}\n{endpoint.model}", Row(REMOTE_COLUMNS, cells), endpoint)
+def remote_item(row: ServerModel) -> Item[ServerModel]:
+    endpoint = row.endpoint
+    name = say(row.problem, "$text-warning") if row.problem else say(endpoint.model)
+    ctx = say(f"{row.ctx:,}" if row.ctx else "", _MUTED)
+    cells = (name, ctx, say(endpoint.name, _MUTED), say(endpoint.url, _MUTED))
+    return Item(f"{endpoint.name}\n{endpoint.model}", Row(REMOTE_COLUMNS, cells), row)
 
 
-def remote_detail(endpoint: Endpoint) -> Content:
-    return say(f"runs on {endpoint.url}: what you write is sent there", "$text-warning")
+def remote_detail(row: ServerModel) -> Content:
+    if row.problem:
+        return lines(say(row.problem, "$text-warning"), say(row.hint, _MUTED))
+    return lines(say(f"runs on {row.endpoint.name}: what you write is sent to {row.endpoint.url}", "$text-warning"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from localrun.base.errors import LocalrunError
 from localrun.base.units import count, gib
+from localrun.client.endpoint import Endpoint
 from localrun.fit.estimate import FLUENT_TPS, USUAL_CONTEXT, FitRow, Verdict
 from localrun.fit.plan import MARGIN, OVERHEAD
 from localrun.fit.precisions import bits_of
@@ -59,6 +60,16 @@ class HubRow:
 
     found: FoundModel
     verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerModel:
+    """A model on a server; or, with a `problem`, why there is none. `ctx` 0: the server does not say."""
+
+    endpoint: Endpoint
+    problem: str = ""
+    hint: str = ""
+    ctx: int = 0
 
 
 def disk_rows() -> list[DiskRow]:

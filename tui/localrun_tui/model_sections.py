@@ -1,12 +1,15 @@
 """The four lists of models, each filled in the background."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 from textual.content import Content
 
 from localrun.base.errors import LocalrunError
 from localrun.base.settings import read_settings
+from localrun.client.endpoint import Endpoint
 from localrun.fit.machine import memory
 from localrun.hub import api
 from localrun.hub.access import read_access
@@ -16,11 +19,10 @@ from localrun.hub.preview import find_on_hub
 
 from . import model_items as items
 from .background import Task, run_in_background
-from .choice import Endpoint
 from .columns import Column, say
 from .endpoints import read_endpoints
 from .model_list import Item, ModelList
-from .model_rows import CatalogueRow, DiskRow, HubRow, catalogue_rows, disk_rows, first_model, hub_rows
+from .model_rows import CatalogueRow, DiskRow, HubRow, ServerModel, catalogue_rows, disk_rows, first_model, hub_rows
 from .precision_offer import Subject
 
 T = TypeVar("T")
@@ -153,27 +155,53 @@ class HubSection(Section[HubRow]):
         return items.hub_detail(item.value)
 
 
-class RemoteSection(Section[Endpoint]):
+class RemoteSection(Section[ServerModel]):
     TITLE, HINT, COLUMNS = "Servers", "filter models on servers", items.REMOTE_COLUMNS
 
     def reload(self) -> None:
-        def done(endpoints: list[Endpoint]) -> None:
-            empty = (
-                "No server is set up.\nSettings → Servers adds one that speaks the OpenAI protocol (vLLM, llama.cpp …)."
-            )
-            self.show([items.remote_item(endpoint) for endpoint in endpoints], empty)
+        """Ask every server at once; each one shows up as soon as it answers, or fails to."""
+        self._found: dict[str, list[ServerModel]] = {}
+        if not self.items:
+            self.show([], "Asking the servers…")
+        self.load(lambda task: read_endpoints(), self._ask)
 
-        self.load(lambda task: read_endpoints(), done)
+    def _ask(self, endpoints: list[Endpoint]) -> None:
+        for endpoint in endpoints:
+            self._found[endpoint.name] = [ServerModel(endpoint, "asking…")]
+            run_in_background(self, partial(_models_of, endpoint), partial(self._answer, endpoint.name))
+        self._show_found()
 
-    def detail(self, item: Item[Endpoint]) -> Content:
+    def _answer(self, name: str, models: list[ServerModel]) -> None:
+        if name in self._found:
+            self._found[name] = models
+            self._show_found()
+
+    def _show_found(self) -> None:
+        empty = "No server is set up.\nSettings → Servers adds one that speaks the OpenAI protocol (vLLM, llama.cpp …)."
+        self.show([items.remote_item(model) for models in self._found.values() for model in models], empty)
+
+    def detail(self, item: Item[ServerModel]) -> Content:
         return items.remote_detail(item.value)
+
+
+def _models_of(endpoint: Endpoint, task: Task) -> list[ServerModel]:
+    """What a server offers; a line that says why when it cannot be asked."""
+    from localrun.client.remote import list_models
+
+    try:
+        models = list_models(endpoint)
+    except LocalrunError as error:
+        return [ServerModel(endpoint, error.message, error.hint)]
+    return [ServerModel(replace(endpoint, model=model.id), ctx=model.ctx) for model in models] or [
+        ServerModel(endpoint, "offers no models")
+    ]
 
 
 SECTIONS: dict[str, type[Section[Any]]] = {
     "disk": DiskSection,
     "catalogue": CatalogueSection,
     "hub": HubSection,
-    "remote": cast(type[Section[Any]], RemoteSection),
+    "remote": RemoteSection,
 }
 
 

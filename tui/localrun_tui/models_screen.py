@@ -12,10 +12,10 @@ from textual.widgets import ContentSwitcher, Footer, Input, Static, Tab, Tabs
 from localrun.base.events import ModelInfo
 from localrun.fit.machine import memory
 
-from .choice import Choice, Endpoint
+from .choice import Choice
 from .downloads import DownloadBadge, DownloadsScreen
 from .model_list import ModelList
-from .model_rows import DiskRow
+from .model_rows import DiskRow, ServerModel
 from .model_sections import SECTIONS, Section, machine_line, subject_of
 from .precision_menu import DOWNLOADING, PrecisionMenu
 from .removal import ask_to_remove
@@ -73,8 +73,9 @@ class ModelsScreen(Screen[Choice | None]):
     @on(ModelList.Chosen)
     def _open(self, event: ModelList.Chosen) -> None:
         value = event.item.value
-        if isinstance(value, Endpoint):
-            self.dismiss(Choice(value))
+        if isinstance(value, ServerModel):
+            if not value.problem:
+                self.dismiss(Choice(value.endpoint))
         else:
             self.app.push_screen(PrecisionMenu(subject_of(value), self.budget), self._chosen)
 

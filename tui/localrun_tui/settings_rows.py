@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from localrun.base.settings import SETTINGS, Setting, read_sources
+from localrun.client.endpoint import Endpoint
 
-from .choice import Endpoint
 from .endpoints import read_endpoints
 
 DEFAULT = "default"

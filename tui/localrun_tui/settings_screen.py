@@ -13,10 +13,10 @@ from textual.widgets import Footer, Input, Static
 
 from localrun.base.errors import LocalrunError
 from localrun.base.settings import config_file, write_setting
+from localrun.client.endpoint import Endpoint
 
 from .ask import AskOne
 from .background import run_in_background
-from .choice import Endpoint
 from .columns import Column, Row, say
 from .confirm import ConfirmScreen
 from .endpoint_form import EndpointForm
