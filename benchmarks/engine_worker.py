@@ -41,7 +41,7 @@ class Localrun:
 
         case = Case(kind, n, depth, batch)
         fill, self.filled = self.filled != (n, depth, batch), (n, depth, batch)
-        return run_case(self.model.engine.runner, case, fill)
+        return run_case(self.model.engine, case, fill)
 
 
 class LlamaCpp:
