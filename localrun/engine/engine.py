@@ -63,9 +63,10 @@ class Ticket:
 class Engine:
     """Owns the cache and the runner. All computing happens on its own thread."""
 
-    def __init__(self, runner: Runner, store: CacheStore, ctx: int) -> None:
-        """The store's `copy` must be the runner's."""
+    def __init__(self, runner: Runner, store: CacheStore, ctx: int, endless: bool = True) -> None:
+        """The store's `copy` must be the runner's. `endless`: positions may grow past the context."""
         self.runner, self.store, self.ctx = runner, store, ctx
+        self.can_roll = endless and all(group.window is not None for group in store.groups)
         self.scheduler = Scheduler(store)
         self.tickets: dict[int, Ticket] = {}
         self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
@@ -78,7 +79,7 @@ class Engine:
 
     def submit(self, request: GenerationRequest) -> Ticket:
         """Start a generation. Raises PromptTooLongError or UsageError before anything is computed."""
-        if request.rolls and any(group.window is None for group in self.store.groups):
+        if request.rolls and not self.can_roll:
             raise UsageError(
                 "this model cannot forget the middle of a text: its positions depend on the size of the context",
                 "let the answer end at the context, or drop the oldest turns",

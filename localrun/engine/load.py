@@ -88,7 +88,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         notes=(*source.warnings, *text.notes, *backend.notes, *plan.notes, *slow),
     )
     return LoadedModel(
-        Engine(runner, store, plan.ctx),
+        Engine(runner, store, plan.ctx, endless=all(rope.endless for rope in config.ropes)),
         model,
         backend,
         text,

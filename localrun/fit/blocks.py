@@ -98,7 +98,7 @@ def final_config(config: ModelConfig, ctx: int, window: int | None) -> ModelConf
     Without one the window is the context less its first block: it hides nothing until a chat rolls past its end,
     which a rope that was chosen by the context does not allow.
     """
-    config, settled = config.for_context(ctx), all(rope.long_divisors is None for rope in config.ropes)
+    config, endless = config.for_context(ctx), all(rope.endless for rope in config.ropes)
     if window is not None:
         return config.for_window(window)
-    return config.for_window(ctx - BLOCK_TOKENS) if settled and ctx >= 2 * BLOCK_TOKENS else config
+    return config.for_window(ctx - BLOCK_TOKENS) if endless and ctx >= 2 * BLOCK_TOKENS else config

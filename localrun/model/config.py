@@ -13,7 +13,8 @@ class RopeSpec:
     """One kind of rotary embedding: pair j of the first `dims` dims turns by position / (theta^(2j/dims) · divisor_j).
 
     `long_divisors` replace `divisors` when the context is larger than `original_context` (longrope);
-    `magnitude` multiplies cos and sin, `long_magnitude` likewise.
+    `magnitude` multiplies cos and sin, `long_magnitude` likewise. A rule that changes where a text grows longer than
+    some size (longrope, dynamic) has that size as its `original_context`.
     """
 
     theta: float
@@ -23,6 +24,11 @@ class RopeSpec:
     original_context: int | None = None
     magnitude: float = 1.0
     long_magnitude: float = 1.0
+
+    @property
+    def endless(self) -> bool:
+        """A text may grow past the context: angles do not depend on its length."""
+        return self.original_context is None
 
     def for_context(self, ctx: int) -> "RopeSpec":
         """The spec with the choice between short and long factors made for a context of `ctx` tokens."""

@@ -61,7 +61,7 @@ def scaled_rope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: 
     if rope_type not in SCALING_TYPES:
         raise fields.error(f"unknown rope scaling {clean(str(rope_type))!r}; known: {', '.join(SCALING_TYPES)}")
     if rope_type in UNSCALED:
-        return RopeSpec(theta, dims)
+        return RopeSpec(theta, dims, original_context=fields["max_context"] if rope_type == "dynamic" else None)
     if rope_type in ("longrope", "su"):
         return _longrope(fields, scaling, theta, dims)
     factor = _number(fields, scaling, "factor", 1.0, 1e6)

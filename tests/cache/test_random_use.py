@@ -16,6 +16,7 @@ from localrun.cache.lease import Lease
 from localrun.cache.prefix import Node, PrefixTree
 from localrun.cache.reuse import Hit, Planner
 from localrun.cache.store import CacheStore
+from localrun.engine.runner import lease_input
 
 Patch = pytest.MonkeyPatch
 QUICK = settings(stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -31,8 +32,7 @@ def test_cached_equals_computed_for_long() -> None:
 
 
 def write_while_replaying(patch: Patch) -> None:
-    original = paper_model.lease_input
-    patch.setattr(paper_model, "lease_input", lambda *a: replace(original(*a), write_from=()))
+    patch.setattr(paper_model, "lease_input", lambda *a: replace(lease_input(*a), write_from=()))
 
 
 def replay_one_layer_less(patch: Patch) -> None:

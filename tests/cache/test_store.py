@@ -116,7 +116,7 @@ def test_few_16_bit_blocks_are_enough_and_block_0_stays() -> None:
     chats = [text(200, seed) for seed in range(3)]
     for ids in chats:
         serve(model, ids, 100)
-    assert [serve(model, ids + [7]).n_cached >= 192 for ids in chats] == [True] * 3
+    assert [serve(model, [*ids, 7]).n_cached >= 192 for ids in chats] == [True] * 3
 
 
 def test_the_least_recently_used_text_goes_first_from_its_end() -> None:
@@ -124,7 +124,7 @@ def test_the_least_recently_used_text_goes_first_from_its_end() -> None:
     old, young = text(256, 1), text(256, 2)
     serve(model, old)
     serve(model, young)
-    serve(model, old + [5])
+    serve(model, [*old, 5])
     serve(model, text(128, 3))
     assert serve(model, old).n_cached == 255
     lease = model.store.open(young)
@@ -146,10 +146,10 @@ def test_what_a_running_sequence_holds_is_not_evicted() -> None:
 def test_a_lease_that_finds_no_room_for_its_copy_holds_nothing() -> None:
     model = f16(FULL, n_blocks=4)
     serve(model, text(150))
-    holder = model.store.open(text(150) + [1])
+    holder = model.store.open([*text(150), 1])
     model.check_books([holder])
     with pytest.raises(OutOfBlocks):
-        model.store.open(text(150) + [2])
+        model.store.open([*text(150), 2])
     model.check_books([holder])
 
 
@@ -205,7 +205,7 @@ def test_a_rolling_text_needs_no_more_than_window_and_first_block() -> None:
     model = f16(sinking(window), sinking(window), n_blocks=window // 64 + 2 + 1)
     ids = text(2000)
     serve(model, ids, chunk=64)
-    lease = serve(model, ids + [1, 2, 3])
+    lease = serve(model, [*ids, 1, 2, 3])
     assert lease.n_cached == 2000
 
 
