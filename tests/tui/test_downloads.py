@@ -13,7 +13,7 @@ from localrun_testing.model_screens import ScreenApp, hub_with_models, known_mac
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_tui.choice import Choice
 from localrun_tui.download import Download
-from localrun_tui.downloads import DownloadsScreen, badge_text, bar, duration
+from localrun_tui.downloads import DownloadsScreen, badge_text, duration
 from localrun_tui.downloads_queue import Downloads
 from textual.pilot import Pilot
 
@@ -132,7 +132,6 @@ def test_what_an_earlier_run_left_is_offered_resumed_and_removed(hub: FakeHub) -
                 await pilot.press("space")
 
     async def next_run(pilot: Pilot[Any]) -> None:
-        app.downloads.look_for_unfinished()
         await until_text(pilot, "not finished last time")
         before = hub.sent("large-F16.gguf")
         assert hub.seen[-1:] == seen  # nothing is fetched unasked
@@ -167,10 +166,10 @@ def test_words_for_numbers() -> None:
     one = replace(Gone, state="running", done=30, total=100, rate=10.0)
     assert badge_text([one, replace(one, state="queued", done=10)]) == "↓ 2 · 20 %"
     assert badge_text([replace(one, state="failed", error=HubError("x"))]) == "↓ 1 failed"
-    assert badge_text([replace(one, state="done"), replace(one, state="paused")]) == ""
+    assert badge_text([replace(one, state="done"), replace(one, state="unfinished")]) == "↓ 1 not finished"
+    assert badge_text([replace(one, state="done"), replace(one, state="cancelled")]) == ""
     assert one.seconds_left == 7.0
     assert replace(one, rate=0.0).seconds_left is None
     assert [duration(seconds) for seconds in (None, 7, 59.4, 60, 3599, 3660, 1e9)] == [
         *("", "7 s", "59 s", "1 min", "1 h 00", "1 h 01", "")
     ]
-    assert [bar(share, 4).plain for share in (-1, 0, 0.125, 0.5, 2)] == ["━━━━", "━━━━", "╸━━━", "━━━━", "━━━━"]

@@ -18,6 +18,7 @@ from .columns import Column, Row, say
 from .confirm import ConfirmScreen
 from .download import Download
 from .downloads_queue import Downloads
+from .meters import bar
 from .model_list import Item, ModelList
 
 COLUMNS = (
@@ -146,13 +147,14 @@ class DownloadsScreen(Screen[Choice | None]):
 
 
 class DownloadBadge(Static):
-    """How the downloads stand, in a few characters: `↓ 2 · 34 %`. Empty and without width when nothing runs."""
+    """How the downloads stand, in a few characters: `↓ 2 · 34 %`. Empty when there is nothing to tell."""
 
     DEFAULT_CSS = "DownloadBadge { width: auto; height: 1; color: $text-accent; }"
 
     def on_mount(self) -> None:
         downloads = downloads_of(self)
         downloads.changed.subscribe(self, self._show)
+        downloads.look_for_unfinished()
         self._show(downloads)
 
     def _show(self, downloads: Downloads) -> None:
@@ -160,13 +162,16 @@ class DownloadBadge(Static):
 
 
 def badge_text(downloads: list[Download]) -> str:
-    """Of those that run or wait; then of those that failed."""
+    """Of those that run or wait; else of those that somebody has to look after."""
     active = [one for one in downloads if one.active]
     if active:
         done, total = sum(one.done for one in active), sum(one.total for one in active)
         return f"↓ {len(active)} · {100 * done // total if total else 0} %"
-    failed = sum(one.state == "failed" for one in downloads)
-    return f"↓ {failed} failed" if failed else ""
+    for state, word in (("failed", "failed"), ("paused", "paused"), ("unfinished", "not finished")):
+        number = sum(one.state == state for one in downloads)
+        if number:
+            return f"↓ {number} {word}"
+    return ""
 
 
 def duration(seconds: float | None) -> str:
@@ -177,14 +182,6 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d}"
-
-
-def bar(share: float, width: int, style: str = "$primary") -> Content:
-    """A bar of text, to the half character."""
-    halves = round(min(max(share, 0.0), 1.0) * width * 2)
-    full, half = divmod(halves, 2)
-    done = "━" * full + "╸" * half
-    return Content.styled(done, style) + Content.styled("━" * (width - len(done)), "$foreground 15%")
 
 
 def _item(one: Download) -> Item[Download]:

@@ -30,6 +30,7 @@ class Downloads:
         self._queue: DownloadQueue | None = None
         self._downloads: dict[str, Download] = {}
         self._jobs: dict[int, str] = {}  # number of a job -> key of its download
+        self._has_looked = False
 
     def all(self) -> list[Download]:
         return list(self._downloads.values())
@@ -112,7 +113,10 @@ class Downloads:
         run_in_background(self._app, work, done)
 
     def look_for_unfinished(self) -> None:
-        """List what an earlier run has begun, to be resumed; nothing is fetched unasked."""
+        """List what an earlier run has begun, once; nothing is fetched unasked."""
+        if self._has_looked:
+            return
+        self._has_looked = True
 
         def work(task: object) -> list[Download]:
             from .download_work import find_unfinished

@@ -81,6 +81,8 @@ class PrecisionMenu(Screen[Choice | str | None]):
 
     def _ready(self, offer: Offer) -> None:
         self.offer = offer
+        self.ctx = offer.wished.ctx if offer.wished.ctx in offer.contexts else None
+        self.kv = offer.wished.kv if offer.wished.kv in offer.codecs else "auto"
         licence = offer.found.licence if offer.found else ""
         repo = offer.found.wanted.repo if offer.found else ""
         self.query_one("#licence", Static).update(say(" · ".join(part for part in (licence, repo) if part)))

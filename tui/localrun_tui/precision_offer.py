@@ -1,9 +1,10 @@
 """The precisions of one model, on disk and on the hub together, and what each would need. No widgets."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
+from localrun.base.settings import Settings, read_settings
 from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow
 from localrun.fit.precisions import bits_of
 from localrun.formats.requantize import PRECISIONS
@@ -54,13 +55,17 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """All that was found out about a subject. `notes` are for the user; `found` is what a download starts from."""
+    """All that was found out about a subject. `notes` are for the user, `found` is what a download starts from.
+
+    `wished` are the settings, for what the menu begins with.
+    """
 
     subject: Subject
     precisions: tuple[Precision, ...]
     fit: Fit
     found: Preview | None = None
     notes: tuple[str, ...] = ()
+    wished: Settings = field(default_factory=Settings)
 
     @property
     def contexts(self) -> tuple[int, ...]:
@@ -109,9 +114,11 @@ def read_offer(subject: Subject, budget: Callable[[], int], task: Task) -> Offer
             if not stored:
                 raise
             notes.append(f"only what is on disk: {error.message}")
-    offers = [_hub_offer(subject, found, budget(), notes)] if found else []
-    offers += [_disk_offer(subject, stored, budget())] if stored else []
-    return merge(subject, offers, found, notes)
+    from_hub = [_hub_offer(subject, found, budget(), notes)] if found else []
+    from_disk = [_disk_offer(subject, stored, budget())] if stored else []
+    is_guess = found is not None and found.approximate  # then the file knows better
+    offer = merge(subject, from_disk + from_hub if is_guess else from_hub + from_disk, found, notes)
+    return replace(offer, wished=read_settings())
 
 
 def _on_disk(subject: Subject) -> list[StoredModel]:
@@ -171,7 +178,7 @@ def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Off
 
 
 def merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: list[str]) -> Offer:
-    """One menu: what the hub has and the disk too is one line; the hub's advice goes before the disk's."""
+    """One menu: what several offers have is one line of it; the advice is that of the first that has one."""
     precisions: list[Precision] = []
     rows: list[FitRow] = []
     reason = ""
@@ -183,7 +190,7 @@ def merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: l
             same = [number for number, other in enumerate(precisions) if _is_stored_as(other, one)]
             for number in same:
                 precisions[number] = replace(precisions[number], stored=_made(one.stored, precisions[number].name))
-            if not same:
+            if not same and not any(_is_stored_as(one, other) for other in precisions):
                 precisions.append(one)
     return Offer(subject, tuple(precisions), Fit(tuple(rows), reason), found, tuple(notes))
 
