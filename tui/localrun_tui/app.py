@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
@@ -9,17 +10,15 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
 
-from localrun.base.errors import LocalrunError
-
 from .chat_screen import ChatScreen
 from .session import Session
 from .themes import DARK, LIGHT, default_theme
-from .turn import unexpected
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
 
     from .choice import Choice
+    from .downloads_queue import Downloads
     from .model_slot import OpenClient
 
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
@@ -60,7 +59,16 @@ class LocalrunApp(App[None]):
         self.call_after_refresh(self._begin)
 
     def on_unmount(self) -> None:
+        if "downloads" in vars(self):
+            self.downloads.close()
         self.session.close()
+
+    @cached_property
+    def downloads(self) -> "Downloads":
+        """The queue of downloads; it outlives the screens that fill it."""
+        from .downloads_queue import Downloads
+
+        return Downloads(self)
 
     def _tell(self, message: Message) -> None:
         self._chat_screen.post_message(message)
@@ -92,7 +100,17 @@ class LocalrunApp(App[None]):
     async def _choose_model(self) -> None:
         from .models_screen import ModelsScreen
 
-        choice = await self.push_screen_wait(ModelsScreen(self.session.info))
+        await self._chat_screen.show_downloads()
+        await self._load_from(ModelsScreen(self.session.info))
+
+    def action_downloads(self) -> None:
+        from .downloads import DownloadsScreen
+
+        self._chat_screen.attempt(self._load_from(DownloadsScreen()))
+
+    async def _load_from(self, screen: "Screen[Choice | None]") -> None:
+        """Load what was chosen there, if anything."""
+        choice = await self.push_screen_wait(screen)
         if choice is not None:
             await self.session.load(choice)
 
@@ -132,15 +150,15 @@ class LocalrunApp(App[None]):
         self.push_screen(HelpScreen(groups()))
 
     def action_settings(self) -> None:
+        self._chat_screen.attempt(self._change_settings())
+
+    async def _change_settings(self) -> None:
         from .settings_screen import SettingsScreen
 
-        self.push_screen(SettingsScreen())
+        if await self.push_screen_wait(SettingsScreen()):
+            self.notify("Sampling counts from the next message on, the rest when a model is loaded again.")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         from .commands import commands
 
         yield from commands(self, screen)
-
-    def show_problem(self, error: Exception) -> None:
-        """Tell of a failure in the chat's notice."""
-        self._chat_screen.show_error(error if isinstance(error, LocalrunError) else unexpected(error))

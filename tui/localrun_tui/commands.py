@@ -19,6 +19,7 @@ _CHAT = (
 )
 _APP = (
     ("Models", "on disk, in the catalogue, on the hub, on a server", "models"),
+    ("Downloads", "running, waiting and finished", "downloads"),
     ("Settings", "everything in config.toml", "settings"),
     ("Theme", "dark, light and many more", "change_theme"),
     ("Keys", "all of them", "help"),

@@ -67,11 +67,12 @@ class Composer(Vertical):
     """The editor, and the files that go along with the next message."""
 
     class Submitted(TextualMessage):
-        """A message to send, files included."""
+        """A message to send, files included; `edited` is the one it takes the place of, if any."""
 
-        def __init__(self, text: str) -> None:
+        def __init__(self, text: str, edited: str | None) -> None:
             super().__init__()
             self.text = text
+            self.edited = edited
 
     class LeaveUp(TextualMessage):
         """The user wants to go up to the messages."""
@@ -83,6 +84,8 @@ class Composer(Vertical):
     def __init__(self) -> None:
         super().__init__(id="composer")
         self.attachments: list[Attachment] = []
+        self.edited: str | None = None  # the message that is worded anew
+        self._draft: tuple[str, list[Attachment]] = ("", [])
 
     def compose(self) -> ComposeResult:
         yield Static(id="chips", markup=False)
@@ -103,11 +106,19 @@ class Composer(Vertical):
             self.attachments.pop()
             self._show_chips()
 
-    def edit_mode(self, on: bool, message: str = "") -> None:
-        """Show `message` to be worded anew; off, the editor is empty again."""
-        self.set_class(on, "editing")
-        self.border_title = "Editing: Enter sends it as a new branch, Esc leaves it" if on else None
-        self.attachments, text = split(message)
+    def edit(self, message_id: str | None, message: str = "") -> None:
+        """Word a message anew; None leaves that. What was being typed comes back afterwards."""
+        if message_id is not None and self.edited is None:
+            self._draft = self.editor.text, self.attachments
+        elif message_id is None and self.edited is None:
+            return
+        self.edited = message_id
+        self.set_class(message_id is not None, "editing")
+        self.border_title = "Editing: Enter sends it as a new branch, Esc leaves it" if message_id else None
+        if message_id is None:
+            text, self.attachments = self._draft
+        else:
+            self.attachments, text = split(message)
         self._show_chips()
         self.editor.text = text
         self.editor.move_cursor(self.editor.document.end)
@@ -118,11 +129,13 @@ class Composer(Vertical):
         text = self.editor.text.strip()
         if not text and not self.attachments:
             return
-        message = join(self.attachments, text)
-        self.attachments.clear()
-        self.editor.text = ""
-        self._show_chips()
-        self.post_message(self.Submitted(message))
+        message, edited = join(self.attachments, text), self.edited
+        if edited is not None:
+            self.edit(None)
+        else:
+            self.attachments, self.editor.text = [], ""
+            self._show_chips()
+        self.post_message(self.Submitted(message, edited))
 
     @on(Editor.Leave)
     def leave(self) -> None:

@@ -155,6 +155,16 @@ class Session:
 
     # ---- chats
 
+    @property
+    def notice(self) -> str:
+        """What is not kept from the start, for the user."""
+        return self._store.notice if self._store else ""
+
+    @property
+    def problem(self) -> str:
+        """What could not be written just now."""
+        return self.chat.problem if self.chat else ""
+
     async def on_disk(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run `work` on the thread that owns the chats."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, work, *arguments)
@@ -168,10 +178,14 @@ class Session:
     async def new_chat(self) -> "Chat":
         """An empty chat; it is on disk from its first message on."""
         self.waiting = ""
-        name = self.info.name if self.info else ""
-        self.chat = await self.on_disk(lambda: self.store().create(model=name))
+        self.chat = await self.on_disk(self._create, self.info.name if self.info else "")
         self._post(ChatOpened())
         return self.chat
+
+    def _create(self, model: str) -> "Chat":
+        from localrun.base.settings import read_settings
+
+        return self.store().create(model=model, system=read_settings().system or "")
 
     async def open_chat(self, chat_id: str) -> None:
         self.waiting = ""

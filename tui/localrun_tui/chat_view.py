@@ -1,0 +1,238 @@
+"""What the chat shows, and how it follows the session; what the user does with it is in chat_screen.py."""
+
+import time
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import Resize
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Footer, Static
+
+from localrun.base.errors import LocalrunError, PromptTooLongError
+from localrun.base.events import CacheView
+from localrun.base.sanitize import clean
+
+from . import messages
+from .chat_path import ChatPath
+from .composer import Composer
+from .history_actions import HistoryActions
+from .history_list import HistoryList
+from .inspector import Inspector
+from .message_view import MessageView
+from .session import Session
+from .status_line import StatusLine, context_parts, live_parts, stats_parts
+from .top_bar import TopBar
+from .transcript import Transcript
+from .turn import unexpected
+from .welcome import Welcome
+
+if TYPE_CHECKING:
+    from .app import LocalrunApp
+
+_WIDE = 100  # columns from which on panels stand beside the chat
+_BATCH = 0.08  # seconds between two drawings of an answer on its way
+_LOOK = 0.5  # seconds between two looks into the cache
+
+
+class ChatView(Screen[None]):
+    """The widgets of the chat, kept in line with the session."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
+    AUTO_FOCUS = "#editor"
+    app: "LocalrunApp"
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.path = ChatPath(session)
+        self.history = HistoryActions(self, session)
+        self._ticker: Timer | None = None
+        self._loading = ""  # name of the model on its way
+        self._looked = 0.0
+        self._view: CacheView | None = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="bar"):
+            yield TopBar()
+        with Horizontal(id="body"):
+            yield HistoryList()
+            with Vertical(id="chat"):
+                yield Transcript()
+                yield Static("", id="notice", markup=False)
+                yield Composer()
+            yield Inspector()
+        yield StatusLine()
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self._ticker = self.set_interval(_BATCH, self._draw, pause=True)
+        self.attempt(self.show_path())
+
+    def on_resize(self, event: Resize) -> None:
+        self.query_one(Footer).show_command_palette = event.size.width >= _WIDE
+
+    @property
+    def transcript(self) -> Transcript:
+        return self.query_one(Transcript)
+
+    @property
+    def composer(self) -> Composer:
+        return self.query_one(Composer)
+
+    # ---- what the session tells
+
+    def on_load_began(self, event: messages.LoadBegan) -> None:
+        self.say("")
+        self._loading = event.choice.stored.name
+        self.query_one(TopBar).show_loading(self._loading, 0, 0)
+        self.refresh_bindings()
+        self.attempt(self.show_path())
+
+    def on_load_progressed(self, event: messages.LoadProgressed) -> None:
+        if self.session.model.loading:
+            self.query_one(TopBar).show_loading(self._loading, event.done, event.total)
+
+    def on_load_ended(self, event: messages.LoadEnded) -> None:
+        if not self.session.model.loading:  # else another load has taken its place
+            self.query_one(TopBar).show_model(self.session.info)
+            self.refresh_bindings()
+            self.attempt(self.show_path())
+
+    def on_chat_opened(self) -> None:
+        self.composer.edit(None)
+        self.attempt(self.show_path(anew=True))
+        self.attempt(self.history.show())
+
+    def on_chat_changed(self) -> None:
+        self.attempt(self.show_path())
+
+    async def on_turn_began(self, event: messages.TurnBegan) -> None:
+        self.say("")
+        await self.path.begin(self.transcript, event.turn, self._welcome())
+        if self._ticker is not None:
+            self._ticker.resume()
+        self.refresh_bindings()
+
+    # ---- an answer on its way
+
+    def _draw(self) -> None:
+        """Every batch: show what is new, or that it is over."""
+        live = self.path.live
+        if live is None or self._ticker is None:
+            return
+        if live.turn.over:
+            self._ticker.pause()
+            self.attempt(self._end())
+        else:
+            if live.view.is_attached:
+                live.draw()
+            self.show_state()
+
+    async def _end(self) -> None:
+        turn = await self.path.settle(self.transcript)
+        if turn is None:
+            return
+        self.show_state()
+        self.refresh_bindings()
+        await self.history.show()
+        if turn.error is None:
+            await self.session.send_waiting()
+        elif isinstance(turn.error, PromptTooLongError) and turn.chat.policy == "stop":
+            from .overflow import ask_overflow
+
+            await ask_overflow(self.app, self.session, turn, turn.error.message)
+        elif turn.answer_id is None:  # else the half answer says so
+            self.show_error(turn.error)
+
+    # ---- showing
+
+    async def show_path(self, anew: bool = False) -> None:
+        """Bring the transcript in line with the chat."""
+        await self.path.show(self.transcript, self._welcome(), anew)
+        self.query_one(TopBar).show_title(self.session.chat.title if self.session.chat else "")
+        self.show_state()
+
+    def show_state(self) -> None:
+        """The status line and the inspector."""
+        info, turn, stats = self.session.info, self.session.turn, self._stats()
+        live = turn if self.session.answering else None
+        weights = info.weights_bytes if info else 0
+        left = live_parts(live) if live else stats_parts(stats, weights)
+        if self.session.waiting:
+            left.insert(0, Content.styled("your next message waits", "$text-accent"))
+        used, kv_bytes = self.path.tokens(live), int(stats.get("kv_bytes") or 0)
+        self.query_one(StatusLine).show(left, context_parts(used, info, kv_bytes))
+        inspector = self.query_one(Inspector)
+        if inspector.display:
+            inspector.show(stats, self._view, weights)
+            if time.monotonic() - self._looked > _LOOK:
+                self._looked = time.monotonic()
+                self.attempt(self._look())
+
+    def show_panel(self, panel: Widget, shown: bool) -> None:
+        """Show or hide a panel; where the screen is narrow it takes the place of the chat, and of the other one."""
+        panels = (self.query_one(HistoryList), self.query_one(Inspector))
+        if self.has_class("-narrow") and shown:
+            for other in panels:
+                other.display = False
+        panel.display = shown
+        self.set_class(any(each.display for each in panels), "-panel")
+        self._looked = 0.0
+        self.show_state()
+
+    async def show_downloads(self) -> None:
+        """Tell from now on in the first line what is being downloaded."""
+        from .downloads import DownloadBadge
+
+        if not self.query(DownloadBadge):
+            await self.query_one("#bar").mount(DownloadBadge())
+
+    def on_descendant_focus(self) -> None:
+        self.show_state()
+
+    def _welcome(self) -> Welcome:
+        return Welcome(self.session.info, self.session.model.loading, self.session.notice)
+
+    def _stats(self) -> Mapping[str, Any]:
+        """Figures of the message that has the focus, else of the last answer."""
+        view = self.focused
+        chosen = view.message.stats if isinstance(view, MessageView) and view.message is not None else {}
+        return chosen or self.path.last_stats()
+
+    async def _look(self) -> None:
+        """Ask the engine what the cache holds, which may take a moment."""
+        self._view = await self.session.view()
+        weights = self.session.info.weights_bytes if self.session.info else 0
+        self.query_one(Inspector).show(self._stats(), self._view, weights)
+
+    # ---- telling the user
+
+    def attempt(self, work: Awaitable[Any]) -> None:
+        """Do something that may fail; a failure is told, and the app goes on."""
+        self.run_worker(self._attempt(work), exit_on_error=False)
+
+    async def _attempt(self, work: Awaitable[Any]) -> None:
+        try:
+            await work
+        except LocalrunError as error:
+            self.show_error(error)
+        except Exception as error:
+            self.show_error(unexpected(error))
+        problem = self.session.problem
+        if problem:
+            self.say(f"⚠ {problem}", "error")
+
+    def show_error(self, error: LocalrunError) -> None:
+        self.say(f"✕ {error.message}" + (f"\n  {error.hint}" if error.hint else ""), "error")
+
+    def say(self, text: str, kind: str = "") -> None:
+        """A notice above the composer, until the next; an empty one goes away."""
+        notice = self.query_one("#notice", Static)
+        notice.update(clean(text))
+        notice.set_class(kind == "error", "error")
+        notice.display = bool(text)
