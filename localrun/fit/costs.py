@@ -59,16 +59,24 @@ class NativeCosts:
         return size if size >= 0 else None
 
     def scratch_bytes(self, config: ModelConfig, ctx: int, threads: int) -> int:
-        """At most: the residual stream twice, queries twice, keys, values, and what each linear reads in two forms."""
-        widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
-        hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
-        keys, ffn = widest.n_kv_heads * widest.head_dim, max(spec.ffn_size for spec in config.layers)
-        plain = (hidden, hidden, queries, queries, keys, keys)
-        coded = (hidden, queries, ffn)
-        row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
-        units = SPLIT_ROWS * widest.n_heads * (ctx // UNIT_TOKENS + 1) * (widest.head_dim + 16) * 4
-        logits = SEQUENCES * config.vocab_size * 4
-        return (PREFILL_ROWS + SEQUENCES) * row + units + logits + (threads << 20)
+        return arena_bytes(config, ctx, threads)
+
+
+def arena_bytes(config: ModelConfig, ctx: int, threads: int) -> int:
+    """The library's buffers, at most.
+
+    For every row of a step the residual stream twice, queries twice, keys, values, and what each linear reads in two
+    forms; attention cut into units; logits; a scratch of 1 MiB a thread.
+    """
+    widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
+    hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
+    keys, ffn = widest.n_kv_heads * widest.head_dim, max(spec.ffn_size for spec in config.layers)
+    plain = (hidden, hidden, queries, queries, keys, keys)
+    coded = (hidden, queries, ffn)
+    row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
+    units = SPLIT_ROWS * widest.n_heads * (ctx // UNIT_TOKENS + 1) * (widest.head_dim + 16) * 4
+    logits = SEQUENCES * config.vocab_size * 4
+    return (PREFILL_ROWS + SEQUENCES) * row + units + logits + (threads << 20)
 
 
 def costs_of(backend: str) -> Costs:

@@ -1,5 +1,7 @@
 """What the machine has left: against psutil, and against written control groups of both versions."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -92,3 +94,13 @@ def test_the_machine_answers_with_sane_numbers() -> None:
     held = torch.ones(16 << 18)
     assert resident() >= before + held.nbytes / 2
     assert peak_rss() >= max(peak, resident() - (1 << 20))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only where there is getrusage: windows has none")
+def test_a_peak_is_our_own_and_not_that_of_who_started_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = torch.ones(128 << 18)  # 128 MiB in this process
+    code = "from localrun.fit.machine import peak_rss; print(peak_rss())"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(child.stdout) < held.nbytes
+    monkeypatch.setattr("localrun.fit.machine.STATUS", tmp_path / "missing")
+    assert peak_rss() >= held.nbytes
