@@ -121,6 +121,17 @@ class Chat:
         if self._file.exists:
             self._file.append(pack("select", at=time.time(), head=message_id), durable=False)
 
+    def set_aside(self) -> str | None:
+        """Let the branch end before questions that never got an answer; gives the last of them."""
+        path = self.tree.path(self.tree.head)
+        while path and path[-1].role == "user":
+            path.pop()
+        end = path[-1].id if path else None
+        asked = self.tree.head if end != self.tree.head else None
+        if asked:
+            self.rewind(end)
+        return asked
+
     def visible(self, leaf: str | None = None) -> list[Message]:
         """The branch up to `leaf`, from the first message on that the model is still shown."""
         path = self.tree.path(leaf or self.tree.head)

@@ -49,11 +49,8 @@ class LineChat:
     def enter(self, chat: Chat) -> None:
         """Go on with `chat`. A question at its end that has no answer is put aside, for /retry."""
         self.chat = chat
-        self.unanswered: str | None = None
-        head = chat.tree.head
-        if head is not None and chat.tree[head].role == "user":
-            self.unanswered = head
-            chat.rewind(chat.tree[head].parent)
+        self.unanswered = chat.set_aside()
+        if self.unanswered:
             note("(your last message there has no answer: /retry asks it again)")
 
     def talk(self) -> int:

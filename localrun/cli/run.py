@@ -128,9 +128,7 @@ def _go_on(
     chat: Chat, prompt: str, stored: StoredModel, client: "LocalClient", shared: Answering, stream: Stream
 ) -> Completion:
     """Answer the prompt as the next message of a chat."""
-    head = chat.tree.head
-    if head is not None and chat.tree[head].role == "user":  # it never got its answer
-        chat.rewind(chat.tree[head].parent)
+    chat.set_aside()
     if chat.model != stored.name:
         chat.set(model=stored.name)
     message = chat.add_user(prompt)

@@ -1,52 +1,15 @@
 """`run` and `chat` with a client that stands in for an engine: words, streams, requests and exit codes."""
 
 import json
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from localrun_testing.fake_client import FakeClient
+from localrun_testing.faces import Answer, Faces, script
 from localrun_testing.schemas import check
 
 from localrun.base.errors import DoesNotFitError, EngineError, PromptTooLongError
 from localrun.base.request import LoadOptions, Request
-from localrun.cli.app import run_command_line
-
-Answer = Callable[[Request], str]
-
-
-class Faces:
-    """Runs command lines in this process, and knows the clients they opened."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.clients: list[FakeClient] = []
-        self.answer: Answer = lambda request: f"You said {request.messages[-1]['content']}."
-
-    def open(self, options: LoadOptions) -> FakeClient:
-        self.clients.append(FakeClient(options, lambda request: self.answer(request)))
-        return self.clients[-1]
-
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        code = run_command_line(list(arguments))
-        return code, *self._capsys.readouterr()
-
-    @property
-    def request(self) -> Request:
-        return self.clients[-1].requests[-1]
-
-
-@pytest.fixture
-def faces(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Faces]:
-    made = Faces(capsys)
-    module = ModuleType("localrun.client.local")
-    module.LocalClient = made.open  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "localrun.client.local", module)
-    yield made
-    assert all(client.closed for client in made.clients)
 
 
 def fails(text: Exception) -> Answer:
@@ -278,13 +241,6 @@ def test_an_error_on_the_command_line_is_json_too(faces: Faces) -> None:
 def test_a_hostile_error_message_is_cleaned_on_stderr(faces: Faces) -> None:
     faces.answer = fails(EngineError("bad \x1b]0;title\x07name"))
     assert "\x1b" not in faces.run("run", "x")[2]
-
-
-def script(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
-    import io
-
-    raw = io.BytesIO(text.encode() if isinstance(text, str) else text)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(raw, encoding="utf-8"))
 
 
 def contents(request: Request) -> list[str]:

@@ -47,7 +47,8 @@ class FakeClient:
             Completion(
                 "fake", "F32", "reference", shown, thinking, reason, 3, 0, n, tuple(range(n)),
                 1.5, 2.5, 3.5, float("nan"), 4.5, 5.5, 1000, 2000, "f32", 128, 7,
-            )
+            ),
+            prompt_ids=(*request.known_ids, *range(1000, 1003)),
         )  # fmt: skip
 
     def cancel(self) -> None:

@@ -51,6 +51,14 @@ COMPLETION = {
     "seed": field(WHOLE, "repeats the answer with --seed"),
     "path": field(TEXT, "where the model is; absent where it is no file", optional=True),
     "notes": rows("what a user should know about this model or machine", field(TEXT, "a sentence")),
+    "cache_note": field(TEXT, "why no more of the prompt was cached; empty when nothing was in the way"),
+    "restored_tokens": field(WHOLE, "of the cached tokens, those read back from disk", minimum=0),
+    "replayed_tokens": field(WHOLE, "computed again for layers whose window had moved on", minimum=0),
+    "render_ms": field(NUMBER, "time of the chat template"),
+    "tokenize_ms": field(NUMBER, "time to turn its text into tokens"),
+    "restore_ms": field(NUMBER, "time to read kept blocks from disk"),
+    "prefill_ms": field(NUMBER, "time to read the prompt"),
+    "decode_ms": field(NUMBER, "time to write the answer"),
 }
 
 RUN = record("`run --json`", **COMPLETION)
@@ -272,6 +280,63 @@ DOCTOR = record(
 
 CONFIG = field("object", "`config --json`: every setting, null where nothing is set")
 
+HISTORY_LIST = rows(
+    "`history list --json`, the chat last written to first",
+    record(
+        "one chat",
+        id=field(TEXT, "its id"),
+        title=field(TEXT, "given, or how its first message begins"),
+        model=field(TEXT, "the model that answered last"),
+        created=field(TEXT, "UTC, as 2026-01-31T12:00:00Z"),
+        updated=field(TEXT, "UTC"),
+        messages=field(WHOLE, "messages of all branches", minimum=0),
+    ),
+)
+
+MESSAGE = record(
+    "one message as models get it",
+    role=field(TEXT, "system, user or assistant"),
+    content=field(TEXT, "what was said"),
+    reasoning_content=field(TEXT, "what the model thought before it", optional=True),
+)
+
+HISTORY_SHOW = record(
+    "`history show --json` and `history export --json`",
+    id=field(TEXT, "its id"),
+    title=field(TEXT, "given, or how its first message begins"),
+    model=field(TEXT, "the model that answered last"),
+    created=field(TEXT, "UTC"),
+    messages=rows("the selected branch", MESSAGE),
+    head=field([TEXT, "null"], "id of its last message"),
+    tree=rows(
+        "every message of every branch",
+        record(
+            "one message",
+            id=field(TEXT, "its id"),
+            parent=field([TEXT, "null"], "the message it follows; null for a first one"),
+            role=field(TEXT, "system, user or assistant"),
+            content=field(TEXT, "what was said"),
+            thinking=field(TEXT, "what the model thought before it"),
+            created=field(TEXT, "UTC"),
+            interrupted=field("boolean", "whether the answer was stopped"),
+            stats=field("object", "figures of an answer, named as those of run --json"),
+        ),
+    ),
+)
+
+HISTORY_SEARCH = rows(
+    "`history search --json`, the newest message first",
+    record(
+        "one message that has all the words",
+        chat=field(TEXT, "id of the chat"),
+        message=field(TEXT, "id of the message; empty where the title has the words"),
+        title=field(TEXT, "title of the chat"),
+        snippet=field(TEXT, "the text around the first of the words"),
+    ),
+)
+
+HISTORY_RM = rows("`history rm --json`: what was removed", field(TEXT, "id of a chat"))
+
 ERROR = record(
     "on stdout when a command with --json or --jsonl fails; of --jsonl it is the last line",
     error=record(
@@ -299,6 +364,10 @@ SCHEMAS: dict[str, Schema] = {
     "rm": RM,
     "doctor": DOCTOR,
     "config": CONFIG,
+    "history list": HISTORY_LIST,
+    "history show": HISTORY_SHOW,
+    "history search": HISTORY_SEARCH,
+    "history rm": HISTORY_RM,
     "error": ERROR,
 }
 

@@ -1,0 +1,318 @@
+"""`chat` and `run -c` on what is kept: requests, branches, history, and what happens when something goes wrong."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from localrun_testing.faces import Faces, script
+
+from localrun.base.errors import EngineDiedError, PromptTooLongError
+from localrun.base.request import Request
+from localrun.chat.journal import Chat, ChatStore
+
+Patch = pytest.MonkeyPatch
+
+
+def contents(request: Request) -> list[str]:
+    return [str(message["content"]) for message in request.messages]
+
+
+def type_in(monkeypatch: Patch, *lines: str) -> None:
+    """Let a person type these lines at a terminal, then Ctrl-D."""
+    typed = iter(lines)
+
+    def read(prompt: str) -> str:
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("localrun.cli.line_input.ask_line", read)
+    monkeypatch.setattr("localrun.cli.line_chat.ask_line", read)
+    monkeypatch.setattr("localrun.cli.chat.is_terminal", lambda stream: stream is sys.stdin)
+
+
+@pytest.fixture
+def chats(home: Path) -> ChatStore:
+    return ChatStore(home / "chats")
+
+
+def only(chats: ChatStore) -> Chat:
+    (summary,) = chats.summaries()
+    return chats.peek(summary.id)
+
+
+def shown(chat: Chat) -> list[str]:
+    return [message.text for message in chat.tree.path(chat.tree.head)]
+
+
+def test_a_typed_chat_is_kept(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    type_in(monkeypatch, "one", "two")
+    code, out, err = faces.run("chat", "--system", "S")
+    assert (code, out) == (0, "You said one.\nYou said two.\n")
+    chat = only(chats)
+    assert shown(chat) == ["one", "You said one.", "two", "You said two."]
+    assert (chat.system, chat.model, chat.title) == ("S", "builtin", "one")
+    assert chat.tree[chat.tree.head or ""].stats["completion_tokens"] == 13
+    first, second = faces.clients[0].requests
+    assert (first.known_ids, first.now, first.chat_id) == ((), chat.created, chat.id)
+    assert second.known_ids == (1000, 1001, 1002, *range(13))
+    assert contents(second) == ["S", "one", "You said one.", "two"]
+    assert "reused 0 of 3 tokens" in err
+    assert "context 16 of 128" in err
+
+
+@pytest.mark.parametrize("arguments", [(), ("--no-history",)])
+def test_a_piped_chat_is_not_kept(faces: Faces, monkeypatch: Patch, home: Path, arguments: tuple[str, ...]) -> None:
+    script(monkeypatch, "one\n/list\n")
+    code, out, _ = faces.run("chat", *arguments)
+    assert (code, out) == (0, "You said one.\n")
+    assert not (home / "chats").exists()
+    assert faces.request.chat_id == ""
+
+
+def test_a_piped_chat_is_kept_when_asked(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    script(monkeypatch, "one\n")
+    assert faces.run("chat", "--history")[0] == 0
+    script(monkeypatch, "two\n")
+    assert faces.run("chat", "-c")[0] == 0
+    assert shown(only(chats)) == ["one", "You said one.", "two", "You said two."]
+    type_in(monkeypatch, "three")
+    assert faces.run("chat", "--no-history")[0] == 0
+    assert shown(only(chats))[-2:] == ["two", "You said two."]
+    assert faces.run("chat", "-c", "--no-history")[0] == 2
+
+
+def test_run_continue_goes_on_with_the_last_chat(faces: Faces, chats: ChatStore) -> None:
+    code, out, err = faces.run("run", "--no-stdin", "-c", "one")
+    assert (code, out) == (0, "You said one.\n")
+    assert "this is a new one" in err
+    code, out, err = faces.run("run", "--no-stdin", "--continue", "two", "--json")
+    assert code == 0
+    assert json.loads(out)["text"] == "You said two."
+    assert contents(faces.request) == ["one", "You said one.", "two"]
+    assert faces.request.known_ids
+    assert faces.run("run", "--no-stdin", "three")[0] == 0, "a run without -c is not kept"
+    assert shown(only(chats)) == ["one", "You said one.", "two", "You said two."]
+    assert faces.run("run", "--no-stdin", "-c", "--raw", "x")[0] == 2
+    faces.run("run", "--no-stdin", "-c", "--system", "S", "four")
+    assert contents(faces.request)[0] == "S"
+    assert only(chats).system == "S"
+
+
+def test_the_model_of_the_chat_answers_again(
+    faces: Faces, chats: ChatStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faces.run("run", "--no-stdin", "-c", "one")
+    chat = chats.open(chats.summaries()[0].id)
+    chat.set(model="gone-7b")
+    code, _, err = faces.run("run", "--no-stdin", "-c", "two")
+    assert code == 0
+    assert "gone-7b, with which this chat was held, is not on disk" in err
+    assert only(chats).model == "builtin"
+
+
+def test_branches_are_walked_by_number(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    answers = iter(["first", "second", "third", "last"])
+    faces.answer = lambda request: next(answers)
+    type_in(
+        monkeypatch, "/branch", "q", "/retry", "/edit other", "/branch", "/branch 1", "/branch", "/branch 9", "go on"
+    )
+    _, out, err = faces.run("chat")
+    assert out.split() == ["first", "second", "third", "last"]
+    assert "this chat has no branches" in err
+    assert "  1   turn 1, you: q\n  2 * turn 1, you: other\n" in err
+    assert (
+        "  1 * turn 1, you: q\n  2   turn 1, you: other\n  3   turn 1, answer: first\n  4 * turn 1, answer: second"
+        in err
+    )
+    assert "there is no branch 9" in err
+    assert contents(faces.request) == ["q", "second", "go on"]
+    chat = only(chats)
+    assert [chat.tree[one].text for one in chat.tree.children(None)] == ["q", "other"]
+
+
+def test_commands_on_the_history(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    type_in(
+        monkeypatch, "about tides", "/title Tides", "/new", "about stars", "/list", "/search tide", "/open 2", "/show",
+        "more", "/open 77", "/open", "/search", "/search nothingness", "/system none", "/policy", "/policy x",
+        "/policy roll",
+    )  # fmt: skip
+    code, _, err = faces.run("chat", "--system", "S")
+    assert code == 0
+    assert "1  " in err
+    assert "2  Tides  about tides" in err
+    assert "You: about tides\nModel: You said about tides.\n" in err
+    assert contents(faces.request) == ["S", "about tides", "You said about tides.", "more"]
+    for words in ("no chat 77", "needs a number", "needs words", "(nothing found)", "(system: none)", "no policy x"):
+        assert words in err
+    assert "* stop  end there" in err
+    assert "* roll  roll on" in err
+    tides = chats.peek(chats.summaries()[0].id)
+    assert (tides.title, tides.policy, tides.system) == ("Tides", "roll", "")
+    assert len(chats.summaries()) == 2
+
+
+def test_a_failed_turn_is_kept_aside_and_can_be_asked_again(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    def answer(request: Request) -> str:
+        if len(faces.clients[0].requests) == 1:
+            raise EngineDiedError("the engine died", "say it again")
+        return "fine"
+
+    faces.answer = answer
+    type_in(monkeypatch, "one", "/retry", "two")
+    code, out, err = faces.run("chat")
+    assert (code, out) == (0, "fine\nfine\n")
+    assert "the engine died\n  say it again" in err
+    assert [contents(request) for request in faces.clients[0].requests] == [["one"], ["one"], ["one", "fine", "two"]]
+    assert shown(only(chats)) == ["one", "fine", "two", "fine"]
+
+
+def test_a_message_after_a_failed_one_does_not_follow_it(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    def answer(request: Request) -> str:
+        if contents(request)[-1] == "bad":
+            raise EngineDiedError("died")
+        return "fine"
+
+    faces.answer = answer
+    type_in(monkeypatch, "one", "bad", "two")
+    faces.run("chat")
+    assert contents(faces.request) == ["one", "fine", "two"]
+    assert sorted(message.text for message in only(chats).tree.messages()) == ["bad", "fine", "fine", "one", "two"]
+
+
+def test_half_an_answer_of_an_engine_that_died_is_kept(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    from localrun_testing.fake_client import FakeClient
+
+    real = FakeClient.stream
+
+    def stream(self: FakeClient, request: Request):  # type: ignore[no-untyped-def]
+        for number, event in enumerate(real(self, request)):
+            if number == 5:
+                raise EngineDiedError("died")
+            yield event
+
+    monkeypatch.setattr(FakeClient, "stream", stream)
+    type_in(monkeypatch, "one")
+    faces.run("chat")
+    last = only(chats).tree.path(only(chats).tree.head)[-1]
+    assert (last.role, last.text, last.interrupted) == ("assistant", "You ", True)
+
+
+def test_a_question_without_answer_is_found_when_the_chat_is_opened(
+    faces: Faces, monkeypatch: Patch, chats: ChatStore
+) -> None:
+    chat = chats.create()
+    chat.add_answer(chat.add_user("one").id, "fine")
+    chat.add_user("killed while it was answered")
+    type_in(monkeypatch, "/retry")
+    _, _, err = faces.run("chat", "-c")
+    assert "/retry asks it again" in err
+    assert contents(faces.request) == ["one", "fine", "killed while it was answered"]
+    chat.add_user("and again, by a program that still had it open")
+    faces.run("run", "--no-stdin", "-c", "x")
+    assert contents(faces.request) == ["one", "fine", "x"]
+
+
+def too_long_above(n_messages: int, faces: Faces) -> None:
+    def answer(request: Request) -> str:
+        if len(request.messages) > n_messages and request.overflow == "stop":
+            raise PromptTooLongError("the prompt has 200 tokens; the context holds 128", "shorten it")
+        return "fine"
+
+    faces.answer = answer
+
+
+@pytest.mark.parametrize("choice", ["d", "drop", " D "])
+def test_a_full_context_asks_and_drops_turns(faces: Faces, monkeypatch: Patch, chats: ChatStore, choice: str) -> None:
+    too_long_above(3, faces)
+    type_in(monkeypatch, "1", "2", "3", choice, "4", "/show")
+    code, _, err = faces.run("chat")
+    assert code == 0
+    assert "no longer fits the context of 128 tokens" in err
+    assert err.count("the oldest turn was dropped") == 2
+    assert contents(faces.request) == ["3", "fine", "4"]
+    assert "--- the model no longer sees what is above ---\nYou: 3" in err
+    chat = only(chats)
+    assert chat.policy == "drop"
+    assert shown(chat) == ["1", "fine", "2", "fine", "3", "fine", "4", "fine"], "the history keeps everything"
+
+
+def test_a_full_context_may_roll_or_stop(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    too_long_above(1, faces)
+    type_in(monkeypatch, "1", "2", "s", "3", "r", "4")
+    _, out, err = faces.run("chat")
+    assert "the prompt has 200 tokens" in err
+    assert faces.request.overflow == "roll"
+    assert contents(faces.request) == ["1", "fine", "3", "fine", "4"]
+    assert out == "fine\n" * 3
+    assert only(chats).policy == "roll"
+
+
+def test_a_script_is_not_asked_about_a_full_context(faces: Faces, monkeypatch: Patch) -> None:
+    too_long_above(1, faces)
+    script(monkeypatch, "1\n2\n3\n")
+    code, out, _ = faces.run("chat")
+    assert (code, out) == (5, "fine\n")
+    script(monkeypatch, "1\n/policy drop\n2\n3\n")
+    assert faces.run("chat")[:2] == (0, "fine\nfine\nfine\n")
+
+
+def test_turns_are_dropped_before_an_answer_would_be_cut(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    """By what the engine counted: 3 + 13 tokens a turn say it, and a context of 128."""
+    faces.answer = lambda request: "x" * 45
+    type_in(monkeypatch, "/policy drop", "a" * 60, "b" * 60, "c" * 60, "d" * 60)
+    _, _, err = faces.run("chat")
+    assert "the model no longer sees the" in err
+    assert len(faces.request.messages) < 7
+
+
+def test_nothing_writable_is_said_and_the_chat_goes_on(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "file"))
+    type_in(monkeypatch, "one", "/list")
+    code, out, err = faces.run("chat")
+    assert (code, out) == (0, "You said one.\n")
+    assert "chats are not kept" in err
+    assert "one" in err.split("not kept")[1], "this chat is listed while it lasts"
+
+
+def test_a_full_disk_is_said_once(faces: Faces, monkeypatch: Patch, home: Path) -> None:
+    import os
+
+    (home / "chats").mkdir(parents=True)
+    real = os.open
+
+    def no_space(path: str, flags: int, *rest: int) -> int:
+        if str(path).endswith(".jsonl"):
+            raise OSError(28, "No space left on device")
+        return real(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", no_space)
+    type_in(monkeypatch, "one", "two")
+    code, out, err = faces.run("chat")
+    assert (code, out) == (0, "You said one.\nYou said two.\n")
+    assert err.count("No space left on device: what you write now is not kept") == 1
+
+
+def test_foreign_text_cannot_steer_the_terminal(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    evil = "\x1b]0;pwned\x07 red \x1b[31m\u202e"
+    chat = chats.create(title=f"title {evil}")
+    chat.add_answer(chat.add_user(f"message {evil}").id, f"answer {evil}")
+    type_in(
+        monkeypatch,
+        "/list",
+        "/open 1",
+        "/show",
+        "/search red",
+        "/branch",
+        "/undo",
+        "/title",
+        f"/system {evil}",
+        "/help",
+    )
+    _, _, err = faces.run("chat")
+    assert "\x1b" not in err
+    assert "\u202e" not in err
+    assert "red" in err
