@@ -18,6 +18,7 @@ from localrun.client.codec import WireError
 from localrun.client.death import death, oom_kills
 from localrun.client.wire import (
     Alive,
+    Begun,
     Call,
     Cancel,
     Events,
@@ -34,7 +35,7 @@ from localrun.client.wire import (
 )
 
 Ask = Load | Generate | View
-Answer = Progress | Loaded | Events | Viewed | Failure
+Answer = Progress | Loaded | Begun | Events | Viewed | Failure
 
 TICK_SECONDS = 0.25
 STOPPED_SECONDS = 2.0  # that a stopped process may be silent

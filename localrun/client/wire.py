@@ -30,7 +30,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Answer a request; answered by Events, the last of which is Done."""
+    """Answer a request; answered by Begun, then by Events, the last of which is Done."""
 
     request: Request
 
@@ -69,6 +69,11 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """The request has arrived: what happens from now on may be its doing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Events:
     """What happened since the last ones."""
 
@@ -102,7 +107,7 @@ class Reply:
     """From the worker, to the call of that number."""
 
     number: int
-    answer: Progress | Loaded | Events | Viewed | Failure | Alive
+    answer: Progress | Loaded | Begun | Events | Viewed | Failure | Alive
 
 
 Message = TypeVar("Message", Call, Reply)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
-from localrun.base.errors import EngineError
+from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo
 from localrun.base.request import LoadOptions, Request
 from localrun.client.process import TICK_SECONDS, Answer, Inbox, WorkerProcess
@@ -51,11 +51,9 @@ class WorkerClient:
         answer = _Answer()
         self._answers.add(answer)
         try:
-            worker = self._ready_worker(answer)
-            if worker is None:
+            if not self._begin(answer, request):
                 yield Done(_nothing_said(self.info))
                 return
-            answer.begin(worker, request)
             while True:
                 match answer.receive():
                     case Events(events):
@@ -107,6 +105,23 @@ class WorkerClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _begin(self, answer: "_Answer", request: Request) -> bool:
+        """Have a worker take the request; False when it was cancelled before.
+
+        One that dies before it has taken it died of something else, so then there is a second try.
+        """
+        for is_last in (False, True):
+            worker = self._ready_worker(answer)
+            if worker is None:
+                return False
+            try:
+                answer.begin(worker, request)
+                return True
+            except EngineDiedError:
+                if is_last:
+                    raise
+        raise AssertionError("the second try returns or raises")
 
     def _ready_worker(self, answer: "_Answer | None" = None) -> WorkerProcess | None:
         """A worker that holds the model, started if need be; None when `answer` was cancelled meanwhile."""
@@ -168,9 +183,14 @@ class _Answer:
         self._waited = 0.0
 
     def begin(self, worker: WorkerProcess, request: Request) -> None:
+        """Wait until the worker has the request."""
         self._call = worker, worker.call(Generate(request))
         if self.is_cancelled:
             self.cancel()
+        first = self.receive()
+        if isinstance(first, Failure):
+            self.is_over = True
+            raise as_error(first)
 
     def cancel(self) -> None:
         self.is_cancelled = True

@@ -19,6 +19,7 @@ from localrun.client.codec import WireError
 from localrun.client.interface import EngineClient
 from localrun.client.wire import (
     Alive,
+    Begun,
     Call,
     Cancel,
     Events,
@@ -114,6 +115,7 @@ class Worker:
 
     def _generate(self, number: int, request: Request) -> None:
         client = self._loaded()
+        self._say(number, Begun())
         events = client.stream(request)
         if number in self._cancelled:  # before there was anything to cancel
             client.cancel()
@@ -131,7 +133,7 @@ class Worker:
             raise UsageError("no model is loaded")
         return self._client
 
-    def _say(self, number: int, answer: Progress | Loaded | Events | Viewed | Failure | Alive) -> None:
+    def _say(self, number: int, answer: Progress | Loaded | Begun | Events | Viewed | Failure | Alive) -> None:
         self._outbox.put(Reply(number, answer))
 
     @contextmanager

@@ -19,6 +19,7 @@ from localrun.client import wire
 from localrun.client.codec import WireError, codec
 from localrun.client.wire import (
     Alive,
+    Begun,
     Call,
     Cancel,
     Events,
@@ -53,7 +54,7 @@ asks = st.one_of(
     st.from_type(View),
 )
 failures = st.builds(Failure, details=st.dictionaries(st.text(), st.integers() | st.text() | st.none(), max_size=3))
-answers = st.one_of(failures, *(st.from_type(kind) for kind in (Progress, Loaded, Events, Viewed, Alive)))
+answers = st.one_of(failures, *(st.from_type(kind) for kind in (Progress, Loaded, Begun, Events, Viewed, Alive)))
 
 
 def back(message: Any) -> Any:

@@ -230,11 +230,12 @@ def test_a_crash_keeps_the_half_answer_and_the_next_one_works(mortal: WorkerClie
 
 def hurt_at_random_points(client: WorkerClient, rng: random.Random, signals: list[int]) -> None:
     """Stream on a thread of its own, hurt the worker, and see that the answer ends and the next one comes."""
+    n_deaths = 0
     for number in signals:
         result: list[tuple[str, EngineDiedError | None]] = []
 
         def answer(result: list[tuple[str, EngineDiedError | None]] = result) -> None:
-            result.append(said_before_the_end(client.stream(ask("count 1000 0.01"))))
+            result.append(said_before_the_end(client.stream(ask("count 50 0.01"))))
 
         face = threading.Thread(target=answer)
         face.start()
@@ -245,11 +246,15 @@ def hurt_at_random_points(client: WorkerClient, rng: random.Random, signals: lis
         face.join(30)
         assert not face.is_alive()
         said, end = result[0]
-        assert end is not None
-        assert counted(1000).startswith(said)
-        assert ("stopped" if number == signal.SIGSTOP else "killed") in end.message
+        if end is None:  # it had not begun, or was over: then nothing is missing
+            assert said == counted(50)
+        else:
+            n_deaths += 1
+            assert counted(50).startswith(said)
+            assert ("stopped" if number == signal.SIGSTOP else "killed") in end.message
         assert finish(client.stream(ask("count 3"))).text == counted(3)
         assert not psutil.pid_exists(pid)
+    assert n_deaths > len(signals) / 2
 
 
 @posix

@@ -108,7 +108,7 @@ def test_the_built_in_model_survives_deaths_and_answers_as_in_this_process(kill_
     for n_events, (ids, end) in zip(kill_after, answers, strict=True):
         if n_events is None:
             assert (ids, end) == (whole, last.completion.stop_reason)
-        else:  # the rest may have been on its way when the worker was killed
+        else:  # all of the rest may have been on its way when the worker was killed
             assert end in ("died", last.completion.stop_reason)
             assert n_events - 1 <= len(ids)
             assert ids == whole[: len(ids)]
