@@ -49,6 +49,10 @@ def fit(
     name = named or model or read_settings().model or BUILTIN
     machine = _machine(memory)
     table = _table(name, precision, machine["budget_bytes"], ctx, parallel, offline)
+    made_for = max((row.ctx for row in table.rows), default=0)
+    if ctx and made_for < ctx:
+        asked = f"a context of {ctx:,} tokens is more than the {made_for:,} this model was made for"
+        raise UsageError(asked, f"try --ctx {made_for}")
     if json:
         write_json({"machine": machine, "rows": [asdict(row) for row in table.rows], "reason": table.reason})
     else:

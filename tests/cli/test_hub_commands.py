@@ -129,6 +129,12 @@ def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run) -> None:
     code, out, _ = run("fit", "org/tiny-GGUF", "--offline")
     assert code == 7
     assert run("fit", "no-such-model")[0] == 3
+    code, out, _ = run("fit", "qwen3-8b", "--offline", "--memory", "16GiB", "--ctx", "40960")
+    assert code == 0
+    assert {line.split()[1] for line in out.splitlines() if line.startswith("Q4_K_M")} == {"f16", "q8", "k8v4", "q4"}
+    code, _, err = run("fit", "qwen3-8b", "--offline", "--ctx", "40961")
+    assert code == 2
+    assert "try --ctx 40960" in err
     assert run("pull", "org/tiny-GGUF:F32")[0] == 0
     rows = json.loads(run("fit", "org/tiny-GGUF", "--offline", "--json")[1])["rows"]
     assert {(row["precision"], row["weights_bytes"]) for row in rows} == {("F32", 320 * 64 * 4)}
