@@ -53,7 +53,8 @@ def watch(engine: Engine) -> Rows:
     def watched(plan, cancel=None):  # type: ignore[no-untyped-def]
         logits = run(plan, cancel)
         for index, (sequence, n) in enumerate(plan.work):
-            rows[tuple(sequence.token_ids[: sequence.n_computed + n])] = logits.rows[index].numpy().tobytes()
+            if sequence.n_computed + n > sequence.lease.hit.n_tokens:  # not of what is replayed for others to read
+                rows[tuple(sequence.token_ids[: sequence.n_computed + n])] = logits.rows[index].numpy().tobytes()
         return logits
 
     engine.runner.run = watched  # type: ignore[method-assign]
