@@ -5,11 +5,14 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import Cleaner, clean
+
+FIRST_NOTE_SECONDS, NEXT_NOTE_SECONDS = 2.0, 5.0
 
 
 class ReaderGoneError(Exception):
@@ -122,6 +125,19 @@ class ThinkingWriter:
         if self._open:
             tell("\n\n")
         self._open = False
+
+
+class PrefillNotes:
+    """How far a long prompt was read, for a person who waits: a line every few seconds."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + FIRST_NOTE_SECONDS
+
+    def tell(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now >= self._next and done < total and is_terminal(sys.stderr):
+            note(f"(reading the prompt: {done:,} of {total:,} tokens)")
+            self._next = now + NEXT_NOTE_SECONDS
 
 
 def _finite(value: Any) -> Any:

@@ -12,7 +12,7 @@ from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
 from localrun.cli.consent import find_or_pull
-from localrun.cli.console import AnswerWriter, ThinkingWriter, at_terminal, note, write_json
+from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.session import Answering, CancelOnInterrupt, answering, open_client, show_stats
@@ -69,7 +69,7 @@ def run(
     prompt = "\n\n".join(text for text in texts if text)
     if not prompt:
         raise UsageError("there is no prompt", 'localrun run "your question"')
-    with open_client(stored, load) as client:
+    with open_client(stored, load, disk_cache=last is not None and last.kept) as client:
         if not (output.json or output.jsonl):
             for line in client.info.notes:
                 note(line)
@@ -150,7 +150,7 @@ def stream_answer(
     client: Streams, request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
 ) -> Done:
     """Run one request: text to stdout as it comes, or the events of --jsonl. Ctrl-C ends the answer, not us."""
-    answer, thinking = AnswerWriter(), ThinkingWriter()
+    answer, thinking, progress = AnswerWriter(), ThinkingWriter(), PrefillNotes()
     with CancelOnInterrupt(client.cancel) as ctrl_c:
         if jsonl:
             write_json({"type": "start"})
@@ -164,6 +164,8 @@ def stream_answer(
                     thinking.end()
                     answer.end()
                     return event
+                case Prefill(done, _, total) if as_text:
+                    progress.tell(done, total)
                 case Prefill(done, cached, total) if jsonl:
                     write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
                 case Token(token_id, text, channel) if jsonl:

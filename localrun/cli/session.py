@@ -42,7 +42,7 @@ def find_model(options: ModelOptions) -> StoredModel:
     return resolve(name or BUILTIN, options.precision)
 
 
-def load_options(stored: StoredModel, flags: LoadOptionFlags) -> LoadOptions:
+def load_options(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool = False) -> LoadOptions:
     settings = settings_with(flags)
     return LoadOptions(
         path=stored.path,
@@ -54,12 +54,16 @@ def load_options(stored: StoredModel, flags: LoadOptionFlags) -> LoadOptions:
         kv=cast(KVCodecName, settings.kv or "auto"),
         window=settings.window,
         prefix_cache=not flags.no_prefix_cache,
+        disk_cache=disk_cache and not flags.no_prefix_cache,
     )
 
 
-def open_client(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
-    """Load the model; the first thing that imports torch. The process for templates starts beside that."""
-    options = load_options(stored, flags)
+def open_client(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool = False) -> "LocalClient":
+    """Load the model; the first thing that imports torch. The process for templates starts beside that.
+
+    `disk_cache` is for chats that are kept: their computed blocks are, too.
+    """
+    options = load_options(stored, flags, disk_cache)
     RENDERER.warm_up()
     from localrun.ops.quick_import import import_torch_quickly
 

@@ -2,12 +2,14 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from localrun_testing.faces import Faces, script
 
 from localrun.base.errors import EngineDiedError, PromptTooLongError
+from localrun.base.events import Event
 from localrun.base.request import Request
 from localrun.chat.journal import Chat, ChatStore
 
@@ -187,7 +189,7 @@ def test_half_an_answer_of_an_engine_that_died_is_kept(faces: Faces, monkeypatch
 
     real = FakeClient.stream
 
-    def stream(self: FakeClient, request: Request):  # type: ignore[no-untyped-def]
+    def stream(self: FakeClient, request: Request) -> Iterator[Event]:
         for number, event in enumerate(real(self, request)):
             if number == 5:
                 raise EngineDiedError("died")
@@ -266,6 +268,28 @@ def test_turns_are_dropped_before_an_answer_would_be_cut(faces: Faces, monkeypat
     _, _, err = faces.run("chat")
     assert "the model no longer sees the" in err
     assert len(faces.request.messages) < 7
+
+
+def test_a_person_hears_how_far_a_long_prompt_was_read(faces: Faces, monkeypatch: Patch) -> None:
+    from localrun_testing.fake_client import FakeClient
+
+    from localrun.base.events import Prefill
+
+    real = FakeClient.stream
+
+    def stream(self: FakeClient, request: Request) -> Iterator[Event]:
+        yield from (Prefill(done, 0, 9000) for done in (3000, 6000, 9000))
+        yield from real(self, request)
+
+    monkeypatch.setattr(FakeClient, "stream", stream)
+    monkeypatch.setattr("localrun.cli.console.FIRST_NOTE_SECONDS", 0.0)
+    monkeypatch.setattr("localrun.cli.console.NEXT_NOTE_SECONDS", 0.0)
+    assert "reading" not in faces.run("run", "--no-stdin", "x")[2], "nobody waits at a pipe"
+    monkeypatch.setattr("localrun.cli.console.is_terminal", lambda stream: True)
+    _, out, err = faces.run("run", "--no-stdin", "x")
+    assert out == "You said x.\n"
+    assert err.count("(reading the prompt: ") == 2
+    assert "6,000 of 9,000 tokens" in err
 
 
 def test_nothing_writable_is_said_and_the_chat_goes_on(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
