@@ -13,6 +13,7 @@ from .status_line import eta
 from .turn import Turn
 
 _SHARE = 0.12  # of a core that drawing may take: the rest belongs to the engine and to the keys
+_LONGEST = 0.4  # seconds without a new picture, however busy this thread is
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -30,7 +31,7 @@ class LiveAnswer:
         """Show what is new, unless the last time was too costly to be here again so soon."""
         now, worked = time.monotonic(), time.thread_time()
         at, before = self._drawn
-        if worked - before > (now - at) * _SHARE:
+        if worked - before > (now - at) * _SHARE and now - at < _LONGEST:
             return
         self._drawn = now, worked
         self.show_new()
@@ -70,7 +71,7 @@ class LiveAnswer:
             parts.append(f"{ms(left * 1000)} left")
         line = Content.assemble(
             (f"{spinner} reading ", "$foreground-muted"),
-            bar(prefill.done / prefill.total, 20, "$warning"),
+            bar(prefill.done / prefill.total, 10, "$warning"),
             (" · ".join(parts), "$foreground-muted"),
         )
         return line + Content.styled(f"\n{prefill.note}", "$foreground-muted") if prefill.note else line

@@ -1,0 +1,256 @@
+"""Talking: messages go out, answers come in, and whatever goes wrong is told and survived."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, notice, ready, send, type_text, views
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.scripted_client import COMPLETION, Script
+from localrun_tui.composer import Editor
+from textual.pilot import Pilot
+
+from localrun.base.errors import DoesNotFitError, EngineError
+from localrun.base.events import Prefill
+from localrun.chat.journal import ChatStore
+
+
+def test_an_answer_streams_in_and_is_kept(tmp_path: Path) -> None:
+    app, client = chat_app(Script("It is **12**.\n\n- one\n- two"), folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "what is 3 * 4?")
+        assert [view.source for view in views(pilot)] == ["what is 3 * 4?", "It is **12**.\n\n- one\n- two"]
+        assert "It is 12." in screen_text(app)
+        assert "41.3 tok/s" in screen_text(app)
+        assert "1,216/1,474 reused" in screen_text(app)
+
+    drive(app, steps)
+    (summary,) = ChatStore(tmp_path).summaries()
+    chat = ChatStore(tmp_path).open(summary.id)
+    asked, answer = chat.tree.path(chat.tree.head)
+    assert (asked.text, answer.text, answer.interrupted) == ("what is 3 * 4?", "It is **12**.\n\n- one\n- two", False)
+    assert answer.ids[-1] == len(answer.text) // 4 - (len(answer.text) % 4 == 0)
+    assert client.closed
+
+
+def test_the_next_message_hands_the_ids_so_far_to_the_engine() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "one")
+        await ask(pilot, "two")
+
+    drive(app, steps)
+    first, second = client.requests
+    assert [m["content"] for m in second.messages] == ["one", "Hello!", "two"]
+    assert first.known_ids == ()
+    assert second.known_ids[-2:] == (0, 1)  # the tokens of Hello!
+    assert len(second.known_ids) == COMPLETION.prompt_tokens + 2
+    assert first.now == second.now
+    assert first.chat_id == second.chat_id != ""
+
+
+def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> None:
+    app, client = chat_app(delay=3.0, folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "loading")
+        await send(pilot, "are you there?")
+        await until(pilot, lambda: views(pilot))
+        assert client.requests == []
+        assert len(ChatStore(tmp_path).summaries()) == 1  # on disk before there is a model
+        await until_text(pilot, "Hello!")
+
+    drive(app, steps)
+
+
+def test_a_load_can_be_given_up() -> None:
+    app, client = chat_app(delay=5.0)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "loading")
+        await pilot.press("escape")
+        await until_text(pilot, "no model: Ctrl+O")
+        assert notice(pilot) == ""
+
+    drive(app, steps)
+    assert client.requests == []
+
+
+def test_a_load_that_fails_says_why_and_leaves_the_app_usable() -> None:
+    app, _ = chat_app(fails=DoesNotFitError("it needs 6 GiB, and 3 are free", "choose a smaller precision"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "choose a smaller precision")
+        assert "it needs 6 GiB" in notice(pilot)
+        await type_text(pilot, "still typing")
+        assert "still typing" in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_escape_stops_an_answer_and_keeps_what_came() -> None:
+    app, _ = chat_app(ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "go on")
+        await until_text(pilot, "Hello!")
+        assert "Stop" in screen_text(app)
+        await pilot.press("escape")
+        await until_text(pilot, "◼ stopped")
+        assert chat_screen(pilot).session.chat.tree.messages()[-1].interrupted  # type: ignore[union-attr]
+        assert "Stop" not in screen_text(app).splitlines()[-1]
+
+    drive(app, steps)
+
+
+def test_ctrl_c_stops_first_and_quits_when_pressed_twice() -> None:
+    app, _ = chat_app(ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "go on")
+        await until_text(pilot, "Hello!")
+        await pilot.press("ctrl+c")
+        await until_text(pilot, "◼ stopped")
+        await pilot.press("ctrl+c")
+        await until_text(pilot, "Ctrl+C again quits")
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: not app.is_running)
+
+    drive(app, steps)
+
+
+def test_a_message_typed_during_an_answer_waits_for_its_turn() -> None:
+    app, client = chat_app(ENDS, Script("second"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "first")
+        await until_text(pilot, "Hello!")
+        await send(pilot, "then this")
+        await until_text(pilot, "your next message waits")
+        await pilot.press("escape")
+        await until_text(pilot, "second")
+
+    drive(app, steps)
+    assert [m["content"] for m in client.requests[1].messages] == ["first", "Hello!", "then this"]
+
+
+def test_half_an_answer_is_kept_when_the_engine_dies_and_the_next_message_works() -> None:
+    app, client = chat_app(Script("a long answer that breaks off", dies_after=3), Script("back again"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "tell me")
+        assert "a long answe" in screen_text(app)
+        assert "⚠ cut off: the engine is gone: killed by signal 9" in screen_text(app)
+        await ask(pilot, "and now?")
+        assert "back again" in screen_text(app)
+
+    drive(app, steps, LARGE)
+    assert [m["content"] for m in client.requests[1].messages] == ["tell me", "a long answe", "and now?"]
+    assert client.requests[1].known_ids == ()  # what the engine had is not known
+
+
+def test_a_failure_before_the_first_token_is_told_and_the_message_stays() -> None:
+    app, client = chat_app(Script(fails=EngineError("the numbers are wrong", "load it again")), Script("fine"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "one")
+        await until(pilot, lambda: "the numbers are wrong" in notice(pilot))
+        assert [view.source for view in views(pilot)] == ["one"]
+        await ask(pilot, "two")
+        assert notice(pilot) == ""
+
+    drive(app, steps)
+    assert [m["content"] for m in client.requests[1].messages] == ["one\n\ntwo"]  # templates want turns
+
+
+def test_an_engine_that_raises_anything_else_does_not_end_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, client = chat_app()
+    monkeypatch.setattr(client, "stream", lambda request: 1 / 0)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "one")
+        await until(pilot, lambda: "something failed inside localrun: ZeroDivisionError" in notice(pilot))
+
+    drive(app, steps)
+
+
+def test_prefill_shows_progress_what_was_reused_and_the_time_left() -> None:
+    steps_of = (Prefill(640, 640, 1474), Prefill(812, 640, 1474, "differs at token 640 from what was kept"))
+    app, _ = chat_app(Script(prefill=steps_of, prefill_delay=1.0))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "long")
+        await until_text(pilot, "812 of 1,474 tokens · 640 from the cache")
+        assert " s left" in screen_text(app) or " ms left" in screen_text(app)
+        assert "differs at token 640" in screen_text(app)
+        assert "compute-bound" in screen_text(app)
+        await pilot.press("escape")
+
+    drive(app, steps)
+
+
+def test_thinking_folds_and_unfolds() -> None:
+    app, _ = chat_app(Script("42", thinking="six times seven"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "6 * 7?")
+        assert "▸ Thought for" in screen_text(app)
+        assert "six times seven" not in screen_text(app)
+        await pilot.press("up", "t")
+        assert "▾ Thought for" in screen_text(app)
+        assert "six times seven" in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_enter_sends_and_ctrl_j_begins_a_new_line() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("a", "ctrl+j", "b")
+        assert chat_screen(pilot).query_one(Editor).text == "a\nb"
+        await pilot.press("enter")
+        await until_text(pilot, "Hello!")
+
+    drive(app, steps)
+    assert client.requests[0].messages[-1]["content"] == "a\nb"
+
+
+def test_an_empty_message_is_not_sent() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("enter", "space", "enter")
+        await pilot.pause(0.1)
+
+    drive(app, steps)
+    assert client.requests == []
+
+
+def test_leaving_during_an_answer_keeps_what_came(tmp_path: Path) -> None:
+    app, _ = chat_app(ENDS, folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "go on")
+        await until_text(pilot, "Hello!")
+        await pilot.press("ctrl+q")
+
+    drive(app, steps)
+    (summary,) = ChatStore(tmp_path).summaries()
+    messages = ChatStore(tmp_path).open(summary.id).tree.messages()
+    assert [(m.text, m.interrupted) for m in messages] == [("go on", False), ("Hello!", True)]
