@@ -1,8 +1,9 @@
 """The shape of a model for questions that need no weights: its layers, and how many parameters a token uses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localrun.base.errors import ModelFileError
+from localrun.fit.foreign import foreign_layers
 from localrun.fit.layers import LayerCache
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
@@ -37,7 +38,8 @@ class Experts:
 def shape_of(source: TensorSource) -> Shape:
     """The shape that a file's key-values give. Raises ModelFileError where they do not say enough.
 
-    A model of an architecture that cannot run yet has one too: its layers are taken to be alike and to see everything.
+    A model of an architecture that cannot run yet has one too: its layers are taken to be alike, and to keep what its
+    metadata says.
     """
     obstacle = ""
     experts = _experts(source)
@@ -48,8 +50,9 @@ def shape_of(source: TensorSource) -> Shape:
             raise
         obstacle = error.message.partition(": ")[2] or error.message
         config = _plain_config(fields_of(source, {"rms_eps": 1e-6}), source)
+    caches = foreign_layers(source.metadata, config) if obstacle else ()
     tied = source.metadata.get("tie_word_embeddings") is not False or source.format == "gguf"
-    return make_shape(config, tied, experts, obstacle)
+    return replace(make_shape(config, tied, experts, obstacle), caches=caches)
 
 
 def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, obstacle: str = "") -> Shape:

@@ -11,6 +11,7 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.fit.shape import shape_of
+from localrun.fit.weights import held_share
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.http import Http
@@ -171,7 +172,7 @@ def test_fit_and_the_recommended_precision(serve: Serve, access_to: AccessTo, mo
     assert {(row.precision, row.ctx, row.approximate) for row in rows} == {
         (precision, 4096, False) for precision in ("Q4_K_M", "Q8_0", "BF16")
     }
-    assert rows[0].weights_bytes == len(files["b-Q4_K_M.gguf"])
+    assert rows[0].weights_bytes == int(len(files["b-Q4_K_M.gguf"]) * held_share("Q4_K_M"))
     assert recommended_variant(http, found, 8 * GIB)[0].precision == "Q8_0"
     assert recommended_variant(http, found, 1000)[0].precision == "Q4_K_M"
     asked = preview(http, must_find_on_hub("a/b:Q4_K_M"))
