@@ -102,20 +102,25 @@ def fit_preview(found: Preview, budget: int, ctx: int | None = None, parallel: i
 
 
 def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
-    """The table for precisions of one model that are on disk."""
+    """The table for precisions of one model that are on disk, and for those made of them while they are loaded."""
     from localrun.formats.detect import open_model_file
 
-    candidates, shape = [], None
+    candidates, made, shape = [], [], None
     for model in stored:
         source = open_model_file(model.path)
         shape = shape_of(source)
+        if model.format == "safetensors" and model.precision in (*_FLOATS, *PRECISIONS):
+            wanted = PRECISIONS if model.precision in _FLOATS else (model.precision,)
+            made = [_estimated(precision, shape) for precision in wanted]
+            if model.precision in PRECISIONS:
+                continue
         bits = 8 * sum(tensor.nbytes for tensor in source.tensors.values()) / max(source.n_params, 1)
         weights = held_bytes(source)
         active = int(weights * shape.active_params / shape.n_params)
         candidates.append(Candidate(model.precision, weights, active, bits))
     if shape is None:
         raise NotFoundError("there is no model to fit")
-    return _fit(shape, candidates, budget, ctx, parallel)
+    return _fit(shape, [*candidates, *made], budget, ctx, parallel)
 
 
 def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Variant, str]:

@@ -1,6 +1,8 @@
 """What each precision takes, before a download and for what is on disk; and what choosing one does."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +10,38 @@ import pytest
 from localrun_testing.fake_hub import FakeHub
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.raw_files import Entry, safetensors_file
 from localrun_tui import precision_menu
 from localrun_tui.background import Task
 from localrun_tui.choice import Choice
 from localrun_tui.precision_menu import DOWNLOADING, PrecisionMenu
-from localrun_tui.precision_offer import Offer, Precision, Subject, merge, read_offer
+from localrun_tui.precision_offer import Subject, read_offer
 from textual.pilot import Pilot
 
-from localrun.fit.estimate import Fit
 from localrun.hub.access import read_access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
 from localrun.hub.http import Http
 from localrun.hub.preview import find_on_hub
-from localrun.hub.stored import StoredModel
+from localrun.hub.stored import stored_at
 
 GIB = 1 << 30
+CONFIG = {
+    "model_type": "qwen3",
+    "architectures": ["Qwen3ForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "vocab_size": 320,
+    "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0,
+    "tie_word_embeddings": True,
+    "torch_dtype": "float16",
+}
 
 
 @pytest.fixture
@@ -146,16 +164,18 @@ def test_an_offer_without_a_network_has_what_is_on_disk(hub: FakeHub) -> None:
     assert offer.notes[0].startswith("only what is on disk: ")
 
 
-def test_an_original_on_disk_serves_the_precisions_made_from_it() -> None:
-
-    subject = Subject("org/original")
-    stored = StoredModel("org/original", "bf16", Path("x"), 8, "safetensors", "hub")
-    hub_lines = tuple(Precision(name, 8, 8, bits) for name, bits in (("bf16", 16.0), ("int8", 8.5), ("int4", 4.5)))
-    disk = (Precision("bf16", 8, 9, 16.0, stored=stored),)
-    empty = Fit((), "")
-    merged = merge(subject, [Offer(subject, hub_lines, empty), Offer(subject, disk, empty)], None, [])
-    assert [(one.name, one.stored and one.stored.precision) for one in merged.precisions] == [
-        ("bf16", "bf16"),
-        ("int8", "int8"),
-        ("int4", "int4"),
-    ]
+def test_an_original_on_disk_serves_the_precisions_made_from_it(home: Path) -> None:
+    folder = home / "models" / "original"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    weights = {"model.embed_tokens.weight": Entry("F16", (320, 64), (0, 320 * 64 * 2))}
+    (folder / "model.safetensors").write_bytes(safetensors_file(weights, bytes(320 * 64 * 2)))
+    (stored,) = stored_at(folder, "models", "original")
+    offer = read_offer(Subject("original", stored), lambda: 8 * GIB, Task())
+    lines = {line.name: line for line in offer.lines(None, "auto")}
+    assert set(lines) == {"fp16", "int8", "int4"}
+    assert [lines[name].stored and lines[name].stored.precision for name in lines] == list(lines)  # type: ignore[union-attr]
+    assert lines["int4"].weights_bytes < lines["int8"].weights_bytes
+    assert lines["int4"].approximate
+    only = read_offer(Subject("original", replace(stored, precision="int4")), lambda: 8 * GIB, Task())
+    assert only.notes == ()

@@ -202,7 +202,9 @@ def _state_line(one: Download) -> Content:
     if one.error is not None:
         return say(one.error.message, "$text-error")
     if one.state == "running":
-        return say(one.note or ("checks the hash" if one.total and one.done >= one.total else ""), "$text-warning")
+        whole = one.total and one.done >= one.total
+        so_far = "checks what has arrived" if whole else f"{gib(one.done)} of {gib(one.total)}"
+        return say(one.note, "$text-warning") if one.note else say(so_far, "$foreground-muted")
     style = "$text-success" if one.state == "done" else "$foreground-muted"
     return say(_WORDS[one.state], style)
 

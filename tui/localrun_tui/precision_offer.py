@@ -163,18 +163,21 @@ def _hub_offer(subject: Subject, found: Preview, budget: int, notes: list[str]) 
 
 def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Offer:
     """Precisions on disk; files that cannot be read are left out, unless that leaves none."""
-    precisions, failures = [], []
+    precisions: list[Precision] = []
+    readable, failures = [], []
     for model in stored:
         try:
-            weights = fit_stored([model], budget).rows[0].weights_bytes
+            rows = fit_stored([model], budget).rows
         except LocalrunError as error:
             failures.append(error)
-        else:
-            precisions.append(Precision(model.precision, model.bytes, weights, bits_of(model.precision), stored=model))
+            continue
+        readable.append(model)
+        for name, weights, guess in dict.fromkeys((row.precision, row.weights_bytes, row.approximate) for row in rows):
+            made = replace(model, precision=name)
+            precisions.append(Precision(name, model.bytes, weights, bits_of(name), guess, stored=made))
     if not precisions:
         raise failures[0]
-    fit = fit_stored([one.stored for one in precisions if one.stored], budget)
-    return Offer(subject, tuple(precisions), fit)
+    return Offer(subject, tuple(precisions), fit_stored(readable, budget))
 
 
 def merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: list[str]) -> Offer:
@@ -186,11 +189,12 @@ def merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: l
         advised = any(row.recommended for row in rows)
         rows += [replace(row, recommended=row.recommended and not advised) for row in offer.fit.rows]
         reason = reason if advised else offer.fit.reason
+        before = list(precisions)
         for one in offer.precisions:
-            same = [number for number, other in enumerate(precisions) if _is_stored_as(other, one)]
+            same = [number for number, other in enumerate(before) if _is_stored_as(other, one)]
             for number in same:
                 precisions[number] = replace(precisions[number], stored=_made(one.stored, precisions[number].name))
-            if not same and not any(_is_stored_as(one, other) for other in precisions):
+            if not same and not any(_is_stored_as(one, other) for other in before):
                 precisions.append(one)
     return Offer(subject, tuple(precisions), Fit(tuple(rows), reason), found, tuple(notes))
 
