@@ -21,6 +21,7 @@ MAGIC = b"lrkv\x01\r\n\x1a"
 SUFFIX = ".kv"
 _HEAD = struct.Struct("<8s16sIII")  # magic, fingerprint, ids, parts, CRC-32 of all that follows the head
 _STALE_SECONDS = 3600  # after which the temporary file of a process that died is removed
+_MAX_AGE_SECONDS = 30 * 86400  # unused for so long goes: as long as a deleted chat can be brought back
 
 Key = bytes
 
@@ -124,12 +125,13 @@ class DiskTier:
                     yield from _blocks_in(Path(entry.path))
 
     def trim(self) -> int:
-        """Remove the least recently used blocks beyond the budget; gives the bytes removed."""
+        """Remove what was not used for a month, and the least recently used beyond the budget; gives bytes removed."""
         blocks = sorted(self.blocks(), key=lambda block: block.last_used)
         excess = sum(block.nbytes for block in blocks) - self.budget
+        oldest = time.time() - _MAX_AGE_SECONDS
         removed = 0
         for block in blocks:
-            if removed >= excess:
+            if removed >= excess and block.last_used >= oldest:
                 break
             with suppress(OSError):
                 block.path.unlink()

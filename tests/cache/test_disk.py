@@ -111,6 +111,14 @@ def test_the_least_recently_used_go_first_and_of_one_text_its_end(tmp_path: Path
     ]
 
 
+def test_what_nobody_used_for_a_month_goes(disk: DiskTier) -> None:
+    old, new = saved(disk), saved(disk, IDS[::-1])
+    month_ago = time.time() - 31 * 86400
+    os.utime(disk._path(old), (month_ago, month_ago))
+    disk.trim()
+    assert (disk.has(old), disk.has(new)) == (False, True)
+
+
 def test_a_full_or_forbidden_disk_keeps_nothing_and_raises_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     disk = DiskTier(tmp_path / "file" / "below", "f", 1 << 30)
