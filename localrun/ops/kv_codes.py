@@ -37,8 +37,8 @@ def encode(x: Tensor, bits: int) -> PlainKV:
         scale, offset = cell.half(), (low + 8.5 * cell).half()
         centred = x - spread(offset, x)
     inverse = torch.where(scale > 0, 1 / scale.float(), 0.0)
-    codes = (centred * spread(inverse, x)).round().clamp(*CODES[bits]).nan_to_num(0.0)
-    return PlainKV(codes.to(torch.int8), scale, offset)
+    codes = (centred * spread(inverse, x)).round().to(torch.int32)  # of NaN: some integer
+    return PlainKV(codes.clamp(*CODES[bits]).to(torch.int8), scale, offset)
 
 
 def decode(stored: PlainKV) -> Tensor:

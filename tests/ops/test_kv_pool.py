@@ -6,10 +6,12 @@ import pytest
 import torch
 from localrun_testing.kv_cases import Blocks, KVCase, reference_for, run, sizes, step
 
+from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.interface import PlainKV, SequenceInput
-from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
-from localrun.ops.kv_codes import decode
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, MAX_F16, KVPlan
+from localrun.ops.kv_codes import decode, rotate_hadamard
 from localrun.ops.kv_pool import KVPool
+from localrun.ops.layouts import F32
 
 CPU = torch.device("cpu")
 QUANTISED = ["q8", "k8v4", "q4"]
@@ -113,6 +115,20 @@ def test_rows_below_write_from_leave_the_codes_alone(codec: str) -> None:
     changed = [(new.codes != old.codes).flatten(1).any(1).tolist() for new, old in zip(stored(), coded, strict=True)]
     only_99 = [False] * 35 + [True] + [False] * 28
     assert changed == [[False] * 64] * 2 + [only_99] * 2
+
+
+def test_huge_keys_are_clamped_before_they_are_rotated() -> None:
+    """Sums of numbers near the largest of fp32 would overflow in the rotation, and NaN would reach every dim."""
+    case = KVCase("q8", 16, 2, 1, n_tokens=3, rope=False)
+    q, k, v = case.qkv()
+    k[1, 0, 2:5], v[1, 0, 7:9] = 3e38, -3e38
+    executor = ReferenceExecutor(case.forward(F32, (q, k, v)), [case.layer], case.plan, [4], [4], CPU)
+    assert torch.isfinite(run(case, executor)).all()
+    exported = [executor.kv_export(0, block, ring=True) for block in range(4)]
+    keys, values = next((a, b) for a, b in exported if decode(a).abs().max() > 0)
+    for stored, given in ((keys, k), (values, v)):
+        turned_back = rotate_hadamard(decode(stored))[:3]
+        assert torch.allclose(turned_back, given.clamp(-MAX_F16, MAX_F16), atol=0.001 * MAX_F16)
 
 
 def test_blocks_that_are_gone_are_not_found() -> None:
