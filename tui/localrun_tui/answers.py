@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from localrun.base.events import Completion
 from localrun.base.request import Message, Request, Think
 from localrun.base.settings import read_settings
+from localrun.chat.overflow import make_room
 
-from .overflow import plan_for
+from .overflow import reserve_of
 from .presets import sampling_of
 from .turn import Turn
 
@@ -24,10 +25,8 @@ def build_request(chat: "Chat", message_id: str, think: Think, ctx: int) -> Requ
     Under the policy `drop` this is where the oldest turns go out of the model's sight.
     """
     settings = read_settings()
-    if chat.policy == "drop" and ctx:
-        horizon = plan_for(chat, message_id, ctx).horizon or ""
-        if horizon != (chat.horizon or ""):
-            chat.set(horizon=horizon)
+    if ctx:
+        make_room(chat, message_id, ctx, reserve_of(ctx))
     return Request(
         messages=tuple(_in_turn(chat.request_messages(message_id))),
         sampling=sampling_of(settings, chat.preset),

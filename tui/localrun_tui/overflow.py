@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .turn import Turn
 
 _CHARACTERS_A_TOKEN = 2.5  # of a message that was not counted yet: rather too few
-_MOST_RESERVED = 512  # tokens that an answer has at least
+_MOST_RESERVED = 512  # tokens
 
 
 def plan_for(chat: "Chat", message_id: str | None, ctx: int, policy: str | None = None) -> "OverflowPlan":
@@ -23,7 +23,12 @@ def plan_for(chat: "Chat", message_id: str | None, ctx: int, policy: str | None 
     if path and path[-1].role == "user":
         sizes[-1] = sizes[-1] or int(len(path[-1].text) / _CHARACTERS_A_TOKEN) + 16
     wanted = next((p for p in ("drop", "roll") if p == (policy or chat.policy)), "stop")
-    return plan_overflow(path, sizes, ctx, wanted, reserve=min(_MOST_RESERVED, ctx // 8))  # type: ignore[arg-type]
+    return plan_overflow(path, sizes, ctx, wanted, reserve=reserve_of(ctx))  # type: ignore[arg-type]
+
+
+def reserve_of(ctx: int) -> int:
+    """Tokens that are left for an answer, at least."""
+    return min(_MOST_RESERVED, ctx // 8)
 
 
 def horizon_of(chat: "Chat", ctx: int) -> int | None:

@@ -34,8 +34,7 @@ def chat_app(
 
 
 def chat_screen(pilot: Pilot[Any]) -> ChatScreen:
-    screen = next(screen for screen in pilot.app.screen_stack if isinstance(screen, ChatScreen))
-    return screen
+    return next(screen for screen in pilot.app.screen_stack if isinstance(screen, ChatScreen))
 
 
 def views(pilot: Pilot[Any]) -> list[MessageView]:

@@ -1,0 +1,230 @@
+"""Edits and second answers are branches one can walk; settings and files go along; the context may fill up."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, send, type_text, views
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.scripted_client import COMPLETION, Script
+from localrun_tui.composer import Composer, Editor
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from localrun.base.errors import PromptTooLongError
+
+TOO_LONG = Script(fails=PromptTooLongError("the prompt has 9,000 tokens, the context holds 8,192"))
+
+
+def sources(pilot: Pilot[Any]) -> list[str]:
+    return [view.source for view in views(pilot)]
+
+
+def test_a_second_answer_is_a_branch_that_can_be_walked() -> None:
+    app, client = chat_app(Script("heads"), Script("tails"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "flip a coin")
+        await pilot.press("ctrl+r")
+        await until_text(pilot, "tails")
+        await until_text(pilot, "‹ 2/2 ›")
+        assert sources(pilot) == ["flip a coin", "tails"]
+        await pilot.press("up", "left")
+        await until(pilot, lambda: sources(pilot) == ["flip a coin", "heads"])
+        assert "‹ 1/2 ›" in screen_text(app)
+        await pilot.press("up", "left")  # there is none before the first
+        await pilot.pause(0.1)
+        assert sources(pilot) == ["flip a coin", "heads"]
+
+    drive(app, steps)
+    assert [len(request.messages) for request in client.requests] == [1, 1]
+
+
+def test_an_edit_is_a_branch_and_what_was_typed_before_comes_back() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "my frist try")
+        await type_text(pilot, "half a thought")
+        await pilot.press("up", "up", "e")
+        assert "Editing" in screen_text(app)
+        assert chat_screen(pilot).query_one(Editor).text == "my frist try"
+        await pilot.press("escape")
+        assert "Editing" not in screen_text(app)
+        assert chat_screen(pilot).query_one(Editor).text == "half a thought"
+        await pilot.press("up", "up", "e", "!", "enter")
+        await until(pilot, lambda: sources(pilot) == ["my frist try!", "Hello!"])
+        assert "‹ 2/2 ›" in screen_text(app)
+        assert chat_screen(pilot).query_one(Editor).text == "half a thought"
+
+    drive(app, steps)
+    assert [request.messages[0]["content"] for request in client.requests] == ["my frist try", "my frist try!"]
+
+
+def test_files_go_along_as_chips(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("ignore ``` fences\n")
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: app.screen.query("#answer"))
+        app.screen.query_one("#answer", Input).value = str(notes)
+        await pilot.press("enter")
+        await until_text(pilot, "▤ notes.md")
+        await ask(pilot, "sum up")
+        assert "sum up" in screen_text(app).splitlines()[0]  # the title is what was typed
+        assert "▤ notes.md" in screen_text(app)
+        assert "ignore" not in screen_text(app)
+        assert chat_screen(pilot).query_one(Composer).attachments == []
+
+    drive(app, steps)
+    assert client.requests[0].messages[0]["content"] == "[file: notes.md]\n````\nignore ``` fences\n\n````\n\nsum up"
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    picture = tmp_path / "cat.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: app.screen.query("#answer"))
+        app.screen.query_one("#answer", Input).value = str(picture)
+        await pilot.press("enter")
+        await until(pilot, lambda: "cat.png is not UTF-8 text" in notice(pilot))
+
+    drive(app, steps)
+
+
+def test_a_long_paste_becomes_a_chip() -> None:
+    from textual.events import Paste
+
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        chat_screen(pilot).query_one(Editor).post_message(Paste("words \x1b[31m" * 1000))
+        await until_text(pilot, "▤ pasted text 1")
+        await ask(pilot, "what is it?")
+
+    drive(app, steps)
+    assert "\x1b" not in client.requests[0].messages[0]["content"]
+
+
+def test_settings_of_the_chat_reach_the_engine() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.screen.query("#system"))
+        app.screen.query_one("#system", TextArea).text = "Answer like a pirate."
+        await pilot.press("tab", "down", "enter", "tab", "down", "down", "enter", "tab", "down", "down", "enter")
+        await pilot.press("ctrl+s")
+        await ask(pilot, "ahoy")
+
+    drive(app, steps)
+    (request,) = client.requests
+    assert request.messages[0] == {"role": "system", "content": "Answer like a pirate."}
+    assert request.sampling.temperature == 0.0  # exact
+    assert request.overflow == "roll"
+    assert request.think == "off"
+
+
+def test_a_full_context_asks_and_then_drops_the_oldest_turns() -> None:
+    turns = [Script(completion=replace(COMPLETION, prompt_tokens=2700 * n, ctx=8192)) for n in (1, 2, 3)]
+    app, client = chat_app(*turns, TOO_LONG, Script("fits again"), Script("and on"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        for word in ("one", "two", "three"):
+            await ask(pilot, word)
+        await send(pilot, "four")
+        await until_text(pilot, "The context is full")
+        assert "the prompt has 9,000 tokens" in screen_text(app)
+        assert "the model no longer sees the 1 oldest turn (2,702 of 8,119 tokens)" in screen_text(app)
+        await pilot.press("enter")
+        await until_text(pilot, "fits again")
+        assert "▲ the model no longer sees what is above (2 messages)" in screen_text(app)
+        await ask(pilot, "five")
+
+    drive(app, steps, LARGE)
+    assert [m["content"] for m in client.requests[4].messages] == ["two", "Hello!", "three", "Hello!", "four"]
+    assert client.requests[4].known_ids == ()  # those ids began with the dropped turn
+    assert client.requests[5].known_ids[-3:] == (0, 1, 2)  # and these begin where the model begins to see
+
+
+def test_stop_and_ask_leaves_the_chat_as_it_was() -> None:
+    app, client = chat_app(TOO_LONG)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "long")
+        await until_text(pilot, "The context is full")
+        await pilot.press("escape")
+        await pilot.pause(0.1)
+        assert sources(pilot) == ["long"]
+
+    drive(app, steps)
+    assert len(client.requests) == 1
+    assert chat_screen_policy(app) == "stop"
+
+
+def chat_screen_policy(app: Any) -> str:
+    return str(app.session.chat.policy)
+
+
+def test_code_and_messages_are_copied_and_links_open_on_confirmation_only(monkeypatch: Any) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    app, _ = chat_app(
+        Script("```python\nx = 1\n```\n\nor\n\n    y = 2\n\n[docs](https://a.example/x) [bad](mailto:a@b)")
+    )
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "code")
+        assert "docs (https://a.example/x)" in screen_text(app)
+        await pilot.press("up", "2")
+        assert app.clipboard == "y = 2"
+        await pilot.press("c")
+        assert app.clipboard.startswith("```python\nx = 1")
+        await pilot.press("o", "enter")
+        await until_text(pilot, "Open this link in the browser?")
+        await pilot.press("enter")  # the harmless answer has the focus
+        await pilot.pause(0.1)
+        assert opened == []
+        await pilot.press("o", "down", "enter")
+        await until(pilot, lambda: "this is no web address" in notice(pilot))
+        await pilot.press("o", "enter")
+        await until_text(pilot, "Open this link in the browser?")
+        await pilot.press("y")
+        await until(pilot, lambda: opened == ["https://a.example/x"])
+
+    drive(app, steps)
+
+
+def test_only_the_latest_messages_of_a_long_chat_are_widgets() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        session = chat_screen(pilot).session
+        chat = await session.new_chat()
+        for n in range(150):
+            chat.add_answer(chat.add_user(f"question {n}").id, f"answer {n}")
+        await session.open_chat(chat.id)
+        await until_text(pilot, "answer 149")
+        assert len(views(pilot)) < 40
+        await until_text(pilot, "question 149")
+        transcript = chat_screen(pilot).transcript
+        transcript.scroll_home(animate=False)
+        await until(pilot, lambda: len(views(pilot)) > 40)
+        assert "question 137" in [view.source for view in views(pilot)]
+        assert transcript.scroll_y > 0  # what was on the screen has not moved
+
+    drive(app, steps)

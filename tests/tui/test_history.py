@@ -1,0 +1,105 @@
+"""The list of chats: found again by what was said, opened, renamed, exported, deleted."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from localrun_testing.chat_app import chat_app, notice, ready, views
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_tui.history_list import HistoryList
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from localrun.chat.journal import ChatStore
+
+
+def filled(folder: Path) -> ChatStore:
+    store = ChatStore(folder)
+    for question, answer in (("plan a week in Lisbon", "Take tram 28."), ("why is the sky blue?", "It scatters.")):
+        chat = store.create(model="qwen3-4b")
+        chat.add_answer(chat.add_user(question).id, answer)
+    store.close()
+    return store
+
+
+def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    filled(tmp_path / "chats")
+    app, _ = chat_app(folder=tmp_path / "chats")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+l")
+        await until_text(pilot, "plan a week in Lisbon")
+        assert "2 messages" in screen_text(app)
+        await pilot.press("slash", *"tram")
+        await until_text(pilot, "1 found")
+        assert "Take tram 28." in screen_text(app)  # the line that was found
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: [view.source for view in views(pilot)] == ["plan a week in Lisbon", "Take tram 28."])
+
+        await pilot.press("ctrl+l", "r")
+        await until_text(pilot, "Title of this chat")
+        app.screen.query_one(Input).value = "Holiday"
+        await pilot.press("enter")
+        await until_text(pilot, "● Holiday")
+
+        for key, suffix in (("x", "md"), ("x", "json")):
+            await pilot.press(key)
+            await until_text(pilot, "Export this chat as")
+            await pilot.press(*(["down"] if suffix == "json" else []), "enter")
+            await until_text(pilot, "Write it to")
+            await pilot.press("enter")
+            await until(pilot, (tmp_path / f"holiday.{suffix}").exists)
+        await pilot.press("x")
+        await until_text(pilot, "Export this chat as")
+        await pilot.press("enter")
+        await until_text(pilot, "Write it to")
+        await pilot.press("enter")
+        await until(pilot, lambda: "exists already" in notice(pilot))
+
+        await pilot.press("d")
+        await until_text(pilot, "Delete “Holiday”?")
+        await pilot.press("enter")  # keep has the focus
+        await until(pilot, lambda: "Delete “" not in screen_text(app))
+        await pilot.press("d")
+        await until_text(pilot, "Delete “Holiday”?")
+        await pilot.press("y")
+        await until_text(pilot, "nothing with “tram”")
+        assert views(pilot) == []  # the deleted chat is not shown any more
+
+    drive(app, steps, LARGE)
+    assert "Take tram 28." in (tmp_path / "holiday.md").read_text()
+    assert json.loads((tmp_path / "holiday.json").read_text())["messages"][0]["content"] == "plan a week in Lisbon"
+    assert [chat.title for chat in ChatStore(tmp_path / "chats").summaries()] == ["why is the sky blue?"]
+
+
+def test_where_it_is_narrow_a_panel_takes_the_place_of_the_chat(tmp_path: Path) -> None:
+    filled(tmp_path)
+    app, _ = chat_app(folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+l")
+        await until_text(pilot, "why is the sky blue?")
+        assert "Ask anything. Enter sends." not in screen_text(app)
+        await pilot.press("ctrl+g")
+        await until_text(pilot, "KV cache")
+        assert "why is the sky blue?" not in screen_text(app)
+        await pilot.press("escape")
+        assert "Ask anything. Enter sends." in screen_text(app)
+        await pilot.press("ctrl+l", "ctrl+l")
+        assert not app.screen.query_one(HistoryList).display
+
+    drive(app, steps)
+
+
+def test_what_is_not_kept_is_said_at_once() -> None:
+    app, _ = chat_app(folder=None)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+n")
+        await until_text(pilot, "chats are not kept")
+
+    drive(app, steps)
