@@ -170,6 +170,10 @@ class PrefixTree:
     def clear(self) -> None:
         self.prune(self.root)
 
+    def holds(self, node: Node) -> bool:
+        """Still in the tree."""
+        return node.parent is not None and node.parent.children.get(node.ids) is node
+
     def nodes(self, start: Node | None = None) -> Iterator[Node]:
         """All nodes from `start` on, itself included, but never the root; parents before children."""
         stack = [start or self.root]

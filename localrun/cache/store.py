@@ -10,6 +10,7 @@ from localrun.cache.reuse import Hit, Planner
 
 RING_BLOCKS = 2  # 16-bit blocks at the end of a sequence that stay after a step: a rollback finds its block there
 
+Fill = Callable[[int], None]  # writes what a block is to hold
 Copy = Callable[[int, int, int], None]  # (pool, source, target): block `target` becomes a copy of block `source`
 
 
@@ -36,7 +37,8 @@ class CacheStore:
         self.groups = tuple(groups)
         self.group_of = (*groups, *(groups[number] for number in rings))  # of every pool
         self.pools = tuple(BlockPool(n) for n in (*n_blocks, *(ring_blocks[number] for number in rings)))
-        self.tree = PrefixTree(self.pools, [not self._is_ring(p) and not g.replayable for p, g in self._numbered()])
+        self._numbered = tuple(enumerate(self.group_of))
+        self.tree = PrefixTree(self.pools, [not self._is_ring(p) and not g.replayable for p, g in self._numbered])
         self.planner = Planner(groups)
         self.copy = copy
         self.keep_prefixes = keep_prefixes
@@ -60,7 +62,7 @@ class CacheStore:
         for node in held:
             self.tree.pin(node)
         try:
-            for pool, _ in self._numbered():
+            for pool, _ in self._numbered:
                 self._take(lease, pool, source)
         except OutOfBlocks:
             self._release(lease)
@@ -81,7 +83,7 @@ class CacheStore:
 
     def skip(self, lease: Lease, n_tokens: int) -> None:
         """Let a private sequence count as computed up to `n_tokens`, whatever its blocks hold. Raises OutOfBlocks."""
-        for pool, group in self._numbered():
+        for pool, group in self._numbered:
             table, oldest = lease.tables[pool], group.first_block(n_tokens)
             table.first = n_tokens // BLOCK_TOKENS if self._is_ring(pool) else oldest
             if table.first > 0 and (group.sinks or (self._is_ring(pool) and oldest == 0)):
@@ -102,7 +104,7 @@ class CacheStore:
             if not lease.private:
                 self._publish(lease, token_ids)
             lease.n_published += 1
-        for pool, group in self._numbered():
+        for pool, group in self._numbered:
             table, oldest = lease.tables[pool], group.first_block(n_computed)
             if not self._is_ring(pool):
                 table.drop_below(oldest, keep_sink=group.sinks)
@@ -128,6 +130,45 @@ class CacheStore:
         self._release(lease)
         if own:
             self.tree.prune(own[0])
+
+    def plant(self, parent: Node | None, ids: Sequence[int], fill: Sequence[Fill | None]) -> Node:
+        """Put a block that was kept elsewhere after `parent` (None: at the beginning of a text).
+
+        `fill[p]` writes what belongs into a block of pool p, None where there is nothing for that pool; it is not
+        called where the tree has it already. Raises OutOfBlocks, and then the tree is as it was. Hold all of the path
+        meanwhile, or making room may take from it.
+        """
+        known = (parent or self.tree.root).children.get(tuple(ids))
+        blocks = [NO_BLOCK] * len(self.pools)
+        held = [(node, self.hold(node)) for node in (parent, known) if node is not None]
+        try:
+            for pool, write in enumerate(fill):
+                if write is not None and (known is None or known.blocks[pool] == NO_BLOCK):
+                    blocks[pool] = self._allocate(pool)
+                    write(blocks[pool])
+            kept = [self._is_ring(pool) and parent is None for pool in range(len(self.pools))]
+            return self.tree.put(parent, tuple(ids), blocks, kept)
+        finally:
+            self._release_blocks(blocks)
+            for node, shared in held:
+                self.let_go(node, shared)
+
+    def hold(self, node: Node) -> list[int]:
+        """Keep a node and its blocks from eviction. Gives the blocks, for `let_go`."""
+        self.tree.pin(node)
+        for pool, block in enumerate(node.blocks):
+            if block != NO_BLOCK:
+                self.pools[pool].share(block)
+        return list(node.blocks)
+
+    def let_go(self, node: Node, blocks: Sequence[int]) -> None:
+        self._release_blocks(blocks)
+        self.tree.unpin(node)
+
+    def _release_blocks(self, blocks: Sequence[int]) -> None:
+        for pool, block in enumerate(blocks):
+            if block != NO_BLOCK:
+                self.pools[pool].release(block)
 
     def _take(self, lease: Lease, pool: int, source: Node | None) -> None:
         """Lease one pool's part of a hit: whole blocks shared, the one that will be written to copied."""
@@ -172,7 +213,7 @@ class CacheStore:
         ids = tuple(token_ids[block * BLOCK_TOKENS : (block + 1) * BLOCK_TOKENS])
         last = (lease.n_prompt - 1) // BLOCK_TOKENS  # of the prompt: to answer it again takes what is seen from there
         blocks, kept = [], []
-        for pool, group in self._numbered():
+        for pool, group in self._numbered:
             replayed = lease.hit.replays and group.replayable
             exact = not replayed or block >= group.first_block(lease.hit.n_tokens)
             offered = exact and (not self._is_ring(pool) or block in (0, last) or ended)
@@ -186,7 +227,7 @@ class CacheStore:
 
     def _use(self, nodes: Sequence[Node], n_tokens: int) -> None:
         """A sequence of `n_tokens` tokens along these nodes is, or may be, gone on with: note what that reads."""
-        for pool, group in self._numbered():
+        for pool, group in self._numbered:
             seen = nodes[group.first_block(n_tokens) :]
             if group.replayable and not self._is_ring(pool):
                 self.tree.keep(seen, pool)
@@ -209,9 +250,6 @@ class CacheStore:
 
     def _tables(self) -> list[BlockTable]:
         return [BlockTable(pool) for pool in self.pools]
-
-    def _numbered(self) -> Sequence[tuple[int, Group]]:
-        return list(enumerate(self.group_of))
 
     def _is_ring(self, pool: int) -> bool:
         return pool >= len(self.groups)

@@ -11,6 +11,7 @@ import numpy as np
 
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError, UsageError
 from localrun.base.events import Prefill
+from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.engine.philox import uniform
 from localrun.engine.runner import Runner
@@ -80,8 +81,10 @@ class Engine:
     def submit(self, request: GenerationRequest) -> Ticket:
         """Start a generation. Raises PromptTooLongError or UsageError before anything is computed."""
         if request.rolls and not self.can_roll:
+            why = "positions of this model depend on the size of the context"
             raise UsageError(
-                "this model cannot forget the middle of a text: its positions depend on the size of the context",
+                "the middle of a text cannot be forgotten here: "
+                + (why if self.ctx >= 2 * BLOCK_TOKENS else "the context is too small"),
                 "let the answer end at the context, or drop the oldest turns",
             )
         if len(request.prompt) >= self.ctx and not request.rolls:
@@ -93,8 +96,8 @@ class Engine:
             raise EngineError("the prompt is empty", "give at least one token")
         ticket = Ticket(Sequence(request), self)
         self.inbox.put(ticket)
-        if self.scheduler.idle:
-            self.interrupt()  # a step that nobody waits for
+        if self.scheduler.in_background and not request.background:
+            self.interrupt()
         return ticket
 
     def warm(self, token_ids: SequenceOf[int]) -> Ticket | None:

@@ -47,9 +47,9 @@ class Scheduler:
         return bool(self.waiting or self.running or self.background)
 
     @property
-    def idle(self) -> bool:
-        """Nobody waits for what is computed."""
-        return not self.waiting and all(sequence.request.background for sequence in self.running)
+    def in_background(self) -> bool:
+        """Nobody waits for what is being computed."""
+        return bool(self.running) and all(sequence.request.background for sequence in self.running)
 
     def schedule(self) -> Plan:
         """The next step; empty when nothing can run."""

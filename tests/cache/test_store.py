@@ -2,14 +2,16 @@
 
 import random
 import time
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from localrun_testing.paper_model import FULL, PaperModel, sinking, windowed
 
-from localrun.cache.blocks import OutOfBlocks
+from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.lease import Lease
+from localrun.cache.prefix import Node
 from localrun.cache.reuse import Planner
 from localrun.cache.store import CacheStore
 
@@ -258,3 +260,43 @@ def test_a_step_costs_microseconds_beside_the_milliseconds_of_a_model() -> None:
         return (time.perf_counter() - started) / 63
 
     assert min(per_step(512 * 250) for _ in range(3)) < 20 * min(per_step(512 * 4) for _ in range(3))
+
+
+def test_a_block_from_elsewhere_is_found_like_any_other() -> None:
+    model = PaperModel([FULL, windowed(70), FULL], ["q8", "f16", "q8"], 20)
+    ids = text(200)
+    serve(model, ids)
+    path = model.store.tree.match(ids).path
+    saved = [[contents(model, pool, block) for pool, block in enumerate(node.blocks)] for node in path]
+    model.store.tree.clear()
+    model.poison()
+    parent: Node | None = None
+    for index, parts in enumerate(saved):
+        fill = [None if part is None else partial(put_back, model, pool, part) for pool, part in enumerate(parts)]
+        parent = model.store.plant(parent, ids[64 * index : 64 * index + 64], fill)
+        model.check_books([])
+    lease = serve(model, ids)
+    assert lease.n_cached == 192
+
+
+def contents(model: PaperModel, pool: int, block: int) -> dict[int, list[int]] | None:
+    if block == NO_BLOCK:
+        return None
+    return {layer: list(model.memory[pool, block, layer]) for layer in model.store.group_of[pool].layers}
+
+
+def put_back(model: PaperModel, pool: int, content: dict[int, list[int]], block: int) -> None:
+    for layer, values in content.items():
+        model.memory[pool, block, layer] = values
+
+
+def test_a_block_from_elsewhere_that_finds_no_room_leaves_no_trace() -> None:
+    model = PaperModel([FULL, windowed(70)], ["f16", "f16"], 20, window_blocks=1)
+    holder = model.store.open(text(10))
+    model.store.extend(holder, 0, 10)
+    written: list[int] = []
+    with pytest.raises(OutOfBlocks):
+        model.store.plant(None, text(64, 1), [written.append, written.append])
+    assert len(written) == 1
+    model.check_books([holder])
+    assert model.store.tree.n_tokens == 0

@@ -113,7 +113,7 @@ def test_a_chat_that_reuses_equals_one_that_does_not(case: CacheCase, engines: l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 8))
+@pytest.mark.parametrize("seed", range(2, 5))
 @pytest.mark.parametrize("case", CASES, indirect=True)
 def test_long_chats_that_reuse(case: CacheCase, seed: int, engines: list[Engine]) -> None:
     reusing, fresh = native(case, engines), native(case, engines, keep_prefixes=False)
@@ -253,12 +253,12 @@ def test_a_chat_rolls_past_the_context(layers: tuple, codec: str, engines: list[
 
 def test_rolling_is_refused_where_positions_do_not_allow_it(engines: list[Engine]) -> None:
     engine = native(CacheCase(LLAMA), engines)
-    with pytest.raises(UsageError, match="cannot forget the middle"):
+    with pytest.raises(UsageError, match="cannot be forgotten"):
         engine.submit(replace(greedy(text(5), 1), rolls=True))
     engine = native(CacheCase(LLAMA, rolls=True), engines)
     engine.submit(replace(greedy(text(5), 1), rolls=True))
     engine.can_roll = False
-    with pytest.raises(UsageError, match="cannot forget the middle"):
+    with pytest.raises(UsageError, match="cannot be forgotten"):
         engine.submit(replace(greedy(text(5), 1), rolls=True))
 
 
