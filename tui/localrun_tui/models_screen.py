@@ -10,8 +10,10 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer, Input, Static, Tab, Tabs
 
 from localrun.base.events import ModelInfo
+from localrun.base.settings import write_setting
 from localrun.fit.machine import memory
 
+from .background import run_in_background
 from .choice import Choice
 from .downloads import DownloadBadge, DownloadsScreen
 from .model_list import ModelList
@@ -32,6 +34,7 @@ class ModelsScreen(Screen[Choice | None]):
         Binding("left", "section(-1)", "Section", id="models.previous", key_display="←→"),
         Binding("right", "section(1)", "Next section", id="models.next", show=False),
         Binding("d", "downloads", "Downloads", id="models.downloads"),
+        Binding("m", "make_default", "Make default", id="models.default"),
         Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
         Binding("r", "reload", "Refresh", id="models.reload"),
     ]
@@ -94,8 +97,20 @@ class ModelsScreen(Screen[Choice | None]):
             loaded = self.loaded.path if self.loaded else ""
             ask_to_remove(self, item.value.model, loaded, self.section.reload)
 
+    def action_make_default(self) -> None:
+        """The highlighted model answers from now on when none is named."""
+        item = self.section.highlighted
+        if item is not None and isinstance(item.value, DiskRow):
+            name = item.value.model.name
+            run_in_background(
+                self,
+                lambda task: write_setting("model", name),
+                lambda _: self.section.reload(),
+                lambda error: self.notify(error.hint, title=error.message, severity="error", markup=False),
+            )
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "remove" or self.query_one(ContentSwitcher).current == "disk"
+        return action not in ("remove", "make_default") or self.query_one(ContentSwitcher).current == "disk"
 
     def action_back(self) -> None:
         if self.box.value:
