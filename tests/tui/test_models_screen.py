@@ -100,7 +100,6 @@ def test_what_is_on_disk_is_loaded_or_deleted(stored: Path) -> None:
 
 def test_the_catalogue_says_what_fits() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
-        await pilot.press("right")
         await until_text(pilot, "★")
         assert "Qwen3 4B  ★" in screen_text(pilot.app).partition("SPEED")[2].splitlines()[1]
         look_for(pilot, "llama")
@@ -117,7 +116,7 @@ def test_the_catalogue_says_what_fits() -> None:
         await pilot.press("escape")
         await until(pilot, lambda: app.closed)
 
-    app = ScreenApp(ModelsScreen())
+    app = ScreenApp(ModelsScreen(section="catalogue"))
     drive(app, steps)
     assert app.answer is None
 

@@ -76,8 +76,9 @@ class LocalrunApp(App[None]):
     # ---- the model
 
     def _begin(self) -> None:
-        """After the first frame: find the model to begin with."""
+        """After the first frame: find the model to begin with, and what an earlier run has not finished to download."""
         self._chat_screen.attempt(self._choose_first())
+        self._chat_screen.attempt(self._chat_screen.show_downloads())
 
     async def _choose_first(self) -> None:
         choice = await self.session.on_disk(self._choose)
@@ -88,7 +89,7 @@ class LocalrunApp(App[None]):
 
         answer = await self.push_screen_wait(FirstRunScreen())
         if answer == "models":
-            await self._choose_model()
+            await self._choose_model("catalogue")
         elif answer == "builtin":
             from .start import builtin
 
@@ -97,11 +98,10 @@ class LocalrunApp(App[None]):
     def action_models(self) -> None:
         self._chat_screen.attempt(self._choose_model())
 
-    async def _choose_model(self) -> None:
+    async def _choose_model(self, section: str = "disk") -> None:
         from .models_screen import ModelsScreen
 
-        await self._chat_screen.show_downloads()
-        await self._load_from(ModelsScreen(self.session.info))
+        await self._load_from(ModelsScreen(self.session.info, section))
 
     def action_downloads(self) -> None:
         from .downloads import DownloadsScreen

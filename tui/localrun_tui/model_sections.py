@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from textual.content import Content
@@ -16,6 +17,7 @@ from localrun.hub.access import read_access
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.preview import find_on_hub
+from localrun.hub.resolve import resolve
 
 from . import model_items as items
 from .background import Task, run_in_background
@@ -76,18 +78,27 @@ class DiskSection(Section[DiskRow]):
     TITLE, HINT, COLUMNS = "On disk", "filter what is on disk", items.DISK_COLUMNS
 
     def reload(self) -> None:
-        def work(task: Task) -> tuple[list[DiskRow], str]:
-            return disk_rows(), (read_settings().model or "").lower()
+        def work(task: Task) -> tuple[list[DiskRow], Path | None]:
+            return disk_rows(), _default_path()
 
-        def done(answer: tuple[list[DiskRow], str]) -> None:
+        def done(answer: tuple[list[DiskRow], Path | None]) -> None:
             rows, default = answer
             empty = "No model is on this machine yet.\nThe catalogue (→) shows good ones and what fits."
-            self.show([items.disk_item(row, row.model.name.lower() == default) for row in rows], empty)
+            self.show([items.disk_item(row, row.model.path == default) for row in rows], empty)
 
         self.load(work, done)
 
     def detail(self, item: Item[DiskRow]) -> Content:
         return items.disk_detail(item.value)
+
+
+def _default_path() -> Path | None:
+    """Where the model is that answers when none is named; None without a setting, or when it is gone."""
+    name = read_settings().model
+    try:
+        return resolve(name).path if name else None
+    except LocalrunError:
+        return None
 
 
 class CatalogueSection(Section[CatalogueRow]):

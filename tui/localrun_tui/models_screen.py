@@ -24,7 +24,10 @@ from .removal import ask_to_remove
 
 
 class ModelsScreen(Screen[Choice | None]):
-    """`loaded` is the model in use: its memory counts as free, since another one takes its place."""
+    """`loaded` is the model in use: its memory counts as free, since another one takes its place.
+
+    `section` is the list to begin with: disk, catalogue, hub or remote.
+    """
 
     CSS_PATH = "models_screen.tcss"
     AUTO_FOCUS = ""
@@ -39,9 +42,10 @@ class ModelsScreen(Screen[Choice | None]):
         Binding("r", "reload", "Refresh", id="models.reload"),
     ]
 
-    def __init__(self, loaded: ModelInfo | None = None) -> None:
+    def __init__(self, loaded: ModelInfo | None = None, section: str = "disk") -> None:
         super().__init__()
         self.loaded = loaded
+        self.first_section = section
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
@@ -49,8 +53,8 @@ class ModelsScreen(Screen[Choice | None]):
             yield DownloadBadge()
             yield Static(machine_line(), id="machine")
         yield Input(id="filter", compact=True)
-        yield Tabs(*(Tab(section.TITLE, id=name) for name, section in SECTIONS.items()))
-        with ContentSwitcher(initial=next(iter(SECTIONS))):
+        yield Tabs(*(Tab(section.TITLE, id=name) for name, section in SECTIONS.items()), active=self.first_section)
+        with ContentSwitcher(initial=self.first_section):
             for name, section in SECTIONS.items():
                 yield section(self.budget, id=name)
         yield Static("", id="detail")
