@@ -27,10 +27,10 @@ class Spliced:
 
 @dataclass(frozen=True, slots=True)
 class _Spelled:
-    """The text of ids, and where each of them begins in it; None inside of a character. The end counts as a start."""
+    """The text of ids, and how much of it is complete before each of them, and at the end."""
 
     text: str
-    starts: list[int | None]
+    starts: list[int]
 
 
 def splice(tokenizer: Tokenizer, known: Sequence[int], encoded: Sequence[int]) -> Spliced:
@@ -49,10 +49,9 @@ def splice(tokenizer: Tokenizer, known: Sequence[int], encoded: Sequence[int]) -
             return Spliced([*known, *tail], len(known))
     shared = _common(old.text, new.text)
     rewritten = shared < len(old.text)
-    ends = {start: i for i, start in reversed(list(enumerate(new.starts))) if start is not None and start <= shared}
-    cut = max(start for start in old.starts if start is not None and start in ends)
+    cut = max(start for start in set(old.starts).intersection(new.starts) if start <= shared)
     kept = base + old.starts.index(cut)
-    return Spliced([*known[:kept], *encoded[base + ends[cut] :]], kept, kept if rewritten else None)
+    return Spliced([*known[:kept], *encoded[base + new.starts.index(cut) :]], kept, kept if rewritten else None)
 
 
 def rewritten_turn(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> int:
@@ -83,12 +82,12 @@ def _spell(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
     pieces, control = tokenizer.pieces, tokenizer.control_ids
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     texts: list[str] = []
-    starts: list[int | None] = []
+    starts: list[int] = []
     length = 0
     # Where encoding puts a space before a text, a generated text has one, too, which a template may show as a second.
     padded = at_start = tokenizer.vocabulary.space_prefix
     for i in ids:
-        starts.append(None if decoder.getstate()[0] else length)
+        starts.append(length)
         if i in control or not 0 <= i < len(pieces):
             text = f"{decoder.decode(b'', True)}{_OPEN}{i}{_CLOSE}"
             at_start = padded
@@ -104,7 +103,7 @@ def _spell(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
 
 def _from(tokenizer: Tokenizer, ids: Sequence[int], spelled: _Spelled, position: int) -> list[int] | None:
     """The ids from a place in their text on. A token across it is spelled anew; None where that cannot be."""
-    first = next(i for i, start in enumerate(spelled.starts) if start is not None and start >= position)
+    first = next(i for i, start in enumerate(spelled.starts) if start >= position)
     if spelled.starts[first] == position:
         return list(ids[first:])
     cut = _shortest(tokenizer, spelled.text[position : spelled.starts[first]].encode())

@@ -128,7 +128,9 @@ def test_where_there_can_be_no_index_everything_is_read(store: ChatStore, monkey
     with sqlite3.connect(store.folder / INDEX_NAME) as other:
         other.execute("BEGIN EXCLUSIVE")
         store.create(title="New").add_user("tides again")
+        there = (store.folder / INDEX_NAME).stat().st_ino
         assert found(store, "tides") == {"Chat 0", "New"}
+        assert (store.folder / INDEX_NAME).stat().st_ino == there, "what another program works on is left alone"
     other.close()
     monkeypatch.setitem(__import__("sys").modules, "sqlite3", None)
     assert found(store, "tides") == {"Chat 0", "New"}

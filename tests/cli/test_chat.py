@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from localrun_testing.faces import Faces, script
 
 from localrun.base.errors import EngineDiedError, PromptTooLongError
@@ -318,6 +320,41 @@ def test_a_full_disk_is_said_once(faces: Faces, monkeypatch: Patch, home: Path) 
     code, out, err = faces.run("chat")
     assert (code, out) == (0, "You said one.\nYou said two.\n")
     assert err.count("No space left on device: what you write now is not kept") == 1
+
+
+LINES = st.one_of(
+    st.sampled_from(
+        ["hello", "//slash", "/new", "/undo", "/retry", "/edit x", "/branch", "/branch 1", "/branch 2", "/show",
+         "/list", "/open 1", "/open 2", "/search hello", "/title T", "/system S", "/policy drop", "/policy roll",
+         "fail", "half"]
+    ),
+    st.text(st.characters(blacklist_characters="\n"), min_size=1, max_size=12).map(lambda text: f"/{text}"),
+)  # fmt: skip
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(LINES, max_size=12))
+def test_whatever_is_typed_the_chat_goes_on_and_is_on_disk(faces: Faces, home: Path, lines: list[str]) -> None:
+    def answer(request: Request) -> str:
+        asked = contents(request)[-1]
+        if asked == "fail":
+            raise EngineDiedError("died")
+        roles = [message["role"] for message in request.messages if message["role"] != "system"]
+        assert roles == ["user", *["assistant", "user"] * (len(roles) // 2)]
+        return "" if asked == "half" else f"You said {asked}."
+
+    faces.answer = answer
+    with pytest.MonkeyPatch.context() as patch:
+        type_in(patch, *(line for line in lines if line.strip() not in ("/quit", "/save") and "/save" not in line))
+        code, _, err = faces.run("chat")
+    assert code == 0, err
+    assert "Traceback" not in err
+    store = ChatStore(home / "chats")
+    for summary in store.summaries():
+        chat = store.open(summary.id)
+        roles = [message.role for message in chat.tree.path(chat.tree.head)]
+        assert roles == ["user", "assistant"] * (len(roles) // 2)
+        assert chat.damaged == 0
 
 
 def test_foreign_text_cannot_steer_the_terminal(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:

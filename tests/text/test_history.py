@@ -134,6 +134,33 @@ def test_a_text_that_cannot_be_spelled_costs_the_token_before_it(tmp_path: Any) 
     assert spliced == Spliced([0, 2], 1, None)
 
 
+def test_the_space_before_a_generated_text_is_no_rewriting() -> None:
+    """SentencePiece encodes "hello" as "▁hello". Generated, it reads " hello", and is rendered with two spaces."""
+    template = ChatTemplate("{% for m in messages %}<s>{{ m.content }}</s>{% endfor %}<s>")
+    known = [*encode_chat(SPM, template, [user("he")]), *SPM.encode("hello")]
+    shown = SPM.pieces[known[-1]].decode()
+    assert shown == " hello"
+    spliced = splice(SPM, known, encode_chat(SPM, template, [user("he"), answer(shown), user("ll")]))
+    assert spliced.n_kept == len(known)
+
+
+def test_the_number_of_a_control_token_is_not_its_text() -> None:
+    prompt = encode_chat(BYTE_LEVEL, default_template(), [user("hi")])
+    end = BYTE_LEVEL.control_tokens["<|im_end|>"]
+    spliced = splice(BYTE_LEVEL, [*prompt, *BYTE_LEVEL.encode(str(end))], [*prompt, end])
+    assert spliced == Spliced([*prompt, end], len(prompt), len(prompt))
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_texts_that_part_inside_of_a_character_are_cut_before_it(name: str) -> None:
+    tokenizer = TOKENIZERS[name]
+    known, encoded = oddly(tokenizer, "he 😀"), oddly(tokenizer, "he 😁!")
+    assert known[:-1] == encoded[: len(known) - 1]
+    spliced = splice(tokenizer, known, encoded)
+    assert spliced.ids == encoded
+    assert spliced.n_kept == spliced.rewritten_at == 3
+
+
 def test_a_template_that_drops_thinking_rewrites_the_last_turn_only() -> None:
     template = ChatTemplate(DROPS_THINKING)
     messages = [user("one"), answer("uno", reasoning_content="hm"), user("two")]
