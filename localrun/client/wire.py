@@ -134,7 +134,7 @@ def read_messages(stream: BinaryIO, kind: type[Message]) -> Iterator[Message]:
             raise WireError("a message is cut short")
         shape, length = _HEADER.unpack(header)
         if shape != SHAPE or length > MAX_BODY:
-            raise WireError("that is no message of this version of localrun")
+            raise WireError("that is no message of this version of localrun; if it was just updated, start it again")
         body = _read_exactly(stream, length)
         try:
             yield decode(json.loads(body))

@@ -160,6 +160,29 @@ def test_ctrl_c_is_for_us_alone(client: WorkerClient) -> None:
     assert finish(client.stream(ask("count 3"))).text == counted(3)
 
 
+def test_secrets_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_TOKEN", "OPENAI_API_KEY", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("LOCALRUN_THREADS", "1")
+    with open_fake() as client:
+        environment = psutil.Process(pid_of(client)).environ()
+    assert "canary" not in environment.values()
+    assert environment["LOCALRUN_THREADS"] == "1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="neither macOS nor Windows has an OOM score")
+def test_where_memory_runs_out_the_worker_goes_first(client: WorkerClient) -> None:
+    assert Path(f"/proc/{pid_of(client)}/oom_score_adj").read_text().strip() == "500"
+
+
+@posix
+def test_a_foreign_module_in_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('taken over')")
+    monkeypatch.chdir(tmp_path)
+    with open_fake() as client:
+        assert finish(client.stream(ask("count 3"))).text == counted(3)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "says"),
     [

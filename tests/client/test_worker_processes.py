@@ -63,8 +63,9 @@ for kill_after in json.loads(sys.argv[1]):
     except EngineDiedError as error:
         end = "died"
     answers.append((ids, end))
+view = client.view()
 client.close()
-print(json.dumps([answers, progress[-1], "torch" in sys.modules]))
+print(json.dumps([answers, progress[-1], "torch" in sys.modules, view.n_tokens]))
 """
 
 
@@ -98,13 +99,14 @@ def test_a_worker_ends_with_its_face(state: str) -> None:
 def test_the_built_in_model_survives_deaths_and_answers_as_in_this_process(kill_after: list[int | None]) -> None:
     with child(CHAT_WITH_DEATHS, json.dumps(kill_after)) as face:
         out, _ = face.communicate(timeout=240)
-    answers, progress, has_torch = json.loads(out)
+    answers, progress, has_torch, n_held = json.loads(out)
     assert not has_torch
     assert progress[0] == progress[1] > 0
     with LocalClient(LoadOptions(Path(resource(MODEL)), name="builtin")) as client:
         *_, last = client.stream(REQUEST)
     assert isinstance(last, Done)
     whole = list(last.completion.token_ids)
+    assert n_held >= len(whole)
     for n_events, (ids, end) in zip(kill_after, answers, strict=True):
         if n_events is None:
             assert (ids, end) == (whole, last.completion.stop_reason)
