@@ -1,14 +1,15 @@
 """A chat that goes on: known ids stay, the rest is what the template says, and a rewritten history is noticed."""
 
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from localrun_testing.vocabularies import byte_level, sentencepiece, small_bpe, tokenizer_json
+from localrun_testing.vocabularies import byte_level, sentencepiece, small_bpe, tokenizer_json, vocabulary_of
 
-from localrun.base.errors import UsageError
+from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.request import Request, Sampling
 from localrun.text.history import Spliced, note, rewritten_turn, splice
 from localrun.text.model_text import ModelText
@@ -219,6 +220,33 @@ def test_any_ids_are_taken(known: list[int], text: str) -> None:
     spliced = splice(BYTE_LEVEL, known, encoded)
     assert spliced.ids[: spliced.n_kept] == known[: spliced.n_kept]
     assert texts_between(BYTE_LEVEL, spliced.ids) == texts_between(BYTE_LEVEL, encoded)
+
+
+def test_published_templates_rewrite_the_last_turn_or_nothing(shared_dir: Path) -> None:
+    """Four turns with each; what is rewritten is named, and what comes before it is kept."""
+    rewriting = []
+    paths = sorted((shared_dir / "vectors" / "templates").glob("*.jinja"))
+    for path in paths:
+        source = path.read_text(encoding="utf-8")
+        tokenizer, template = vocabulary_of(source), ChatTemplate(source, "<s>", "</s>")
+        messages: list[dict[str, Any]] = []
+        known: list[int] = []
+        for turn in range(4):
+            messages.append(user(f"question {turn} is 12"))
+            try:
+                encoded = encode_chat(tokenizer, template, messages)
+            except LocalrunError:
+                break  # no template for a chat
+            spliced = splice(tokenizer, known, encoded)
+            assert texts_between(tokenizer, spliced.ids) == texts_between(tokenizer, encoded), path.name
+            if spliced.rewritten_at is not None:
+                assert rewritten_turn(tokenizer, spliced, messages) == turn, path.name
+                rewriting.append(path.name)
+            said = f"answer {turn}\n\nwith text."
+            known = [*spliced.ids, *oddly(tokenizer, said)]
+            messages.append(answer(said))
+    assert len(set(rewriting)) < len(paths) / 2
+    assert any("QwQ" in name for name in rewriting), "it drops the thought it began the answer with"
 
 
 def model_text(source: str) -> ModelText:

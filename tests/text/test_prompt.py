@@ -1,6 +1,5 @@
 """Chats to ids: control tokens come from the template, whatever the messages spell."""
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.conversations import CONVERSATIONS, tool_call
-from localrun_testing.vocabularies import byte_level, sentencepiece
+from localrun_testing.vocabularies import byte_level, sentencepiece, vocabulary_of
 
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.text.prompt import encode_chat
@@ -21,7 +20,6 @@ Chat = Callable[[str], list[dict[str, Any]]]
 TOKENIZER = tokenizer_from_gguf(byte_level())
 CHATML = default_template()
 ASSISTANT = {"role": "assistant", "content": "ok"}
-TAG = re.compile(r"<\|?[A-Za-z_/:|｜▁]+[^<>\s'\"{}]*\|?>|\[/?[A-Z_]{3,}\]|<｜[^<>]+｜>")
 
 CHATS: dict[str, Chat] = {
     "user": lambda text: [{"role": "user", "content": text}],
@@ -163,13 +161,6 @@ def test_odd_tool_calls_are_the_templates_business(calls: Any) -> None:
     message = {"role": "assistant", "content": [{"type": "text", "text": "a"}], "tool_calls": calls}
     ids = encode_chat(TOKENIZER, ChatTemplate("{{ messages[0].content }}"), [message])
     assert TOKENIZER.decode(ids) == "a"
-
-
-def vocabulary_of(source: str) -> Tokenizer:
-    """Bytes, and every tag that a template's source spells as a control token."""
-    tags = sorted(set(TAG.findall(source)) | {"<s>", "</s>", "<|im_start|>", "<|im_end|>"})
-    keys = byte_level(specials=tuple(tags), merges=[], token_type=[1] * 267 + [3] * len(tags))
-    return tokenizer_from_gguf(keys | {"tokenizer.ggml.eos_token_id": 267})
 
 
 def test_no_control_string_gets_through_any_published_template(shared_dir: Path) -> None:

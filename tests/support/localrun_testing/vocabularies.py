@@ -1,11 +1,14 @@
 """Tiny vocabularies made by hand: GGUF key-values and tokenizer.json, small enough to read."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from localrun.text.byte_level import BYTE_TO_CHAR
+from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
 
+_TAG = re.compile(r"<\|?[A-Za-z_/:|｜▁]+[^<>\s'\"{}]*\|?>|\[/?[A-Z_]{3,}\]|<｜[^<>]+｜>")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 G = "tokenizer.ggml."
 
@@ -44,6 +47,13 @@ def sentencepiece(
 
 def _keys(values: dict[str, Any]) -> dict[str, Any]:
     return {G + name: value for name, value in values.items() if value is not None}
+
+
+def vocabulary_of(source: str) -> Tokenizer:
+    """Bytes, and every tag that a template's source spells as a control token."""
+    tags = sorted(set(_TAG.findall(source)) | {"<s>", "</s>", "<|im_start|>", "<|im_end|>"})
+    keys = byte_level(specials=tuple(tags), merges=[], token_type=[1] * 267 + [3] * len(tags))
+    return tokenizer_from_gguf(keys | {"tokenizer.ggml.eos_token_id": 267})
 
 
 def tokenizer_json(folder: Path, content: dict[str, Any], **files: dict[str, Any]) -> Path:
