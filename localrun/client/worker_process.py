@@ -102,12 +102,8 @@ class Worker:
                         self._say(call.number, Viewed(self._loaded().view()))
             except LocalrunError as error:
                 self._say(call.number, as_failure(error))
-            except MemoryError:
-                hint = "try a smaller model or context, or close other programs"
-                self._say(call.number, as_failure(DoesNotFitError("memory ran out", hint)))
             except Exception as error:  # a bug of ours must reach the face, not vanish with the thread
-                failed = EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")
-                self._say(call.number, as_failure(failed))
+                self._say(call.number, as_failure(_unexpected(error)))
 
     def _load(self, number: int, options: LoadOptions) -> None:
         self._client = self._open_client(options, lambda done, total: self._say(number, Progress(done, total)))
@@ -191,6 +187,14 @@ def _packed(reply: Reply) -> bytes:
     except WireError as error:
         failed = EngineError(f"the engine's answer cannot be sent: {error}", "please report this")
         return pack(Reply(reply.number, as_failure(failed)))
+
+
+def _unexpected(error: Exception) -> LocalrunError:
+    """torch has several ways to say that memory ran out; the rest is a bug."""
+    torch_says = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    if isinstance(error, MemoryError) or torch_says:
+        return DoesNotFitError("memory ran out", "try a smaller model or context, or close other programs")
+    return EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")
 
 
 def _start(target: Callable[..., None], *arguments: object) -> None:

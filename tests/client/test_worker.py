@@ -190,6 +190,7 @@ def test_a_foreign_module_in_the_current_folder_is_not_run(tmp_path: Path, monke
         ("broken", ModelFileError, "model.gguf: not a model"),
         ("bug", EngineError, "ValueError: what was not thought of"),
         ("no memory", DoesNotFitError, "memory ran out"),
+        ("no memory in torch", DoesNotFitError, "memory ran out"),
         ("dies", EngineDiedError, "exit code 3; its last words: the last words"),
     ],
 )

@@ -31,6 +31,8 @@ class CountingEngine:
                 raise ValueError("what was not thought of")
             case "no memory":
                 raise MemoryError
+            case "no memory in torch":
+                raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
             case "dies":
                 say_and_leave()
             case "slow" | "slow again" if options.name == "slow" or options.path.exists():
