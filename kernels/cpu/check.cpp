@@ -20,7 +20,8 @@ bool multiplies(const lr_matrix* matrix, const lr_value* a) {
 bool is_coded(const lr_cache_layer* layer) { return layer->codec >= LR_KV_Q8; }
 
 bool has_room(const lr_kv_pool* pool, int64_t bytes) {
-  return pool->pool && pool->block_bytes > 0 && pool->layer_offset >= 0 && pool->layer_offset + bytes <= pool->block_bytes;
+  if (!pool->pool || pool->block_bytes < 1) return false;
+  return pool->layer_offset >= 0 && pool->layer_offset + bytes <= pool->block_bytes;
 }
 
 int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
@@ -151,7 +152,9 @@ int check_step(const lr_program* program, const lr_step* step, int32_t max_rows,
     span[s].n_rows++;
   }
   for (int32_t s = 0; s < step->n_sequences; s++)
-    for (int32_t i = 0; i < program->n_layers && span[s].n_rows; i++)
-      if (!has_blocks(&program->layer[i], &step->sequence[s], step->position[span[s].first_row])) return LR_BAD_ARGUMENT;
+    for (int32_t i = 0; i < program->n_layers && span[s].n_rows; i++) {
+      const int32_t oldest = step->position[span[s].first_row];
+      if (!has_blocks(&program->layer[i], &step->sequence[s], oldest)) return LR_BAD_ARGUMENT;
+    }
   return embeds(program, step) && turns_sinks(program, step) ? LR_OK : LR_BAD_ARGUMENT;
 }

@@ -135,8 +135,8 @@ typedef struct {
   int32_t reserved;
 } lr_cache_layer;
 
-// Block b of a sequence holds its positions 64·b … 64·b + 63. A row at p reads the 16-bit form of blocks p / 64 and 0 and
-// the codes of all others; a plain codec has one form. -1: a block that is not there, passed over by rows that see it.
+// Block b of a sequence holds its positions 64·b … 64·b + 63. A row at p reads the 16-bit form of blocks p / 64 and 0,
+// and the codes of all others; a plain codec has one form. -1: a block that is not there, passed over by rows that see it.
 typedef struct {
   const int32_t* const* table;  // [group][block - first[group]]: codes, or the only form
   const int32_t* first;         // [group]: number of the first block in the table

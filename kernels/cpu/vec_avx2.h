@@ -16,9 +16,11 @@ typedef __m256i X;
 struct TileSize { int tokens, groups; };
 constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}};  // by tokens: as many sums as registers hold
 #if defined(__AVXVNNI__)
-const int kSignedZero = 128, kTopWeight = 255;  // kTopWeight: greatest code of a weight in dot_weights
+const int kSignedZero = 128;
+const int kTopWeight = 255, kWeightZero = 0;  // codes of weights, and what dot_weights takes less
 #else
-const int kSignedZero = 0, kTopWeight = 127;
+const int kSignedZero = 0;
+const int kTopWeight = 254, kWeightZero = 127;
 #endif
 const bool kHasBf16 = false;
 
@@ -163,19 +165,19 @@ LR_INLINE I dot_signed(I c, B codes, X x) { return dot_unsigned(c, codes, x); }
 LR_INLINE I dot_weights(I c, X weights, B codes) {  // signed codes
   return {_mm256_dpbusd_avx_epi32(c.lo, weights, codes.lo), _mm256_dpbusd_avx_epi32(c.hi, weights, codes.hi)};
 }
+LR_INLINE I dot_weights_4(I c, X weights, B codes) { return dot_weights(c, weights, codes); }  // of at most 15
 #else
 LR_INLINE __m256i dot_half(__m256i c, __m256i codes, __m256i x) {
   return _mm256_add_epi32(c, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1)));
 }
 // Two products of codes below 128 fit 16 bits; so do two of |code| <= 128 and |x| <= 127: nothing saturates.
 LR_INLINE I dot_unsigned(I c, B codes, X x) { return {dot_half(c.lo, codes.lo, x), dot_half(c.hi, codes.hi, x)}; }
-LR_INLINE I dot_weights(I c, X weights, B codes) {  // signed codes
-  return {dot_half(c.lo, weights, codes.lo), dot_half(c.hi, weights, codes.hi)};
-}
 LR_INLINE I dot_signed(I c, B codes, X x) {
   return {dot_half(c.lo, _mm256_abs_epi8(codes.lo), _mm256_sign_epi8(x, codes.lo)),
           dot_half(c.hi, _mm256_abs_epi8(codes.hi), _mm256_sign_epi8(x, codes.hi))};
 }
+LR_INLINE I dot_weights(I c, X weights, B codes) { return dot_signed(c, codes, weights); }      // signed codes
+LR_INLINE I dot_weights_4(I c, X weights, B codes) { return dot_unsigned(c, codes, weights); }  // of at most 15
 #endif
 LR_INLINE F dot_bf16(F c, const void*, const uint16_t*) { return c; }
 LR_INLINE void f_store_bf16(uint16_t*, F) {}

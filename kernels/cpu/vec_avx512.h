@@ -16,7 +16,7 @@ typedef __m512i X;
 struct TileSize { int tokens, groups; };
 constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 1}};  // by tokens: as many sums as registers hold
 const int kSignedZero = 128;  // what b_signed adds to a signed code
-const int kTopWeight = 255;   // greatest code of a weight in dot_weights
+const int kTopWeight = 255, kWeightZero = 0;  // codes of weights, and what dot_weights takes less
 const bool kHasBf16 = true;
 
 LR_INLINE __mmask16 first_lanes(int n) { return (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1); }
@@ -95,6 +95,7 @@ LR_INLINE X x_load(const int8_t* p) {
 LR_INLINE I dot_unsigned(I c, B codes, X x) { return _mm512_dpbusd_epi32(c, codes, x); }  // codes of at most 127
 LR_INLINE I dot_signed(I c, B codes, X x) { return _mm512_dpbusd_epi32(c, codes, x); }    // codes from b_signed
 LR_INLINE I dot_weights(I c, X weights, B codes) { return _mm512_dpbusd_epi32(c, weights, codes); }  // signed codes
+LR_INLINE I dot_weights_4(I c, X weights, B codes) { return dot_weights(c, weights, codes); }         // of at most 15
 
 // 16 rows of 2 bf16 codes times a pair of bf16 codes
 LR_INLINE F dot_bf16(F c, const void* w, const uint16_t* x) {

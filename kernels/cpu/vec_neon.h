@@ -16,7 +16,7 @@ typedef int8x16_t X;
 struct TileSize { int tokens, groups; };
 constexpr TileSize kTileSizes[] = {{1, 1}, {2, 1}};  // by tokens: as many sums as registers hold
 const int kSignedZero = 0;
-const int kTopWeight = 127;  // greatest code of a weight in dot_weights: signed like the others
+const int kTopWeight = 254, kWeightZero = 127;  // codes of weights, and what dot_weights takes less
 const bool kHasBf16 = false;
 
 LR_INLINE F f_set(float x) {
@@ -174,7 +174,8 @@ LR_INLINE I dot_signed(I c, B codes, X x) {
   return c;
 }
 LR_INLINE I dot_unsigned(I c, B codes, X x) { return dot_signed(c, codes, x); }  // codes of at most 127
-LR_INLINE I dot_weights(I c, X weights, B codes) { return dot_signed(c, codes, weights); }  // signed codes
+LR_INLINE I dot_weights(I c, X weights, B codes) { return dot_signed(c, codes, weights); }    // signed codes
+LR_INLINE I dot_weights_4(I c, X weights, B codes) { return dot_signed(c, codes, weights); }  // of at most 15
 LR_INLINE F dot_bf16(F c, const void*, const uint16_t*) { return c; }
 LR_INLINE void f_store_bf16(uint16_t*, F) {}
 

@@ -66,7 +66,7 @@ def test_every_instruction_set_is(codec: str, isa: str, library: NativeLibrary, 
     for case in (KVCase(codec, 136, 4, 1, 150), KVCase(codec, 24, 2, 2, 150, sink_window=70, sinks=True)):
         whole, tokens = run(case, executor(case), poison=True), run(case, executor(case), [1] * 150, 1, poison=True)
         assert torch.equal(whole, tokens)
-        assert nmse(whole[case.telling_rows], case.expected(case.telling_rows)) < NMSE[codec]
+        assert nmse(whole[case.telling_rows], case.expected(case.telling_rows)) < 5e-4
 
 
 EXACT = [
