@@ -174,12 +174,18 @@ def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest
 def test_foreign_names_are_text_and_a_server_is_chosen(hub: FakeHub, chat_server: FakeChatServer, home: Path) -> None:
     folder = home / "models"
     folder.mkdir(parents=True)
-    tiny_gguf(folder, "[red]evil[@click=app.quit]\x1b]0;pwned\x07\u202e-F16.gguf")
+    evil = folder / "[red]evil[@click=app.quit]\x1b]0;pwned\x07\u202e-F16.gguf"
+    tiny_gguf(folder, evil.name)
     hub.repos["org/tiny-GGUF"].card["license"] = "[bold]\x1b[31mfree"
     write_endpoints([Endpoint("lab", chat_server.url, "sk-canary-123456"), Endpoint("off", "http://127.0.0.1:9")])
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "[red]evil[@click=app.q")
+        look_for(pilot, "evil")
+        await pilot.press("delete")
+        await until_text(pilot, "is in use")
+        assert "pwned" not in screen_text(pilot.app)
+        assert "\x1b" not in screen_text(pilot.app)
         await pilot.press("right", "right")
         look_for(pilot, "tiny")
         await until_text(pilot, "[bold]free")
@@ -193,7 +199,7 @@ def test_foreign_names_are_text_and_a_server_is_chosen(hub: FakeHub, chat_server
         await pilot.press("enter")
         await until(pilot, lambda: app.closed)
 
-    app = ScreenApp(ModelsScreen())
+    app = ScreenApp(ModelsScreen(replace(INFO, path=str(evil))))
     drive(app, steps, LARGE)
     assert app.answer.stored.model == "big-model"
     assert "canary" not in repr(app.answer)

@@ -20,6 +20,7 @@ from .download import Download
 from .downloads_queue import Downloads
 from .meters import bar
 from .model_list import Item, ModelList
+from .toast import toast
 
 COLUMNS = (
     Column("MODEL"),
@@ -139,7 +140,7 @@ class DownloadsScreen(Screen[Choice | None]):
 
         def answered(yes: bool | None) -> None:
             if yes and one is not None:
-                self.downloads.remove(one.key, lambda freed: self.notify(f"{gib(freed)} are free again"))
+                self.downloads.remove(one.key, lambda freed: toast(self, f"{gib(freed)} are free again"))
 
         facts = [("removes", f"the {gib(one.done)} that have arrived")]
         question = f"Give up {one.name} {one.precision}?"

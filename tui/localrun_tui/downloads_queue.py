@@ -13,6 +13,7 @@ from localrun.base.sanitize import clean
 
 from .background import run_in_background, tell
 from .download import Download, download_key
+from .toast import toast, toast_error
 
 if TYPE_CHECKING:
     from localrun.hub.api import RemoteFile, RemoteRepo
@@ -159,7 +160,7 @@ class Downloads:
         if job.state == "done" and download.state != "done":
             self._find_arrived(moved, job)
         elif job.state == "failed" and download.state != "failed" and job.error is not None:
-            self._app.notify(job.error.hint, title=job.error.message, severity="error", markup=False)
+            toast_error(self._app, job.error)
 
     def _find_arrived(self, download: Download, job: "Job") -> None:
         def work(task: object) -> tuple[Download, bool]:
@@ -170,9 +171,8 @@ class Downloads:
         def done(answer: tuple[Download, bool]) -> None:
             arrived, is_default = answer
             self._put(arrived)
-            title = clean(f"{arrived.name} {arrived.precision} is here", keep_newlines=False)
             also = " It is the default model now." if is_default else ""
-            self._app.notify(f"Checked, and ready to chat with.{also}", title=title, markup=False)
+            toast(self._app, f"{arrived.name} {arrived.precision} is here", f"Checked, and ready to chat with.{also}")
 
         run_in_background(self._app, work, done)
 

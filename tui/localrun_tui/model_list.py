@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from .columns import Column, Row, header
+from .columns import Column, Row, header, say
 
 T = TypeVar("T")
 
@@ -120,7 +121,8 @@ class ModelList(Vertical, Generic[T]):
         self.set_class(not self.items, "-empty")
         empty = self.query_one("#empty", Static)
         nothing_left = bool(self._all) and bool(self._words)
-        empty.update(f"nothing here has the words “{' '.join(self._words)}”" if nothing_left else self._when_empty)
+        text = f"nothing here has the words “{' '.join(self._words)}”" if nothing_left else self._when_empty
+        empty.update(Content("\n").join(say(line) for line in text.split("\n")))
         if self.items:
             options.highlighted = 0
             if before is not None:

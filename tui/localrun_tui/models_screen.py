@@ -21,6 +21,7 @@ from .model_rows import DiskRow, ServerModel
 from .model_sections import SECTIONS, Section, machine_line, subject_of
 from .precision_menu import DOWNLOADING, PrecisionMenu
 from .removal import ask_to_remove
+from .toast import toast_error
 
 
 class ModelsScreen(Screen[Choice | None]):
@@ -110,7 +111,7 @@ class ModelsScreen(Screen[Choice | None]):
                 self,
                 lambda task: write_setting("model", name),
                 lambda _: self.section.reload(),
-                lambda error: self.notify(error.hint, title=error.message, severity="error", markup=False),
+                lambda error: toast_error(self, error),
             )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -26,6 +26,7 @@ from .memory_gauge import gauge
 from .model_list import ModelList
 from .precision_items import COLUMNS, precision_item
 from .precision_offer import Offer, Precision, Subject, read_offer
+from .toast import toast
 
 DOWNLOADING = "downloading"
 
@@ -159,8 +160,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
             return
         found, variant = offer.found, one.variant
         if found.repo is None or variant is None:
-            message = "It can be downloaded once there is a network."
-            self.notify(message, title="localrun is offline", severity="warning")
+            toast(self, "localrun is offline", "It can be downloaded once there is a network.", "warning")
             return
         free = _free_disk()
         known = downloads_of(self).find(found.repo.name, variant)

@@ -13,6 +13,7 @@ from localrun.hub.stored import StoredModel
 
 from .background import run_in_background
 from .confirm import ConfirmScreen
+from .toast import toast, toast_error
 
 _SHOWN_FILES = 6
 
@@ -22,7 +23,7 @@ def ask_to_remove(screen: Screen[Any], model: StoredModel, loaded: str, removed:
     name = f"{model.name} {model.precision}"
 
     def fail(error: LocalrunError) -> None:
-        screen.notify(error.hint, title=error.message, severity="error", markup=False)
+        toast_error(screen, error)
 
     def ask(plan: Removal) -> None:
         files = [path.name for path in plan.files[:_SHOWN_FILES]]
@@ -36,13 +37,13 @@ def ask_to_remove(screen: Screen[Any], model: StoredModel, loaded: str, removed:
 
     def execute(plan: Removal) -> None:
         def done(_: None) -> None:
-            screen.notify(f"{gib(plan.freed)} are free again.", title=f"{name} is deleted", markup=False)
+            toast(screen, f"{name} is deleted", f"{gib(plan.freed)} are free again.")
             removed()
 
         run_in_background(screen, lambda task: plan.execute(), done, fail)
 
     if loaded and Path(loaded) == model.path:
-        screen.notify("Load another model first.", title=f"{name} is in use", severity="warning", markup=False)
+        toast(screen, f"{name} is in use", "Load another model first.", "warning")
     else:
         run_in_background(screen, lambda task: plan_removal([model]), ask, fail)
 

@@ -23,6 +23,7 @@ from .endpoint_form import EndpointForm
 from .endpoints import masked, read_endpoints, write_endpoints
 from .model_list import Item, ModelList
 from .settings_rows import DEFAULT, ServerRow, SettingRow, edited, problem, server_rows, setting_rows
+from .toast import toast_error
 
 COLUMNS = (Column("SETTING", 18), Column("VALUE"), Column("SET BY", 17))
 SettingsItem = Item[SettingRow | ServerRow]
@@ -146,7 +147,7 @@ class SettingsScreen(Screen[bool]):
         run_in_background(self, lambda task: change(), done, self._show_problem)
 
     def _show_problem(self, error: LocalrunError) -> None:
-        self.notify(error.hint, title=error.message, severity="error", markup=False)
+        toast_error(self, error)
 
     # ---- servers
 
