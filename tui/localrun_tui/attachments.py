@@ -22,7 +22,8 @@ class Attachment:
     @property
     def chip(self) -> str:
         """Its name and size, as shown."""
-        return f"{clean(self.name, keep_newlines=False)} {gib(len(self.text.encode()))}"
+        size = len(self.text.encode("utf-8", "replace"))
+        return f"{clean(self.name, keep_newlines=False)} {gib(size)}"
 
 
 def read_attachment(path: Path) -> Attachment:

@@ -131,9 +131,9 @@ class ChatScreen(ChatView):
         """Leave what is open; else go back to typing."""
         if self.composer.edited:
             self.composer.edit(None)
-        elif self.has_class("-narrow"):
-            self.show_panel(self.query_one(HistoryList), False)
-            self.show_panel(self.query_one(Inspector), False)
+        for panel in (self.query_one(HistoryList), self.query_one(Inspector)):
+            if panel.has_focus_within or self.has_class("-narrow"):
+                self.show_panel(panel, False)
         self.composer.editor.focus()
 
     def action_new_chat(self) -> None:

@@ -1,5 +1,7 @@
 """Markdown that grows at its end: blocks, of which only the last is read again when more arrives."""
 
+import re
+
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content
@@ -8,7 +10,9 @@ from localrun.base.sanitize import Cleaner
 
 from .markdown_layout import block_lines
 
-_MAX_NESTING = 24  # deeper lists and quotes are shown as text: a hostile answer may not exhaust the stack
+_TOO_DEEP = re.compile(
+    r"^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*){25}", re.M
+)  # nobody nests so, and the parser drops it
 
 
 class Block:
@@ -34,14 +38,16 @@ class MarkdownText:
         self._blocks: list[Block] = []
         self._tail = 0  # where the last block begins in `source`
         self._cleaner = Cleaner()
-        self._parser = MarkdownIt("gfm-like", {"html": False, "linkify": False, "maxNesting": _MAX_NESTING})
+        self._parser = MarkdownIt("gfm-like", {"html": False, "linkify": False})
+        self._plain_parser = MarkdownIt("zero")  # paragraphs only
         self.append(text)
 
     def append(self, text: str) -> None:
         """Add text and read anew the last block, which is all that it can change."""
         self.source += self._cleaner.feed(text)
         tail = self.source[self._tail :]
-        nodes = SyntaxTreeNode(self._parser.parse(tail)).children
+        parser = self._plain_parser if _TOO_DEEP.search(tail) else self._parser
+        nodes = SyntaxTreeNode(parser.parse(tail)).children
         if self._blocks and nodes:
             self._blocks.pop()
         for node in nodes:

@@ -64,6 +64,7 @@ async def type_text(pilot: Pilot[Any], text: str) -> None:
 
 
 async def send(pilot: Pilot[Any], text: str) -> None:
+    chat_screen(pilot).query_one(Editor).focus()
     await type_text(pilot, text)
     await pilot.press("enter")
     await pilot.pause()

@@ -1,0 +1,117 @@
+"""What is told about an answer and the cache: right, in plain words, and readable without colour."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import ask, chat_app, ready
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
+from localrun_testing.scripted_client import COMPLETION, VIEW, ScriptedClient
+from localrun_tui.advice import advise
+from localrun_tui.cache_view import STATES, group_lines
+from localrun_tui.meters import bar, meter
+from localrun_tui.status_line import eta
+from textual.pilot import Pilot
+
+from localrun.base.events import GroupView, Prefill
+
+WEIGHTS = 2_497_281_120
+
+
+def stats(**changes: Any) -> dict[str, Any]:
+    return asdict(replace(COMPLETION, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "phase", "bound", "why", "remedy"),
+    [
+        ({}, "decode", "memory-bound", "every token reads all 2.33 GiB", "Fewer bytes to read"),
+        ({"kv_bytes": WEIGHTS, "kv_codec": "f16"}, "decode", "memory-bound", "speed of memory", "a quantised one (q8)"),
+        (
+            {"prefill_ms": 9e3, "cached_tokens": 0},
+            "prefill",
+            "compute-bound",
+            "1,474 tokens",
+            "Going on in the same chat",
+        ),
+        ({"prefill_ms": 9e3}, "prefill", "compute-bound", "258 tokens", "1,216 of 1,474 tokens were reused"),
+        ({"restore_ms": 9e3}, "restore", "disk-bound", "256 tokens of this chat back from disk", "still in memory"),
+        ({"tokenize_ms": 9e3}, "tokenise", "text work", "more than the model itself", "Nothing is wrong"),
+    ],
+)
+def test_advice_names_the_slow_phase_why_and_what_helps(
+    changes: dict[str, Any], phase: str, bound: str, why: str, remedy: str
+) -> None:
+    advice = advise(stats(**changes), WEIGHTS)
+    assert (advice.phase, advice.bound) == (phase, bound)
+    assert why in advice.why
+    assert remedy in advice.remedy
+
+
+def test_every_block_is_one_sign_and_signs_differ_without_colour() -> None:
+    signs = {state: sign for state, (sign, _, _) in STATES.items()}
+    assert len(set(signs.values()) | {"░"}) == len(signs) + 1
+    group = GroupView("4 layers", 4, None, "q8", 1 << 20, "rrdcccw")
+    title, picture, *form = [line.plain for line in group_lines(group, 12, 80, 64)]
+    assert title == "4 layers  6 blocks, 6.00 MiB"
+    assert picture == "".join(signs[state] for state in group.states) + "░" * 5
+    assert form == ["64 tokens a block: 4 quantised (q8), the first and the newest in f16"]
+
+
+def test_many_blocks_wrap_to_the_width() -> None:
+    group = GroupView("1 layer", 1, None, "f16", 1, "c" * 100)
+    lines = group_lines(group, 128, 40, 64)
+    assert [line.cell_length for line in lines[1:4]] == [40, 40, 40]
+
+
+def test_bars_and_meters_read_without_colour() -> None:
+    assert bar(0.5, 4).plain == "██░░"
+    assert bar(0.0, 4).plain == "░░░░"
+    assert bar(7.0, 4).plain == "████"
+    assert bar(0.3, 4).plain == "█▎░░"
+    assert meter(7900, 8192, 4).plain == "███▉ 96% !"
+    assert meter(0, 0, 4).plain == "░░░░ 0%"
+
+
+def test_time_left_counts_only_what_is_computed() -> None:
+    assert eta(Prefill(640, 640, 1640), 1.0) is None  # nothing computed yet
+    assert eta(Prefill(1140, 640, 1640), 2.0) == 2.0
+    assert eta(Prefill(1640, 640, 1640), 2.0) is None
+
+
+def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await until_text(pilot, "Nothing yet: ask something")
+        await ask(pilot, "x")
+        await until_text(pilot, "Memory")
+        text = screen_text(app)
+        for words in (
+            "decode is memory-bound",
+            "What helps:",
+            "30 layers, window 512",
+            "outside the window",
+            "KV cache",
+        ):
+            assert words in text
+        assert "0.29 GiB   0.37 GiB" in text  # scratch: predicted, measured
+
+    drive(app, steps, LARGE)
+
+
+def test_an_engine_that_does_not_tell() -> None:
+    app, _ = chat_app(client=ScriptedClient(cache=None))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await until_text(pilot, "This engine does not tell what it holds.")
+
+    drive(app, steps, SMALL)
+
+
+def test_the_scripted_view_is_of_a_windowed_model() -> None:
+    assert {state for group in VIEW.groups for state in group.states} == set(STATES)

@@ -1,0 +1,155 @@
+"""Keyboard only: every binding has an id, the help knows every key, and every screen can be reached and left."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import localrun_tui
+import pytest
+from localrun_testing.chat_app import ask, chat_app, ready
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
+from localrun_testing.scripted_client import Script
+from localrun_tui.app import LocalrunApp
+from localrun_tui.help_screen import key_names
+from localrun_tui.keys import groups
+from localrun_tui.themes import DARK, LIGHT, default_theme
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.pilot import Pilot
+
+
+def our_bindings() -> Iterator[tuple[type, Binding]]:
+    for module in pkgutil.iter_modules(localrun_tui.__path__):
+        for value in vars(importlib.import_module(f"localrun_tui.{module.name}")).values():
+            if isinstance(value, type) and issubclass(value, DOMNode) and value.__module__.startswith("localrun_tui"):
+                for binding in value.__dict__.get("BINDINGS", ()):
+                    assert isinstance(binding, Binding), (value, binding)
+                    yield value, binding
+
+
+def test_every_binding_has_an_id_of_its_own() -> None:
+    actions: dict[str, set[str]] = {}
+    for owner, binding in our_bindings():
+        assert binding.id, (owner, binding)
+        actions.setdefault(binding.id, set()).add(binding.action)
+    assert [name for name, done in actions.items() if len(done) > 1] == []
+
+
+def test_the_help_shows_every_key_of_the_chat() -> None:
+    shown = [binding for _, bindings in groups() for binding in bindings if isinstance(binding, Binding)]
+    ids = {binding.id for binding in shown}
+    wanted = {
+        b.id for owner, b in our_bindings() if owner.__name__ in ("ChatScreen", "Editor", "Composer", "MessageView")
+    }
+    assert wanted <= ids
+    assert {b.id for _, b in our_bindings() if str(b.id).startswith(("history.", "app."))} <= ids
+    assert key_names(Binding("ctrl+j,shift+enter,f1,pageup,c", "x")) == "Ctrl+J Shift+Enter F1 Page↑ c"
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A key and words that its screen shows."""
+
+    key: str
+    words: str
+
+
+WALKS = [
+    Walk("f1", "The chat"),
+    Walk("ctrl+p", "Search for commands"),
+    Walk("ctrl+s", "System prompt"),
+    Walk("ctrl+t", "Attach a text file"),
+    Walk("ctrl+l", "Search all chats"),
+    Walk("ctrl+g", "KV cache"),
+]
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [
+        pytest.param(SMALL, DARK.name, id="80x24"),
+        pytest.param(SMALL, LIGHT.name, id="80x24-light", marks=pytest.mark.slow),
+        pytest.param(LARGE, DARK.name, id="120x40", marks=pytest.mark.slow),
+        pytest.param(LARGE, LIGHT.name, id="120x40-light", marks=pytest.mark.slow),
+    ],
+)
+def test_every_screen_is_reached_and_left_by_keys_and_fits(size: tuple[int, int], theme: str) -> None:
+    app, _ = chat_app(Script("An **answer** in words."))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        app.theme = theme
+        for walk in WALKS:
+            await pilot.press(walk.key)
+            await until_text(pilot, walk.words)
+            lines = screen_text(app).splitlines()
+            assert len(lines) <= size[1]
+            assert all(len(line) <= size[0] for line in lines)
+            await pilot.press("escape")
+            await until_text(pilot, "Ask anything. Enter sends.")
+        assert app.focused is not None
+        assert app.focused.id == "editor"
+
+    drive(app, steps, size)
+
+
+def test_commands_of_the_palette_work() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+p", *"keys")
+        await until_text(pilot, "all of them")
+        await pilot.press("enter")
+        await until_text(pilot, "Writing")
+        await pilot.press("escape")
+        await pilot.press("ctrl+p", *"inspector")
+        await until_text(pilot, "where the time goes")
+        await pilot.press("enter")
+        await until_text(pilot, "Last answer")
+
+    drive(app, steps)
+
+
+def test_a_theme_is_chosen_and_kept(home: Path) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        app.action_change_theme()
+        await until_text(pilot, "localrun-light")
+        await pilot.press("down", "enter")
+        await pilot.pause(0.2)
+        assert app.theme == LIGHT.name
+
+    drive(app, steps)
+    assert "localrun-light" in (home / "config.toml").read_text()
+
+
+def test_the_first_theme_is_what_the_terminal_suggests() -> None:
+    assert default_theme({}) == default_theme({"COLORFGBG": "15;0"}) == DARK.name
+    assert default_theme({"COLORFGBG": "0;15"}) == LIGHT.name
+    assert LocalrunApp(None, None, theme="no such").theme in (DARK.name, LIGHT.name)  # type: ignore[arg-type]
+
+
+def test_without_colour_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app, _ = chat_app(Script("`code` and **bold**"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "x")
+        colours = {
+            segment.style.color.triplet
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip.apply_filter(app._filters[-1], app.background_colors[0])
+            if segment.style is not None and segment.style.color is not None and segment.style.color.triplet
+        }
+        assert app.no_color
+        assert all(max(colour) - min(colour) <= 2 for colour in colours)  # greys
+
+    drive(app, steps)
