@@ -23,10 +23,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", refuse)
 
 
-@pytest.mark.parametrize(
-    ("keys", "answer"), [(["enter"], "builtin"), (["down", "enter"], "models"), (["end", "enter"], None)]
-)
-def test_three_ways_to_begin(keys: list[str], answer: str | None) -> None:
+@pytest.mark.parametrize(("keys", "answer"), [(["enter"], "builtin"), (["down", "enter"], "models")])
+def test_two_ways_to_begin(keys: list[str], answer: str) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "Qwen3 4B")
         shown = screen_text(pilot.app)
