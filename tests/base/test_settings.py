@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from localrun.base.errors import UsageError
-from localrun.base.settings import SETTINGS, Settings, read_settings, write_setting
+from localrun.base.settings import SETTINGS, Settings, read_settings, read_sources, write_setting
 
 
 def config(home: Path, text: str) -> Path:
@@ -108,8 +108,27 @@ def test_nowhere_to_write_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp_
 
 @pytest.mark.parametrize("key", SETTINGS)
 def test_every_setting_reads_back_what_was_written(key: str, home: Path) -> None:
-    example = {"model": "m", "ctx": 64, "kv": "k8v4", "window": 64, "backend": "reference", "isa": "generic"}
+    example = {
+        "model": "m",
+        "ctx": 64,
+        "kv": "k8v4",
+        "window": 64,
+        "backend": "reference",
+        "isa": "generic",
+        "theme": "nord",
+    }
     example["system"] = "Be brief.\n"
     value = example.get(key, 1)
     write_setting(key, str(value))
     assert getattr(read_settings({}), key) == value
+
+
+def test_what_set_a_setting_is_told(home: Path) -> None:
+    config(home, "ctx = 512\nseed = 1\n")
+    sources = read_sources({"LOCALRUN_CTX": "1024", "LOCALRUN_SEED": "2"})
+    assert sources == {"ctx": (1024, "LOCALRUN_CTX"), "seed": (1, "config.toml")}
+
+
+def test_settings_of_few_words_say_which() -> None:
+    assert SETTINGS["backend"].choices[:2] == ("auto", "reference")
+    assert SETTINGS["seed"].choices == ()
