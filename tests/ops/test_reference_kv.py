@@ -5,7 +5,7 @@ Row mode is compared bit for bit, the fast mode in test_kv_cases.
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import pytest
@@ -20,8 +20,8 @@ from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.interface import Ops, SequenceInput, StepInput, Value
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32
-from localrun.ops.reference import ReferenceOps
-from localrun.ops.reference_rows import RowReferenceOps
+from localrun.ops.reference import ReferenceOps, attend, rms_norm
+from localrun.ops.reference_rows import Query, RowReferenceOps, merge
 
 CPU = torch.device("cpu")
 SMALL = KVCase(head_dim=12, n_heads=2, n_kv_heads=1, n_tokens=210)
@@ -148,13 +148,51 @@ def test_nan_is_seen_by_those_who_see_it(ops: type[ReferenceOps], window: int | 
     assert torch.isfinite(out[seen_until:]).all()
 
 
-def test_block_0_must_be_there() -> None:
+def test_a_value_alone_that_is_not_a_number_is_seen_too() -> None:
+    q, keys, values = torch.randn(3, 4, 2, 8, generator=torch.Generator().manual_seed(0))
+    values[2, 1] = math.inf
+    out = attend(q, keys, values, torch.ones(4, 4).tril().bool(), 1.0)
+    assert out.isnan().all(-1).tolist() == [[False, False], [False, False], [False, True], [False, True]]
+    assert torch.isfinite(out[:, 0]).all()
+
+
+@pytest.mark.parametrize("ops", [ReferenceOps, RowReferenceOps])
+def test_block_0_must_be_there(ops: type[ReferenceOps]) -> None:
     case = replace(SMALL, codec="q8")
-    executor = reference_for(case, RowReferenceOps)
+    executor = reference_for(case, ops)
     blocks = Blocks.of(case, executor, *sizes(case), seed=0, poison=False)
     step(case, executor, blocks.view(0, 100), 0, 100)
     with pytest.raises(AssertionError, match="block 0"):
         step(case, executor, replace(blocks.view(100, 101), ring_sink=(-1,)), 100, 1)
+
+
+def test_blocks_fold_within_units_of_512() -> None:
+    """Bit for bit the order that every backend keeps: blocks within a unit, then units, then the sink."""
+    g = torch.Generator().manual_seed(0)
+    keys, values = torch.randn(2, 20, 64, 16, generator=g)
+    query = Query(1279, torch.randn(16, generator=g), None, 1.0, None, None, None, torch.tensor(0.5))
+    states = [query.block(number, k, v) for number, (k, v) in enumerate(zip(keys, values, strict=True))]
+    whole = [state for state in states if state is not None]
+    units = [reduce(merge, whole[i : i + 8]) for i in range(0, 20, 8)]
+    total = merge(reduce(merge, units), (torch.tensor(0.5), torch.tensor(1.0), torch.zeros(16)))
+    folded = query.fold(zip(range(20), keys, values, strict=True))
+    assert torch.equal(folded, total[2] / total[1])
+    flat = merge(reduce(merge, whole), (torch.tensor(0.5), torch.tensor(1.0), torch.zeros(16)))
+    assert not torch.equal(folded, flat[2] / flat[1])
+
+
+def test_the_row_mode_norms_one_row_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = []
+
+    def counted(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        lengths.append(len(x))
+        return rms_norm(x, weight, eps)
+
+    monkeypatch.setattr("localrun.ops.reference_rows.rms_norm", counted)
+    ops = RowReferenceOps(reference_for(SMALL).pool, CPU)
+    x = torch.randn(5, 3, 8)
+    assert torch.equal(ops.rms_norm(x, torch.ones(8), 1e-5), rms_norm(x, torch.ones(8), 1e-5))
+    assert lengths == [1] * 5
 
 
 class NoDoubles(TorchFunctionMode):
