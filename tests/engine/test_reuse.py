@@ -326,3 +326,13 @@ def test_the_view_can_be_taken_while_steps_run(engines: list[Engine]) -> None:
         if isinstance(event, NewToken):
             view = engine.view()
             assert len(set(map(len, view.states))) == 1
+
+
+@pytest.mark.parametrize("name", ["full q8", "mixed q8"])
+def test_more_sequences_than_the_pools_hold_take_turns(name: str, engines: list[Engine]) -> None:
+    case = replace(CASES[name], n_blocks=14, window_blocks=9, ring_blocks=9)
+    crowded, fresh = native(case, engines), native(CASES[name], engines, keep_prefixes=False)
+    prompts = [text(100 + 20 * n, n) for n in range(6)]
+    tickets = [crowded.submit(greedy(prompt, 40)) for prompt in prompts]
+    found = [finish(ticket).token_ids for ticket in tickets]
+    assert found == [finish(fresh.submit(greedy(prompt, 40))).token_ids for prompt in prompts]
