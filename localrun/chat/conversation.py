@@ -9,12 +9,12 @@ from localrun.base.errors import NotFoundError
 from localrun.base.request import Message as RequestMessage
 from localrun.chat.file import JournalFile
 from localrun.chat.records import as_time, pack, pack_message, parse, unpack_message
+from localrun.chat.requests import request_messages
 from localrun.chat.summary import title_of
 from localrun.chat.tree import LOST_TEXT, ChatTree, Message
 
 VERSION = 1
 Policy = Literal["stop", "drop", "roll"]
-_ROLES = ("system", "user", "assistant")
 
 
 class Chat:
@@ -100,11 +100,10 @@ class Chat:
     ) -> Message:
         """An answer to `parent`. `ids` are those of its prompt and of itself, as the engine had them."""
         before = self.known_ids(parent)
+        figures = _plain({**(stats or {}), **({"horizon": begins} if (begins := self._begins(parent)) else {})})
         kept = len(before) if ids[: len(before)] == before else _common(before, ids)
         more = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
-        return self._add(
-            "assistant", text, parent, thinking=thinking, stats=_plain(stats or {}), interrupted=interrupted, **more
-        )
+        return self._add("assistant", text, parent, thinking=thinking, stats=figures, interrupted=interrupted, **more)
 
     def edit(self, message_id: str, text: str) -> Message:
         """Another version of a message, beside it."""
@@ -142,15 +141,18 @@ class Chat:
         return request_messages(self.visible(leaf), self.system)
 
     def known_ids(self, leaf: str | None = None) -> tuple[int, ...]:
-        """Ids up to the last answer before `leaf`, as the engine had them; empty where that is not known."""
+        """Ids up to the last answer before `leaf`, as the engine had them; empty where that is not known, or turns
+        were dropped since."""
         known: list[int] = []
+        begins = ""
         for message in self.tree.path(leaf or self.tree.head):
             if message.role == "assistant":
                 whole = message.kept <= len(known)
                 known[message.kept :] = message.ids
+                begins = message.stats.get("horizon") or ""
                 if not whole or not message.ids:
                     known.clear()
-        return tuple(known)
+        return tuple(known) if begins == self._begins(leaf) else ()
 
     def refresh(self) -> bool:
         """Read what other programs appended; the selected branch stays. Gives whether there was any message."""
@@ -190,6 +192,11 @@ class Chat:
         self._file.append(pack_message(message, None if parent is None else self.tree[parent].parent))
         return message
 
+    def _begins(self, leaf: str | None) -> str:
+        """Id of the message a prompt for `leaf` begins with, where turns before it were dropped."""
+        shown = self.visible(leaf)
+        return shown[0].id if shown and shown[0].parent is not None else ""
+
     def _message(self, message_id: str) -> Message:
         if message_id not in self.tree:
             raise NotFoundError(f"there is no message {message_id} in this chat", "open the chat again")
@@ -223,20 +230,6 @@ class Chat:
 
     def _text(self, key: str) -> str:
         return str(self._settings.get(key, ""))
-
-
-def request_messages(messages: Sequence[Message], system: str = "") -> list[RequestMessage]:
-    """Messages in the OpenAI shape. A stand-in for a lost one is left out where turns would no longer take turns."""
-    shown = [message for message in messages if message.role in _ROLES]
-    roles_before = [None, *(message.role for message in shown)]
-    turns = [m for before, m in zip(roles_before, shown, strict=False) if not (m.lost and m.role == before)]
-    first = [{"role": "system", "content": system}] if system else []
-    return [*first, *map(_request_message, turns)]
-
-
-def _request_message(message: Message) -> RequestMessage:
-    thought = {"reasoning_content": message.thinking} if message.thinking else {}
-    return {"role": message.role, "content": message.text, **thought}
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

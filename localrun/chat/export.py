@@ -4,7 +4,8 @@ import json
 import time
 from typing import Any
 
-from localrun.chat.conversation import Chat, request_messages
+from localrun.chat.conversation import Chat
+from localrun.chat.requests import request_messages
 from localrun.chat.tree import Message
 
 _NAMES = {"system": "System", "user": "You", "assistant": "Model"}

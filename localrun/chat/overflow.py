@@ -70,6 +70,14 @@ def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan
     return plan
 
 
+def horizon_of(chat: Chat, ctx: int) -> str | None:
+    """The first message of the selected branch that the model sees all of; None while it sees everything."""
+    path = chat.tree.path(chat.tree.head)
+    if chat.policy == "roll":
+        return plan_overflow(path, turn_sizes(path), ctx, "roll").horizon
+    return chat.horizon if any(message.id == chat.horizon for message in path) else None
+
+
 def turn_sizes(messages: Sequence[Message]) -> list[int]:
     """Tokens that each message of a branch takes in a prompt, from what its answers were counted to be; the first has
     the system text in it. Their sum is exact, except where a drop lies between. A last question counts 0."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from localrun.base.errors import UsageError
 from localrun.chat.export import to_json, to_markdown
+from localrun.chat.overflow import horizon_of
 from localrun.chat.search import search
 from localrun.chat.tree import Message
 from localrun.cli.chats import columns, find_chat, when
@@ -68,7 +69,11 @@ def _edit(chat: "LineChat", text: str) -> None:
 
 
 def _show(chat: "LineChat", _: str) -> None:
-    show_messages(chat.chat.tree.path(chat.chat.tree.head), chat.chat.horizon)
+    show_messages(chat.chat.tree.path(chat.chat.tree.head), _horizon(chat))
+
+
+def _horizon(chat: "LineChat") -> str | None:
+    return horizon_of(chat.chat, chat.client.info.ctx)
 
 
 def _branch(chat: "LineChat", wanted: str) -> None:
@@ -127,7 +132,7 @@ def _show_end(chat: "LineChat") -> None:
     messages = chat.chat.tree.path(chat.chat.tree.head)
     if len(messages) > _SHOWN_MESSAGES:
         note(f"({len(messages) - _SHOWN_MESSAGES} earlier messages: /show)")
-    show_messages(messages[-_SHOWN_MESSAGES:], chat.chat.horizon)
+    show_messages(messages[-_SHOWN_MESSAGES:], _horizon(chat))
 
 
 def _search(chat: "LineChat", words: str) -> None:

@@ -149,7 +149,10 @@ class LineChat:
 def status_line(c: Completion, policy: Policy) -> str:
     """The figures of a turn that matter in a chat."""
     used = c.prompt_tokens + c.completion_tokens
-    line = f"({c.completion_tokens:,} tokens, {tps(c.decode_tps)}; {reuse_line(c)}; context {used:,} of {c.ctx:,})"
+    context = f"context {used:,} of {c.ctx:,}"
+    if used > c.ctx:
+        context = f"rolling: the model sees the first and the newest, {c.ctx:,} of {used:,} tokens"
+    line = f"({c.completion_tokens:,} tokens, {tps(c.decode_tps)}; {reuse_line(c)}; {context})"
     if c.stop_reason != "length":
         return line
     if used < c.ctx:

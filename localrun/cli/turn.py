@@ -50,8 +50,8 @@ def answer_in(
     Without any answer the message stays in the chat, on a branch of its own, and the error goes on.
     """
     ctx = client.info.ctx
-    if plan := make_room(chat, user_id, ctx, reserve=min(ctx // 4, shared.max_tokens or ctx)):
-        note(f"({plan})")
+    reserve = min(ctx // 4, shared.max_tokens or ctx)
+    _drop_turns(chat, user_id, ctx, reserve)
     while True:
         heard = Listening(client)
         try:
@@ -60,6 +60,7 @@ def answer_in(
         except PromptTooLongError:
             if chat.policy == "stop" and (policy := ask()) != "stop":
                 chat.set(policy=policy)
+                _drop_turns(chat, user_id, ctx, reserve)
             elif not (chat.policy == "drop" and drop_turn(chat, user_id)):
                 chat.rewind(chat.tree[user_id].parent)
                 raise
@@ -87,6 +88,12 @@ def request_for(chat: Chat, user_id: str, shared: Answering) -> Request:
     )
 
 
+def _drop_turns(chat: Chat, user_id: str, ctx: int, reserve: int) -> None:
+    """Make room, where that is the policy, before an answer would be cut short. Says so."""
+    if plan := make_room(chat, user_id, ctx, reserve):
+        note(f"{plan}")
+
+
 def drop_turn(chat: Chat, user_id: str) -> bool:
     """Drop the oldest turn the model is shown; False when only the last one is left."""
     path = chat.visible(user_id)
@@ -94,7 +101,7 @@ def drop_turn(chat: Chat, user_id: str) -> bool:
     if following is None:
         return False
     chat.set(horizon=following.id)
-    note("(the oldest turn was dropped: the model no longer sees it)")
+    note("the oldest turn was dropped: the model no longer sees it")
     return True
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localrun.chat.conversation import Policy
 from localrun.chat.journal import Chat, ChatStore
-from localrun.chat.overflow import SINK_TOKENS, make_room, plan_overflow, turn_sizes
+from localrun.chat.overflow import SINK_TOKENS, horizon_of, make_room, plan_overflow, turn_sizes
 from localrun.chat.tree import Message
 
 SIZES = st.lists(st.integers(1, 300), min_size=1, max_size=40).map(lambda sizes: sizes[: len(sizes) | 1])
@@ -93,6 +93,34 @@ def test_sizes_are_what_the_engine_counted(rewrites: bool) -> None:
     chat, sizes = conversation(rewrites)
     chat.add_user("the next")
     assert turn_sizes(chat.tree.path(chat.tree.head)) == [*sizes, 0]
+
+
+def test_ids_of_a_prompt_that_began_elsewhere_are_not_known() -> None:
+    chat = ChatStore(None).create()
+    for n in range(3):
+        question = chat.add_user(f"q{n}")
+        chat.add_answer(question.id, "a", ids=(*chat.known_ids(), n))
+    path = chat.tree.path(chat.tree.head)
+    assert chat.known_ids() == (0, 1, 2)
+    chat.set(horizon=path[2].id)
+    assert chat.known_ids() == (), "the next prompt begins with another message"
+    last = chat.add_user("q3")
+    chat.add_answer(last.id, "a", ids=(1, 2, 3))
+    assert chat.known_ids() == (1, 2, 3)
+    assert chat.known_ids(path[1].id) == (0, 1)[:1], "before the horizon nothing changed"
+
+
+def test_the_horizon_is_where_the_model_begins_to_see() -> None:
+    chat, sizes = conversation(rewrites=False)
+    assert horizon_of(chat, 10_000) is None
+    assert horizon_of(chat, 200) is None, "nothing was dropped"
+    chat.set(policy="roll")
+    seen = horizon_of(chat, 200)
+    path = chat.tree.path(chat.tree.head)
+    at = next(i for i, message in enumerate(path) if message.id == seen)
+    assert sum(sizes[at:]) <= 200 - SINK_TOKENS < sum(sizes[at - 1 :])
+    chat.set(policy="drop", horizon=path[4].id)
+    assert horizon_of(chat, 10_000) == path[4].id
 
 
 def test_sizes_of_what_was_never_counted_are_none() -> None:

@@ -235,7 +235,7 @@ def test_a_full_context_asks_and_drops_turns(faces: Faces, monkeypatch: Patch, c
     code, _, err = faces.run("chat")
     assert code == 0
     assert "no longer fits the context of 128 tokens" in err
-    assert err.count("the oldest turn was dropped") == 2
+    assert "the model no longer sees" in err
     assert contents(faces.request) == ["3", "fine", "4"]
     assert "--- the model no longer sees what is above ---\nYou: 3" in err
     chat = only(chats)

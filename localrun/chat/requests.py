@@ -1,0 +1,22 @@
+"""Messages of a chat as engines get them."""
+
+from collections.abc import Sequence
+
+from localrun.base.request import Message as RequestMessage
+from localrun.chat.tree import Message
+
+_ROLES = ("system", "user", "assistant")
+
+
+def request_messages(messages: Sequence[Message], system: str = "") -> list[RequestMessage]:
+    """Messages in the OpenAI shape. A stand-in for a lost one is left out where turns would no longer take turns."""
+    shown = [message for message in messages if message.role in _ROLES]
+    roles_before = [None, *(message.role for message in shown)]
+    turns = [m for before, m in zip(roles_before, shown, strict=False) if not (m.lost and m.role == before)]
+    first = [{"role": "system", "content": system}] if system else []
+    return [*first, *map(_request_message, turns)]
+
+
+def _request_message(message: Message) -> RequestMessage:
+    thought = {"reasoning_content": message.thinking} if message.thinking else {}
+    return {"role": message.role, "content": message.text, **thought}
