@@ -66,8 +66,8 @@ class CacheShape:
         kinds = zip(config.layers, layer_codecs(config, codec), self._n_layers, strict=True)
         return sum(self._group(ctx, parallel, *kind).nbytes for kind in kinds)
 
-    def scratch_bytes(self, ctx: int, threads: int) -> int:
-        return self.costs.scratch_bytes(self._kinds, ctx, threads)
+    def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
+        return self.costs.scratch_bytes(self._kinds, ctx, codec, threads)
 
     def _group(self, ctx: int, parallel: int, spec: LayerSpec, codec: KVCodec, n_layers: int) -> GroupBlocks:
         block, wide = self.costs.block_bytes(codec, spec), self.costs.block_bytes(KV_CODECS["f16"], spec)

@@ -13,6 +13,7 @@ from localrun.ops.library import load_library
 PREFILL_ROWS = 512  # the largest prefill chunk
 SEQUENCES = 16  # that a step may hold
 SCORE_TILE = 64 << 20  # bytes of attention scores that the reference holds at a time
+SCORE_COPIES, CODED_COPIES = 12, 4  # of them at a time; rows of coded layers are taken a block at a time
 UNIT_TOKENS = 512  # of attention: what a thread takes at a time
 SPLIT_ROWS = 8  # of a step whose attention is split into such units
 STRIDE = 256  # elements that rows of native buffers are rounded up to
@@ -25,7 +26,7 @@ class Costs(Protocol):
         """Bytes of one layer of one block; None where the backend cannot keep `spec` in `codec`."""
         ...
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, threads: int) -> int:
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
         """Working memory of the largest step."""
         ...
 
@@ -37,12 +38,12 @@ class PlainCosts:
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         return cache_of(spec).nbytes(1, codec) if codec.executable else None
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, threads: int) -> int:
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
         """Activations, scores and gathered keys of one layer, logits."""
         widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
         rows = min(PREFILL_ROWS, ctx)
         activations = rows * (6 * config.hidden_size + 4 * max(spec.ffn_size for spec in config.layers)) * 4
-        scores = 4 * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
+        scores = (SCORE_COPIES if codec.native else CODED_COPIES) * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
         gathered = 4 * ctx * widest.n_kv_heads * widest.head_dim * 4
         return activations + scores + gathered + 4 * config.vocab_size * 4
 
@@ -58,7 +59,7 @@ class NativeCosts:
         size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
         return size if size >= 0 else None
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, threads: int) -> int:
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
         return arena_bytes(config, ctx, threads)
 
 

@@ -97,8 +97,8 @@ class ForeignSizes:
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int:
         return parallel * cache_bytes(self._caches, ctx, codec)
 
-    def scratch_bytes(self, ctx: int, threads: int) -> int:
-        return usual_costs().scratch_bytes(self.config, ctx, threads)
+    def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
+        return usual_costs().scratch_bytes(self.config, ctx, codec, threads)
 
 
 def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question) -> Fit:
@@ -135,7 +135,7 @@ def _rows(
     multiply = question.rates.macs * MAC_SHARE
     rows = []
     for ctx in contexts:
-        cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, USUAL_THREADS)
+        cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
         total = candidate.weights_bytes + cache + scratch + OVERHEAD
         rows.append(
             FitRow(

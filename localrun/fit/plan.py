@@ -31,7 +31,7 @@ class Sizes(Protocol):
 
     def holds(self, codec: KVCodec) -> bool: ...
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int: ...
-    def scratch_bytes(self, ctx: int, threads: int) -> int: ...
+    def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def plan_load(
     final = final_config(config, choice.ctx, window)
     groups = shape.groups(choice.ctx, choice.codec)
     needed = sum(group.nbytes for group in groups)
-    scratch = shape.scratch_bytes(choice.ctx, threads)
+    scratch = shape.scratch_bytes(choice.ctx, choice.codec, threads)
     spare = min(MOST_SPARE, max(0.0, SPARE_SHARE * (room - needed - scratch) / needed))
     return Plan(
         ctx=choice.ctx,
@@ -151,7 +151,7 @@ def longest_context(
     while low < high:
         blocks = (low + high + 1) // 2
         ctx = min(blocks * BLOCK_TOKENS, most)
-        need = shape.nbytes(ctx, codec, parallel) + shape.scratch_bytes(ctx, threads)
+        need = shape.nbytes(ctx, codec, parallel) + shape.scratch_bytes(ctx, codec, threads)
         low, high = (blocks, high) if need <= room else (low, blocks - 1)
     return min(low * BLOCK_TOKENS, most)
 
@@ -159,8 +159,9 @@ def longest_context(
 def _precision_hint(shape: CacheShape, for_weights: int, threads: int) -> str:
     """What would fit where nothing does beside these weights; `for_weights` is all that is free for anything."""
     ctx = min(SMALL_CONTEXT, shape.config.max_context)
-    least = min(shape.nbytes(ctx, codec) for codec in KV_CODECS.values() if shape.holds(codec))
-    left = for_weights - least - shape.scratch_bytes(ctx, threads)
+    held = [codec for codec in KV_CODECS.values() if shape.holds(codec)]
+    least = min(shape.nbytes(ctx, codec) + shape.scratch_bytes(ctx, codec, threads) for codec in held)
+    left = for_weights - least
     bits = 8 * left / make_shape(shape.config, tied=True).n_params
     if bits < FEWEST_BITS:
         return "choose a smaller model, or close other programs"

@@ -88,7 +88,9 @@ def test_the_solved_context_is_the_largest(
     def need(ctx: int) -> int:
         groups = shape.groups(ctx, KV_CODECS[codec], parallel)
         assert shape.nbytes(ctx, KV_CODECS[codec], parallel) == sum(group.nbytes for group in groups)
-        return sum(group.nbytes for group in groups) + PlainCosts().scratch_bytes(shape.config, ctx, 8)
+        return sum(group.nbytes for group in groups) + PlainCosts().scratch_bytes(
+            shape.config, ctx, KV_CODECS[codec], 8
+        )
 
     ctx = longest_context(shape, KV_CODECS[codec], room, parallel=parallel)
     assert ctx is not None
