@@ -25,7 +25,7 @@ class LoadOptions:
     kv: KVCodecName = "auto"
     window: int | None = None  # tokens each layer sees besides the first block; None: all that the context holds
     prefix_cache: bool = True
-    disk_cache: bool = False  # keep the blocks of chats on disk between runs
+    disk_cache: int = 0  # bytes of disk for what is computed of chats; 0: it goes with the process
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.request import Backend, KVCodecName
 
 FILE_NAME = "config.toml"
+DISK_CACHE_GIB = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class Settings:
     frequency_penalty: float | None = None
     seed: int | None = None
     theme: str | None = None
+    disk_cache: float | None = None  # GiB
+
+    @property
+    def disk_cache_bytes(self) -> int:
+        return int((DISK_CACHE_GIB if self.disk_cache is None else self.disk_cache) * 2**30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,11 @@ SETTINGS: dict[str, Setting] = {
     "presence_penalty": Setting("subtract once from tokens already used", real(-100, 100)),
     "frequency_penalty": Setting("subtract for every use of a token", real(-100, 100)),
     "seed": Setting("the same seed gives the same answer", whole(0, (1 << 64) - 1), "another one each time"),
+    "disk_cache": Setting(
+        "GiB of disk for what was computed of chats, so that reopening one is quick; 0 keeps nothing",
+        real(0, 1 << 20),
+        str(DISK_CACHE_GIB),
+    ),
     "theme": Setting("colours of the app", text, "dark, or light where the terminal says so"),
 }
 _IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")

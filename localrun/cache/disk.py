@@ -1,8 +1,9 @@
 """The prefix cache on disk: one file a block, found by the ids before and in it. Bytes and ints, no tensors.
 
 A file's name is a chain of hashes over the fingerprint and all token ids up to the block's end, so two chats that begin
-alike share files, and a longer chat adds only what is new. Files appear by rename and are never changed: any number of
-processes may read, write and trim one folder. Whatever is not exactly what was saved is a miss, never an error.
+alike share files, a longer chat adds only what is new, and what follows a block is found by name. Files appear by
+rename and are never changed: any number of processes may read, write and trim one folder. Whatever is not exactly what
+was saved is a miss, never an error.
 """
 
 import hashlib
@@ -19,11 +20,10 @@ from pathlib import Path
 
 MAGIC = b"lrkv\x01\r\n\x1a"
 SUFFIX = ".kv"
+_MAX_IDS = 4096  # of a block that somebody else may have written
 _HEAD = struct.Struct("<8s16sIII")  # magic, fingerprint, ids, parts, CRC-32 of all that follows the head
 _STALE_SECONDS = 3600  # after which the temporary file of a process that died is removed
 _MAX_AGE_SECONDS = 30 * 86400  # unused for so long goes: as long as a deleted chat can be brought back
-
-Key = bytes
 
 
 def digest(*parts: bytes) -> bytes:
@@ -32,6 +32,18 @@ def digest(*parts: bytes) -> bytes:
     for part in parts:
         hashed.update(len(part).to_bytes(8, "little") + part)
     return hashed.digest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Names a block by all ids up to its end; `before` names the block it follows."""
+
+    before: bytes
+    own: bytes
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.before.hex()}-{self.own.hex()}{SUFFIX}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,18 @@ class DiskTier:
 
     def key(self, before: Key | None, ids: Sequence[int]) -> Key:
         """The key of a block that holds `ids` and comes after the block of key `before` (None: it is the first)."""
-        return digest(before or self.fingerprint, _packed(ids))
+        start = before.own if before else self.fingerprint
+        return Key(start, digest(start, _packed(ids)))
+
+    def following(self, before: Key | None) -> Iterator[tuple[Key, tuple[int, ...]]]:
+        """The blocks that follow another one, and the ids they claim to hold; `load` finds out whether they do."""
+        start = before.own if before else self.fingerprint
+        prefix = f"{start.hex()}-"
+        with suppress(OSError, ValueError, struct.error):
+            for entry in os.scandir(self._folder):
+                if entry.name.startswith(prefix) and entry.name.endswith(SUFFIX):
+                    ids = _claimed_ids(Path(entry.path))
+                    yield Key(start, digest(start, _packed(ids))), ids
 
     def has(self, key: Key) -> bool:
         return self._path(key).exists()
@@ -138,8 +161,12 @@ class DiskTier:
             removed += block.nbytes
         return removed
 
+    @property
+    def _folder(self) -> Path:
+        return self.folder / self.fingerprint.hex()
+
     def _path(self, key: Key) -> Path:
-        return self.folder / self.fingerprint.hex() / f"{key.hex()}{SUFFIX}"
+        return self._folder / key.file_name
 
     def _parse(self, data: memoryview, ids: Sequence[int], sizes: Sequence[int]) -> list[memoryview] | None:
         if len(data) < _HEAD.size:
@@ -157,6 +184,12 @@ class DiskTier:
             return None
         ends = accumulate(lengths, initial=parts_at)
         return [body[end : end + length] for end, length in zip(ends, lengths, strict=False)]
+
+
+def _claimed_ids(path: Path) -> tuple[int, ...]:
+    with open(path, "rb") as file:
+        _, _, n_ids, _, _ = _HEAD.unpack(file.read(_HEAD.size))
+        return struct.unpack(f"<{n_ids}I", file.read(4 * min(n_ids, _MAX_IDS)))
 
 
 def _packed(ids: Sequence[int]) -> bytes:

@@ -12,7 +12,7 @@ REMEMBERED = 4096  # evicted blocks whose loss can still be named
 Blocks = Sequence[int]  # one block a pool, NO_BLOCK where a pool has none
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Node:
     """Up to 64 tokens after its parent and the blocks that hold them. Only full nodes have children."""
 

@@ -54,7 +54,7 @@ def load_options(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool =
         kv=cast(KVCodecName, settings.kv or "auto"),
         window=settings.window,
         prefix_cache=not flags.no_prefix_cache,
-        disk_cache=disk_cache and not flags.no_prefix_cache,
+        disk_cache=settings.disk_cache_bytes if disk_cache and not flags.no_prefix_cache else 0,
     )
 
 

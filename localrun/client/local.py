@@ -64,7 +64,7 @@ class LocalClient:
             used_blocks=held.used_blocks,
             total_blocks=held.total_blocks,
             tree_tokens=held.tree_tokens,
-            disk_bytes=0,
+            disk_bytes=0 if engine.disk is None else engine.disk.nbytes,
             memory=(
                 MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.model.weights)),
                 MemoryPart("KV cache", plan.kv_bytes, engine.runner.executor.kv_nbytes),

@@ -106,9 +106,11 @@ def completion(
         path=info.path,
         notes=info.notes,
         cache_note=sequence.note,
+        restored_tokens=sequence.n_restored,
         replayed_tokens=sequence.n_replayed,
         render_ms=prompt.render_ms,
         tokenize_ms=prompt.tokenize_ms,
+        restore_ms=1000 * sequence.restore_seconds,
         prefill_ms=1000 * sequence.prefill_seconds,
         decode_ms=1000 * (times[-1] - times[0]) if times else 0.0,
     )

@@ -19,7 +19,7 @@ from localrun.ops.cpu_calls import calls_of
 from localrun.ops.executor import Executor, ReferenceExecutor
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, FILE, Layout
-from localrun.ops.library import load_library, why_no_library
+from localrun.ops.library import NUMERICS_VERSION, load_library, why_no_library
 from localrun.ops.reference import ReferenceOps
 from localrun.ops.reference_rows import RowReferenceOps
 
@@ -39,6 +39,10 @@ class Backend(Protocol):
     def threads(self) -> int: ...
     @property
     def notes(self) -> tuple[str, ...]: ...
+    @property
+    def rounding(self) -> str:
+        """Names everything of this backend that the bits of a result depend on."""
+        ...
 
     def free_bytes(self, main_memory: int) -> int:
         """Memory that is free where this backend computes."""
@@ -65,6 +69,10 @@ class CpuBackend:
     @property
     def device(self) -> torch.device:
         return torch.device("cpu")
+
+    @property
+    def rounding(self) -> str:
+        return f"cpu {self.packing.calls.library.isa} {NUMERICS_VERSION}"
 
     def free_bytes(self, main_memory: int) -> int:
         return main_memory
@@ -96,6 +104,10 @@ class ReferenceBackend:
     @property
     def name(self) -> str:
         return "reference" if self.device.type == "cpu" else self.device.type
+
+    @property
+    def rounding(self) -> str:
+        return f"reference {self.device.type} {torch.__version__} {os.environ.get('LOCALRUN_REFERENCE')}"
 
     def free_bytes(self, main_memory: int) -> int:
         if self.device.type == "cuda":

@@ -13,6 +13,7 @@ from localrun.base.errors import EngineError, LocalrunError, ModelFileError, Pro
 from localrun.base.events import Prefill
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
+from localrun.engine.disk_cache import DiskCache
 from localrun.engine.philox import uniform
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings, candidates, choose
@@ -20,6 +21,8 @@ from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.view import StoreView, block_states, view_store
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
+
+IDLE_SECONDS = 1.0  # without work, before blocks are written to the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,14 @@ class Ticket:
 class Engine:
     """Owns the cache and the runner. All computing happens on its own thread."""
 
-    def __init__(self, runner: Runner, store: CacheStore, ctx: int, endless: bool = True) -> None:
+    def __init__(
+        self, runner: Runner, store: CacheStore, ctx: int, endless: bool = True, disk: DiskCache | None = None
+    ) -> None:
         """The store's `copy` must be the runner's. `endless`: positions may grow past the context."""
         self.runner, self.store, self.ctx = runner, store, ctx
         self.can_roll = endless and all(group.window is not None for group in store.groups)
-        self.scheduler = Scheduler(store)
+        self.disk = disk
+        self.scheduler = Scheduler(store, disk=disk)
         self.tickets: dict[int, Ticket] = {}
         self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self.cancel_step = CancelFlag()
@@ -116,7 +122,7 @@ class Engine:
             if self.last is None:
                 return view_store(self.store, 0, self.last_states)
             running = self.last.lease is not None
-            states = block_states(self.store, self.last) if running else self.last_states
+            states = self._states(self.last) if running else self.last_states
             return view_store(self.store, self.last.n_computed, states)
 
     def interrupt(self) -> None:
@@ -149,15 +155,27 @@ class Engine:
     def _receive(self) -> bool:
         """Take new work, waiting for some when idle; False to stop."""
         while not self.inbox.empty() or not self.scheduler.busy:
-            ticket = self.inbox.get()
+            ticket = self._next_ticket()
             if ticket is None:
                 for left in list(self.tickets.values()):
                     left.sequence.stop_reason = "cancelled"
                     self._finish(left.sequence)
+                if self.disk is not None:
+                    self.disk.close()
                 return False
             self.tickets[ticket.sequence.number] = ticket
             self.scheduler.add(ticket.sequence)
         return True
+
+    def _next_ticket(self) -> Ticket | None:
+        """The next of the inbox; while there is none, what was computed goes to the disk."""
+        seconds = IDLE_SECONDS
+        while self.disk is not None:
+            try:
+                return self.inbox.get(timeout=seconds)
+            except queue.Empty:
+                seconds = 0.0 if self.disk.save_one() else IDLE_SECONDS
+        return self.inbox.get()
 
     def _step(self) -> None:
         """Schedule, run, postprocess."""
@@ -225,9 +243,12 @@ class Engine:
 
     def _finish(self, sequence: Sequence) -> None:
         if sequence is self.last:
-            self.last_states = block_states(self.store, sequence)
+            self.last_states = self._states(sequence)
         self.scheduler.finish(sequence)
         self.tickets.pop(sequence.number).events.put(Finished(sequence))
+
+    def _states(self, sequence: Sequence) -> tuple[str, ...]:
+        return block_states(self.store, sequence, () if self.disk is None else self.disk.restored)
 
     def _fail(self, error: LocalrunError) -> None:
         """End every generation of the failed step with its error; nothing it computed is kept."""

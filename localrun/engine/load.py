@@ -8,10 +8,14 @@ import torch
 
 from localrun.base.errors import ModelFileError
 from localrun.base.events import ModelInfo
+from localrun.base.paths import writable_folder
 from localrun.base.request import LoadOptions, Sampling
+from localrun.cache.disk import DiskTier
 from localrun.cache.store import CacheStore
 from localrun.engine.backend import Backend, choose_backend
+from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
+from localrun.engine.fingerprint import fingerprint
 from localrun.engine.runner import Runner
 from localrun.fit.machine import memory, resident
 from localrun.fit.plan import Plan, plan_load
@@ -74,6 +78,10 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     model = load_model(source, layout, backend.device, config, progress)
     runner = Runner(config, backend.executor(model, plan.kv_plan, plan.blocks, plan.ring_blocks), plan.codecs)
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
+    disk = None
+    if options.disk_cache and options.prefix_cache:
+        identity = fingerprint(source, config, plan.codecs, options.precision, backend.rounding, layout.name)
+        disk = open_disk_cache(store, runner, identity, options.disk_cache)
     slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
     info = ModelInfo(
         name=options.name or options.path.stem,
@@ -88,7 +96,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         notes=(*source.warnings, *text.notes, *backend.notes, *plan.notes, *slow),
     )
     return LoadedModel(
-        Engine(runner, store, plan.ctx, endless=all(rope.endless for rope in config.ropes)),
+        Engine(runner, store, plan.ctx, endless=all(rope.endless for rope in config.ropes), disk=disk),
         model,
         backend,
         text,
@@ -100,6 +108,15 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         backend.threads,
         *work_per_token(source, refs),
     )
+
+
+def open_disk_cache(store: CacheStore, runner: Runner, identity: str, budget: int) -> DiskCache | None:
+    """Where blocks are kept between runs; None where nothing can be written."""
+    home = writable_folder("cache")
+    if home is None:
+        return None
+    tier = DiskTier(home / "kv", identity, budget)
+    return DiskCache(store, tier, runner.read, runner.write, runner.block_sizes)
 
 
 def allocated_bytes(weights: ModelWeights) -> int:

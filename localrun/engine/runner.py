@@ -74,6 +74,26 @@ class Runner:
         else:
             self.executor.copy_ring(ring_pools(self.groups).index(pool), source, target)
 
+    def read(self, pool: int, block: int) -> bytes:
+        """A block of one of the pools a CacheStore counts, in the backend's private layout."""
+        if pool < len(self.groups):
+            return self.executor.read_block(pool, block)
+        return self.executor.read_ring(ring_pools(self.groups).index(pool), block)
+
+    def write(self, pool: int, block: int, data: bytes | memoryview) -> None:
+        """Put back what `read` gave."""
+        if pool < len(self.groups):
+            self.executor.write_block(pool, block, data)
+        else:
+            self.executor.write_ring(ring_pools(self.groups).index(pool), block, data)
+
+    @property
+    def block_sizes(self) -> list[int]:
+        """Bytes of a block of every pool."""
+        rings = [group for group, pool in enumerate(ring_pools(self.groups)) if pool is not None]
+        coded = [self.executor.block_bytes(group) for group in range(len(self.groups))]
+        return coded + [self.executor.ring_bytes(group) for group in rings]
+
 
 def lease_input(groups: SequenceOf[Group], lease: Lease, start: int, n: int) -> SequenceInput:
     """Where a sequence's blocks are in a step over its tokens start … start+n-1."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
+from localrun.engine.disk_cache import DiskCache
 from localrun.engine.sequence import Sequence
 
 MAX_CHUNK = 512
@@ -31,8 +32,9 @@ class Scheduler:
     Background sequences run only while there is nothing else, one at a time.
     """
 
-    def __init__(self, store: CacheStore, max_running: int = MAX_RUNNING) -> None:
+    def __init__(self, store: CacheStore, max_running: int = MAX_RUNNING, disk: DiskCache | None = None) -> None:
         self.store = store
+        self.disk = disk
         self.max_running = max_running
         self.waiting: deque[Sequence] = deque()
         self.background: deque[Sequence] = deque()
@@ -96,6 +98,8 @@ class Scheduler:
                 self._preempt(sequence)
         line = self.waiting if self.waiting or self.running else self.background
         while line and len(self.running) < (1 if line is self.background else self.max_running):
+            if self.disk is not None and not line[0].admitted:
+                line[0].restore(self.disk)
             try:
                 lease = self.store.open(line[0].token_ids, line[0].n_prompt)
             except OutOfBlocks:

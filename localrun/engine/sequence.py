@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from localrun.base.events import StopReason
 from localrun.cache.lease import Lease
+from localrun.engine.disk_cache import DiskCache
 from localrun.engine.sampler import SamplerSettings
 
 _numbers = itertools.count()
@@ -44,6 +45,8 @@ class Sequence:
     n_cached: int = 0  # of the prompt, not computed again
     n_replayed: int = 0  # of the prompt, computed again only for layers whose window had moved on
     note: str = ""  # why no more of it was cached
+    n_restored: int = 0  # of the cached ones, brought back from disk
+    restore_seconds: float = 0.0
     admitted: bool = False
     announced: bool = False
     lease: Lease | None = None
@@ -76,11 +79,18 @@ class Sequence:
         """More than the newest token still has to be computed."""
         return self.n_tokens - self.n_computed > 1
 
+    def restore(self, disk: DiskCache) -> None:
+        """Bring what is kept on disk of the prompt back into memory."""
+        started = time.perf_counter()
+        self.n_restored = disk.restore(self.token_ids)
+        self.restore_seconds = time.perf_counter() - started
+
     def admit(self, lease: Lease) -> None:
         """Start, or start again, from what is cached."""
         self.lease, self.n_computed = lease, lease.hit.start
         if not self.admitted:
             self.n_cached, self.n_replayed = lease.n_cached, lease.n_replayed
+            self.n_restored = min(self.n_restored, self.n_cached)
             self.note = "; ".join(note for note in (self.request.rewritten, lease.hit.note) if note)
         self.admitted = True
 

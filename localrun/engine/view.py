@@ -1,9 +1,11 @@
 """What the cache holds of one sequence, for people to look at. No tensors."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS
+from localrun.cache.prefix import Node
 from localrun.cache.store import CacheStore
 from localrun.engine.sequence import Sequence
 
@@ -25,8 +27,8 @@ def view_store(store: CacheStore, n_tokens: int, states: tuple[str, ...]) -> Sto
     return StoreView(n_tokens, states, total - free, total, store.tree.n_tokens)
 
 
-def block_states(store: CacheStore, sequence: Sequence) -> tuple[str, ...]:
-    """One letter for each block of a sequence that has its lease, by group: reused, computed or out of the window."""
+def block_states(store: CacheStore, sequence: Sequence, restored: Container[Node] = ()) -> tuple[str, ...]:
+    """One letter for each block of a sequence that has its lease, by group; `restored` nodes came from the disk."""
     lease = sequence.lease
     if lease is None:
         return ("",) * len(store.groups)
@@ -34,7 +36,10 @@ def block_states(store: CacheStore, sequence: Sequence) -> tuple[str, ...]:
     states = []
     for group, table in zip(store.groups, lease.tables, strict=False):
         n_known = lease.hit.start if group.replayable else lease.hit.n_tokens
-        reused = "".join("r" if (block + 1) * BLOCK_TOKENS <= n_known else "c" for block in blocks)
+        from_disk = {block for block, node in enumerate(lease.path) if node in restored}
+        reused = [
+            "c" if (block + 1) * BLOCK_TOKENS > n_known else "d" if block in from_disk else "r" for block in blocks
+        ]
         states.append(
             "".join("w" if table.at(b) == NO_BLOCK else state for b, state in zip(blocks, reused, strict=True))
         )

@@ -192,13 +192,13 @@ class CpuExecutor:
     def read_block(self, group: int, block: int) -> bytes:
         return self.blocks[group].read(block)
 
-    def write_block(self, group: int, block: int, data: bytes) -> None:
+    def write_block(self, group: int, block: int, data: bytes | memoryview) -> None:
         self.blocks[group].write(block, data)
 
     def read_ring(self, group: int, block: int) -> bytes:
         return self.ring_of(group).read(block)
 
-    def write_ring(self, group: int, block: int, data: bytes) -> None:
+    def write_ring(self, group: int, block: int, data: bytes | memoryview) -> None:
         self.ring_of(group).write(block, data)
 
     def kv_export(self, layer: int, block: int, ring: bool = False) -> tuple[PlainKV, PlainKV]:

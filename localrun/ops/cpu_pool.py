@@ -63,10 +63,11 @@ class CpuPool:
         self.use((block,))
         return ctypes.string_at(self.at(block), self.block_bytes)
 
-    def write(self, block: int, data: bytes) -> None:
-        assert len(data) == self.block_bytes
+    def write(self, block: int, data: bytes | memoryview) -> None:
+        source = np.frombuffer(data, np.uint8)
+        assert len(source) == self.block_bytes
         self.use((block,))
-        ctypes.memmove(self.at(block), data, len(data))
+        ctypes.memmove(self.at(block), source.ctypes.data, len(source))
 
     def export_plain(self, layer: CacheLayer, block: int) -> tuple[PlainKV, PlainKV]:
         """Keys and values of a layer as every backend understands them."""

@@ -44,7 +44,7 @@ class Executor(Protocol):
         """A coded block in the backend's private layout, `block_bytes` of them."""
         ...
 
-    def write_block(self, group: int, block: int, data: bytes) -> None:
+    def write_block(self, group: int, block: int, data: bytes | memoryview) -> None:
         """Put back what `read_block` gave."""
         ...
 
@@ -52,7 +52,7 @@ class Executor(Protocol):
         """A 16-bit block, `ring_bytes` of them."""
         ...
 
-    def write_ring(self, group: int, block: int, data: bytes) -> None:
+    def write_ring(self, group: int, block: int, data: bytes | memoryview) -> None:
         """Put back what `read_ring` gave."""
         ...
 
@@ -111,13 +111,13 @@ class ReferenceExecutor:
     def read_block(self, group: int, block: int) -> bytes:
         return self.pool.coded[group].to_bytes(block)
 
-    def write_block(self, group: int, block: int, data: bytes) -> None:
+    def write_block(self, group: int, block: int, data: bytes | memoryview) -> None:
         self.pool.coded[group].from_bytes(block, data)
 
     def read_ring(self, group: int, block: int) -> bytes:
         return self.pool.store(group, ring=True).to_bytes(block)
 
-    def write_ring(self, group: int, block: int, data: bytes) -> None:
+    def write_ring(self, group: int, block: int, data: bytes | memoryview) -> None:
         self.pool.store(group, ring=True).from_bytes(block, data)
 
     def kv_export(self, layer: int, block: int, ring: bool = False) -> tuple[PlainKV, PlainKV]:

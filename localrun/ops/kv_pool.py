@@ -79,7 +79,7 @@ class BlockStore:
     def to_bytes(self, block: int) -> bytes:
         return b"".join(plane[block].flatten().view(torch.uint8).cpu().numpy().tobytes() for plane in self.planes)
 
-    def from_bytes(self, block: int, data: bytes) -> None:
+    def from_bytes(self, block: int, data: bytes | memoryview) -> None:
         assert len(data) == self.block_bytes
         rest = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         for plane in self.planes:

@@ -88,6 +88,25 @@ def test_a_key_depends_on_everything_before_it(disk: DiskTier) -> None:
     assert disk.key(first, IDS) != disk.key(first, IDS[:-1])
 
 
+def test_what_follows_a_block_is_found_with_its_ids(disk: DiskTier) -> None:
+    first = saved(disk)
+    after = {ids: disk.key(first, ids) for ids in ((1, 2, 3), (1, 2), (9,) * 64)}
+    for ids, key in after.items():
+        assert disk.save(key, ids, PARTS)
+    assert {ids: key for key, ids in disk.following(first)} == after
+    assert [ids for _, ids in disk.following(None)] == [IDS]
+    assert list(disk.following(after[1, 2])) == []
+
+
+def test_a_hostile_file_among_those_that_follow_is_no_more_than_a_miss(disk: DiskTier) -> None:
+    saved(disk)
+    path = the_file(disk)
+    for content in (b"", b"x", b"\xff" * 40, b"\xff" * 10_000):
+        path.write_bytes(content)
+        for key, ids in disk.following(None):
+            assert disk.load(key, ids, SIZES) is None
+
+
 def test_the_least_recently_used_go_first_and_of_one_text_its_end(tmp_path: Path) -> None:
     disk = DiskTier(tmp_path, "f", budget=0)
     chains = []
