@@ -1,5 +1,6 @@
 # make run        set everything up and answer one prompt, offline
 # make test       lint, types and tests (minutes)
+# make screenshots  draw the pictures of the README anew
 # make test-slow  fuzzing, both wheels, comparison with llama.cpp (longer)
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,7 @@ PIP_INSTALL := -m pip install --disable-pip-version-check -c constraints.txt
 LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF $(addprefix -DLLAMA_BUILD_,$(addsuffix =OFF,COMMON TESTS TOOLS EXAMPLES SERVER APP))
 SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
 
-.PHONY: run test test-slow lint peers clean
+.PHONY: run test test-slow lint peers screenshots clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/installed
@@ -31,6 +32,10 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 peers: $(PEERS)/built
+
+screenshots: $(VENV)/installed
+	$(BIN)/python -m tools.write_screenshot
+	$(BIN)/python -m tools.write_screens
 
 clean:
 	rm -rf $(VENV) $(PEERS) build dist

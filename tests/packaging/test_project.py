@@ -16,7 +16,7 @@ from localrun.base.resources import resource
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-IMPORT_NAMES = {"huggingface-hub": "huggingface_hub"}  # where the two differ
+IMPORT_NAMES = {"huggingface-hub": "huggingface_hub", "markdown-it-py": "markdown_it"}  # where the two differ
 
 
 def requirement_names(requirements: list[str]) -> set[str]:

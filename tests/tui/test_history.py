@@ -35,7 +35,7 @@ def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypa
         await pilot.press("slash", *"tram")
         await until_text(pilot, "1 found")
         assert "Take tram 28." in screen_text(app)  # the line that was found
-        await pilot.press("enter", "enter")
+        await pilot.press("enter")
         await until(pilot, lambda: [view.source for view in views(pilot)] == ["plan a week in Lisbon", "Take tram 28."])
 
         await pilot.press("ctrl+l", "r")

@@ -42,6 +42,12 @@ class Terminal:
             assert time.monotonic() < give_up, f"no {words!r} in\n{self.text()}"
             time.sleep(0.1)
 
+    def wait_until_gone(self, words: str) -> None:
+        give_up = time.monotonic() + 60
+        while words in self.text():
+            assert time.monotonic() < give_up, self.text()
+            time.sleep(0.1)
+
     def ended(self) -> bool:
         return subprocess.run([*self._command, "has-session"], capture_output=True).returncode != 0
 
@@ -82,8 +88,10 @@ def test_a_newcomer_starts_chats_branches_leaves_and_finds_it_again(terminal: Te
     terminal.wait_for("Ask anything.")
     terminal.wait_for("builtin Q")  # the model last used
     terminal.keys("C-l")
-    terminal.wait_for("Search all chats")
-    terminal.keys("/", "hello")
+    terminal.wait_for("Rename")  # the list has the focus
+    terminal.keys("/")
+    terminal.wait_until_gone("Rename")
+    terminal.keys("hello")
     terminal.wait_for("1 found")
-    terminal.keys("Enter", "Enter")
+    terminal.keys("Enter")
     terminal.wait_for("‹ 2/2 ›")

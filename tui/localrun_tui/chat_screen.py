@@ -45,7 +45,7 @@ class ChatScreen(ChatView):
     def _go_up(self) -> None:
         views = self.transcript.views
         if views:
-            views[-1].focus()
+            self.set_focus(views[-1])
 
     # ---- a message
 
@@ -70,9 +70,9 @@ class ChatScreen(ChatView):
         views = self.transcript.views
         index = views.index(view) + step
         if index >= len(views):
-            self.composer.editor.focus()
+            self.set_focus(self.composer.editor)
         elif index >= 0:
-            views[index].focus()
+            self.set_focus(views[index])
         else:
             self.attempt(self.transcript.show_earlier())
 
@@ -101,7 +101,7 @@ class ChatScreen(ChatView):
         self.attempt(self.session.open_chat(event.chat_id))
         if self.has_class("-narrow"):
             self.show_panel(self.query_one(HistoryList), False)
-        self.composer.editor.focus()
+        self.set_focus(self.composer.editor)
 
     @on(ChatOptions.Act)
     def _do_with_chat(self, event: ChatOptions.Act) -> None:
@@ -134,30 +134,30 @@ class ChatScreen(ChatView):
         for panel in (self.query_one(HistoryList), self.query_one(Inspector)):
             if panel.has_focus_within or self.has_class("-narrow"):
                 self.show_panel(panel, False)
-        self.composer.editor.focus()
+        self.set_focus(self.composer.editor)
 
     def action_new_chat(self) -> None:
         self.attempt(self.session.new_chat())
-        self.composer.editor.focus()
+        self.set_focus(self.composer.editor)
 
     def action_history(self) -> None:
         """Open the list and go there; from there, close it."""
         panel = self.query_one(HistoryList)
         if panel.display and panel.has_focus_within:
             self.show_panel(panel, False)
-            self.composer.editor.focus()
+            self.set_focus(self.composer.editor)
             return
         self.show_panel(panel, True)
-        panel.options.focus()
+        self.set_focus(panel.options)
         self.attempt(self.history.show())
 
     def action_focus_search(self) -> None:
-        self.query_one("#search").focus()
+        self.set_focus(self.query_one("#search"))
 
     def action_inspector(self) -> None:
         panel = self.query_one(Inspector)
         self.show_panel(panel, not panel.display)
-        (panel if panel.display else self.composer.editor).focus()
+        self.set_focus(panel if panel.display else self.composer.editor)
 
     def action_scroll(self, pages: int) -> None:
         size = self.transcript.size.height

@@ -122,7 +122,7 @@ class Composer(Vertical):
         self._show_chips()
         self.editor.text = text
         self.editor.move_cursor(self.editor.document.end)
-        self.editor.focus()
+        self.screen.set_focus(self.editor)
 
     @on(Editor.Send)
     def submit(self) -> None:

@@ -50,7 +50,9 @@ class ChatOptions(OptionList):
 class HistoryList(Vertical):
     """The sidebar."""
 
-    BORDER_TITLE = "Chats"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "to_list", "To the list", show=False, id="history.to-list")
+    ]
 
     class Search(TextualMessage):
         """Look for these words in all chats; none means all chats."""
@@ -96,8 +98,11 @@ class HistoryList(Vertical):
         self._pause = self.set_timer(_TYPING_PAUSE, self._search)
 
     @on(Input.Submitted, "#search")
-    def go_to_chats(self) -> None:
-        self.options.focus()
+    def open_first(self) -> None:
+        self.options.action_select()
+
+    def action_to_list(self) -> None:
+        self.screen.set_focus(self.options)
 
     @on(OptionList.OptionSelected)
     def open_chat(self, event: OptionList.OptionSelected) -> None:

@@ -9,13 +9,15 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from localrun.base.events import CacheView, MemoryPart
+from localrun.base.events import CacheView
 from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms
 
 from .advice import Advice, advise, phases
 from .cache_view import counts, group_lines, legend
 from .meters import bar
+
+_AS_PREDICTED = 1.1  # a part that takes more than this share of what was predicted stands out
 
 
 class Lines(Widget):
@@ -110,18 +112,14 @@ def _cache(view: CacheView | None, width: int) -> list[Content]:
 def _memory(view: CacheView | None, width: int) -> list[Content]:
     if view is None or not view.memory:
         return []
-    total = MemoryPart("total", sum(p.predicted for p in view.memory), sum(p.measured for p in view.memory))
     largest = max(max(part.predicted, part.measured) for part in view.memory) or 1
-    lines = [_heading("Memory"), Content.styled(f"{'':<10}{'predicted':>10} {'measured':>10}", "$foreground-muted")]
-    for part in (*view.memory, total):
-        name = clean(part.name, keep_newlines=False)[:9]
-        line = Content(f"{name:<10}{gib(part.predicted):>10} {gib(part.measured):>10} ")
+    lines = [_heading("Memory"), Content.styled(f"{'':<18} {'predicted':>10} {'measured':>10}", "$foreground-muted")]
+    for part in view.memory:
+        name = clean(part.name, keep_newlines=False)[:18]
+        line = Content(f"{name:<18} {gib(part.predicted):>10} {gib(part.measured):>10} ")
         room = width - line.cell_length
-        if part is not total and room >= 4:
-            line += bar(
-                part.measured / largest, room, "$primary" if part.measured <= part.predicted * 1.1 else "$warning"
-            )
-        lines.append(line.stylize("bold") if part is total else line)
+        style = "$primary" if part.measured <= part.predicted * _AS_PREDICTED else "$warning"
+        lines.append(line + bar(part.measured / largest, room, style) if room >= 4 else line)
     return lines
 
 

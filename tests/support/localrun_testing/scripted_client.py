@@ -46,8 +46,7 @@ VIEW = CacheView(
     memory=(
         MemoryPart("weights", 2_497_281_120, 2_501_000_000),
         MemoryPart("KV cache", 620_000_000, 618_659_840),
-        MemoryPart("scratch", 310_000_000, 402_000_000),
-        MemoryPart("overhead", 420_000_000, 431_000_000),
+        MemoryPart("all of the process", 3_840_000_000, 3_900_000_000),
     ),
 )
 COMPLETION = Completion(

@@ -1,0 +1,72 @@
+"""What the app begins with, and what it hands to an engine."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from localrun_testing import REPOSITORY
+from localrun_tui import start
+from localrun_tui.attachments import Attachment, join, split, title_for
+from localrun_tui.choice import Choice
+from localrun_tui.presets import PRESETS, sampling_of
+
+from localrun.base.errors import NotFoundError
+from localrun.base.settings import Settings, write_setting
+from localrun.hub.library import mark_used
+
+
+def test_the_first_model_is_the_named_else_the_default_else_the_last_used_else_none(home: Path) -> None:
+    assert start.first_choice(None, "auto") is None
+    builtin = start.builtin().stored
+    mark_used(builtin.path)  # type: ignore[union-attr]
+    last = start.first_choice(None, "auto")
+    assert last is not None
+    assert last.stored.name == "builtin"
+    write_setting("model", "no-such-model")
+    with pytest.raises(NotFoundError):
+        start.first_choice(None, "auto")
+    named = start.first_choice("builtin", "auto")
+    assert named is not None
+    assert named.stored.name == "builtin"
+
+
+def test_a_choice_goes_before_the_settings(home: Path) -> None:
+    stored = start.builtin().stored
+    write_setting("ctx", "512")
+    write_setting("kv", "q8")
+    write_setting("threads", "1")
+    options = start.load_options(Choice(stored))
+    assert (options.ctx, options.kv, options.threads) == (512, "q8", 1)
+    assert options.disk_cache
+    options = start.load_options(Choice(stored, ctx=256, kv="f16"))
+    assert (options.ctx, options.kv) == (256, "f16")
+
+
+def test_presets_lie_above_the_settings() -> None:
+    settings = Settings(temperature=0.9, top_k=40)
+    assert sampling_of(settings, "").temperature == 0.9
+    assert sampling_of(settings, "exact").temperature == 0.0
+    assert sampling_of(settings, "exact").top_k == 40
+    assert sampling_of(settings, "a preset of a newer version").temperature == 0.9
+    assert next(iter(PRESETS)) == ""
+
+
+def test_files_survive_the_way_into_a_message_and_back() -> None:
+    files = [Attachment("a.md", "text\n```\ncode\n```"), Attachment("b.txt", "")]
+    assert split(join(files, "and now?")) == (files, "and now?")
+    assert split("just words") == ([], "just words")
+    assert title_for(join(files, "and  now?")) == "and now?"
+    assert title_for(join(files, "")) == "a.md, b.txt"
+    assert title_for("just words") == ""
+
+
+def test_the_first_frame_needs_neither_torch_nor_the_hub_nor_the_chats() -> None:
+    code = (
+        "import sys, localrun_tui.start; "
+        "print([m for m in ('torch', 'huggingface_hub', 'sqlite3', 'localrun.chat.journal') if m in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "tui")])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout == "[]\n", done.stderr
