@@ -9,7 +9,7 @@ from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done, Token
 from localrun.base.request import LoadOptions, Message, Request, Sampling
 
-LOAD_OPTIONS = ("backend", "threads", "ctx", "kv", "prefix_cache")
+LOAD_OPTIONS = ("backend", "threads", "ctx", "kv", "window", "prefix_cache", "disk_cache")
 REQUEST_OPTIONS = ("max_tokens", "stop", "think", "tools")
 SAMPLING_OPTIONS = tuple(Sampling.__dataclass_fields__)
 
@@ -17,8 +17,8 @@ SAMPLING_OPTIONS = tuple(Sampling.__dataclass_fields__)
 class LLM:
     """A model to generate with. Weights load at the first call; calls on one LLM reuse each other's prefixes.
 
-    `options` of the constructor: backend, threads, ctx, kv, prefix_cache. Those of a call: max_tokens, stop, think,
-    tools, and every field of Sampling. An unknown one is a UsageError.
+    `options` of the constructor: backend, threads, ctx, kv, window, prefix_cache, disk_cache (bytes). Those of a call:
+    max_tokens, stop, think, tools, and every field of Sampling. An unknown one is a UsageError.
     """
 
     def __init__(self, model: str | Path = "builtin", **options: Any) -> None:
