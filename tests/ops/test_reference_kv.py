@@ -42,7 +42,7 @@ def cuts(draw: st.DrawFn, n_tokens: int = SMALL.n_tokens) -> list[int]:
 
 
 @given(st.sampled_from(list(KV_CODECS)), st.sampled_from(OPTIONS), cuts(), st.integers(0, 99))
-@settings(max_examples=20)
+@settings(max_examples=14)
 def test_chunks_blocks_and_foreign_bytes_do_not_show(
     codec: str, options: dict[str, object], chunks: list[int], seed: int
 ) -> None:
