@@ -315,8 +315,9 @@ def adjustment(change: LogitAdjust | None, address: Any, keep: list[Any]) -> abi
         out.ids, out.counts = address(list(change.counts)), address(list(change.counts.values()))
         out.n_ids = len(change.counts)
     if change.bias:
-        keep.append((ctypes.c_float * len(change.bias))(*change.bias.values()))
-        out.bias_ids, out.bias = address(list(change.bias)), ctypes.addressof(keep[-1])
+        values = (ctypes.c_float * len(change.bias))(*change.bias.values())
+        keep.append(values)
+        out.bias_ids, out.bias = address(list(change.bias)), ctypes.addressof(values)
         out.n_bias = len(change.bias)
     return out
 
