@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, VIEW, Script, ScriptedClient
 from localrun_tui.attachments import Attachment
@@ -62,6 +62,7 @@ def test_sequences_split_at_every_position_never_get_through(context: str) -> No
             text.lines(40)
             text.append(page[cut:])
             assert not FORBIDDEN.search(reaches_terminal(text)), (page, cut)
+            assert not FORBIDDEN.search("".join([text.source, *text.codes()])), "what is copied may be pasted"
 
 
 @given(
@@ -154,6 +155,13 @@ def test_the_whole_app_with_an_evil_engine_chat_and_file(tmp_path: Path) -> None
         await pilot.press("ctrl+s")
         await until(pilot, lambda: app.screen.query("#system"))
         seen.append(written(app))
+        await pilot.press("escape")
+        chat_screen(pilot).composer.edit("1", f"edit {EVIL}")
+        await pilot.pause()
+        seen.append(written(app))
+        views(pilot)[0].action_copy()
+        await until(pilot, lambda: app.clipboard)
+        assert not FORBIDDEN.search(app.clipboard)
         for text in seen:
             assert not FORBIDDEN.search(text), FORBIDDEN.findall(text)
             assert "PWN" not in text

@@ -15,7 +15,6 @@ from .turn import Turn
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat
 
-_HORIZON = "horizon"
 _TEXTS = ("text", "thinking", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
 
 
@@ -32,17 +31,11 @@ def build_request(chat: "Chat", message_id: str, think: Think, ctx: int) -> Requ
         sampling=sampling_of(settings, chat.preset),
         max_tokens=settings.max_tokens,
         think=think,
-        known_ids=chat.known_ids(message_id) if _saw_the_same(chat, message_id) else (),
+        known_ids=chat.known_ids(message_id),
         overflow="roll" if chat.policy == "roll" else "stop",
         now=chat.created,
         chat_id=chat.id,
     )
-
-
-def _saw_the_same(chat: "Chat", message_id: str) -> bool:
-    """Whether the last answer was given with the oldest turns hidden that are hidden now: else its ids are others."""
-    answers = [message for message in chat.tree.path(message_id) if message.role == "assistant"]
-    return not answers or str(answers[-1].stats.get(_HORIZON) or "") == (chat.horizon or "")
 
 
 def _in_turn(messages: list[Message]) -> list[Message]:
@@ -65,8 +58,6 @@ def keep_answer(turn: Turn) -> None:
     ids = (*turn.done.prompt_ids, *turn.done.completion.token_ids) if turn.done else ()
     interrupted = completion is None or completion.stop_reason == "cancelled"
     stats = stats_of(completion) if completion else {"error": turn.error.message} if turn.error else {}
-    if turn.chat.horizon:
-        stats[_HORIZON] = turn.chat.horizon
     turn.answer_id = turn.chat.add_answer(turn.parent_id, text, thinking, ids, stats, interrupted).id
 
 

@@ -120,7 +120,7 @@ class Composer(Vertical):
         else:
             self.attachments, text = split(message)
         self._show_chips()
-        self.editor.text = text
+        self.editor.text = clean(text)
         self.editor.move_cursor(self.editor.document.end)
         self.screen.set_focus(self.editor)
 

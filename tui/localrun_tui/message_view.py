@@ -212,7 +212,7 @@ class MessageView(Widget, can_focus=True):
         self.post_message(self.Act(self, "go", step))
 
     def action_copy(self) -> None:
-        self.post_message(self.Copy(self.source, "message"))
+        self.post_message(self.Copy(clean(self.source), "message"))
 
     def action_toggle_thinking(self) -> None:
         self.thinking_open = not self.thinking_open
