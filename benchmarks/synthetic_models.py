@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Shape:
-    """The public shape of a model."""
+    """The public shape of a model. Every `full_every`-th layer sees all, the others a window."""
 
     arch: str
     hidden_size: int
@@ -25,7 +25,24 @@ class Shape:
     ffn_size: int
     vocab_size: int
     rope_theta: float
+    window: int | None = None
+    full_every: int = 0
+    gain: float | None = None  # weights deviate by gain / sqrt(columns), and what is said depends on all of the text
+    template: str = ""
 
+
+CHATML = """{%- for m in messages -%}
+{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}"""
+FORGETS_THOUGHTS = """{%- for m in messages -%}
+{{ '<|im_start|>' + m.role + '\\n' }}
+{%- if m.reasoning_content and loop.last -%}{{ '<think>\\n' + m.reasoning_content + '</think>' }}{%- endif -%}
+{{ m.content + '<|im_end|>\\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n<think>\\n' }}{%- endif -%}"""
+CONTROLS = ("<|im_start|>", "<|im_end|>", "<|end|>")
+THOUGHTS = ("<think>", "</think>")
 
 SHAPES = {
     "qwen3-0.6b": Shape("qwen3", 1024, 28, 16, 8, 128, 3072, 151_936, 1e6),
@@ -33,7 +50,10 @@ SHAPES = {
     "llama-3.2-1b": Shape("llama", 2048, 16, 32, 8, 64, 8192, 128_256, 5e5),
     "llama-3.2-3b": Shape("llama", 3072, 28, 24, 8, 128, 8192, 128_256, 5e5),
     "gemma-like-1b": Shape("qwen3", 1152, 26, 4, 1, 256, 6912, 262_144, 1e6),
+    "gemma-3-1b": Shape("gemma3", 1152, 26, 4, 1, 256, 6912, 32_000, 1e6, window=512, full_every=6),
     "tiny": Shape("llama", 256, 4, 8, 2, 32, 768, 32_000, 1e4),
+    "tiny-thinker": Shape("qwen3", 64, 4, 4, 2, 32, 128, 400, 1e6, gain=2.5, template=FORGETS_THOUGHTS),
+    "tiny-windows": Shape("gemma3", 64, 6, 4, 1, 32, 128, 400, 1e6, 100, 3, gain=2.5, template=CHATML),
 }
 FILE_TYPES = {
     "F16": 1,
@@ -64,7 +84,7 @@ def model_file(folder: Path, shape: str, qtype: str, llama: Any) -> Path:
 
 
 def write_f16(path: Path, shape: Shape) -> None:
-    """A file with tied embeddings, all matrices f16."""
+    """A file with all matrices f16; embeddings are tied, but for shapes with a gain, which would repeat themselves."""
     writer = gguf.GGUFWriter(path, shape.arch)
     writer.add_context_length(32_768)
     writer.add_embedding_length(shape.hidden_size)
@@ -77,8 +97,13 @@ def write_f16(path: Path, shape: Shape) -> None:
     writer.add_rope_dimension_count(shape.head_dim)
     writer.add_rope_freq_base(shape.rope_theta)
     writer.add_layer_norm_rms_eps(1e-6)
+    if shape.window is not None:
+        writer.add_sliding_window(shape.window)
+        writer.add_sliding_window_pattern(shape.full_every)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     add_vocabulary(writer, shape.vocab_size)
+    if shape.template:
+        writer.add_chat_template(shape.template)
     rng = np.random.default_rng(0)
     q_size, kv_size = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
     matrices = {
@@ -91,11 +116,14 @@ def write_f16(path: Path, shape: Shape) -> None:
         "ffn_down": (shape.hidden_size, shape.ffn_size),
     }
     norms = {"attn_norm": shape.hidden_size, "ffn_norm": shape.hidden_size}
-    if shape.arch == "qwen3":
+    if shape.arch in ("qwen3", "gemma3"):
         norms |= {"attn_q_norm": shape.head_dim, "attn_k_norm": shape.head_dim}
+    if shape.arch == "gemma3":
+        norms |= {"post_attention_norm": shape.hidden_size, "post_ffw_norm": shape.hidden_size}
 
     def random(name: str, size: tuple[int, int]) -> None:
-        writer.add_tensor(name, (rng.standard_normal(size, dtype=np.float32) * 0.02).astype(np.float16))
+        deviation = 0.02 if shape.gain is None else shape.gain * size[1] ** -0.5
+        writer.add_tensor(name, (rng.standard_normal(size, dtype=np.float32) * deviation).astype(np.float16))
 
     random("token_embd.weight", (shape.vocab_size, shape.hidden_size))
     for layer in range(shape.n_layers):
@@ -104,6 +132,8 @@ def write_f16(path: Path, shape: Shape) -> None:
         for name, matrix in matrices.items():
             random(f"blk.{layer}.{name}.weight", matrix)
     writer.add_tensor("output_norm.weight", np.ones(shape.hidden_size, np.float32))
+    if shape.gain is not None:
+        random("output.weight", (shape.vocab_size, shape.hidden_size))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file(progress=False)
@@ -111,17 +141,18 @@ def write_f16(path: Path, shape: Shape) -> None:
 
 
 def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
-    """A byte-level vocabulary that both engines accept: all bytes, then words of digits, then the end."""
+    """A byte-level vocabulary that both engines accept: all bytes, words of digits, tags of thoughts, controls."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     letters = [*map(chr, printable), *(chr(256 + i) for i in range(len(others)))]
-    tokens = [*letters, "ab", *(f"w{i}" for i in range(size - len(letters) - 2)), "<|end|>"]
+    n_words = size - len(letters) - 1 - len(THOUGHTS) - len(CONTROLS)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
-    writer.add_token_list(tokens)
-    writer.add_token_types([1] * (size - 1) + [3])
+    writer.add_token_list([*letters, "ab", *(f"w{i}" for i in range(n_words)), *THOUGHTS, *CONTROLS])
+    writer.add_token_types([1] * (size - len(THOUGHTS) - len(CONTROLS)) + [4] * len(THOUGHTS) + [3] * len(CONTROLS))
     writer.add_token_merges(["a b"])
     writer.add_eos_token_id(size - 1)
+    writer.add_eot_token_id(size - 2)
 
 
 def quantise(source: Path, target: Path, qtype: str, llama: Any) -> None:
