@@ -119,7 +119,7 @@ endless.append(endless)
         Request(prompt="x", stop=cast(tuple[str, ...], ["a"])),
         Request(prompt="x", now=10**400),
     ],
-    ids=repr,
+    ids=["object", "bytes", "endless", "number", "text", "bool", "word", "list", "time"],
 )
 def test_what_cannot_travel_is_refused_before_it_is_sent(wrong: Request) -> None:
     with pytest.raises(WireError):
