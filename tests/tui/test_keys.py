@@ -70,7 +70,7 @@ WALKS = [
 @pytest.mark.parametrize(
     ("size", "theme"),
     [
-        pytest.param(SMALL, DARK.name, id="80x24"),
+        pytest.param(SMALL, DARK.name, id="80x24", marks=pytest.mark.slow),
         pytest.param(SMALL, LIGHT.name, id="80x24-light", marks=pytest.mark.slow),
         pytest.param(LARGE, DARK.name, id="120x40", marks=pytest.mark.slow),
         pytest.param(LARGE, LIGHT.name, id="120x40-light", marks=pytest.mark.slow),

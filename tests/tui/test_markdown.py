@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from localrun_tui.markdown_text import MarkdownText
 
@@ -86,6 +86,7 @@ def test_a_page() -> None:
     ]
 
 
+@settings(max_examples=40)
 @given(PIECES, st.integers(1, 40), st.integers(20, 90))
 def test_text_that_arrives_in_pieces_is_drawn_as_if_it_came_at_once(lines: list[str], size: int, width: int) -> None:
     page = "".join(lines)
@@ -99,6 +100,7 @@ def test_text_that_arrives_in_pieces_is_drawn_as_if_it_came_at_once(lines: list[
     assert grown.links() == whole.links()
 
 
+@settings(max_examples=40)
 @given(PIECES, st.integers(12, 90))
 def test_no_line_is_wider_than_there_is_room(lines: list[str], width: int) -> None:
     assert all(line.cell_length <= width for line in MarkdownText("".join(lines)).lines(width))

@@ -65,6 +65,7 @@ def load_options(choice: "Choice") -> LoadOptions:
         threads=settings.threads,
         ctx=choice.ctx or settings.ctx or None,
         kv=cast(KVCodecName, kv),
+        window=settings.window,
         disk_cache=settings.disk_cache_bytes,
     )
 
