@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ for _name in [n for n in os.environ if n.startswith("LOCALRUN_") and n not in OU
 if peers := os.environ.get("LOCALRUN_PEERS"):  # a `pip install --target` folder with llama-cpp-python
     sys.path.append(peers)
     os.environ.setdefault("LOCALRUN_LLAMA_LIB", str(Path(peers) / "llama_cpp" / "lib"))
+
+# What a thread of a test that is over still does must not reach the user's own files either.
+_elsewhere = tempfile.mkdtemp(prefix="localrun-tests-")
+os.environ.update(dict.fromkeys(("HOME", "USERPROFILE", "LOCALRUN_HOME"), _elsewhere))
+os.environ["HF_HOME"] = os.path.join(_elsewhere, "huggingface")
 
 hypothesis.settings.register_profile("localrun", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("localrun")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
+from localrun.base.errors import NotFoundError
 from localrun.base.events import Completion
 from localrun.base.request import Backend, KVCodecName, LoadOptions, Sampling, Think
 from localrun.base.settings import Settings, read_settings
@@ -35,11 +36,18 @@ def settings_with(*flags: Any) -> Settings:
 
 def find_model(options: ModelOptions) -> StoredModel:
     """The model that was named, else the default one, else `builtin`."""
-    name = options.model or read_settings().model
+    default = read_settings().model
+    name = options.model or default
     if name is None and is_terminal(sys.stderr):
         larger = suggest(memory().total)
         note(f"{BUILTIN} answers, the small model inside localrun; `localrun pull {larger}` gets a larger one")
-    return resolve(name or BUILTIN, options.precision)
+    try:
+        return resolve(name or BUILTIN, options.precision)
+    except NotFoundError as error:
+        if options.model is None and default is not None:
+            way_out = f"`localrun config model {BUILTIN}` chooses the built-in one"
+            raise NotFoundError(f"{error.message}; it is the default model, {way_out}", error.hint) from None
+        raise
 
 
 def load_options(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool = False) -> LoadOptions:

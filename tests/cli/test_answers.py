@@ -114,7 +114,7 @@ def test_a_chat_script_reuses_what_it_computed() -> None:
 
 def test_a_chat_at_a_terminal() -> None:
     write_setting("max_tokens", "16")
-    with Terminal() as terminal:
+    with Terminal("chat") as terminal:
         terminal.expect("/help")
         terminal.expect("> ")
         terminal.send("Hello!\n")

@@ -10,6 +10,8 @@ import pytest
 from localrun_testing.cli import Terminal, localrun, localrun_in_shell
 from localrun_testing.schemas import check
 
+from localrun.base.settings import write_setting
+
 QUICK = {
     "--help": ("--help",),
     "--version": ("--version",),
@@ -180,6 +182,13 @@ def test_one_word_that_is_a_model_runs_nothing_at_a_terminal(home: Path) -> None
     assert ran.code == 2
     assert "localrun run -m builtin" in ran.out
     assert "localrun chat builtin" in ran.out
+
+
+def test_a_default_model_that_is_gone_is_called_the_default() -> None:
+    write_setting("model", "org/gone")
+    ran = localrun("run", "hello", "--no-stdin")
+    assert ran.code == 3
+    assert "it is the default model, `localrun config model builtin`" in ran.err
 
 
 def test_the_built_in_model_says_that_it_answers_by_default() -> None:
