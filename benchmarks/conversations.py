@@ -3,6 +3,9 @@
     python benchmarks/conversations.py [--models builtin tiny-thinker] [--kv f16 q8] [--turns 40] [--seeds 0 1]
                                        [--folder DIR] [--threads N] [--json FILE]
 
+    python benchmarks/conversations.py --depth 8192 [--shapes qwen3-0.6b gemma-3-1b] [--types Q4_0] [--kv f16 q8]
+                                       [--rounds 5]    what a request costs at the end of a long chat (deep_turns.py)
+
 A player (chat_player.py) asks, regenerates, edits, branches and switches between two chats. Every id of every answer
 must be what an engine without a prefix cache gives; the exit status says so. llama.cpp reads the same prompts and is
 fed the same answers, through its library as its simplest programs use it: one sequence, of which it keeps the longest
@@ -23,8 +26,10 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.chat_player import Played, play  # noqa: E402
+from benchmarks.deep_turns import DeepChat  # noqa: E402
+from benchmarks.engine_worker import bindings  # noqa: E402
 from benchmarks.llama_chat import LlamaChat, PeerTurn  # noqa: E402
-from benchmarks.synthetic_models import SHAPES, write_f16  # noqa: E402
+from benchmarks.synthetic_models import SHAPES, model_file, write_f16  # noqa: E402
 from localrun.base.request import KVCodecName, LoadOptions  # noqa: E402
 from localrun.client.local import LocalClient  # noqa: E402
 from localrun.fit.machine import cpu_limit  # noqa: E402
@@ -39,11 +44,18 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--kv", nargs="+", default=list(CODECS), choices=CODECS)
     parser.add_argument("--turns", type=int, default=40)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--folder", type=Path, default=Path("/tmp/models"), help="where model files are made and kept")
     parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--depth", type=int, help="tokens of a long chat, on models of real shapes")
+    parser.add_argument("--shapes", nargs="+", default=["qwen3-0.6b", "gemma-3-1b"], choices=SHAPES)
+    parser.add_argument("--types", nargs="+", default=["Q4_0"])
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write every request to this file")
     options = parser.parse_args()
+    if options.depth:
+        print_depths(options)
+        return
     rows = []
     print("| model | cache | requests | tokens of prompts | computed | of these ahead | reused | replayed | TTFT |"
           " cold TTFT | ids |\n|" + "---|" * 11)  # fmt: skip
@@ -60,6 +72,36 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
     sys.exit(not all(row["equal"] for row in rows))
+
+
+def print_depths(options: argparse.Namespace) -> None:
+    print("| model | type | cache | case | prompt | reused | computed | TTFT | ÷ new tokens alone |\n|" + "---|" * 9)
+    for shape in options.shapes:
+        for qtype in options.types:
+            path = deep_file(options.folder, shape, qtype)
+            for kv in options.kv:
+                load_options = LoadOptions(path, ctx=options.depth + 512, kv=kv, threads=options.threads)
+                with LocalClient(load_options) as client:
+                    chat = DeepChat(client.model.engine, options.depth, client.model.config.vocab_size)
+                    for deep in chat.measure(options.rounds):
+                        ratio = "" if deep.alone_ms is None else f"{deep.ttft_ms / deep.alone_ms:.2f}"
+                        print(
+                            f"| {shape} | {qtype} | {kv} | {deep.case} | {deep.prompt:,} | {deep.reused:.1%} |"
+                            f" {deep.computed:,.0f} | {deep.ttft_ms:,.1f} ms | {ratio} |",
+                            flush=True,
+                        )
+
+
+def deep_file(folder: Path, shape: str, qtype: str) -> Path:
+    """The file of a real shape; only f16 can be written without llama.cpp."""
+    path = folder / f"{shape}-{qtype}.gguf"
+    if path.exists():
+        return path
+    if qtype != "F16":
+        return model_file(folder, shape, qtype, bindings())
+    folder.mkdir(parents=True, exist_ok=True)
+    write_f16(path, SHAPES[shape])
+    return path
 
 
 def model_path(name: str, folder: Path) -> Path:

@@ -1,6 +1,6 @@
 """The prefix tree: token ids to the blocks that hold their keys and values. Ints only, no tensors."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -47,34 +47,59 @@ class Match:
 
 
 class Shelf:
-    """The tree's blocks of one pool in the order in which they go: cold before kept, least recently used first."""
+    """The tree's blocks of one pool in the order in which they go: the least recently used first.
 
-    def __init__(self, pool: BlockPool) -> None:
-        self.pool = pool
-        self.cold: OrderedDict[Node, None] = OrderedDict()
-        self.kept: OrderedDict[Node, None] = OrderedDict()
+    A tail is a run of nodes that somebody may go on from and that is of use only whole, as all that a window sees.
+    Its blocks outlast all others, until the tail that was not used for longest lets go of them.
+    """
 
-    def touch(self, node: Node) -> None:
-        (self.kept if node in self.kept else self.cold).move_to_end(node)
+    def __init__(self, pool: BlockPool, index: int) -> None:
+        self.pool, self.index = pool, index
+        self.order: OrderedDict[Node, None] = OrderedDict()
+        self.tails: OrderedDict[tuple[Node, ...], None] = OrderedDict()
+        self.held: Counter[Node] = Counter()  # in how many tails
 
-    def put(self, node: Node, kept: bool) -> None:
-        if kept or node not in self.kept:
-            (self.cold if kept else self.kept).pop(node, None)
-            (self.kept if kept else self.cold)[node] = None
-        self.touch(node)
+    def use(self, node: Node) -> None:
+        """The node's block was put here or read."""
+        self.order[node] = None
+        self.order.move_to_end(node)
 
     def remove(self, node: Node) -> None:
-        self.cold.pop(node, None)
-        self.kept.pop(node, None)
+        """Its block is gone, and with it the use of the tails it was in."""
+        if node in self.held:
+            for tail in [tail for tail in self.tails if node in tail]:
+                self._let_go(tail)
+        del self.order[node]
 
-    def victim(self, index: int) -> Node | None:
+    def keep(self, tail: tuple[Node, ...]) -> None:
+        """Hold all of a tail, or note its use. The tail that it makes longer by a node lets go."""
+        if not tail or any(node.blocks[self.index] == NO_BLOCK for node in tail):
+            return
+        if tail not in self.tails:
+            self.held.update(tail)
+            self.tails[tail] = None
+        if tail[:-1] in self.tails:
+            self._let_go(tail[:-1])
+        self.tails.move_to_end(tail)
+
+    def victim(self) -> Node | None:
         """The next node to lose its block in this pool, of those whose block nobody else holds."""
-        references = self.pool.references
-        for order in (self.cold, self.kept):
-            for node in order:
-                if references[node.blocks[index]] == 1:
-                    return node
-        return None
+        while True:
+            free = (node for node in self.order if self.pool.references[node.blocks[self.index]] == 1)
+            found = next(free, None)
+            if found is None or found not in self.held:
+                return found
+            found = next((node for node in free if node not in self.held), None)
+            if found is not None:
+                return found
+            self._let_go(next(iter(self.tails)))
+
+    def _let_go(self, tail: tuple[Node, ...]) -> None:
+        del self.tails[tail]
+        for node in tail:
+            self.held[node] -= 1
+            if not self.held[node]:
+                del self.held[node]
 
 
 class PrefixTree:
@@ -88,7 +113,7 @@ class PrefixTree:
     def __init__(self, pools: Sequence[BlockPool], lasting: Sequence[bool]) -> None:
         self.pools = tuple(pools)
         self.lasting = tuple(lasting)
-        self.shelves = tuple(Shelf(pool) for pool in pools)
+        self.shelves = tuple(Shelf(pool, index) for index, pool in enumerate(pools))
         self.root = Node((), 0, None, [])
         self.evicted: OrderedDict[int, None] = OrderedDict()  # keys of nodes that were dropped
         self.n_tokens = 0
@@ -109,11 +134,8 @@ class PrefixTree:
         n_tail, tail = max(shared, key=lambda pair: pair[0], default=(0, None))
         return Match(path, tail if n_tail else None, n_tail, key_of(node, wanted) in self.evicted)
 
-    def put(self, parent: Node | None, ids: tuple[int, ...], blocks: Blocks, kept: Sequence[bool]) -> Node:
-        """Keep computed tokens after `parent`: a new node, or a known one that gets what it lacks.
-
-        `kept` says of each pool whether the block is to outlast others.
-        """
+    def put(self, parent: Node | None, ids: tuple[int, ...], blocks: Blocks) -> Node:
+        """Keep computed tokens after `parent`: a new node, or a known one that gets what it lacks."""
         parent = parent or self.root
         known = parent.children.get(ids)
         if known is None and len(ids) < BLOCK_TOKENS:
@@ -129,24 +151,22 @@ class PrefixTree:
             self.n_tokens += len(ids)
         for index, block in enumerate(blocks):
             if block != NO_BLOCK:
-                self._fill(known, index, block, kept[index])
+                self._fill(known, index, block)
         return known
 
     def use(self, nodes: Sequence[Node], index: int) -> None:
         """The blocks of these nodes of one path in one pool were used now."""
         for node in reversed(nodes) if self.lasting[index] else nodes:
             if node.blocks[index] != NO_BLOCK:
-                self.shelves[index].touch(node)
+                self.shelves[index].use(node)
 
     def keep(self, nodes: Sequence[Node], index: int) -> None:
-        """Have these nodes' blocks in one pool outlast others."""
-        for node in nodes:
-            if node.blocks[index] != NO_BLOCK:
-                self.shelves[index].put(node, kept=True)
+        """Have the blocks of these nodes of one path in one pool outlast others, if all of them are there."""
+        self.shelves[index].keep(tuple(nodes))
 
     def evict(self, index: int) -> bool:
         """Free a block of one pool: the least recently used that no sequence holds. False when there is none."""
-        node = self.shelves[index].victim(index)
+        node = self.shelves[index].victim()
         if node is None:
             return False
         self._strip(node, index)
@@ -183,12 +203,10 @@ class PrefixTree:
                 yield node
             stack.extend(node.children.values())
 
-    def _fill(self, node: Node, index: int, block: int, kept: bool) -> None:
+    def _fill(self, node: Node, index: int, block: int) -> None:
         if node.blocks[index] == NO_BLOCK:
             node.blocks[index] = self.pools[index].share(block)
-            self.shelves[index].put(node, kept)
-        elif kept:
-            self.shelves[index].put(node, kept)
+            self.shelves[index].use(node)
 
     def _strip(self, node: Node, index: int) -> None:
         self.shelves[index].remove(node)

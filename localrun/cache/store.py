@@ -9,6 +9,7 @@ from localrun.cache.prefix import Node, PrefixTree
 from localrun.cache.reuse import Hit, Planner
 
 RING_BLOCKS = 2  # 16-bit blocks at the end of a sequence that stay after a step: a rollback finds its block there
+QUESTION_TOKENS = 256  # at the end of a prompt, where it may be edited: what is seen from there is kept, too
 
 Fill = Callable[[int], None]  # writes what a block is to hold
 Copy = Callable[[int, int, int], None]  # (pool, source, target): block `target` becomes a copy of block `source`
@@ -38,6 +39,7 @@ class CacheStore:
         self.group_of = (*groups, *(groups[number] for number in rings))  # of every pool
         self.pools = tuple(BlockPool(n) for n in (*n_blocks, *(ring_blocks[number] for number in rings)))
         self._numbered = tuple(enumerate(self.group_of))
+        self._windowed = tuple((number, group) for number, group in enumerate(groups) if group.replayable)
         self.tree = PrefixTree(self.pools, [not self._is_ring(p) and not g.replayable for p, g in self._numbered])
         self.planner = Planner(groups)
         self.copy = copy
@@ -146,8 +148,9 @@ class CacheStore:
                 if write is not None and (known is None or known.blocks[pool] == NO_BLOCK):
                     blocks[pool] = self._allocate(pool)
                     write(blocks[pool])
-            kept = [self._is_ring(pool) and parent is None for pool in range(len(self.pools))]
-            return self.tree.put(parent, tuple(ids), blocks, kept)
+            node = self.tree.put(parent, tuple(ids), blocks)
+            self._keep_first(node)
+            return node
         finally:
             self._release_blocks(blocks)
             for node, shared in held:
@@ -201,39 +204,55 @@ class CacheStore:
     def _publish(self, lease: Lease, token_ids: Sequence[int]) -> None:
         """Offer the next full block to the tree. One that is known may have lost what was replayed."""
         node = self._put(lease, token_ids, lease.n_published)
-        if lease.n_published < len(lease.path):
-            return
-        self.tree.pin(node)
-        for before in lease.path[-1:]:
-            self.tree.unpin(before)
-        lease.path.append(node)
+        if lease.n_published == len(lease.path):
+            self.tree.pin(node)
+            for before in lease.path[-1:]:
+                self.tree.unpin(before)
+            lease.path.append(node)
+        self._keep_windows(lease, lease.n_published)
 
     def _put(self, lease: Lease, token_ids: Sequence[int], block: int, ended: bool = False) -> Node:
         """The tree's node for one logical block; with `ended` the last one, that the next turn goes on in."""
         ids = tuple(token_ids[block * BLOCK_TOKENS : (block + 1) * BLOCK_TOKENS])
-        last = (lease.n_prompt - 1) // BLOCK_TOKENS  # of the prompt: to answer it again takes what is seen from there
-        blocks, kept = [], []
+        # Where this text left what was known, and where its answer begins, others may go on inside a block.
+        ends = (lease.hit.n_tokens // BLOCK_TOKENS, (lease.n_prompt - 1) // BLOCK_TOKENS)
+        blocks = []
         for pool, group in self._numbered:
             replayed = lease.hit.replays and group.replayable
             exact = not replayed or block >= group.first_block(lease.hit.n_tokens)
-            offered = exact and (not self._is_ring(pool) or block in (0, last) or ended)
+            offered = exact and (not self._is_ring(pool) or block in (0, *ends) or ended)
             blocks.append(lease.tables[pool].at(block) if offered else NO_BLOCK)
-            if self._is_ring(pool):
-                kept.append(block == 0)
-            else:
-                in_sight = group.first_block(lease.n_prompt - 1) <= block <= last
-                kept.append(group.replayable and (in_sight or ended))
-        return self.tree.put(lease.path[block - 1] if block else None, ids, blocks, kept)
+        node = self.tree.put(lease.path[block - 1] if block else None, ids, blocks)
+        self._keep_first(node)
+        return node
+
+    def _keep_windows(self, lease: Lease, block: int) -> None:
+        """After a new block: keep what is seen from places where another text may leave this one.
+
+        These are the beginning of what is new, the question at the end of the prompt, and the beginning of the answer.
+        """
+        known, last = lease.hit.n_tokens, lease.n_prompt - 1
+        for pool, group in self._windowed:
+            if known and known // BLOCK_TOKENS <= block <= known // BLOCK_TOKENS + 1:
+                self.tree.keep(lease.path[group.first_block(known) : block + 1], pool)
+            for place in (max(known, last - QUESTION_TOKENS), last):
+                if group.first_block(place) <= block <= last // BLOCK_TOKENS:
+                    self.tree.keep(lease.path[group.first_block(place) : block + 1], pool)
+
+    def _keep_first(self, node: Node) -> None:
+        """Block 0 is read in 16 bits by all that goes on from it."""
+        if node.parent is self.tree.root:
+            for pool in range(len(self.groups), len(self.pools)):
+                self.tree.keep([node], pool)
 
     def _use(self, nodes: Sequence[Node], n_tokens: int) -> None:
         """A sequence of `n_tokens` tokens along these nodes is, or may be, gone on with: note what that reads."""
         for pool, group in self._numbered:
             seen = nodes[group.first_block(n_tokens) :]
-            if group.replayable and not self._is_ring(pool):
-                self.tree.keep(seen, pool)
-            else:
-                self.tree.use(nodes[-1:] if self._is_ring(pool) else seen, pool)
-                self.tree.use(nodes[:1], pool)
+            self.tree.use(nodes[-1:] if self._is_ring(pool) else seen, pool)
+            self.tree.use(nodes[:1], pool)
+        for pool, group in self._windowed:
+            self.tree.keep(nodes[group.first_block(n_tokens) :], pool)
 
     def _release(self, lease: Lease) -> None:
         for last in lease.path[-1:]:

@@ -13,6 +13,8 @@ from localrun.ops.kv import KV_CODECS, KVCodec
 CHUNK_BLOCKS = PREFILL_ROWS // BLOCK_TOKENS
 RING_BLOCKS = CHUNK_BLOCKS + 4  # 16-bit: a chunk, the two blocks before it, block 0, and one at the end of a prompt
 RING_MORE = 3  # for every further sequence: two and its block 0
+KEPT_TOKENS = 2048  # of windows at places that may be gone back to, beside those of running sequences: one window
+MOST_KEPT = 3  # at least and this many at most; an answer begun anew, an edit, another branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class CacheShape:
 
 
 def _count(ctx: int, parallel: int, kept: Attention) -> int:
-    """Coded blocks: all, or a window's with a chunk on top and the tail of one kept prompt.
+    """Coded blocks: all, or a window's with a chunk on top and what was seen at places that may be gone back to.
 
     One more to copy a shared block into, and one for the first block beside a rolling window.
     """
@@ -89,7 +91,8 @@ def _count(ctx: int, parallel: int, kept: Attention) -> int:
     if kept.window is None:
         return every + 1
     tail = window_blocks(kept.window, ctx, kept.sink)
-    return min(every, (parallel + 1) * tail + CHUNK_BLOCKS) + 1 + kept.sink
+    n_kept = 1 if kept.sink else max(1, min(KEPT_TOKENS // kept.window, MOST_KEPT))
+    return min(every, (parallel + n_kept) * tail + CHUNK_BLOCKS) + 1 + kept.sink
 
 
 def final_config(config: ModelConfig, ctx: int, window: int | None) -> ModelConfig:

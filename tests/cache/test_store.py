@@ -1,41 +1,18 @@
 """The cache by example: what is kept, what goes first, what is copied, and what a user is told."""
 
-import random
 import time
 from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from localrun_testing.paper_model import FULL, PaperModel, sinking, windowed
+from localrun_testing.paper_model import FULL, PaperModel, serve, sinking, text, windowed
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.lease import Lease
 from localrun.cache.prefix import Node
 from localrun.cache.reuse import Planner
 from localrun.cache.store import CacheStore
-
-
-def text(n_tokens: int, seed: int = 0) -> list[int]:
-    return random.Random(seed).choices(range(1000), k=n_tokens)
-
-
-def serve(model: PaperModel, ids: list[int], n_prompt: int | None = None, chunk: int = 64) -> Lease:
-    """One sequence from beginning to end, checked token by token; the lease is closed."""
-    store = model.store
-    lease = store.open(ids, n_prompt)
-    done = lease.hit.start
-    while done < len(ids):
-        n = min(chunk, len(ids) - done)
-        store.extend(lease, done, done + n)
-        exact = max(0, lease.hit.n_tokens - done)
-        assert model.step(lease, ids, done, n)[exact:] == model.truth(ids)[done : done + n][exact:]
-        done += n
-        store.commit(lease, ids, done)
-    store.close(lease, ids)
-    model.check_books([])
-    model.poison()
-    return lease
 
 
 def f16(*layers: object, n_blocks: int = 40, window_blocks: int = 40) -> PaperModel:
@@ -86,6 +63,15 @@ def model_with(model: PaperModel, lease: Lease) -> PaperModel:
     check = model.check_books
     model.check_books = lambda leases: check([*leases, lease])  # type: ignore[method-assign]
     return model
+
+
+def test_regenerating_an_earlier_answer_computes_one_token() -> None:
+    model = q8()
+    ids = text(330)
+    serve(model, ids[:200], 150)
+    serve(model, ids, 230)
+    assert serve(model, ids[:230]).n_cached == 229
+    assert serve(model, ids[:150]).n_cached == 149
 
 
 @pytest.mark.parametrize("n_prompt", [130, 129, 128, 191, 192, 193])

@@ -6,6 +6,7 @@ makes all later numbers differ.
 """
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -136,9 +137,11 @@ class PaperModel:
                 table = lease.tables[pool]
                 for block in (*table.blocks, *([] if table.sink == NO_BLOCK else [table.sink])):
                     held[block] += 1
-            listed = [*tree.shelves[pool].cold, *tree.shelves[pool].kept]
-            assert len(listed) == len(set(listed))
+            shelf = tree.shelves[pool]
+            listed = list(shelf.order)
             assert set(listed) == {node for node in nodes if node.blocks[pool] != NO_BLOCK}
+            assert shelf.held == Counter(node for tail in shelf.tails for node in tail)
+            assert set(shelf.held) <= set(listed), "a tail holds what is gone"
             for node in listed:
                 held[node.blocks[pool]] += 1
             assert held == blocks.references, "a block leaked or is held twice"
@@ -169,3 +172,25 @@ def dense(group: Group, position: int, exact: Sequence[int], codes: Sequence[int
         source = exact if block in (0, own) else codes
         total += sum(source[block * BLOCK_TOKENS + low : block * BLOCK_TOKENS + high])
     return total % PRIME
+
+
+def text(n_tokens: int, seed: int = 0) -> list[int]:
+    return random.Random(seed).choices(range(1000), k=n_tokens)
+
+
+def serve(model: PaperModel, ids: list[int], n_prompt: int | None = None, chunk: int = 64) -> Lease:
+    """One sequence from beginning to end, checked token by token; the lease is closed."""
+    store = model.store
+    lease = store.open(ids, n_prompt)
+    done = lease.hit.start
+    while done < len(ids):
+        n = min(chunk, len(ids) - done)
+        store.extend(lease, done, done + n)
+        exact = max(0, lease.hit.n_tokens - done)
+        assert model.step(lease, ids, done, n)[exact:] == model.truth(ids)[done : done + n][exact:]
+        done += n
+        store.commit(lease, ids, done)
+    store.close(lease, ids)
+    model.check_books([])
+    model.poison()
+    return lease
