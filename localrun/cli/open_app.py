@@ -10,9 +10,10 @@ def begins_app(arguments: list[str]) -> bool:
 
 
 def is_plain() -> bool:
-    """Whether lines are wanted, or all that the terminal can show: LOCALRUN_PLAIN, TERM=dumb or none at all."""
+    """Whether lines are wanted, or all that can be shown: LOCALRUN_PLAIN, TERM=dumb or none, stderr led elsewhere."""
     lacks_term = os.name == "posix" and os.environ.get("TERM", "") in ("", "dumb", "unknown")
-    return lacks_term or os.environ.get("LOCALRUN_PLAIN", "") not in ("", "0")
+    draws = _is_terminal(sys.stderr)  # where textual draws
+    return lacks_term or not draws or os.environ.get("LOCALRUN_PLAIN", "") not in ("", "0")
 
 
 def open_app(model: str | None = None, precision: str = "auto") -> int:

@@ -11,8 +11,8 @@ from localrun.cli.open_app import begins_app, is_plain
 from localrun.cli.tui import tui
 
 
-def terminals(monkeypatch: pytest.MonkeyPatch, stdin: bool, stdout: bool) -> None:
-    for name, answer in (("stdin", stdin), ("stdout", stdout)):
+def terminals(monkeypatch: pytest.MonkeyPatch, stdin: bool, stdout: bool, stderr: bool = True) -> None:
+    for name, answer in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
         monkeypatch.setattr(sys, name, SimpleNamespace(isatty=lambda answer=answer: answer, closed=False))
 
 
@@ -38,9 +38,16 @@ def test_the_app_is_for_a_person_at_a_terminal(
 
 def test_plain_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
+    terminals(monkeypatch, True, True)
     assert not is_plain()
     monkeypatch.setenv("LOCALRUN_PLAIN", "1")
     assert is_plain()
+
+
+def test_an_app_whose_drawing_would_go_into_a_file_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminals(monkeypatch, True, True, stderr=False)
+    assert not begins_app([])
 
 
 def test_the_command_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
