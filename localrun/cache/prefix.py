@@ -49,8 +49,8 @@ class Match:
 class Shelf:
     """The tree's blocks of one pool in the order in which they go: the least recently used first.
 
-    A tail is a run of nodes that somebody may go on from and that is of use only whole, as all that a window sees.
-    Its blocks outlast all others, until the tail that was not used for longest lets go of them.
+    A tail is a run of nodes that somebody may go on from and that is of use only whole: all that a window sees. Blocks
+    in tails go last; then the tail that was not used for longest lets go of its blocks.
     """
 
     def __init__(self, pool: BlockPool, index: int) -> None:
@@ -65,39 +65,40 @@ class Shelf:
         self.order.move_to_end(node)
 
     def remove(self, node: Node) -> None:
-        """Its block is gone, and with it the use of the tails it was in."""
+        """The node's block is gone."""
         if node in self.held:
             for tail in [tail for tail in self.tails if node in tail]:
                 self._let_go(tail)
         del self.order[node]
 
     def keep(self, tail: tuple[Node, ...]) -> None:
-        """Hold all of a tail, or note its use. The tail that it makes longer by a node lets go."""
+        """Hold all of a tail, or note its use. The one that it makes longer by a node lets go."""
         if not tail or any(node.blocks[self.index] == NO_BLOCK for node in tail):
             return
         if tail not in self.tails:
             self.held.update(tail)
-            self.tails[tail] = None
+        self.tails[tail] = None
+        self.tails.move_to_end(tail)
         if tail[:-1] in self.tails:
             self._let_go(tail[:-1])
-        self.tails.move_to_end(tail)
 
     def victim(self) -> Node | None:
         """The next node to lose its block in this pool, of those whose block nobody else holds."""
         while True:
-            free = (node for node in self.order if self.pool.references[node.blocks[self.index]] == 1)
-            found = next(free, None)
-            if found is None or found not in self.held:
-                return found
-            found = next((node for node in free if node not in self.held), None)
-            if found is not None:
-                return found
+            any_free = False
+            for node in self.order:
+                if self.pool.references[node.blocks[self.index]] == 1:
+                    if node not in self.held:
+                        return node
+                    any_free = True
+            if not any_free:
+                return None
             self._let_go(next(iter(self.tails)))
 
     def _let_go(self, tail: tuple[Node, ...]) -> None:
         del self.tails[tail]
+        self.held.subtract(tail)
         for node in tail:
-            self.held[node] -= 1
             if not self.held[node]:
                 del self.held[node]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from localrun_testing.cache_engine import GEMMA, LLAMA, MISTRAL, CacheCase
-from localrun_testing.small_model import VOCAB_SIZE, greedy
+from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, greedy
 
 from localrun.base.errors import EngineError, ModelFileError, UsageError
 from localrun.base.events import Prefill
@@ -161,6 +161,29 @@ def test_regenerate_computes_one_token(layers: tuple, codec: str, engines: list[
     assert again.token_ids == first.token_ids
     turn = finish(engine.submit(greedy(first.token_ids + text(20, 2), 5)))
     assert turn.n_cached == first.n_tokens - 1, "the last token of an answer is never fed back"
+
+
+@pytest.mark.parametrize("codec", ["f16", "q8"])
+def test_windows_are_there_where_a_chat_is_gone_back_to(codec: str, engines: list[Engine]) -> None:
+    """In blocks for hardly more than one window: nothing but what differs is computed again, and to the same end."""
+    layers = (replace(WINDOWED, window=100), replace(WINDOWED, window=100), FULL) * 2
+    case = CacheCase(layers, codec, window_blocks=16)
+    engine, fresh = native(case, engines), native(case, engines, keep_prefixes=False)
+
+    def ask(prompt: list[int], n_known: int) -> list[int]:
+        done = finish(engine.submit(greedy(prompt, 120)))
+        assert n_known - 63 * (codec != "f16") <= done.n_cached <= n_known
+        assert done.token_ids == finish(fresh.submit(greedy(prompt, 120))).token_ids
+        return done.token_ids
+
+    history = ask(text(600), 0)
+    prompt = history + text(30, 1)
+    first = ask(prompt, 719)
+    assert ask(prompt, 749) == first
+    second = ask(history + text(40, 2), 720)
+    ask(history + text(15, 3), 720)
+    ask(second + text(9, 4), len(second) - 1)
+    ask(first + text(9, 5), len(first) - 1)
 
 
 def test_the_first_event_tells_what_is_cached(engines: list[Engine]) -> None:
