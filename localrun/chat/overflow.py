@@ -28,8 +28,9 @@ class OverflowPlan:
         """For the user; empty while the model sees everything."""
         if not self.n_hidden:
             return ""
-        turns = f"{self.n_turns} oldest {'turn' if self.n_turns == 1 else 'turns'}" if self.n_turns else "a part"
-        return f"the model no longer sees the {turns} ({self.n_hidden:,} of {self.total:,} tokens)"
+        turns = "the oldest turn" if self.n_turns == 1 else f"the {self.n_turns} oldest turns"
+        hidden = turns if self.n_turns else "a part"
+        return f"the model no longer sees {hidden} ({self.n_hidden:,} of {self.total:,} tokens)"
 
 
 def plan_overflow(
@@ -55,14 +56,20 @@ def plan_overflow(
     return OverflowPlan(False, total)
 
 
+def plan_for(chat: Chat, question: str, ctx: int, policy: Policy, reserve: int) -> OverflowPlan:
+    """How to go on with the branch that ends at `question`, which was not counted yet."""
+    path = chat.tree.path(question)
+    sizes = turn_sizes(path)
+    sizes[-1] = sizes[-1] or _guess(path[-1])
+    return plan_overflow(path, sizes, ctx, policy, reserve=reserve)
+
+
 def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan | None:
     """Where the chat's policy is to drop turns, and it has to before `question` is answered: do, and give the plan."""
     path = chat.tree.path(question)
     if chat.policy != "drop" or not path:
         return None
-    sizes = turn_sizes(path)
-    sizes[-1] = sizes[-1] or _guess(path[-1])
-    plan = plan_overflow(path, sizes, ctx, "drop", reserve=reserve)
+    plan = plan_for(chat, question, ctx, "drop", reserve)
     places = {message.id: i for i, message in enumerate(path)}
     if plan.horizon is None or places[plan.horizon] <= places.get(chat.horizon or "", 0):
         return None

@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.settings import read_settings
 from localrun.base.units import gib
 from localrun.cli.console import is_terminal, note, tell, write_json
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.hub.names import parse_hub_name
 from localrun.hub.preview import find_on_hub
 from localrun.hub.removal import Removal, plan_partials, plan_removal
+from localrun.hub.removal import remove as carry_out
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
 
@@ -35,10 +35,10 @@ def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: J
         if input().strip().lower() not in ("y", "yes"):
             note("nothing was removed")
             return 0
-    removal.execute()
+    was_default = carry_out(removal, models)
     note(f"removed {question}")
-    if model.lower() == (read_settings().model or "").lower():
-        note("it was the default model: `localrun config model NAME` chooses another")
+    if was_default:
+        note("it was the default model: builtin answers now, `localrun config model NAME` chooses another")
     if json:
         write_json({"model": model, "files": [str(path) for path in removal.files], "freed": removal.freed})
     return 0

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localrun.base.errors import HubError, UsageError
+from localrun.base.errors import HubError, NotFoundError, UsageError
 from localrun.base.paths import folder
+from localrun.base.settings import FILE_NAME, read_sources, write_setting
 from localrun.hub.access import hub_cache
 from localrun.hub.hf_cache import repo_folder
 from localrun.hub.partial import find_partials, is_alive, remove_partial
+from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel, shards_of
 
 _OWNERS = {
@@ -60,6 +62,18 @@ def plan_removal(models: Sequence[StoredModel]) -> Removal:
     return Removal(files, sum(path.lstat().st_size for path in files), _root=root)
 
 
+def remove(removal: Removal, models: Sequence[StoredModel]) -> bool:
+    """Do it. Where that was the last of the default model, the setting goes too: gives whether it did."""
+    value, source = read_sources().get("model", ("", ""))
+    default = str(value) if source == FILE_NAME else ""
+    was_default = not {model.path for model in models}.isdisjoint(_paths_of(default))
+    removal.execute()
+    if not was_default or _paths_of(default):
+        return False
+    write_setting("model", None)
+    return True
+
+
 def plan_partials(repo: str) -> Removal:
     """Unfinished downloads of a repository that nobody works on."""
     blobs = repo_folder(hub_cache(), repo) / "blobs"
@@ -89,6 +103,14 @@ def _from_cache(models: Sequence[StoredModel]) -> Removal:
         _cache_strategy=strategy,
         _partials=partials.files,
     )
+
+
+def _paths_of(name: str) -> list[Path]:
+    """Where the models of this name are on disk."""
+    try:
+        return [model.path for model in resolve_all(name)] if name else []
+    except NotFoundError:
+        return []
 
 
 def _files_of(model: StoredModel) -> list[Path]:

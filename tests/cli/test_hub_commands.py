@@ -15,6 +15,7 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.schemas import check
 
 from localrun.base.errors import UsageError
+from localrun.base.settings import read_settings
 from localrun.cli import consent, remove
 from localrun.cli.app import run_command_line
 from localrun.cli.fit import parse_size
@@ -252,9 +253,11 @@ def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, monkeypatch: pytest.M
     check(answer, "rm")
     assert answer["freed"] == len(hub.repos["org/tiny-GGUF"].files["tiny-F16.gguf"])
     assert [row["precision"] for row in json.loads(run("list", "--json")[1]) if row["source"] == "hub"] == ["F32"]
+    assert "default" not in err, "another precision of it is left"
     terminal(monkeypatch, "y")
     code, _, err = run("rm", "org/tiny-GGUF")
-    assert (code, "it was the default model" in err) == (0, True)
+    assert (code, "it was the default model: builtin answers now" in err) == (0, True)
+    assert read_settings().model is None
     assert run("rm", "org/tiny-GGUF", "--yes")[0] == 3
     assert run("rm", "builtin", "--yes")[0] == 2
 

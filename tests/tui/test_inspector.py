@@ -97,7 +97,7 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus() -> 
             "KV cache",
         ):
             assert words in text
-        assert "all of the process   3.58 GiB   3.63 GiB" in text  # predicted, measured
+        assert "whole process   3.58 GiB   3.63 GiB" in text  # predicted, measured
 
     drive(app, steps, LARGE)
 

@@ -17,7 +17,7 @@ from localrun_tui.model_rows import catalogue_rows, first_model, used_when
 from localrun_tui.models_screen import ModelsScreen
 from textual.pilot import Pilot
 
-from localrun.base.settings import write_setting
+from localrun.base.settings import read_settings, write_setting
 from localrun.client.endpoint import Endpoint
 from localrun.fit.rates import Rates
 from localrun.hub import preview
@@ -94,8 +94,27 @@ def test_what_is_on_disk_is_loaded_or_deleted(stored: Path) -> None:
     drive(app, steps)
     assert isinstance(app.answer, Choice)
     assert app.answer.stored.name == "mine"
-    assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F32", None, "f16")
+    assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F32", 0, "f16")
     assert [path.name for path in stored.iterdir()] == ["mine-F32.gguf"]
+
+
+def test_a_default_model_that_is_deleted_is_the_default_no_more(stored: Path) -> None:
+    write_setting("model", "mine")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        for precision, left in (("f16", "mine"), ("f32", None)):
+            look_for(pilot, "")
+            await until_text(pilot, "mine  default")
+            look_for(pilot, precision)
+            await pilot.press("delete")
+            await until_text(pilot, "Delete mine")
+            await pilot.press("y")
+            await until_text(pilot, f"mine {precision.upper()} is deleted")
+            told = [toast.message for toast in pilot.app._notifications]
+            assert ("there is none now" in told[-1]) == (left is None)
+            assert read_settings().model == left
+
+    drive(ScreenApp(ModelsScreen()), steps, LARGE)
 
 
 def test_the_catalogue_says_what_fits() -> None:

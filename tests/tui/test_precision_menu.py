@@ -11,13 +11,14 @@ from localrun_testing.fake_hub import FakeHub
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.raw_files import Entry, safetensors_file
-from localrun_tui import precision_menu
+from localrun_tui import precision_menu, start
 from localrun_tui.background import Task
 from localrun_tui.choice import Choice
 from localrun_tui.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.precision_offer import Subject, read_offer
 from textual.pilot import Pilot
 
+from localrun.base.settings import write_setting
 from localrun.hub.access import read_access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
@@ -155,11 +156,32 @@ def test_what_cannot_be_offered_says_why(hub: FakeHub, name: str, says: str) -> 
     drive(app, steps)
 
 
+def test_the_context_that_is_set_is_the_first_and_auto_can_be_chosen_over_it(hub: FakeHub) -> None:
+    fetch("org/tiny-GGUF", "tiny-F32.gguf")
+    write_setting("ctx", "5000")
+    ctx: list[int | None] = []
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "‹ 5,000 ›")
+        assert "HERE is for 8,192 tokens" in screen_text(pilot.app)
+        if ctx:
+            await pilot.press("left", "left")
+            await until_text(pilot, "‹ auto ›")
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: app.closed)
+        ctx.append(start.load_options(app.answer).ctx)
+
+    for _ in range(2):
+        app = ScreenApp(menu("org/tiny-GGUF"))
+        drive(app, steps)
+    assert ctx == [5000, None]
+
+
 def test_an_offer_without_a_network_has_what_is_on_disk(hub: FakeHub) -> None:
     fetch("org/tiny-GGUF", "tiny-F16.gguf")
     hub.break_file("api", "rate-limit")
     offer = read_offer(Subject("org/tiny-GGUF", wanted=find_on_hub("org/tiny-GGUF")), lambda: 8 * GIB, Task())
-    (line,) = offer.lines(None, "auto")
+    (line,) = offer.lines(0, "auto")
     assert (line.name, line.recommended, line.stored is not None) == ("F16", True, True)
     assert offer.notes[0].startswith("only what is on disk: ")
 
@@ -172,7 +194,7 @@ def test_an_original_on_disk_serves_the_precisions_made_from_it(home: Path) -> N
     (folder / "model.safetensors").write_bytes(safetensors_file(weights, bytes(320 * 64 * 2)))
     (stored,) = stored_at(folder, "models", "original")
     offer = read_offer(Subject("original", stored), lambda: 8 * GIB, Task())
-    lines = {line.name: line for line in offer.lines(None, "auto")}
+    lines = {line.name: line for line in offer.lines(0, "auto")}
     assert set(lines) == {"fp16", "int8", "int4"}
     assert [lines[name].stored and lines[name].stored.precision for name in lines] == list(lines)  # type: ignore[union-attr]
     assert lines["int4"].weights_bytes < lines["int8"].weights_bytes

@@ -42,6 +42,7 @@ def test_a_choice_goes_before_the_settings(home: Path) -> None:
     assert options.disk_cache
     options = start.load_options(Choice(stored, ctx=256, kv="f16"))
     assert (options.ctx, options.kv) == (256, "f16")
+    assert start.load_options(Choice(stored, ctx=0)).ctx is None, "auto, and chosen"
 
 
 def test_presets_lie_above_the_settings() -> None:

@@ -1,7 +1,7 @@
 """The app: screens, themes, keys, and the session they share."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,7 +25,10 @@ _TWICE = 2.0  # seconds within which a second Ctrl+C quits
 
 
 class LocalrunApp(App[None]):
-    """`choose` finds the model to begin with, on a thread; None lets the user choose one."""
+    """`choose` finds the model to begin with, on a thread; None lets the user choose one.
+
+    `flags` are settings that came with the command line.
+    """
 
     TITLE = "localrun"
     CSS_PATH = ["app.tcss", "chat_screen.tcss"]  # noqa: RUF012
@@ -42,6 +45,7 @@ class LocalrunApp(App[None]):
         open_store: "Callable[[], ChatStore]",
         choose: "Callable[[], Choice | None]" = lambda: None,
         theme: str | None = None,
+        flags: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.register_theme(DARK)
@@ -49,6 +53,7 @@ class LocalrunApp(App[None]):
         self.theme = theme if theme in self.available_themes else default_theme()
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
+        self._flags = flags or {}
         self._chat_screen = ChatScreen(self.session)
         self._interrupted = 0.0
 
@@ -155,7 +160,7 @@ class LocalrunApp(App[None]):
     async def _change_settings(self) -> None:
         from .settings_screen import SettingsScreen
 
-        if await self.push_screen_wait(SettingsScreen()):
+        if await self.push_screen_wait(SettingsScreen(self._flags)):
             self.notify("Sampling counts from the next message on, the rest when a model is loaded again.")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A model to load. `ctx` None: as much as memory holds; of an endpoint only `stored` matters."""
+    """A model to load; of an endpoint only `stored` matters. `ctx` 0 is as much as memory holds, None what is set."""
 
     stored: "StoredModel | Endpoint"
     precision: str = ""

@@ -17,6 +17,7 @@ from .advice import Advice, advise, phases
 from .cache_view import counts, group_lines, legend
 from .meters import bar
 
+_NAME = 13  # cells for the name of a part of memory
 _AS_PREDICTED = 1.1  # a part that takes more than this share of what was predicted stands out
 
 
@@ -113,10 +114,11 @@ def _memory(view: CacheView | None, width: int) -> list[Content]:
     if view is None or not view.memory:
         return []
     largest = max(max(part.predicted, part.measured) for part in view.memory) or 1
-    lines = [_heading("Memory"), Content.styled(f"{'':<18} {'predicted':>10} {'measured':>10}", "$foreground-muted")]
+    heads = Content.styled(f"{'':<{_NAME}} {'predicted':>10} {'measured':>10}", "$foreground-muted")
+    lines = [_heading("Memory"), heads]
     for part in view.memory:
-        name = clean(part.name, keep_newlines=False)[:18]
-        line = Content(f"{name:<18} {gib(part.predicted):>10} {gib(part.measured):>10} ")
+        name = clean(part.name, keep_newlines=False)[:_NAME]
+        line = Content(f"{name:<{_NAME}} {gib(part.predicted):>10} {gib(part.measured):>10} ")
         room = width - line.cell_length
         style = "$primary" if part.measured <= part.predicted * _AS_PREDICTED else "$warning"
         lines.append(line + bar(part.measured / largest, room, style) if room >= 4 else line)

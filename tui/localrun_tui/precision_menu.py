@@ -46,7 +46,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
         super().__init__()
         self.subject = subject
         self.budget = budget
-        self.ctx: int | None = None
+        self.ctx = 0  # auto
         self.kv = "auto"
         self.offer: Offer | None = None
         self._asking: Task | None = None
@@ -82,7 +82,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
 
     def _ready(self, offer: Offer) -> None:
         self.offer = offer
-        self.ctx = offer.wished.ctx if offer.wished.ctx in offer.contexts else None
+        self.ctx = offer.wished.ctx or 0
         self.kv = offer.wished.kv if offer.wished.kv in offer.codecs else "auto"
         licence = offer.found.licence if offer.found else ""
         repo = offer.found.wanted.repo if offer.found else ""
@@ -101,7 +101,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
         if offer is None:
             return
         self._list.show([precision_item(one) for one in offer.lines(self.ctx, self.kv)], "There is nothing to load.")
-        muted, shown = "$foreground-muted", self.ctx or offer.usual_context
+        muted, shown = "$foreground-muted", offer.context_for(self.ctx)
         parts = [("Context ", muted), (f"‹ {f'{self.ctx:,}' if self.ctx else 'auto'} ›", "bold")]
         parts += [("   KV cache ", muted), (f"‹ {self.kv} ›", "bold"), (f"   HERE is for {shown:,} tokens", muted)]
         self.query_one("#settings", Static).update(Content.assemble(*parts))
@@ -124,7 +124,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
 
     def action_context(self, step: int) -> None:
         if self.offer is not None:
-            choices: list[int | None] = [None, *self.offer.contexts]
+            choices = sorted({0, self.offer.wished.ctx or 0, *self.offer.contexts})
             self.ctx = choices[(choices.index(self.ctx) + step) % len(choices)]
             self._show()
 

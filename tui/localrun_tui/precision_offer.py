@@ -84,12 +84,17 @@ class Offer:
         usual = [n for n in self.contexts if n <= USUAL_CONTEXT] or list(self.contexts[:1]) or [USUAL_CONTEXT]
         return best.ctx if best else max(usual)
 
-    def lines(self, ctx: int | None, kv: str) -> list[Precision]:
-        """The menu for a context (None: a usual one) and a codec ("auto": the finest that fits), smallest first."""
+    def context_for(self, ctx: int) -> int:
+        """The one that stands for `ctx`: itself, or the next longer that was looked at; for 0 a usual one."""
+        longer = [n for n in self.contexts if n >= ctx] or list(self.contexts[-1:])
+        return longer[0] if ctx and longer else self.usual_context
+
+    def lines(self, ctx: int, kv: str) -> list[Precision]:
+        """The menu for a context (0: a usual one) and a codec ("auto": the finest that fits), smallest first."""
         best = self.fit.recommended
         found = []
         for one in self.precisions:
-            row = self._row(one, ctx or self.usual_context, kv)
+            row = self._row(one, self.context_for(ctx), kv)
             found.append(replace(one, fit=row, recommended=best is not None and one.means(best)))
         return sorted(found, key=lambda one: (one.weights_bytes, one.bits))
 

@@ -8,7 +8,7 @@ from textual.screen import Screen
 
 from localrun.base.errors import LocalrunError
 from localrun.base.units import gib
-from localrun.hub.removal import Removal, plan_removal
+from localrun.hub.removal import Removal, plan_removal, remove
 from localrun.hub.stored import StoredModel
 
 from .background import run_in_background
@@ -36,11 +36,12 @@ def ask_to_remove(screen: Screen[Any], model: StoredModel, loaded: str, removed:
         )
 
     def execute(plan: Removal) -> None:
-        def done(_: None) -> None:
-            toast(screen, f"{name} is deleted", f"{gib(plan.freed)} are free again.")
+        def done(was_default: bool) -> None:
+            no_default = " It was the default model: there is none now." if was_default else ""
+            toast(screen, f"{name} is deleted", f"{gib(plan.freed)} are free again.{no_default}")
             removed()
 
-        run_in_background(screen, lambda task: plan.execute(), done, fail)
+        run_in_background(screen, lambda task: remove(plan, [model]), done, fail)
 
     if loaded and Path(loaded) == model.path:
         toast(screen, f"{name} is in use", "Load another model first.", "warning")

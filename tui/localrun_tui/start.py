@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def run(model: str | None = None, precision: str = "auto") -> int:
     """Run the app until the user leaves; gives the exit code."""
-    app = LocalrunApp(open_client, open_store, lambda: first_choice(model, precision), kept_theme())
+    flags = {"model": model} if model else {}
+    app = LocalrunApp(open_client, open_store, lambda: first_choice(model, precision), kept_theme(), flags)
     app.run()
     return app.return_code or 0
 
@@ -57,13 +58,14 @@ def load_options(choice: "Choice") -> LoadOptions:
     assert isinstance(stored, StoredModel)
     settings = read_settings()
     kv = settings.kv if choice.kv == "auto" and settings.kv else choice.kv
+    ctx = settings.ctx if choice.ctx is None else choice.ctx
     return LoadOptions(
         path=stored.path,
         name=stored.name,
         precision=choice.precision or stored.precision,
         backend=cast(Backend, settings.backend or "auto"),
         threads=settings.threads,
-        ctx=choice.ctx or settings.ctx or None,
+        ctx=ctx or None,
         kv=cast(KVCodecName, kv),
         window=settings.window,
         disk_cache=settings.disk_cache_bytes,

@@ -46,7 +46,7 @@ VIEW = CacheView(
     memory=(
         MemoryPart("weights", 2_497_281_120, 2_501_000_000),
         MemoryPart("KV cache", 620_000_000, 618_659_840),
-        MemoryPart("all of the process", 3_840_000_000, 3_900_000_000),
+        MemoryPart("whole process", 3_840_000_000, 3_900_000_000),
     ),
 )
 COMPLETION = Completion(
