@@ -1,0 +1,87 @@
+"""The app in a process of its own, for tests that kill it: it tells on a pipe what it has shown as kept.
+
+`python -m localrun_testing.app_to_kill FD MODEL CHAT`: MODEL is `builtin`, or `counting` for a worker without one; CHAT
+is the chat to go on with, or empty. Each line is `ready CHAT`, or `kept CHAT MESSAGE TEXT`.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import localrun_tui
+from localrun_tui import start
+from localrun_tui.app import LocalrunApp
+from localrun_tui.choice import Choice
+from localrun_tui.messages import ChatChanged
+from localrun_tui.model_slot import Progress
+from textual.message import Message
+
+from localrun.base.events import Event
+from localrun.base.request import LoadOptions, Request
+from localrun.chat.tree import Message as ChatMessage
+from localrun.client.interface import EngineClient
+from localrun.client.worker import WorkerClient
+from localrun.hub.stored import StoredModel
+
+ANSWER = Request(prompt="count 40 0.005")
+
+
+class Counting(WorkerClient):
+    """Answers everything with numbers, slowly enough to be killed meanwhile."""
+
+    def stream(self, request: Request) -> Iterator[Event]:
+        return super().stream(ANSWER)
+
+
+class TellingApp(LocalrunApp):
+    """Tells of every message once the app takes it for kept."""
+
+    CSS_PATH = [Path(localrun_tui.__path__[0]) / name for name in LocalrunApp.CSS_PATH]  # noqa: RUF012
+
+    def __init__(self, fd: int, model: str, chat_id: str) -> None:
+        real = model == "builtin"
+        choice = Choice(StoredModel(model, "", Path(model), 1, "gguf", "path"))
+        super().__init__(
+            start.open_client if real else open_counting, start.open_store, start.builtin if real else lambda: choice
+        )
+        self._fd = fd
+        self._chat_id = chat_id
+        self._told: set[str] = set()
+
+    async def on_ready(self) -> None:
+        if self._chat_id:
+            await self.session.open_chat(self._chat_id)
+        else:
+            await self.session.new_chat()
+        assert self.session.chat is not None
+        self._say(f"ready {self.session.chat.id}")
+        self.set_interval(0.01, self._tell_of_answer)
+
+    def _tell(self, message: Message) -> None:
+        """After a ChatChanged the user's message is on the screen."""
+        chat = self.session.chat
+        if isinstance(message, ChatChanged) and chat is not None and chat.tree.head is not None:
+            self._say_kept(chat.tree[chat.tree.head])
+        super()._tell(message)
+
+    def _tell_of_answer(self) -> None:
+        turn = self.session.turn
+        if turn is not None and turn.over and turn.answer_id is not None:
+            self._say_kept(turn.chat.tree[turn.answer_id])
+
+    def _say_kept(self, message: ChatMessage) -> None:
+        if message.id not in self._told and self.session.chat is not None:
+            self._told.add(message.id)
+            self._say(f"kept {self.session.chat.id} {message.id} {message.text!r}")
+
+    def _say(self, line: str) -> None:
+        os.write(self._fd, f"{line}\n".encode())
+
+
+def open_counting(choice: Choice, progress: Progress) -> EngineClient:
+    return Counting(LoadOptions(Path("x"), name=choice.stored.name), progress, "localrun_testing.fake_worker")
+
+
+if __name__ == "__main__":
+    TellingApp(int(sys.argv[1]), sys.argv[2], sys.argv[3]).run()
