@@ -1,6 +1,7 @@
 """Markdown that grows at its end: blocks, of which only the last is read again when more arrives."""
 
 import re
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
@@ -13,6 +14,12 @@ from .markdown_layout import block_lines
 _TOO_DEEP = re.compile(
     r"^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*){25}", re.M
 )  # nobody nests so, and the parser drops it
+
+
+@cache
+def _parser(preset: str) -> MarkdownIt:
+    """One for all messages: it keeps nothing between two texts, and is slow to make."""
+    return MarkdownIt(preset, {"html": False, "linkify": False})
 
 
 class Block:
@@ -38,15 +45,13 @@ class MarkdownText:
         self._blocks: list[Block] = []
         self._tail = 0  # where the last block begins in `source`
         self._cleaner = Cleaner()
-        self._parser = MarkdownIt("gfm-like", {"html": False, "linkify": False})
-        self._plain_parser = MarkdownIt("zero")  # paragraphs only
         self.append(text)
 
     def append(self, text: str) -> None:
         """Add text and read anew the last block, which is all that it can change."""
         self.source += self._cleaner.feed(text)
         tail = self.source[self._tail :]
-        parser = self._plain_parser if _TOO_DEEP.search(tail) else self._parser
+        parser = _parser("zero" if _TOO_DEEP.search(tail) else "gfm-like")  # zero: paragraphs only
         nodes = SyntaxTreeNode(parser.parse(tail)).children
         if self._blocks and nodes:
             self._blocks.pop()
