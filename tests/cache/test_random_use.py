@@ -29,7 +29,7 @@ def test_cached_equals_computed() -> None:
 
 @pytest.mark.slow
 def test_cached_equals_computed_for_long() -> None:
-    run_state_machine_as_test(Caches, settings=settings(QUICK, max_examples=400, stateful_step_count=40))
+    run_state_machine_as_test(Caches, settings=settings(QUICK, max_examples=200, stateful_step_count=40))
 
 
 def write_while_replaying(patch: Patch) -> None:

@@ -13,6 +13,7 @@ from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
 from localrun.base.events import Prefill
 from localrun.engine.engine import Engine, Finished, NewToken, Ticket
 from localrun.engine.sampler import SamplerSettings
+from localrun.engine.scheduler import Scheduler
 from localrun.engine.sequence import Sequence
 from localrun.ops.reference_rows import RowReferenceOps
 
@@ -58,29 +59,37 @@ def test_a_second_turn_reuses_all_but_the_last_token(engine: Engine) -> None:
 
 
 def test_regenerate_and_branch_reuse_and_agree_with_a_fresh_engine(engine: Engine) -> None:
-    prompt = text(150)
+    prompt = text(110)
     answer(engine.submit(greedy(prompt)))
     again = finish(engine.submit(greedy(prompt)))
     assert again.n_cached == len(prompt) - 1
-    branch = prompt[:90] + text(30, seed=5)
+    branch = prompt[:70] + text(10, seed=5)
     other = finish(engine.submit(greedy(branch)))
-    assert other.n_cached >= 90
+    assert other.n_cached >= 70
     assert other.token_ids[other.n_prompt :] == fresh_answer(branch)
     assert finish(engine.submit(greedy(prompt))).n_cached == len(prompt) - 1
 
 
 def test_side_by_side_equals_one_by_one(engine: Engine) -> None:
-    prompts = [text(n, seed=n) for n in (5, 70, 130, 64, 1)]
-    tickets = [engine.submit(greedy(prompt)) for prompt in prompts]
-    assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt) for prompt in prompts]
+    prompts = [text(n, seed=n) for n in (5, 70, 64, 1)]
+    tickets = [engine.submit(greedy(prompt, 12)) for prompt in prompts]
+    assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt, 12) for prompt in prompts]
 
 
-def test_more_sequences_than_blocks_are_preempted_and_still_right() -> None:
-    engine = small_engine(ctx=256, n_blocks=5, ops=RowReferenceOps)
-    prompts = [text(100, seed=n) for n in range(4)]
+def test_more_sequences_than_blocks_are_preempted_and_still_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    preempted, preempt = [], Scheduler._preempt
+
+    def counted(scheduler: Scheduler, sequence: Sequence) -> None:
+        preempted.append(sequence)
+        preempt(scheduler, sequence)
+
+    monkeypatch.setattr(Scheduler, "_preempt", counted)
+    engine = small_engine(ctx=128, n_blocks=3, ops=RowReferenceOps)
+    prompts = [text(50, seed=n) for n in range(3)]
     try:
-        tickets = [engine.submit(greedy(prompt, 60)) for prompt in prompts]
-        assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt, 60) for prompt in prompts]
+        tickets = [engine.submit(greedy(prompt, 30)) for prompt in prompts]
+        assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt, 30) for prompt in prompts]
+        assert preempted
     finally:
         engine.close()
 
@@ -102,11 +111,13 @@ def test_stop_ids_end_an_answer_and_are_not_part_of_it(engine: Engine) -> None:
     assert ended.token_ids[ended.n_prompt :] == free[: free.index(stop)]
 
 
-def test_max_tokens_and_a_full_context_are_length(engine: Engine) -> None:
+def test_max_tokens_and_a_full_context_are_length() -> None:
+    engine = small_engine(ctx=100, n_blocks=4)
     limited = finish(engine.submit(greedy(text(10), 3)))
     assert (limited.stop_reason, limited.n_generated) == ("length", 3)
-    full = finish(engine.submit(greedy(text(500), 100)))
-    assert (full.stop_reason, full.n_tokens) == ("length", 512)
+    full = finish(engine.submit(greedy(text(90), 100)))
+    assert (full.stop_reason, full.n_tokens) == ("length", 100)
+    engine.close()
 
 
 def test_a_prompt_that_leaves_no_room_is_refused_at_once(engine: Engine) -> None:
@@ -116,10 +127,10 @@ def test_a_prompt_that_leaves_no_room_is_refused_at_once(engine: Engine) -> None
 
 def test_prefill_is_chunked_and_reported(engine: Engine) -> None:
     engine.scheduler.rows_per_second = 64.0
-    events = [e for e in engine.submit(greedy(text(300), 2)) if isinstance(e, Prefill)]
+    events = [e for e in engine.submit(greedy(text(150), 2)) if isinstance(e, Prefill)]
     assert len(events) > 1
     assert [e.done for e in events] == sorted({e.done for e in events})
-    assert (events[-1].done, events[-1].total) == (300, 300)
+    assert (events[-1].done, events[-1].total) == (150, 150)
 
 
 def test_cancel_keeps_what_was_generated_and_the_engine_goes_on(engine: Engine) -> None:
@@ -140,7 +151,7 @@ def test_cancel_keeps_what_was_generated_and_the_engine_goes_on(engine: Engine) 
 
 
 def test_cancel_at_random_moments_never_corrupts_the_cache(engine: Engine) -> None:
-    prompts = [text(180, seed=n % 3) + text(20, seed=n) for n in range(12)]
+    prompts = [text(100, seed=n % 3) + text(20, seed=n) for n in range(7)]
     for prompt in prompts:
         ticket = engine.submit(greedy(prompt, 200))
         threading.Timer(random.Random(len(prompt)).uniform(0, 0.05), ticket.cancel).start()

@@ -1,5 +1,7 @@
 """The sampler chain on candidates against the textbook chain on the full row."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -35,14 +37,14 @@ def textbook(logits: torch.Tensor, chain: SamplerSettings) -> torch.Tensor:
     return p / p.sum()
 
 
-def chosen(logits: torch.Tensor, chain: SamplerSettings, u: float) -> int:
+def chosen(logits: torch.Tensor, chain: SamplerSettings, draws: Sequence[float]) -> list[int]:
     """Our way: on 256 candidates, and on the full row only if those cannot tell."""
     row = finish_logits(logits.clone()[None], [LogitAdjust(temperature=chain.temperature)])
     few = candidates(
         row.top_ids[0].numpy(), row.top_values[0].double().numpy(), float(row.logsumexp[0]), chain.temperature, False
     )
-    token = choose(few, chain, u)
-    return full_choice(logits, chain, u) if token is None else token
+    tokens = [choose(few, chain, u) for u in draws]
+    return [full_choice(logits, chain, u) if token is None else token for u, token in zip(draws, tokens, strict=True)]
 
 
 def full_choice(logits: torch.Tensor, chain: SamplerSettings, u: float) -> int:
@@ -58,7 +60,7 @@ def test_draws_follow_the_textbook_distribution(chain: SamplerSettings) -> None:
     logits = torch.randn(600, generator=torch.Generator().manual_seed(3)) * 2.0
     expected = textbook(logits, chain)
     n = 4000
-    counts = torch.bincount(torch.tensor([chosen(logits, chain, uniform(11, i)) for i in range(n)]), minlength=600)
+    counts = torch.bincount(torch.tensor(chosen(logits, chain, [uniform(11, i) for i in range(n)])), minlength=600)
     assert counts[expected == 0].sum() == 0
     likely = expected * n >= 5
     rare = ~likely & (expected > 0)
@@ -85,7 +87,7 @@ def test_candidates_and_full_row_always_agree(
     spread = 0.1 + seed % 5
     logits = torch.randn(1000, generator=torch.Generator().manual_seed(seed)) * spread
     chain = SamplerSettings(temperature, top_k, top_p, min_p)
-    assert chosen(logits, chain, u) == full_choice(logits, chain, u)
+    assert chosen(logits, chain, [u]) == [full_choice(logits, chain, u)]
 
 
 def test_equal_logits_rank_by_id() -> None:
