@@ -84,7 +84,7 @@ def print_depths(options: argparse.Namespace) -> None:
                 with LocalClient(load_options) as client:
                     chat = DeepChat(client.model.engine, options.depth, client.model.config.vocab_size)
                     for deep in chat.measure(options.rounds):
-                        ratio = "" if deep.alone_ms is None else f"{deep.ttft_ms / deep.alone_ms:.2f}"
+                        ratio = "" if deep.ratio is None else f"{deep.ratio:.2f}"
                         print(
                             f"| {shape} | {qtype} | {kv} | {deep.case} | {deep.prompt:,} | {deep.reused:.1%} |"
                             f" {deep.computed:,.0f} | {deep.ttft_ms:,.1f} ms | {ratio} |",

@@ -22,14 +22,14 @@ GREEDY = SamplerSettings(temperature=0.0)
 
 @dataclass(frozen=True)
 class Deep:
-    """Medians over the rounds; `alone_ms` of the new tokens, where that was measured."""
+    """Medians over the rounds; `ratio` of its TTFT to the new tokens alone, where that was measured."""
 
     case: str
     prompt: int
     reused: float
     computed: float
     ttft_ms: float
-    alone_ms: float | None = None
+    ratio: float | None = None
 
 
 class DeepChat:
@@ -66,12 +66,12 @@ class DeepChat:
 
     def measure(self, rounds: int) -> Iterator[Deep]:
         yield summed("first prompt", [self.prefill])
-        turns, steps = [], []
-        for _ in range(rounds):
-            prompt = self.leaf + self.text(NEW)
-            steps.append(self.alone(prompt))
-            turns.append(self.ask(prompt))
-        yield summed("next turn", turns, steps)
+        turns, ratios = [], []
+        for number in range(rounds):
+            before = self.alone(self.leaf + self.text(NEW)) if number % 2 else None
+            turns.append(self.ask(self.leaf + self.text(NEW)))
+            ratios.append(ttft_ms(turns[-1]) / (before or self.alone(self.leaf + self.text(NEW))))
+        yield summed("next turn", turns, statistics.median(ratios))
         yield summed("regenerate", [self.ask(self.prompt) for _ in range(rounds)])
         yield summed("edit the last turn", [self.ask(self.history + self.text(NEW)) for _ in range(rounds)])
         yield summed("new branch at 3/4", [self.ask(self.other, ANSWER)])
@@ -82,12 +82,16 @@ class DeepChat:
         yield summed("switch branch", back + there)
 
 
-def summed(case: str, done: list[Sequence], steps: list[float] | None = None) -> Deep:
+def ttft_ms(done: Sequence) -> float:
+    return 1000 * (done.token_times[0] - done.started)
+
+
+def summed(case: str, done: list[Sequence], ratio: float | None = None) -> Deep:
     return Deep(
         case,
         done[0].n_prompt,
         statistics.median(one.n_cached / one.n_prompt for one in done),
         statistics.median(one.n_prompt - one.n_cached for one in done),
-        statistics.median(1000 * (one.token_times[0] - one.started) for one in done),
-        statistics.median(steps) if steps else None,
+        statistics.median(map(ttft_ms, done)),
+        ratio,
     )
