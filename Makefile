@@ -61,5 +61,5 @@ $(PEERS)/built: constraints.txt | $(VENV)/bin/python
 	CMAKE_ARGS="$(LLAMA_CMAKE_ARGS)" $(BIN)/python $(PIP_INSTALL) --quiet --no-deps \
 		--target $(PEERS) --upgrade --no-binary llama-cpp-python llama-cpp-python
 	$(BIN)/python $(PIP_INSTALL) --quiet --target $(PEERS) --upgrade \
-		uvicorn fastapi sse-starlette starlette-context pydantic-settings
+		diskcache uvicorn fastapi sse-starlette starlette-context pydantic-settings
 	@touch $@
