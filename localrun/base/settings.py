@@ -133,7 +133,9 @@ SETTINGS: dict[str, Setting] = {
     "kv": Setting(
         f"how the KV cache is stored: {', '.join(get_args(KVCodecName))}", one_of(*get_args(KVCodecName)), "auto"
     ),
-    "window": Setting("see only the first 64 tokens and the last N: the middle of a chat is lost", whole(64, 1 << 24)),
+    "window": Setting(
+        "see only the first 64 tokens and the last N: the middle of a chat is lost", whole(64, 1 << 24), "off"
+    ),
     "threads": Setting("CPU threads to compute with", whole(1, 1024), "one a core"),
     "backend": Setting("what to compute on", one_of(*get_args(Backend)), "auto"),
     "isa": Setting("CPU instruction set of the native library", text, "the best this CPU has"),

@@ -28,7 +28,7 @@ def tps(rate: float) -> str:
 def count(n: int) -> str:
     """A count of parameters: `8.03 B`, `4.2 M`, `512`."""
     for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)):
-        if n >= size:
+        if n >= size * 0.9995:  # what would be rounded to 1000 of the next smaller
             return f"{n / size:.{_decimals(n / size)}f} {unit}"
     return str(n)
 

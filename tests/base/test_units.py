@@ -21,6 +21,8 @@ from localrun.base.units import count, gib, ms, tps
         (tps(4127), "4127 tok/s"),
         (count(8_030_000_000), "8.03 B"),
         (count(12_400_000), "12.4 M"),
+        (count(999_885_952), "1.00 B"),
+        (count(999_400_000), "999 M"),
         (count(512), "512"),
     ],
 )

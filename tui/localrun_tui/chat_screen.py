@@ -19,7 +19,7 @@ class ChatScreen(ChatView):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
-        Binding("escape", "back", "Back to typing; leave a panel or an edit", show=False, id="chat.back"),
+        Binding("escape", "back", "Back to typing", show=False, id="chat.back"),
         Binding("ctrl+o", "app.models", "Models", id="chat.models"),
         Binding("ctrl+l", "history", "Chats", id="chat.history"),
         Binding("ctrl+g", "inspector", "Inspector", id="chat.inspector"),

@@ -18,7 +18,7 @@ from .presets import PRESETS
 
 POLICIES: dict[str, tuple[str, str]] = {
     "stop": ("Stop and ask", "nothing is dropped before you say so"),
-    "drop": ("Drop the oldest", "the model no longer sees them; a line marks where"),
+    "drop": ("Drop the oldest", "the model no longer sees them; a line says where"),
     "roll": ("Roll on", "the model keeps the very beginning and the latest part"),
 }
 THINK: dict[str, tuple[str, str]] = {

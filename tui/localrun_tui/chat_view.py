@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.events import Resize
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import CacheView
@@ -23,6 +22,7 @@ from .composer import Composer
 from .history_actions import HistoryActions
 from .history_list import HistoryList
 from .inspector import Inspector
+from .key_bar import KeyBar
 from .message_view import MessageView
 from .session import Session
 from .status_line import StatusLine, context_parts, live_parts, stats_parts
@@ -67,14 +67,11 @@ class ChatView(Screen[None]):
                 yield Composer()
             yield Inspector()
         yield StatusLine()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._ticker = self.set_interval(_BATCH, self._draw, pause=True)
         self.attempt(self.show_path())
-
-    def on_resize(self, event: Resize) -> None:
-        self.query_one(Footer).show_command_palette = event.size.width >= _WIDE
 
     @property
     def transcript(self) -> Transcript:

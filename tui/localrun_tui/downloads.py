@@ -9,7 +9,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from localrun.base.units import gib
 
@@ -18,19 +18,20 @@ from .columns import Column, Row, say
 from .confirm import ConfirmScreen
 from .download import Download
 from .downloads_queue import Downloads
+from .key_bar import KeyBar
 from .meters import bar
 from .model_list import Item, ModelList
 from .toast import toast
 
 COLUMNS = (
     Column("MODEL"),
-    Column("", 16),
+    Column("", 12),
     Column("DONE", 5, right=True),
     Column("SIZE", 9, right=True, from_width=70),
     Column("SPEED", 11, right=True),
     Column("LEFT", 8, right=True),
 )
-_BAR = 16
+_BAR = 12
 _WORDS = {
     "queued": "waits for its turn",
     "starting": "asks the hub",
@@ -71,7 +72,7 @@ class DownloadsScreen(Screen[Choice | None]):
             yield DownloadBadge()
         yield ModelList[Download](COLUMNS)
         yield Static("", id="detail")
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.downloads = downloads_of(self)

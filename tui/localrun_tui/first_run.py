@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.base.errors import LocalrunError
@@ -19,6 +19,7 @@ from localrun.hub.catalogue import BUILTIN, read_catalogue
 from .background import run_in_background
 from .columns import say
 from .fact import Fact, lines
+from .key_bar import KeyBar
 from .model_rows import CatalogueRow, catalogue_rows, first_model, size_of, speed
 
 Answer = Literal["builtin", "models"] | None
@@ -49,7 +50,7 @@ class FirstRunScreen(Screen[Answer]):
                 Option(say(title, "bold") + Content("\n") + say(f"  {text}", _MUTED)) for _, title, text in _ANSWERS
             ]
             yield OptionList(*options, markup=False)
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
@@ -85,6 +86,6 @@ def _advice(row: CatalogueRow | None) -> Content:
         little = "No model of the catalogue fits the free memory now: close programs, or start with the one inside."
         return say(little, "$text-warning")
     best, entry = row.best, row.entry
-    why = f"≈{gib(best.weights_bytes)} as {best.precision}, with room for {best.max_ctx:,} tokens; {speed(best)}"
+    why = f"≈{gib(best.weights_bytes)} as {best.precision}, room for {best.max_ctx:,} tokens, {speed(best)}"
     title = say(entry["title"], "bold") + say(f"  {size_of(row.n_params)} parameters, {entry['licence']}")
     return lines(title, say(entry["note"]), say(why, _MUTED))

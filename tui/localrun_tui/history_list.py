@@ -30,7 +30,7 @@ class ChatOptions(OptionList):
         Binding("r", "act('rename')", "Rename", id="history.rename"),
         Binding("x", "act('export')", "Export", id="history.export"),
         Binding("d,delete", "act('delete')", "Delete", id="history.delete"),
-        Binding("slash", "screen.focus_search", "Search", id="history.search", key_display="/"),
+        Binding("slash", "screen.focus_search", "Find", id="history.search", key_display="/"),
     ]
 
     class Act(TextualMessage):

@@ -80,14 +80,14 @@ def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
 
 
 def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
-    thinks = " · thinks before it answers" if row.entry.get("thinking") else ""
-    context = f"{row.entry['max_context']:,} tokens of context at most" if "max_context" in row.entry else ""
+    thinks = " · thinks first" if row.entry.get("thinking") else ""
+    context = f"up to {row.entry['max_context']:,} tokens" if "max_context" in row.entry else ""
     repo = row.entry.get("gguf") or row.entry.get("safetensors", "")
     about = say(" · ".join(part for part in (repo, context) if part) + thinks, _MUTED)
     if row.best is None:
         return lines(say("none of its precisions fits the free memory of this machine", "$text-error"), about)
     size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens"
-    star = "★ to begin with: " if is_suggested else ""
+    star = "★ begin with it: " if is_suggested else ""
     return lines(say(f"{star}{size}; {MEANING[row.best.verdict]}"), about)
 
 

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import ContentSwitcher, Footer, Input, Static, Tab, Tabs
+from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from localrun.base.events import ModelInfo
 from localrun.base.settings import write_setting
@@ -16,6 +16,7 @@ from localrun.fit.machine import memory
 from .background import run_in_background
 from .choice import Choice
 from .downloads import DownloadBadge, DownloadsScreen
+from .key_bar import KeyBar
 from .model_list import ModelList
 from .model_rows import DiskRow, ServerModel
 from .model_sections import SECTIONS, Section, machine_line, subject_of
@@ -38,7 +39,7 @@ class ModelsScreen(Screen[Choice | None]):
         Binding("left", "section(-1)", "Section", id="models.previous", key_display="←→"),
         Binding("right", "section(1)", "Next section", id="models.next", show=False),
         Binding("d", "downloads", "Downloads", id="models.downloads"),
-        Binding("m", "make_default", "Make default", id="models.default"),
+        Binding("m", "make_default", "Default", id="models.default"),
         Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
         Binding("r", "reload", "Refresh", id="models.reload"),
     ]
@@ -59,7 +60,7 @@ class ModelsScreen(Screen[Choice | None]):
             for name, section in SECTIONS.items():
                 yield section(self.budget, id=name)
         yield Static("", id="detail")
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False

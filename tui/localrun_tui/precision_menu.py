@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError
 from localrun.base.request import KVCodecName
@@ -22,6 +22,7 @@ from .choice import Choice
 from .columns import say
 from .confirm import ConfirmScreen
 from .downloads import downloads_of
+from .key_bar import KeyBar
 from .memory_gauge import gauge
 from .model_list import ModelList
 from .precision_items import COLUMNS, precision_item
@@ -59,7 +60,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
         yield ModelList[Precision](COLUMNS)
         yield Static("", id="notes")
         yield Static("", id="gauge")
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._list.show([], "Looking at what there is and what fits…")

@@ -17,9 +17,7 @@ class Preset:
 
 PRESETS: dict[str, Preset] = {
     "": Preset("Default", "what your settings or the model's makers recommend", Sampling()),
-    "exact": Preset(
-        "Exact", "always the likeliest word: the same question gives the same answer", Sampling(temperature=0.0)
-    ),
+    "exact": Preset("Exact", "always the likeliest word: the same answer each time", Sampling(temperature=0.0)),
     "careful": Preset("Careful", "facts and code: little chance", Sampling(temperature=0.3, top_p=0.9)),
     "balanced": Preset("Balanced", "everyday questions", Sampling(temperature=0.7, top_p=0.95, min_p=0.05)),
     "creative": Preset("Creative", "stories and ideas: much chance", Sampling(temperature=1.1, top_p=0.98, min_p=0.05)),

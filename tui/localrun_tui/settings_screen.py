@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from localrun.base.errors import LocalrunError
 from localrun.base.settings import config_file, write_setting
@@ -21,6 +21,7 @@ from .columns import Column, Row, say
 from .confirm import ConfirmScreen
 from .endpoint_form import EndpointForm
 from .endpoints import masked, read_endpoints, write_endpoints
+from .key_bar import KeyBar
 from .model_list import Item, ModelList
 from .settings_rows import DEFAULT, ServerRow, SettingRow, edited, problem, server_rows, setting_rows
 from .toast import toast_error
@@ -53,7 +54,7 @@ class SettingsScreen(Screen[bool]):
         yield Static("", id="detail")
         yield Input(id="editor", compact=True)
         yield Static("", id="problem")
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._list.show([], "Reading…")

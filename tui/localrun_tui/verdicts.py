@@ -10,8 +10,8 @@ _LOOKS: dict[Verdict, tuple[str, str]] = {
     "no": ("✘ no", "$text-error"),
 }
 MEANING: dict[Verdict, str] = {
-    "fits": "it fits the free memory",
-    "tight": "it fits only with other programs closed",
+    "fits": "it fits in memory",
+    "tight": "tight: close other programs",
     "no": "it needs more memory than is free",
 }
 
