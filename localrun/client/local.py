@@ -89,7 +89,7 @@ class LocalClient:
                 held = kv_bytes(self.model.config, self.model.codec, event.n_tokens)
                 figures = completion(event, answer, self.info, prompt, held, peak_rss())
                 yield Done(figures, tuple(prompt.ids))
-                again = rewritten_history(self.model.text, request, figures.text, event.token_ids)
+                again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
                 if again:
                     self.warm(again)
             else:

@@ -9,7 +9,7 @@ from localrun.base.request import Request
 from localrun.text.model_text import ModelText
 
 
-def rewritten_history(text: ModelText, request: Request, answer: str, known: Sequence[int]) -> list[int]:
+def rewritten_history(text: ModelText, request: Request, answer: str, thinking: str, known: Sequence[int]) -> list[int]:
     """The ids that the next turn begins with, where the template will have rewritten `known`: prompt and answer so far.
 
     Empty where it leaves them alone, which is the rule; templates of thinking models drop the thoughts of old turns.
@@ -19,7 +19,7 @@ def rewritten_history(text: ModelText, request: Request, answer: str, known: Seq
 
     def next_prompt(question: str) -> Request:
         turn: tuple[dict[str, Any], ...] = (
-            {"role": "assistant", "content": answer},
+            {"role": "assistant", "content": answer, **({"reasoning_content": thinking} if thinking else {})},
             {"role": "user", "content": question},
         )
         return replace(request, messages=request.messages + turn, known_ids=tuple(known))

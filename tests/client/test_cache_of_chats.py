@@ -103,7 +103,7 @@ def test_what_is_left_alone_is_not_computed_again(client: LocalClient) -> None:
     assert client._warming is before
     text = client.model.text
     known = [*text.encode_request(ask("Hi")), *text.tokenizer.encode("Hello there")]
-    assert rewritten_history(text, ask("Hi"), "Hello there", known) == []
+    assert rewritten_history(text, ask("Hi"), "Hello there", "", known) == []
 
 
 def test_the_rewritten_history_is_what_the_next_turn_begins_with(forgetful: LocalClient) -> None:
@@ -111,12 +111,12 @@ def test_the_rewritten_history_is_what_the_next_turn_begins_with(forgetful: Loca
     prompt = text.encode_request(ask("Hi"))
     said = "A cache, and what it holds"
     known = [*prompt, *text.tokenizer.encode(said)]
-    again = rewritten_history(text, ask("Hi"), said, known)
+    again = rewritten_history(text, ask("Hi"), said, "", known)
     assert again[: len(prompt)] == prompt
     shown = text.tokenizer.decode(again, special=True)
     assert "and what it holds" in shown
     assert "A cache" not in shown
-    assert rewritten_history(text, Request(prompt="Hi"), said, known) == []
+    assert rewritten_history(text, Request(prompt="Hi"), said, "", known) == []
 
 
 def test_the_view_counts_what_is_there(client: LocalClient) -> None:
