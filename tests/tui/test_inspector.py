@@ -1,19 +1,21 @@
 """What is told about an answer and the cache: right, in plain words, and readable without colour."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 from localrun_testing.chat_app import ask, chat_app, ready
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
-from localrun_testing.scripted_client import COMPLETION, VIEW, ScriptedClient
+from localrun_testing.scripted_client import COMPLETION, VIEW, Script, ScriptedClient
 from localrun_tui.advice import advise
 from localrun_tui.cache_view import STATES, group_lines
 from localrun_tui.meters import bar, meter
 from localrun_tui.status_line import eta
 from textual.pilot import Pilot
 
-from localrun.base.events import GroupView, Prefill
+from localrun.base.events import Event, GroupView, Prefill
+from localrun.base.request import Request
 
 WEIGHTS = 2_497_281_120
 
@@ -98,6 +100,27 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus() -> 
         ):
             assert words in text
         assert "whole process   3.58 GiB   3.63 GiB" in text  # predicted, measured
+
+    drive(app, steps, LARGE)
+
+
+class Growing(ScriptedClient):
+    """Holds more once its answer is over."""
+
+    def stream(self, request: Request) -> Iterator[Event]:
+        self.cache = replace(VIEW, n_tokens=111)
+        yield from super().stream(request)
+        self.cache = replace(VIEW, n_tokens=222)
+
+
+def test_the_cache_is_shown_as_it_is_after_the_answer() -> None:
+    app, _ = chat_app(client=Growing([Script("abcdefgh", piece=1, delay=0.08)]))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await ask(pilot, "x")
+        await until_text(pilot, "222 of 8,192 tokens")
 
     drive(app, steps, LARGE)
 

@@ -134,6 +134,7 @@ class ChatView(Screen[None]):
         turn = await self.path.settle(self.transcript)
         if turn is None:
             return
+        self._looked = 0.0  # the last look was at a cache that still grew
         self.show_state()
         self.refresh_bindings()
         await self.history.show()
