@@ -2,8 +2,8 @@
 
     python benchmarks/reopen.py MODEL.gguf [--tokens 8192] [--kv f16]
 
-Prints the time of the prefill, the time to bring the blocks back from the disk (from the page cache, since they were just
-written), and whether both answer the same.
+Prints the time of the prefill, the time to bring the blocks back from the disk (out of the page cache, since they were
+just written), and whether both answer the same.
 """
 
 import argparse
@@ -14,11 +14,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from localrun.base.events import Completion, Done  # noqa: E402
-from localrun.base.request import LoadOptions, Request, Sampling  # noqa: E402
-from localrun.client.local import LocalClient  # noqa: E402
-from localrun.formats.detect import open_model_file  # noqa: E402
-from localrun.text.model_text import load_text  # noqa: E402
+from localrun.base.events import Completion, Done
+from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.client.local import LocalClient
+from localrun.formats.detect import open_model_file
+from localrun.text.model_text import load_text
 
 BUDGET = 64 << 30
 
