@@ -1,5 +1,6 @@
 """An answer growing on the screen: takes what the engine has said, and draws no more often than it can afford."""
 
+import os
 import time
 
 from textual.content import Content
@@ -12,7 +13,8 @@ from .meters import bar
 from .status_line import eta
 from .turn import Turn
 
-_SHARE = 0.12  # of a core that drawing may take: the rest belongs to the engine and to the keys
+# Of a core that drawing may take. On few cores the engine has all of them, and waits for what is taken from one.
+_SHARE = 0.12 if (os.cpu_count() or 1) > 4 else 0.04
 _LONGEST = 0.4  # seconds without a new picture, however busy this thread is
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
