@@ -8,6 +8,7 @@
 """
 
 import ctypes
+import importlib
 import json
 import sys
 import time
@@ -29,7 +30,7 @@ def ids_at(first: int, end: int) -> list[int]:
 class Localrun:
     """Our engine, driven step by step below its scheduler, as the peer is below its own."""
 
-    def __init__(self, path: str, threads: int, ctx: int, batch: int, flash: bool, kv: str = "f16") -> None:
+    def __init__(self, path: str, threads: int, ctx: int, batch: int, flash: bool, kv: Any = "f16") -> None:
         from localrun.base.request import LoadOptions
         from localrun.engine.load import load
 
@@ -94,8 +95,7 @@ class LlamaCpp:
 
 def bindings() -> Any:
     """llama_cpp.llama_cpp, silent."""
-    import llama_cpp.llama_cpp as lib
-
+    lib: Any = importlib.import_module("llama_cpp.llama_cpp")
     lib.llama_backend_init()
     bindings.silence = lib.llama_log_callback(lambda level, text, data: None)  # type: ignore[attr-defined]
     lib.llama_log_set(bindings.silence, ctypes.c_void_p(0))  # type: ignore[attr-defined]
