@@ -4,7 +4,6 @@
 
 {"open": {"path", "threads", "ctx", "batch", "flash"}} -> {"seconds", "rss"}
 {"measure": {"kind": "prefill"|"decode", "n", "depth", "batch"}} -> {"seconds"}
-{"first": [ids]} -> {"ids"}: greedy ids that follow, so that both are seen to compute the same model
 """
 
 import ctypes
@@ -13,14 +12,10 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-
-
-class Worker(Protocol):
-    def measure(self, kind: str, n: int, depth: int, batch: int) -> float: ...
 
 
 def ids_at(first: int, end: int) -> list[int]:

@@ -17,6 +17,7 @@ Read = Callable[[int, int], bytes]  # (pool, block) -> the backend's private byt
 Write = Callable[[int, int, memoryview], None]
 Held = tuple[Node, list[int]]
 _QUEUED = 4  # blocks on their way to the disk
+_BUSY_SECONDS = 0.1  # until a writer that has as many may take another
 
 
 class DiskCache:
@@ -81,18 +82,19 @@ class DiskCache:
             return [*chain, key]
         return chain
 
-    def save_one(self) -> bool:
-        """Send one block that is not on disk yet to the writer; False when there is none, or the writer is busy."""
+    def save_one(self) -> float | None:
+        """Send one block that is not on disk yet to the writer. Gives the seconds until there may be more to do, None
+        when all is saved: until something is computed again there is no need to look."""
         if self._queue.full():
-            return False
+            return _BUSY_SECONDS
         if not self._unsaved:
             self._unsaved.extend(self._find_unsaved())
         while self._unsaved:
             node, key = self._unsaved.popleft()
             if self.store.tree.holds(node):
                 self._send(node, key)
-                return True
-        return False
+                return 0.0
+        return None
 
     def close(self) -> None:
         """Save all that is left, and wait for it."""

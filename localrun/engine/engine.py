@@ -169,12 +169,12 @@ class Engine:
 
     def _next_ticket(self) -> Ticket | None:
         """The next of the inbox; while there is none, what was computed goes to the disk."""
-        seconds = IDLE_SECONDS
-        while self.disk is not None:
+        seconds: float | None = IDLE_SECONDS
+        while self.disk is not None and seconds is not None:
             try:
                 return self.inbox.get(timeout=seconds)
             except queue.Empty:
-                seconds = 0.0 if self.disk.save_one() else IDLE_SECONDS
+                seconds = self.disk.save_one()
         return self.inbox.get()
 
     def _step(self) -> None:

@@ -1,5 +1,6 @@
 """Blocks that outlive their process: a chat that is reopened goes on as if it had never been closed."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,10 @@ import pytest
 from localrun.base.events import Completion, Done
 from localrun.base.request import KVCodecName, LoadOptions, Message, Request, Sampling
 from localrun.base.resources import resource
+from localrun.cache.disk import Key
+from localrun.cache.prefix import Node
 from localrun.client.local import LocalClient
+from localrun.engine.disk_cache import DiskCache
 
 LONG = "Tell me about the KV cache. " * 12
 CHAT: list[Message] = [{"role": "user", "content": LONG + "What is a KV cache?"}]
@@ -116,3 +120,25 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_speed(home: Path) -> 
     (home / "cache" / "kv").write_bytes(b"not a folder")
     with client() as one:
         assert ask(one, CHAT).completion_tokens > 0
+
+
+def test_an_idle_engine_saves_by_itself_and_then_rests(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[float] = []
+    find = DiskCache._find_unsaved
+
+    def counted(self: DiskCache) -> list[tuple[Node, Key]]:
+        looked.append(time.monotonic())
+        return find(self)
+
+    monkeypatch.setattr("localrun.engine.engine.IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(DiskCache, "_find_unsaved", counted)
+    with client() as one:
+        ask(one, CHAT)
+        until = time.monotonic() + 10
+        while len(blocks(home)) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(blocks(home)) >= 2
+        time.sleep(0.5)
+        n_looks = len(looked)
+        time.sleep(0.5)
+        assert len(looked) == n_looks, "nothing was computed: there is nothing to look for"
