@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tui"), str(ROOT / "tests" / "support")]
 
-from localrun_testing.scripted_client import Script, ScriptedClient, opener  # noqa: E402
+from localrun_testing.scripted_client import ANSWER, Script, ScriptedClient, opener  # noqa: E402
 from localrun_tui.app import LocalrunApp  # noqa: E402
 from localrun_tui.choice import Choice  # noqa: E402
 from localrun_tui.composer import Editor  # noqa: E402
@@ -32,22 +32,7 @@ from localrun_tui.composer import Editor  # noqa: E402
 from localrun.chat.journal import ChatStore  # noqa: E402
 from localrun.hub.stored import StoredModel  # noqa: E402
 
-ANSWER = """The **KV cache** keeps keys and values, so that each new token reads *only* what is new.
-
-- prefill is limited by arithmetic
-- decode is limited by `memory bandwidth`
-
-```python
-def attend(q, cache):
-    return softmax(q @ cache.keys.T) @ cache.values
-```
-
-| codec | bytes |
-|---|---:|
-| f16 | 147,456 |
-| q8 | 78,336 |
-
-"""
+PARAGRAPHS = ANSWER + "\n"
 FIRST_WORDS = b"Ask anything"
 
 
@@ -92,7 +77,7 @@ def first_frame() -> tuple[float, float]:
 
 async def stream(n_messages: int, rate: float, seconds: float) -> None:
     """Keys and processor time while an answer streams."""
-    text = ANSWER * (int(rate * seconds * 4 / len(ANSWER)) + 2)
+    text = PARAGRAPHS * (int(rate * seconds * 4 / len(PARAGRAPHS)) + 2)
     client = ScriptedClient([Script(text, delay=1 / rate)])
     app = LocalrunApp(
         opener(client), lambda: ChatStore(None), lambda: Choice(StoredModel("m", "", Path(), 1, "gguf", "hub"))
@@ -101,7 +86,7 @@ async def stream(n_messages: int, rate: float, seconds: float) -> None:
         await pilot.pause(0.5)
         chat = await app.session.new_chat()
         for n in range(n_messages // 2):
-            chat.add_answer(chat.add_user(f"question {n}").id, ANSWER)
+            chat.add_answer(chat.add_user(f"question {n}").id, PARAGRAPHS)
         began = time.monotonic()
         await app.session.open_chat(chat.id)
         await pilot.pause()

@@ -6,13 +6,16 @@ import re
 import socket
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 from localrun_testing import shared_folder
+
+if TYPE_CHECKING:
+    from localrun.ops.library import NativeLibrary
 
 IN_CI = os.environ.get("CI") == "true"
 # A skip in CI is a failure, except for what a machine may lack: sample data, an accelerator, an instruction set, an OS.
@@ -53,6 +56,18 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     for name in ("OLLAMA_MODELS", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
     return path
+
+
+@pytest.fixture
+def library() -> "Iterator[NativeLibrary]":
+    """The native library, its instruction set put back afterwards."""
+    from localrun.ops.library import load_library
+
+    library = load_library()
+    assert library is not None
+    before = library.isa
+    yield library
+    library.use_isa(before)
 
 
 @pytest.fixture(scope="session")

@@ -3,16 +3,18 @@
 import os
 import sys
 
+from localrun.cli.console import at_terminal, is_terminal
+
 
 def begins_app(arguments: list[str]) -> bool:
     """Whether this call is `localrun` alone, typed at a terminal that can draw."""
-    return not arguments and _is_terminal(sys.stdin) and _is_terminal(sys.stdout) and not is_plain()
+    return not arguments and at_terminal() and not is_plain()
 
 
 def is_plain() -> bool:
     """Whether lines are wanted, or all that can be shown: LOCALRUN_PLAIN, TERM=dumb or none, stderr led elsewhere."""
     lacks_term = os.name == "posix" and os.environ.get("TERM", "") in ("", "dumb", "unknown")
-    draws = _is_terminal(sys.stderr)  # where textual draws
+    draws = is_terminal(sys.stderr)  # where textual draws
     return lacks_term or not draws or os.environ.get("LOCALRUN_PLAIN", "") not in ("", "0")
 
 
@@ -24,8 +26,3 @@ def open_app(model: str | None = None, precision: str = "auto") -> int:
         return run(model, precision)
     except KeyboardInterrupt:
         return 130
-
-
-def _is_terminal(stream: object) -> bool:
-    isatty = getattr(stream, "isatty", None)
-    return isatty is not None and not getattr(stream, "closed", True) and bool(isatty())

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from localrun_testing.small_model import VOCAB_SIZE, greedy, small_engine, small_model
+from localrun_testing.small_model import finish, greedy, small_engine, small_model, text
 
 from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
 from localrun.base.events import Prefill
@@ -23,17 +23,6 @@ def engine() -> Iterator[Engine]:
     engine = small_engine(ops=RowReferenceOps)
     yield engine
     engine.close()
-
-
-def text(n_tokens: int, seed: int = 0) -> list[int]:
-    return random.Random(seed).choices(range(VOCAB_SIZE), k=n_tokens)
-
-
-def finish(ticket: Ticket) -> Sequence:
-    for event in ticket:
-        if isinstance(event, Finished):
-            return event.sequence
-    raise AssertionError("no end")
 
 
 def answer(ticket: Ticket) -> list[int]:

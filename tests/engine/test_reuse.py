@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 from localrun_testing.cache_engine import GEMMA, LLAMA, MISTRAL, CacheCase
-from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, greedy
+from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
 
 from localrun.base.errors import EngineError, ModelFileError, UsageError
 from localrun.base.events import Prefill
-from localrun.engine.engine import Engine, Finished, NewToken, Ticket
-from localrun.engine.sequence import Sequence
+from localrun.engine.engine import Engine, NewToken
 from localrun.ops.interface import StepCancelled
 from localrun.ops.library import load_library, why_no_library
 
@@ -32,17 +31,6 @@ CASES = {
     "a user's window q8": CacheCase(GEMMA, "q8", window_blocks=4, user_window=130),
 }
 Rows = dict[tuple[int, ...], bytes]
-
-
-def text(n_tokens: int, seed: int = 0) -> list[int]:
-    return random.Random(seed).choices(range(VOCAB_SIZE), k=n_tokens)
-
-
-def finish(ticket: Ticket) -> Sequence:
-    for event in ticket:
-        if isinstance(event, Finished):
-            return event.sequence
-    raise AssertionError("no end")
 
 
 def watch(engine: Engine) -> Rows:

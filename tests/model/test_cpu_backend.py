@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,21 +11,11 @@ from localrun_testing.oracle import Difference, difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE
 
-from localrun.ops.library import NativeLibrary, load_library
+from localrun.ops.library import NativeLibrary
 
 IDS = token_ids(150, VOCAB_SIZE)
 QUANT_TYPES = ("F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4")
 ISAS = ("generic", "avx2", "avxvnni", "avx512", "neon")
-
-
-@pytest.fixture
-def library() -> Iterator[NativeLibrary]:
-    """The native library, its instruction set put back afterwards."""
-    library = load_library()
-    assert library is not None
-    before = library.isa
-    yield library
-    library.use_isa(before)
 
 
 @pytest.mark.parametrize("name", TINY_MODELS)

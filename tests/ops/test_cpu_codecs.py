@@ -17,21 +17,11 @@ from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.interface import PlainKV
 from localrun.ops.kv_codes import encode
 from localrun.ops.layouts import F32
-from localrun.ops.library import NUMERICS_VERSION, NativeLibrary, load_library
+from localrun.ops.library import NUMERICS_VERSION, NativeLibrary
 
 MakeExecutor = Callable[..., CpuExecutor]
 CODED = ("q8", "k8v4", "q4")
 ISAS = ("generic", "avx2", "avxvnni", "neon")  # beside the strongest, on which everything runs
-
-
-@pytest.fixture
-def library() -> Iterator[NativeLibrary]:
-    """The native library, its instruction set put back afterwards."""
-    library = load_library()
-    assert library is not None
-    before = library.isa
-    yield library
-    library.use_isa(before)
 
 
 @pytest.fixture

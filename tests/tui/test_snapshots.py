@@ -14,7 +14,7 @@ import pytest
 from localrun_testing.chat_app import ask, chat_app, ready
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
-from localrun_testing.scripted_client import Script
+from localrun_testing.scripted_client import ANSWER, Script
 from localrun_tui import first_run, settings_screen
 from localrun_tui.app import LocalrunApp
 from localrun_tui.download import Download
@@ -25,21 +25,6 @@ from localrun.base.errors import HubError
 FOLDER = Path(__file__).parent / "snapshots"
 WRITE = os.environ.get("SNAPSHOTS") == "write"
 MIB, GIB = 1 << 20, 1 << 30
-ANSWER = """The **KV cache** keeps keys and values, so that each new token reads *only* what is new.
-
-- prefill is limited by arithmetic
-- decode is limited by `memory bandwidth`
-
-```python
-def attend(q, cache):
-    return softmax(q @ cache.keys.T) @ cache.values
-```
-
-| codec | bytes |
-|---|---:|
-| f16 | 147,456 |
-| q8 | 78,336 |
-"""
 CUT = HubError("the connection was cut five times", "check the network, then press r")
 DOWNLOADS = [
     Download("a", "qwen3-4b", "Qwen/Qwen3-4B-GGUF", "Q4_K_M", "running", 900 * MIB, 2400 * MIB, rate=22e6),

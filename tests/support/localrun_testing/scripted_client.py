@@ -57,6 +57,22 @@ COMPLETION = Completion(
     restored_tokens=256, render_ms=0.4, tokenize_ms=1.1, restore_ms=18.0, prefill_ms=592.0, decode_ms=1850.0,
 )  # fmt: skip
 
+ANSWER = """The **KV cache** keeps keys and values, so that each new token reads *only* what is new.
+
+- prefill is limited by arithmetic
+- decode is limited by `memory bandwidth`
+
+```python
+def attend(q, cache):
+    return softmax(q @ cache.keys.T) @ cache.values
+```
+
+| codec | bytes |
+|---|---:|
+| f16 | 147,456 |
+| q8 | 78,336 |
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Script:

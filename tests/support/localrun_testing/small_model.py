@@ -1,15 +1,16 @@
 """A model of random weights made in memory, with no file and no tokenizer: for cache, engine and op tests."""
 
+import random
 from dataclasses import replace
 
 import torch
 
 from localrun.cache.groups import group_layers
 from localrun.cache.store import CacheStore
-from localrun.engine.engine import Engine
+from localrun.engine.engine import Engine, Finished, Ticket
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.sequence import GenerationRequest
+from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.ops.executor import ReferenceExecutor
@@ -90,3 +91,16 @@ def small_engine(
 
 def greedy(prompt: list[int], max_tokens: int = 20, stop_ids: frozenset[int] = frozenset()) -> GenerationRequest:
     return GenerationRequest(tuple(prompt), max_tokens, stop_ids, SamplerSettings(temperature=0.0), seed=0)
+
+
+def text(n_tokens: int, seed: int = 0) -> list[int]:
+    """Random ids; the same seed gives the same."""
+    return random.Random(seed).choices(range(VOCAB_SIZE), k=n_tokens)
+
+
+def finish(ticket: Ticket) -> Sequence:
+    """The sequence of a generation, once it has ended."""
+    for event in ticket:
+        if isinstance(event, Finished):
+            return event.sequence
+    raise AssertionError("no end")
