@@ -52,17 +52,15 @@ def examine() -> dict[str, Any]:
 
 
 def _backends() -> dict[str, dict[str, Any]]:
-    import torch
-
+    from localrun.engine.backend import why_no_gpu
     from localrun.ops.library import load_library, why_no_library
 
     library = load_library()
-    lacks = "this machine has no {} that torch can use"
     reasons = {
         "reference": "",
         "cpu": why_no_library(),
-        "cuda": "" if torch.cuda.is_available() else lacks.format("CUDA device"),
-        "mps": "" if torch.backends.mps.is_available() else lacks.format("Apple GPU"),
+        "cuda": why_no_gpu("cuda"),
+        "mps": why_no_gpu("mps"),
     }
     rows: dict[str, dict[str, Any]] = {
         name: {"available": not reason, "reason": reason} for name, reason in reasons.items()

@@ -68,7 +68,7 @@ class LocalClient:
             memory=(
                 MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.model.weights)),
                 MemoryPart("KV cache", plan.kv_bytes, engine.runner.executor.kv_nbytes),
-                MemoryPart("whole process", plan.peak_bytes, peak_rss()),
+                MemoryPart("whole process", plan.peak_bytes, self.model.backend.peak_bytes()),
             ),
         )
 

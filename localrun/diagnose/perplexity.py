@@ -149,8 +149,11 @@ def losses_of(logits: Logits, targets: Sequence[int]) -> list[float]:
 
 
 def divergences_of(baseline: Tensor, rows: Tensor) -> Iterator[float]:
-    """KL(baseline || rows) of each row of logits, in nats, over the whole vocabulary. A row at a time, in float64."""
-    for theirs, ours in zip(baseline, rows, strict=True):
+    """KL(baseline || rows) of each row of logits, in nats, over the whole vocabulary. A row at a time, in float64.
+
+    On the CPU: Apple GPUs have no float64.
+    """
+    for theirs, ours in zip(baseline.cpu(), rows.cpu(), strict=True):
         expected, found = theirs.double().log_softmax(-1), ours.double().log_softmax(-1)
         terms = expected.exp() * (expected - found)
         yield float(torch.where(expected == -math.inf, 0.0, terms).sum())

@@ -14,6 +14,7 @@ from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.model.weights import WeightRef, weight_refs
 from localrun.ops.layouts import Layout, Packed, RowReader
+from localrun.ops.memory import ran_out
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
@@ -64,9 +65,11 @@ def load_model(
     loader = Loader(source, refs, layout, device or torch.device("cpu"), progress)
     try:
         return Model(config, loader.weights(config))
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        need = gib(held_bytes(source, refs, layout))
-        raise DoesNotFitError(f"memory ran out while loading {need} of weights", "try a smaller precision") from error
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out(error):
+            raise
+    need = gib(held_bytes(source, refs, layout))
+    raise DoesNotFitError(f"memory ran out while loading {need} of weights", "try a smaller precision")
 
 
 class Loader:

@@ -8,6 +8,7 @@ import torch
 from localrun.ops.interface import CacheLayer, Ops, PlainKV, StepInput
 from localrun.ops.kv import KVPlan
 from localrun.ops.kv_pool import KVPool
+from localrun.ops.memory import ran_out
 from localrun.ops.program import Handle, record
 from localrun.ops.reference import ReferenceOps
 
@@ -57,7 +58,7 @@ class Executor(Protocol):
         ...
 
     def kv_export(self, layer: int, block: int, ring: bool = False) -> tuple[PlainKV, PlainKV]:
-        """Keys and values of a layer in a coded (or 16-bit) block; rotated where the layer's codec rotates."""
+        """Keys and values of a layer in a coded (or 16-bit) block, in main memory; rotated where the codec rotates."""
         ...
 
     def kv_import(self, layer: int, block: int, keys: PlainKV, values: PlainKV, ring: bool = False) -> None:
@@ -65,7 +66,7 @@ class Executor(Protocol):
         ...
 
     def run(self, step: StepInput) -> Handle:
-        """Compute one step. Raises StepCancelled."""
+        """Compute one step. Raises StepCancelled, or MemoryError where its working memory cannot be had."""
         ...
 
     def close(self) -> None:
@@ -124,7 +125,7 @@ class ReferenceExecutor:
         place = self.pool.layers[layer]
         store = self.pool.store(place.group, ring)
         where = (block, place.index)
-        return store.keys.get(where).clone(), store.values.get(where).clone()
+        return store.keys.get(where).in_main_memory(), store.values.get(where).in_main_memory()
 
     def kv_import(self, layer: int, block: int, keys: PlainKV, values: PlainKV, ring: bool = False) -> None:
         place = self.pool.layers[layer]
@@ -134,7 +135,18 @@ class ReferenceExecutor:
 
     @torch.inference_mode()
     def run(self, step: StepInput) -> Handle:
-        return self.program.run(step)
+        try:
+            return self.program.run(step)
+        except RuntimeError as error:
+            if not ran_out(error):
+                raise
+        raise MemoryError("the working memory of a step")  # out here, for torch's error holds on to the step's tensors
 
     def close(self) -> None:
-        """Torch frees its tensors by itself."""
+        """Let go of the cache and of the weights; a device's memory that nothing holds goes back to other programs."""
+        del self.program
+        self.pool.close()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        elif self.device.type == "mps":
+            torch.mps.empty_cache()

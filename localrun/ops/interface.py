@@ -231,6 +231,10 @@ class PlainKV:
     scale: Tensor | None = None  # f16 [64, n_kv_heads, scale groups]; None with numbers
     offset: Tensor | None = None  # likewise, with 4 bit: an element is offset + scale · code
 
-    def clone(self) -> "PlainKV":
-        scale, offset = (x if x is None else x.clone() for x in (self.scale, self.offset))
-        return PlainKV(self.codes.clone(), scale, offset)
+    def in_main_memory(self) -> "PlainKV":
+        """A copy that every backend can read."""
+        codes, scale, offset = (
+            x if x is None else x.to("cpu", copy=True) for x in (self.codes, self.scale, self.offset)
+        )
+        assert codes is not None
+        return PlainKV(codes, scale, offset)

@@ -58,10 +58,7 @@ class BlockStore:
         self.keys, self.values = (CodeStore(shape, members[0].head_dim, n, device) for n in bits)
         self.planes = (self.keys.codes, self.keys.scales, self.values.codes, self.values.scales)
         self.block_bytes = sum(plane[:1].nbytes for plane in self.planes) if n_blocks else 0
-
-    @property
-    def nbytes(self) -> int:
-        return sum(plane.nbytes for plane in self.planes)
+        self.nbytes = n_blocks * self.block_bytes
 
     def write(self, where: Where, k: Tensor, v: Tensor) -> None:
         """Encode and store k and v, f32 [..., n_kv_heads, head_dim]."""
@@ -85,6 +82,10 @@ class BlockStore:
         for plane in self.planes:
             part, rest = rest[: plane[block].nbytes], rest[plane[block].nbytes :]
             plane[block] = part.view(plane.dtype).view(plane[block].shape).to(plane.device)
+
+    def close(self) -> None:
+        """Let go of the blocks; their sizes may still be asked for."""
+        del self.keys, self.values, self.planes
 
 
 class SequenceBlocks:
@@ -143,6 +144,11 @@ class KVPool:
     @property
     def nbytes(self) -> int:
         return sum(store.nbytes for store in (*self.coded, *self.ring) if store is not None)
+
+    def close(self) -> None:
+        for store in (*self.coded, *self.ring):
+            if store is not None:
+                store.close()
 
     def store(self, group: int, ring: bool) -> BlockStore:
         """The coded or the 16-bit blocks of a group."""

@@ -20,8 +20,9 @@ from localrun.ops.executor import Executor, ReferenceExecutor
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.library import load_library
+from localrun.ops.reference import ReferenceOps
 from localrun.ops.reference_rows import RowReferenceOps
-from localrun_testing.small_model import FULL, WINDOWED, small_model
+from localrun_testing.small_model import CPU, FULL, WINDOWED, moved, small_model
 
 GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now and then
 MISTRAL = (replace(WINDOWED, window=100),) * 3
@@ -42,9 +43,15 @@ class CacheCase:
     user_window: int | None = None
     rolls: bool = False
 
-    def engine(self, native: bool, keep_prefixes: bool = True) -> Engine:
-        """An engine; close it."""
-        small = small_model(self.layers)
+    def engine(
+        self,
+        native: bool,
+        keep_prefixes: bool = True,
+        device: torch.device = CPU,
+        ops: type[ReferenceOps] = RowReferenceOps,
+    ) -> Engine:
+        """An engine, `ops` on `device` where it is not native; close it."""
+        small: Model = moved(small_model(self.layers), device)
         config = small.config
         if self.user_window or self.rolls:
             config = config.for_window(self.user_window or self.ctx - 64)
@@ -54,15 +61,23 @@ class CacheCase:
         groups = group_layers(config.layers, plan.codecs)
         counts = [self.window_blocks if group.replayable else self.n_blocks for group in groups]
         rings = [0 if group.codec.native else self.ring_blocks for group in groups]
-        runner = Runner(config, executor(model, plan, counts, rings, native), plan.codecs)
+        runner = Runner(config, executor(model, plan, counts, rings, native, device, ops), plan.codecs)
         store = CacheStore(groups, counts, rings, runner.copy, keep_prefixes)
         return Engine(runner, store, self.ctx)
 
 
-def executor(model: Model, plan: KVPlan, counts: Sequence[int], rings: Sequence[int], native: bool) -> Executor:
+def executor(
+    model: Model,
+    plan: KVPlan,
+    counts: Sequence[int],
+    rings: Sequence[int],
+    native: bool,
+    device: torch.device = CPU,
+    ops: type[ReferenceOps] = RowReferenceOps,
+) -> Executor:
     layers = cache_layers(model.config, plan.codecs)
     if not native:
-        return ReferenceExecutor(model.forward, layers, plan, counts, rings, torch.device("cpu"), RowReferenceOps)
+        return ReferenceExecutor(model.forward, layers, plan, counts, rings, device, ops)
     packing = native_layout()
     packed = packed_model(model, packing)
     return CpuExecutor(packing, packed.forward, layers, plan, counts, rings, MAX_CHUNK + MAX_RUNNING, 64)

@@ -25,6 +25,9 @@ from localrun.ops.rope import RopeKind
 NMSE = {"f32": 1e-10, "f16": 5e-5, "q8": 1e-4, "k8v4": 1e-4, "q4": 1e-4}
 
 
+CPU = torch.device("cpu")
+
+
 @dataclass(frozen=True, slots=True)
 class KVCase:
     """One layer and what its ops do."""
@@ -75,25 +78,28 @@ class KVCase:
             k[..., :: max(1, self.head_dim // 3)] *= 5
         return q, k, v
 
-    def cos_sin(self, positions: Sequence[int]) -> tuple[Tensor, Tensor]:
-        return RopeKind.of(10000.0, self.head_dim, None, 1.0).cos_sin(positions, torch.device("cpu"))
+    def cos_sin(self, positions: Sequence[int], device: torch.device = CPU) -> tuple[Tensor, Tensor]:
+        return RopeKind.of(10000.0, self.head_dim, None, 1.0).cos_sin(positions, device)
 
-    def forward(self, layout: Layout, qkv: tuple[Tensor, Tensor, Tensor] | None = None) -> Forward:
+    def forward(
+        self, layout: Layout, qkv: tuple[Tensor, Tensor, Tensor] | None = None, device: torch.device = CPU
+    ) -> Forward:
         """The picking model, its matrices in `layout`."""
         q, k, v = (x.flatten(1) for x in qkv or self.qkv())
-        table = pack(torch.cat((q, k, v), dim=1), layout)
-        picks = [pack(part, layout) for part in torch.eye(table.n_cols).split([x.shape[1] for x in (q, k, v)])]
-        unity = pack(torch.eye(q.shape[1]), layout)
+        table = pack(torch.cat((q, k, v), dim=1), layout, device)
+        every = torch.eye(table.n_cols).split([x.shape[1] for x in (q, k, v)])
+        picks = [pack(part, layout, device) for part in every]
+        unity = pack(torch.eye(q.shape[1]), layout, device)
         rope = 0 if self.rope else None
+        sinks = self.sink_scores()
+        sinks = None if sinks is None else sinks.to(device)
 
         def forward(ops: Ops) -> Value:
             x = ops.embed(table, 1.0)
             q, k, v = ops.linear(x, [(pick, None) for pick in picks])
             twice = self.rope and self.sink_window is not None
             q, sink_q = ops.rope_append(q, k, v, 0, rope, sink_query=twice)
-            out = ops.attention(
-                q, 0, self.scale, self.softcap, self.window, self.sink_scores(), sink_q, self.sink_window
-            )
+            out = ops.attention(q, 0, self.scale, self.softcap, self.window, sinks, sink_q, self.sink_window)
             return ops.logits(out, unity)
 
         return forward
@@ -141,10 +147,10 @@ class KVCase:
         return (weights[: len(slots), :, None] * values).sum(0) / weights.sum(0)[:, None]
 
 
-def pack(x: Tensor, layout: Layout) -> Packed:
-    raw = x.contiguous().view(torch.uint8)
+def pack(x: Tensor, layout: Layout, device: torch.device = CPU) -> Packed:
+    raw = x.to(device).contiguous().view(torch.uint8)
     n_rows, n_cols = x.shape
-    return layout.pack(RowReader("F32", n_rows, n_cols, lambda first, n: raw[first : first + n], x.device))
+    return layout.pack(RowReader("F32", n_rows, n_cols, lambda first, n: raw[first : first + n], device))
 
 
 def turn(x: Tensor, cos_sin: tuple[Tensor, Tensor]) -> Tensor:
@@ -241,8 +247,8 @@ def step(case: KVCase, executor: Executor, view: SequenceInput, start: int, n: i
         row_sequence=[0] * n,
         sequences=[view],
         logits_rows=range(n),
-        cos_sin=[case.cos_sin(positions)],
-        sink_cos_sin=[case.cos_sin(near)] if case.sink_window else [],
+        cos_sin=[case.cos_sin(positions, executor.device)],
+        sink_cos_sin=[case.cos_sin(near, executor.device)] if case.sink_window else [],
     )
     return executor.run(inputs).result().rows.clone()
 
@@ -253,11 +259,14 @@ def sizes(case: KVCase) -> tuple[int, int]:
     return n_blocks, 0 if case.kv_codec.native else n_blocks
 
 
-def reference_for(case: KVCase, ops: type[ReferenceOps] = ReferenceOps, spare: int = 0) -> ReferenceExecutor:
+def reference_for(
+    case: KVCase, ops: type[ReferenceOps] = ReferenceOps, spare: int = 0, device: torch.device = CPU
+) -> ReferenceExecutor:
     """The reference on a case, with `spare` blocks more than one sequence needs."""
     n_blocks, n_ring = sizes(case)
     counts = [n_blocks + spare], [n_ring + spare if n_ring else 0]
-    return ReferenceExecutor(case.forward(F32), [case.layer], case.plan, *counts, torch.device("cpu"), ops)
+    forward = case.forward(F32, device=device)
+    return ReferenceExecutor(forward, [case.layer], case.plan, *counts, device, ops)
 
 
 def nmse(got: Tensor, wanted: Tensor) -> float:

@@ -1,7 +1,8 @@
 """A model of random weights made in memory, with no file and no tokenizer: for cache, engine and op tests."""
 
 import random
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import torch
 
@@ -20,6 +21,7 @@ from localrun.ops.reference import ReferenceOps
 
 VOCAB_SIZE = 97
 HIDDEN = 32
+CPU = torch.device("cpu")
 FULL = LayerSpec("full", None, 0, n_heads=4, n_kv_heads=2, head_dim=8, ffn_size=48, attn_scale=8**-0.5)
 WINDOWED = replace(FULL, kind="window", window=20)
 
@@ -57,6 +59,17 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
     return Model(config, ModelWeights(embed, tuple(weights), norm(), matrix(VOCAB_SIZE, HIDDEN, 4.0)))
 
 
+def moved(part: Any, device: torch.device) -> Any:
+    """A model, its weights or any part of them with every tensor on `device`."""
+    if isinstance(part, torch.Tensor):
+        return part.to(device)
+    if isinstance(part, tuple):
+        return tuple(moved(item, device) for item in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{f.name: moved(getattr(part, f.name), device) for f in fields(part)})
+    return part
+
+
 def small_runner(
     n_blocks: int = 12, codec: str = "f32", ops: type[ReferenceOps] = ReferenceOps, model: Model | None = None
 ) -> Runner:
@@ -65,10 +78,14 @@ def small_runner(
 
 
 def reference_executor(
-    model: Model, n_blocks: int, codec: str = "f32", ops: type[ReferenceOps] = ReferenceOps
+    model: Model,
+    n_blocks: int,
+    codec: str = "f32",
+    ops: type[ReferenceOps] = ReferenceOps,
+    device: torch.device = CPU,
 ) -> ReferenceExecutor:
-    """Every group has `n_blocks` coded and, with a quantised codec, as many 16-bit blocks."""
-    layers, device = cache_layers(model.config), torch.device("cpu")
+    """Every group has `n_blocks` coded and, with a quantised codec, as many 16-bit blocks. `model` is on `device`."""
+    layers = cache_layers(model.config)
     plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
     rings = [0 if KV_CODECS[codec].native else n_blocks] * n_groups
     return ReferenceExecutor(model.forward, layers, plan, [n_blocks] * n_groups, rings, device, ops)

@@ -19,13 +19,13 @@ from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import FILE, Layout
 from localrun.ops.library import load_library
 from localrun.ops.reference import ReferenceOps
-from localrun_testing.small_model import reference_executor
+from localrun_testing.small_model import CPU, reference_executor
 
 
 class Stepper:
     """One model file, its cache blocks handed out in a scattered order.
 
-    On the reference backend with weights in `layout`, or with `native_threads` on the CPU library.
+    On the reference backend with weights in `layout` on `device`, or with `native_threads` on the CPU library.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class Stepper:
         ops: type[ReferenceOps] = ReferenceOps,
         change: Callable[[ModelConfig], ModelConfig] = lambda config: config,
         native_threads: int = 0,
+        device: torch.device = CPU,
     ) -> None:
         source = open_safetensors(path) if path.is_dir() else open_gguf(path)
-        device = torch.device("cpu")
         self.config = change(read_config(source).for_context(ctx))
         n_blocks = -(-ctx // BLOCK_TOKENS) + 3
         if native_threads:
@@ -51,7 +51,7 @@ class Stepper:
             self.config,
             native_executor(self.model, layout, n_blocks, codec, ctx)
             if isinstance(layout, CpuLayout)
-            else reference_executor(self.model, n_blocks, codec, ops),
+            else reference_executor(self.model, n_blocks, codec, ops, device),
         )
         self.blocks = random.Random(n_blocks).sample(range(n_blocks), n_blocks)
 
