@@ -177,6 +177,7 @@ class _Hash:
         self._hash = hashlib.sha256() if file.is_large else hashlib.sha1(b"blob %d\0" % file.size)
         self._partial = partial
         self._part = open(partial.path, "rb", buffering=0)  # noqa: SIM115  (closed by close)
+        self._buffer = memoryview(bytearray(CHUNK_BYTES))
         self._next = 0
 
     @property
@@ -189,7 +190,9 @@ class _Hash:
             return False
         start, end = self._partial.bounds(self._next)
         self._part.seek(start)
-        self._hash.update(self._part.read(end - start))
+        while start < end and (n_read := self._part.readinto(self._buffer[: end - start])):
+            self._hash.update(self._buffer[:n_read])
+            start += n_read
         self._next += 1
         return True
 

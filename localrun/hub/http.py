@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from localrun.base.errors import HubError
@@ -48,9 +49,9 @@ class Response:
         self.sock = sock
 
     def read_into(self, buffer: memoryview) -> int:
-        """Fill `buffer` from the body; 0 at its end. NetworkError when the connection breaks."""
+        """What has come of the body, at most a buffer full; 0 at its end. NetworkError when the connection breaks."""
         try:
-            return self._raw.readinto(buffer)
+            return self._raw.readinto1(buffer)
         except (OSError, http.client.HTTPException) as error:
             raise _broken(error) from None
 
@@ -166,11 +167,26 @@ class Http:
             connection.close()
 
 
+class _Body(http.client.HTTPResponse):
+    """An answer whose body can be read as it comes: `readinto` waits until the buffer is full, `read1` copies."""
+
+    def readinto1(self, buffer: Any) -> int:
+        if self.chunked or not self.length:
+            return super().readinto1(buffer)
+        n_read = self.fp.readinto1(memoryview(buffer)[: self.length])
+        self.length -= n_read
+        if not self.length:
+            self.read()  # nothing is left: frees the connection
+        return n_read
+
+
 MIRROR_HINT = "if HF_ENDPOINT or a proxy is set, it may not be a full mirror of the hub: try without it"
 
 
 class Connection(http.client.HTTPConnection):
     """One connection, over a proxy where the system names one, over TLS for https."""
+
+    response_class = _Body
 
     def __init__(self, origin: Origin, may_be_private: bool) -> None:
         self._origin = origin

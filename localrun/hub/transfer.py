@@ -19,8 +19,9 @@ from localrun.hub.safe_names import is_etag
 CONNECTIONS = 4
 RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # after so many failures in a row without a byte
 STOP_SECONDS = 3.0  # for a thread that is just connecting; it finds out before it writes anything
+WARM_UP_SECONDS = 0.25  # between one connection and the next
+FAST_LINE = 500e6  # bytes a second: beyond, the hash and the disk are the limit, and more connections only cost
 _MIN_SPAN, _MAX_SPAN = 8, 64  # chunks asked for at a time: few requests for large files, a short tail for small ones
-_READ_BYTES = 256 << 10
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
@@ -44,9 +45,10 @@ class Transfer:
         self._meter = meter
         self._stopped = False
         self._spans = deque(spans_of(partial))
+        self._nothing_left = threading.Event()  # no span that nobody has begun
         self._threads = [
-            threading.Thread(target=self._work, name="localrun-download", daemon=True)
-            for _ in range(min(CONNECTIONS, len(self._spans)))
+            threading.Thread(target=self._work, args=(number,), name="localrun-download", daemon=True)
+            for number in range(min(CONNECTIONS, len(self._spans)))
         ]
 
     def start(self) -> None:
@@ -60,43 +62,54 @@ class Transfer:
     def stop(self) -> None:
         """Stop, and wait until nobody writes any more."""
         self._stopped = True
+        self._nothing_left.set()
         if self.is_running:
             self._http.close()
         for thread in self._threads:
             thread.join(STOP_SECONDS)
 
-    def _work(self) -> None:
+    def _work(self, number: int) -> None:
+        """One connection, the first one at once, the others while they are of use."""
         try:
+            self._wait_for_turn(number)
+            buffer = memoryview(bytearray(CHUNK_BYTES))
             with open(self._partial.path, "r+b", buffering=0) as part:
-                while not self._stopped:
-                    try:
-                        first, last = self._spans.popleft()
-                    except IndexError:
-                        return
-                    self._fetch_span(part, first, last)
-                    self._start_writing_out(part, first, last)
+                while span := self._next_span():
+                    self._fetch_span(part, buffer, *span)
         except BaseException as error:
             self.failure = self.failure or error
             self._stopped = True
         finally:
+            self._nothing_left.set()
             with self.progressed:
                 self.progressed.notify_all()
 
-    def _start_writing_out(self, part: BinaryIO, first: int, last: int) -> None:
-        """Ask the system to begin writing a span to the disk: the last step waits for all that is left."""
-        if hasattr(os, "posix_fadvise"):
-            start = self._partial.bounds(first)[0]
-            length = self._partial.bounds(last)[1] - start
-            os.posix_fadvise(part.fileno(), start, length, os.POSIX_FADV_DONTNEED)  # begins to write what is dirty
+    def _wait_for_turn(self, number: int) -> None:
+        """One connection after the other, and none more while a few fill the line."""
+        turn, rate = 0, 0.0
+        while (turn < number or rate > FAST_LINE) and not self._nothing_left.is_set():
+            before = self._meter.fetched
+            self._nothing_left.wait(WARM_UP_SECONDS)
+            rate = (self._meter.fetched - before) / WARM_UP_SECONDS
+            turn += 1
 
-    def _fetch_span(self, part: BinaryIO, first: int, last: int) -> None:
+    def _next_span(self) -> tuple[int, int] | None:
+        try:
+            return None if self._stopped else self._spans.popleft()
+        except IndexError:
+            return None
+        finally:
+            if not self._spans:
+                self._nothing_left.set()
+
+    def _fetch_span(self, part: BinaryIO, buffer: memoryview, first: int, last: int) -> None:
         """Chunks `first` to `last` inclusive; a broken connection goes on at the byte where it broke."""
         position = _Position(self._partial.bounds(first)[0], self._partial.bounds(last)[1])
         failures = 0
         while position.at < position.end and not self._stopped:
             before = position.at
             try:
-                self._fetch(part, position)
+                self._fetch(part, buffer, position)
             except NetworkError as error:
                 failures = 0 if position.at > before else failures + 1
                 if failures >= len(RETRY_SECONDS):
@@ -104,19 +117,18 @@ class Transfer:
                 self.retries.append(error.message)
                 self._pause(RETRY_SECONDS[failures])
 
-    def _fetch(self, part: BinaryIO, position: "_Position") -> None:
+    def _fetch(self, part: BinaryIO, buffer: memoryview, position: "_Position") -> None:
         start, end = position.at, position.end
         is_whole = (start, end) == (0, self._file.size)
         headers = {} if is_whole else {"Range": f"bytes={start}-{end - 1}"}
         url = file_url(self._http, self._repo.name, self._repo.commit, self._file.path)
-        buffer = memoryview(bytearray(_READ_BYTES))
         with self._http.get(url, headers) as response:
             self._check(response, start, end, is_whole)
             part.seek(start)
             while position.at < end and not self._stopped:
                 self._control.check()
                 _, chunk_end = self._partial.bounds(position.at // CHUNK_BYTES)
-                n_read = response.read_into(buffer[: min(len(buffer), chunk_end - position.at)])
+                n_read = response.read_into(buffer[: chunk_end - position.at])
                 if n_read == 0:
                     raise NetworkError(f"{host_of(response.url)} hung up", "try again: what has arrived is kept")
                 if not self._stopped:
