@@ -19,6 +19,7 @@ from localrun.base.sanitize import clean
 from . import messages
 from .chat_path import ChatPath
 from .composer import Composer
+from .compositor import LeanCompositor
 from .history_actions import HistoryActions
 from .history_list import HistoryList
 from .inspector import Inspector
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .app import LocalrunApp
 
 _WIDE = 100  # columns from which on panels stand beside the chat
-_BATCH = 0.08  # seconds between two drawings of an answer on its way
+_TELL = 0.5  # seconds between two states of an answer on its way
 _LOOK = 0.5  # seconds between two looks into the cache
 
 
@@ -48,10 +49,12 @@ class ChatView(Screen[None]):
 
     def __init__(self, session: Session) -> None:
         super().__init__()
+        self._compositor = LeanCompositor()
         self.session = session
         self.path = ChatPath(session)
         self.history = HistoryActions(self, session)
-        self._ticker: Timer | None = None
+        self._next_drawing: Timer | None = None
+        self._told = 0.0
         self._loading = ""  # name of the model on its way
         self._looked = 0.0
         self._view: CacheView | None = None
@@ -70,7 +73,6 @@ class ChatView(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self._ticker = self.set_interval(_BATCH, self._draw, pause=True)
         self.attempt(self.show_path())
 
     @property
@@ -111,29 +113,33 @@ class ChatView(Screen[None]):
     async def on_turn_began(self, event: messages.TurnBegan) -> None:
         self.say("")
         await self.path.begin(self.transcript, event.turn, self._welcome())
-        if self._ticker is not None:
-            self._ticker.resume()
         self.refresh_bindings()
+        self.composer.editor.cursor_blink = False  # every blink would be a drawing more
+        self._draw()
 
     # ---- an answer on its way
 
     def _draw(self) -> None:
-        """Every batch: show what is new, or that it is over."""
+        """Show what is new of the answer on its way, again and again, or that it is over."""
+        if self._next_drawing is not None:  # of an answer that another one has taken the place of
+            self._next_drawing.stop()
+            self._next_drawing = None
         live = self.path.live
-        if live is None or self._ticker is None:
+        if live is None:
             return
         if live.turn.over:
-            self._ticker.pause()
             self.attempt(self._end())
-        else:
-            if live.view.is_attached:
-                live.draw()
+            return
+        self._next_drawing = self.set_timer(live.draw(), self._draw)
+        if time.monotonic() - self._told > _TELL:
+            self._told = time.monotonic()
             self.show_state()
 
     async def _end(self) -> None:
         turn = await self.path.settle(self.transcript)
         if turn is None:
             return
+        self.composer.editor.cursor_blink = True
         self._looked = 0.0  # the last look was at a cache that still grew
         self.show_state()
         self.refresh_bindings()
@@ -153,6 +159,9 @@ class ChatView(Screen[None]):
         """Bring the transcript in line with the chat."""
         await self.path.show(self.transcript, self._welcome(), anew)
         self.query_one(TopBar).show_title(self.session.chat.title if self.session.chat else "")
+        if self.composer.editor.below_messages != bool(self.transcript.views):
+            self.composer.editor.below_messages = bool(self.transcript.views)
+            self.refresh_bindings()
         self.show_state()
 
     def show_state(self) -> None:

@@ -1,4 +1,4 @@
-"""An answer growing on the screen: takes what the engine has said, and draws no more often than it can afford."""
+"""An answer growing on the screen: takes what the engine has said, and draws as often as it can afford."""
 
 import os
 import time
@@ -13,9 +13,10 @@ from .meters import bar
 from .status_line import eta
 from .turn import Turn
 
-# Of a core that drawing may take. On few cores the engine has all of them, and waits for what is taken from one.
-_SHARE = 0.12 if (os.cpu_count() or 1) > 4 else 0.04
-_LONGEST = 0.4  # seconds without a new picture, however busy this thread is
+_FEW_CORES = (os.cpu_count() or 1) <= 4  # the engine has them all, and waits for what is taken from one
+_SHARE = 0.02 if _FEW_CORES else 0.12  # of a core that drawing may take
+_STEP = 4 if _FEW_CORES else 1  # lines by which an answer grows
+_SHORTEST, _LONGEST = 0.08, 0.25  # seconds between two pictures
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -25,20 +26,21 @@ class LiveAnswer:
     def __init__(self, turn: Turn, view: MessageView) -> None:
         self.turn = turn
         self.view = view
-        self._drawn = (0.0, time.thread_time())  # when last: on the clock, and in processor time of this thread
+        self.view.step = _STEP
+        self._worked = time.thread_time()  # of this thread, when it last began to draw
+        self._cost = 0.0  # of a picture in the mean: seconds of this thread until the next is begun
         self._shown: dict[Channel, int] = {"answer": 0, "thinking": 0}  # characters
         self._thought: float | None = None  # seconds until the answer began
 
-    def draw(self) -> None:
-        """Show what is new, unless the last time was too costly to be here again so soon."""
-        now, worked = time.monotonic(), time.thread_time()
-        at, before = self._drawn
-        if worked - before > (now - at) * _SHARE and now - at < _LONGEST:
-            return
-        self._drawn = now, worked
+    def draw(self) -> float:
+        """Show what is new; gives seconds until it can be afforded again."""
+        worked = time.thread_time()
+        cost, self._worked = worked - self._worked, worked
+        self._cost += (cost - self._cost) / 8
         self.show_new()
         self.view.note = self._note()
         self.view.changed()
+        return min(max(self._cost / _SHARE, _SHORTEST), _LONGEST)
 
     def show_new(self) -> None:
         """Show the text that came since the last time."""

@@ -1,13 +1,15 @@
 """One message of the chat, drawn line by line: one widget however long it is, so that a long chat stays fast."""
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Click
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message as TextualMessage
+from textual.reactive import Reactive
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
@@ -42,6 +44,8 @@ class MessageView(Widget, can_focus=True):
         ),
     ]
 
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0))  # Textual's own would lay all out a second time, in vain
+
     class Act(TextualMessage):
         """The user wants something done with this message: walk (by `step`), edit, again, links, go."""
 
@@ -69,6 +73,7 @@ class MessageView(Widget, can_focus=True):
         self.note = Content()  # the last line: what goes on, or what went wrong
         self.thinking_open = False
         self.thinking_title = "Thought"
+        self.step = 1  # lines by which it grows while it is live
         from .markdown_text import MarkdownText  # after the first frame: an empty chat has no message
 
         text = message.text if message else ""
@@ -85,14 +90,12 @@ class MessageView(Widget, can_focus=True):
     # ---- what it says
 
     def feed(self, text: str) -> None:
-        """More of the answer."""
+        """More of the answer; `changed` shows it."""
         self._text.append(text)
-        self.changed()
 
     def think(self, text: str) -> None:
-        """More of the thinking."""
+        """More of the thinking; `changed` shows it."""
         self._thinking.append(text)
-        self.changed()
 
     def finish(self, message: "Message", branch: tuple[int, int]) -> None:
         """The answer is complete, and kept as `message`."""
@@ -100,10 +103,21 @@ class MessageView(Widget, can_focus=True):
         self.changed()
 
     def changed(self) -> None:
-        """Draw it again, for something it shows is another."""
-        self._lines = None
-        self._strips.clear()
-        self.refresh(layout=True)
+        """Something it shows is another: draw the lines that differ, and lay out anew only where it grows."""
+        if self._lines is None:
+            self.refresh(layout=True)
+            return
+        width, before = self._lines
+        after = self._compose_lines(width)
+        self._lines = width, after
+        differ = [y for y, (old, new) in enumerate(zip_longest(before, after)) if not _same(old, new)]
+        for y in differ:
+            self._strips.pop(y, None)
+        if self._height(len(after)) != self.size.height:
+            self.clear_cached_dimensions()
+            self.refresh(repaint=False, layout=True)  # a widget of another size is painted anyway
+        elif differ:
+            self.refresh(Region(0, differ[0], width, differ[-1] + 1 - differ[0]))
 
     @property
     def source(self) -> str:
@@ -120,8 +134,11 @@ class MessageView(Widget, can_focus=True):
         """All that is drawn, in `width` cells."""
         if self._lines is None or self._lines[0] != width:
             self._strips.clear()
-            self._lines = width, [*self._head(width), *self._body(width), *self._foot(width)]
+            self._lines = width, self._compose_lines(width)
         return self._lines[1]
+
+    def _compose_lines(self, width: int) -> list[Content]:
+        return [*self._head(width), *self._body(width), *self._foot(width)]
 
     def _head(self, width: int) -> list[Content]:
         name = Content.styled(self.speaker, "bold")
@@ -163,7 +180,11 @@ class MessageView(Widget, can_focus=True):
         return container.width
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.lines(width))
+        return self._height(len(self.lines(width)))
+
+    def _height(self, n_lines: int) -> int:
+        """Cells for so many lines. A live one grows by steps, for a new layout costs as much as several drawings."""
+        return -(-n_lines // self.step) * self.step if self.live else n_lines
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
@@ -234,3 +255,7 @@ class MessageView(Widget, can_focus=True):
             self.action_copy_code(int(meta[CODE]))
         if LINK in meta:
             self.action_act("links")
+
+
+def _same(old: Content | None, new: Content | None) -> bool:
+    return old is new or (old is not None and new is not None and old.is_same(new))

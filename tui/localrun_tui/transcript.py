@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message as TextualMessage
+from textual.reactive import Reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -23,6 +25,8 @@ class Horizon(Static):
 
 class Transcript(VerticalScroll, can_focus=False):
     """Shows a branch of the chat; stays at its end until the user scrolls up."""
+
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0))  # Textual's own would lay all out a second time, in vain
 
     class WantsEarlier(TextualMessage):
         """The user has scrolled to the top."""
