@@ -13,6 +13,7 @@ from localrun.ops.program import Handle, record
 from localrun.ops.reference import ReferenceOps
 
 Forward = Callable[[Ops], Any]
+MAIN_MEMORY = torch.device("cpu")
 
 
 class Executor(Protocol):
@@ -125,13 +126,13 @@ class ReferenceExecutor:
         place = self.pool.layers[layer]
         store = self.pool.store(place.group, ring)
         where = (block, place.index)
-        return store.keys.get(where).in_main_memory(), store.values.get(where).in_main_memory()
+        return store.keys.get(where).to(MAIN_MEMORY), store.values.get(where).to(MAIN_MEMORY)
 
     def kv_import(self, layer: int, block: int, keys: PlainKV, values: PlainKV, ring: bool = False) -> None:
         place = self.pool.layers[layer]
         store = self.pool.store(place.group, ring)
-        store.keys.put((block, place.index), keys)
-        store.values.put((block, place.index), values)
+        store.keys.put((block, place.index), keys.to(self.device))
+        store.values.put((block, place.index), values.to(self.device))
 
     @torch.inference_mode()
     def run(self, step: StepInput) -> Handle:

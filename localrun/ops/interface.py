@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+import torch
 from torch import Tensor
 
 from localrun.ops.layouts import Packed
@@ -231,10 +232,7 @@ class PlainKV:
     scale: Tensor | None = None  # f16 [64, n_kv_heads, scale groups]; None with numbers
     offset: Tensor | None = None  # likewise, with 4 bit: an element is offset + scale · code
 
-    def in_main_memory(self) -> "PlainKV":
-        """A copy that every backend can read."""
-        codes, scale, offset = (
-            x if x is None else x.to("cpu", copy=True) for x in (self.codes, self.scale, self.offset)
-        )
-        assert codes is not None
-        return PlainKV(codes, scale, offset)
+    def to(self, device: torch.device) -> "PlainKV":
+        """A copy on `device`."""
+        scale, offset = (x if x is None else x.to(device, copy=True) for x in (self.scale, self.offset))
+        return PlainKV(self.codes.to(device, copy=True), scale, offset)

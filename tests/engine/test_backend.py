@@ -2,17 +2,21 @@
 
 import pytest
 import torch
+from localrun_testing.pretend_gpu import FREE, OnDevice, pretended_gpu
 
-from localrun.base.errors import DoesNotFitError, LocalrunError
-from localrun.base.request import Backend, LoadOptions
+from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError
+from localrun.base.request import Backend, LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.engine.backend import GPUS, why_no_gpu
+from localrun.fit.machine import memory
+from localrun.model.load import Loader
 from localrun.ops.kv_pool import KVPool
+from localrun.ops.reference import ReferenceOps
 
 
-def client(backend: Backend) -> LocalClient:
-    return LocalClient(LoadOptions(resource("localrun/builtin/localrun-tiny.gguf"), backend=backend, ctx=512))
+def client(backend: Backend, ctx: int | None = 512) -> LocalClient:
+    return LocalClient(LoadOptions(resource("localrun/builtin/localrun-tiny.gguf"), backend=backend, ctx=ctx))
 
 
 def test_a_device_that_cannot_be_used_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,11 +39,67 @@ def test_a_missing_device_is_said_so(monkeypatch: pytest.MonkeyPatch, name: Back
         client(name)
 
 
-def test_no_memory_for_the_cache_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("where", "said"), [((KVPool, "__init__"), "for the KV cache"), ((Loader, "weights"), "of weights")]
+)
+def test_no_memory_to_load_is_said_so(where: tuple[type, str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise RuntimeError("MPS backend out of memory (MPS allocated: 5.61 GB)")
+
+    monkeypatch.setattr(*where, no_room)
+    with pytest.raises(DoesNotFitError, match=said) as caught:
+        client("reference")
+    assert caught.value.__context__ is None, "torch's error holds on to what was allocated"
+
+
+def test_the_memory_of_a_device_is_what_a_plan_counts() -> None:
+    with pretended_gpu(), client("cuda", ctx=None) as one:
+        assert one.model.plan.budget_bytes == FREE != memory().available
+        assert one.view().memory[-1].measured == 0, "main memory is not the device's"
+        assert "a stand-in" in one.model.backend.rounding, "another chip rounds otherwise: blocks on disk are not its"
+
+
+def test_what_torch_keeps_for_later_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pretended_gpu(), client("cuda") as one:
+        monkeypatch.setattr(torch.cuda, "memory_reserved", lambda *_: 3 << 30)
+        monkeypatch.setattr(torch.cuda, "memory_allocated", lambda *_: 1 << 30)
+        assert one.model.backend.free_bytes(0) == FREE + (2 << 30)
+
+
+def test_products_are_exact_whatever_was_set_before() -> None:
+    torch.set_float32_matmul_precision("high")
+    with client("reference"):
+        assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_a_step_without_memory_ends_its_answer_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Request(prompt="Hello!", max_tokens=3)
+
     def no_room(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    monkeypatch.setattr(KVPool, "__init__", no_room)
-    with pytest.raises(DoesNotFitError, match="KV cache") as caught:
-        client("reference")
-    assert caught.value.__context__ is None, "torch's error holds on to what was allocated"
+    with client("reference") as one:
+        with monkeypatch.context() as patch:
+            patch.setattr(ReferenceOps, "matmul", no_room)
+            with pytest.raises(EngineError, match="memory ran out"):
+                list(one.stream(request))
+        assert list(one.stream(request))
+
+
+def test_the_stand_in_refuses_what_cuda_refuses() -> None:
+    with pretended_gpu() as device:
+        there, here = torch.zeros(3, device=device), torch.zeros(3)
+        assert isinstance(there + 1, OnDevice)
+        assert (there.sum() + torch.tensor(1.0)).device.type == "cuda"
+        assert here.to(device).device.type == there.to("cpu").to(device).device.type == "cuda"
+        assert type(there.cpu()) is type(there.to("cpu")) is torch.Tensor
+        for refused in (
+            lambda: there + here,
+            lambda: torch.cat([here, there]),
+            lambda: there[here.long()],
+            lambda: there.numpy(),
+            lambda: there.data_ptr(),
+        ):
+            with pytest.raises((RuntimeError, TypeError)):
+                refused()
+    assert torch.zeros(3).to("cpu").numpy().sum() == 0

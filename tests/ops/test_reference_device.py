@@ -3,6 +3,8 @@
 Seen without a GPU: a tensor made with no `device=` would lie on the CPU. Tests on real devices are in engine/test_gpu.
 """
 
+import gc
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -107,13 +109,17 @@ def test_real_exhaustion_is_recognised_and_other_errors_pass() -> None:
 
 
 def test_a_closed_executor_holds_no_blocks_and_still_tells_their_sizes() -> None:
-    case = replace(SHORT[2], n_tokens=70)
+    case = KVCase("q8", n_tokens=70)
     executor = reference_for(case)
     run(case, executor)
     before = executor.kv_nbytes, executor.block_bytes(0), executor.ring_bytes(0)
+    stores = [store for store in (*executor.pool.coded, *executor.pool.ring) if store is not None]
+    planes = [weakref.ref(plane) for store in stores for plane in store.planes]
     executor.close()
+    gc.collect()
+    assert len(planes) == 8
+    assert not any(plane() is not None for plane in planes)
     assert (executor.kv_nbytes, executor.block_bytes(0), executor.ring_bytes(0)) == before
-    assert not any(isinstance(x, torch.Tensor) for store in executor.pool.coded for x in vars(store).values())
 
 
 def test_a_model_stays_usable_beside_a_closed_executor() -> None:
