@@ -103,7 +103,7 @@ def test_online_the_header_is_read_and_nothing_is_fetched_unasked(
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "LONGEST")
         shown = screen_text(pilot.app)
-        assert "apache-2.0 · org/tiny-GGUF" in shown
+        assert "apache-2.0" in shown.splitlines()[0]
         assert shown.count("download") == 2
         assert max(hub.sent(name) for name in ("tiny-F16.gguf", "tiny-F32.gguf")) <= 64 << 10
         await pilot.press("home", "enter")

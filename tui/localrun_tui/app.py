@@ -35,8 +35,8 @@ class LocalrunApp(App[None]):
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", "Stop, or quit when pressed twice", show=False, id="app.interrupt"),
-        Binding("ctrl+q", "quit", "Quit", show=False, id="app.quit"),
         Binding("f1", "help", "Help", id="app.help"),
+        Binding("ctrl+q", "quit", "Quit", id="app.quit"),
     ]
 
     def __init__(
@@ -93,7 +93,9 @@ class LocalrunApp(App[None]):
         from .first_run import FirstRunScreen
 
         answer = await self.push_screen_wait(FirstRunScreen())
-        if answer == "models":
+        if answer == "downloads":
+            self.action_downloads()
+        elif answer == "models":
             await self._choose_model("catalogue")
         elif answer == "builtin":
             from .start import builtin

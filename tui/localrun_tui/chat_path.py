@@ -75,14 +75,16 @@ class ChatPath:
             await self.show(transcript, Widget(), anew=True)
         return turn
 
-    async def walk(self, message_id: str, step: int) -> None:
-        """To the version of a message that is `step` further."""
+    async def walk(self, message_id: str, step: int) -> str | None:
+        """To the version of a message that is `step` further; gives its id, None where there is none."""
         chat = self._session.chat
         if chat is not None and message_id in chat.tree:
             siblings = chat.tree.siblings(message_id)
             index = siblings.index(message_id) + step
             if 0 <= index < len(siblings):
                 await self._session.select(siblings[index])
+                return siblings[index]
+        return None
 
     def last_stats(self) -> Mapping[str, Any]:
         """Figures of the last answer on this branch."""

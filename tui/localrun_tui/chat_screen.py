@@ -7,7 +7,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from .chat_view import ChatView
-from .composer import Composer
+from .composer import Composer, Editor
 from .history_list import ChatOptions, HistoryList
 from .inspector import Inspector
 from .message_view import MessageView
@@ -19,7 +19,7 @@ class ChatScreen(ChatView):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
-        Binding("escape", "back", "Back to typing", show=False, id="chat.back"),
+        Binding("escape", "back", "Back", id="chat.back"),
         Binding("ctrl+o", "app.models", "Models", id="chat.models"),
         Binding("ctrl+l", "history", "Chats", id="chat.history"),
         Binding("ctrl+g", "inspector", "Inspector", id="chat.inspector"),
@@ -59,11 +59,18 @@ class ChatScreen(ChatView):
         elif message is None:
             return
         elif event.what == "walk":
-            self.attempt(self.path.walk(message.id, event.step))
+            self.attempt(self._walk(message.id, event.step))
         elif event.what == "again":
             self.attempt(self.session.again(message.id))
         elif event.what == "edit":
             self.composer.edit(message.id, message.text)
+
+    async def _walk(self, message_id: str, step: int) -> None:
+        """To another version of a message, and stay there, so that the next key walks on."""
+        there = await self.path.walk(message_id, step)
+        if there is not None:
+            await self.show_path()
+            await self.go_to(there)
 
     def _go(self, view: MessageView, step: int) -> None:
         """To the next message; below the last one is the composer, above the first there may be earlier ones."""
@@ -98,10 +105,10 @@ class ChatScreen(ChatView):
 
     @on(HistoryList.Open)
     def _open_chat(self, event: HistoryList.Open) -> None:
-        self.attempt(self.session.open_chat(event.chat_id))
         if self.has_class("-narrow"):
             self.show_panel(self.query_one(HistoryList), False)
         self.set_focus(self.composer.editor)
+        self.attempt(self.session.open_chat(event.chat_id, event.message_id))
 
     @on(ChatOptions.Act)
     def _do_with_chat(self, event: ChatOptions.Act) -> None:
@@ -118,6 +125,8 @@ class ChatScreen(ChatView):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "stop":
             return not self.composer.edited and (self.session.answering or self.session.model.loading)
+        if action == "back":
+            return not isinstance(self.focused, Editor) or bool(self.composer.edited)
         return True
 
     def action_stop(self) -> None:
@@ -153,6 +162,9 @@ class ChatScreen(ChatView):
 
     def action_focus_search(self) -> None:
         self.set_focus(self.query_one("#search"))
+
+    def action_focus_chats(self) -> None:
+        self.set_focus(self.query_one(HistoryList).options)
 
     def action_inspector(self) -> None:
         panel = self.query_one(Inspector)

@@ -1,5 +1,6 @@
 """What the chat shows, and how it follows the session; what the user does with it is in chat_screen.py."""
 
+import gc
 import time
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -102,9 +103,9 @@ class ChatView(Screen[None]):
             self.refresh_bindings()
             self.attempt(self.show_path())
 
-    def on_chat_opened(self) -> None:
+    def on_chat_opened(self, event: messages.ChatOpened) -> None:
         self.composer.edit(None)
-        self.attempt(self.show_path(anew=True))
+        self.attempt(self._show_opened(event.at))
         self.attempt(self.history.show())
 
     def on_chat_changed(self) -> None:
@@ -115,6 +116,8 @@ class ChatView(Screen[None]):
         await self.path.begin(self.transcript, event.turn, self._welcome())
         self.refresh_bindings()
         self.composer.editor.cursor_blink = False  # every blink would be a drawing more
+        if not gc.get_freeze_count():
+            gc.freeze()  # all that was made so far stays: looking through it takes longer than a drawing
         self._draw()
 
     # ---- an answer on its way
@@ -163,6 +166,22 @@ class ChatView(Screen[None]):
             self.composer.editor.below_messages = bool(self.transcript.views)
             self.refresh_bindings()
         self.show_state()
+
+    async def _show_opened(self, at: str | None) -> None:
+        await self.show_path(anew=True)
+        if at is not None:
+            await self.go_to(at)
+
+    async def go_to(self, message_id: str) -> None:
+        """Focus a message of the branch that is shown; one far up is mounted first."""
+        n_before = -1
+        while len(views := self.transcript.views) > n_before:
+            for view in views:
+                if view.message is not None and view.message.id == message_id:
+                    self.set_focus(view)
+                    return
+            n_before = len(views)
+            await self.transcript.show_earlier()
 
     def show_state(self) -> None:
         """The status line and the inspector."""

@@ -21,9 +21,13 @@ class Editor(TextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", id="composer.send", priority=True),
+        Binding("up", "leave", "Messages", id="composer.leave", key_display="↑"),
+        Binding("up", "cursor_up", show=False, id="composer.up"),
         Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", show=False, id="composer.new-line"),
         Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
     ]
+
+    below_messages = False  # whether there is anything to go up to
 
     class Send(TextualMessage):
         """Enter was pressed."""
@@ -47,11 +51,13 @@ class Editor(TextArea):
     def action_clear(self) -> None:
         self.text = ""
 
-    def action_cursor_up(self, select: bool = False) -> None:
-        if not select and self.wrapped_document.location_to_offset(self.cursor_location).y == 0:
-            self.post_message(self.Leave())
-        else:
-            super().action_cursor_up(select)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "leave":
+            return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
+        return super().check_action(action, parameters)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Leave())
 
     async def _on_paste(self, event: events.Paste) -> None:
         if len(event.text) > _LONG_PASTE:

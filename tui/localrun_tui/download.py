@@ -40,6 +40,11 @@ class Download:
         return self.state in ("queued", "running", "starting")
 
     @property
+    def short_name(self) -> str:
+        """Without the owner of the repository."""
+        return self.name.rpartition("/")[2]
+
+    @property
     def share(self) -> float:
         return self.done / self.total if self.total else 0.0
 

@@ -190,7 +190,7 @@ def _item(one: Download) -> Item[Download]:
     runs = one.state == "running"
     style = {"done": "$success", "failed": "$error"}.get(one.state, "$primary" if runs else "$foreground 40%")
     cells = (
-        say(f"{one.name} {one.precision}"),
+        say(f"{one.short_name} {one.precision}"),  # the detail names the repository
         bar(one.share, _BAR, style),
         say(f"{100 * one.share:.0f} %"),
         say(gib(one.total)),
@@ -220,5 +220,5 @@ def _detail(one: Download) -> Content:
     elif one.state in ("paused", "unfinished", "cancelled"):
         second = say("Enter goes on where it stopped; nothing that has arrived is fetched again")
     else:
-        second = say(one.note, "$foreground-muted")
+        second = say(one.note or "It goes on while you chat", "$foreground-muted")
     return Content("\n").join([first, second])

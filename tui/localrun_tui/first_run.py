@@ -18,11 +18,13 @@ from localrun.hub.catalogue import BUILTIN, read_catalogue
 
 from .background import run_in_background
 from .columns import say
+from .downloads import downloads_of
+from .downloads_queue import Downloads
 from .fact import Fact, lines
 from .key_bar import KeyBar
 from .model_rows import CatalogueRow, catalogue_rows, first_model, size_of, speed
 
-Answer = Literal["builtin", "models"] | None
+Answer = Literal["builtin", "models", "downloads"] | None
 _ANSWERS: tuple[tuple[Answer, str, str], ...] = (
     ("builtin", "Start now", "with the small model that came along; offline, nothing to wait for"),
     ("models", "Choose a model", "see what fits; nothing is downloaded before you say so"),
@@ -32,7 +34,7 @@ _MUTED = "$foreground-muted"
 
 
 class FirstRunScreen(Screen[Answer]):
-    """Dismisses with "builtin", "models" or None."""
+    """Dismisses with "builtin", "models", None, or "downloads" where an earlier run has not finished one."""
 
     CSS_PATH = "first_run.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,15 +48,30 @@ class FirstRunScreen(Screen[Answer]):
             yield Fact("This machine", _machine())
             yield Fact("Built in", read_catalogue()[BUILTIN]["note"])
             yield Fact("★ Recommended", "looking at what fits this machine…", id="advice")
-            options = [
-                Option(say(title, "bold") + Content("\n") + say(f"  {text}", _MUTED)) for _, title, text in _ANSWERS
-            ]
-            yield OptionList(*options, markup=False)
+            yield _Ways(*(_way(title, text) for _, title, text in _ANSWERS), markup=False)
         yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
+        self._answers = [answer for answer, _, _ in _ANSWERS]
+        downloads = downloads_of(self)
+        downloads.changed.subscribe(self, self._offer_to_go_on)
+        downloads.look_for_unfinished()
+        self._offer_to_go_on(downloads)
         run_in_background(self, _find_first, self._advise, self._cannot_advise)
+
+    def _offer_to_go_on(self, downloads: Downloads) -> None:
+        """What was begun and not finished goes before all else."""
+        left = [one for one in downloads.all() if one.state == "unfinished"]
+        if not left or "downloads" in self._answers:
+            return
+        first, more = left[0], f" and {len(left) - 1} more" if len(left) > 1 else ""
+        title = f"Go on with {first.short_name} {first.precision}{more}"
+        text = f"{gib(first.done)} of {gib(first.total)} have arrived, and stay"
+        ways = self.query_one(OptionList)
+        self._answers.insert(0, "downloads")
+        ways.set_options([_way(title, text), *(_way(title, text) for _, title, text in _ANSWERS)])
+        ways.highlighted = 0
 
     def _advise(self, row: CatalogueRow | None) -> None:
         self.query_one("#advice", Fact).tell("★ Recommended" if row else "", _advice(row))
@@ -64,10 +81,23 @@ class FirstRunScreen(Screen[Answer]):
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(_ANSWERS[event.option_index][0])
+        self.dismiss(self._answers[event.option_index])
 
     def action_later(self) -> None:
         self.dismiss(None)
+
+
+def _way(title: str, text: str) -> Option:
+    return Option(say(title, "bold") + Content("\n") + say(f"  {text}", _MUTED))
+
+
+class _Ways(OptionList):
+    """The ways to begin; the keys are named below, since nobody knows them yet."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "cursor_up", "Move", id="first.move", key_display="↑↓"),
+        Binding("enter", "select", "Choose", id="first.choose"),
+    ]
 
 
 def _find_first(task: object) -> CatalogueRow | None:

@@ -14,6 +14,7 @@ from .session import Session
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatSummary
+    from localrun.chat.search import Hit
 
 _FORMATS = (("md", "Markdown", "the branch you see, for reading"), ("json", "JSON", "every branch, for programs"))
 
@@ -77,16 +78,16 @@ class HistoryActions:
     async def _title(self, chat_id: str) -> str:
         return await self._session.on_disk(lambda: self._session.store().open(chat_id).title)
 
-    def _rows(self, words: str) -> "list[tuple[ChatSummary, str]]":
+    def _rows(self, words: str) -> "list[tuple[ChatSummary, Hit | None]]":
         store = self._session.store()
         summaries = store.summaries()
         if not words:
-            return [(summary, "") for summary in summaries]
+            return [(summary, None) for summary in summaries]
         from localrun.chat.search import search
 
         by_id = {summary.id: summary for summary in summaries}
         found = {hit.chat_id: hit for hit in reversed(search(store, words))}
-        return [(by_id[chat_id], found[chat_id].snippet) for chat_id in by_id if chat_id in found]
+        return [(by_id[chat_id], found[chat_id]) for chat_id in by_id if chat_id in found]
 
     def _write(self, chat_id: str, path: Path, suffix: str) -> None:
         from localrun.chat.export import to_json, to_markdown

@@ -18,6 +18,7 @@ from .columns import say
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatSummary
+    from localrun.chat.search import Hit
 
 _TYPING_PAUSE = 0.25  # seconds before a search begins
 
@@ -47,12 +48,17 @@ class ChatOptions(OptionList):
             self.post_message(self.Act(what, option.id))
 
 
-class HistoryList(Vertical):
-    """The sidebar."""
+class SearchBox(Input):
+    """Words to look for."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "to_list", "To the list", show=False, id="history.to-list")
+        Binding("enter", "submit", "Open the first", id="history.open-first"),
+        Binding("down", "screen.focus_chats", "To the list", id="history.to-list"),
     ]
+
+
+class HistoryList(Vertical):
+    """The sidebar."""
 
     class Search(TextualMessage):
         """Look for these words in all chats; none means all chats."""
@@ -62,18 +68,20 @@ class HistoryList(Vertical):
             self.words = words
 
     class Open(TextualMessage):
-        """Open this chat."""
+        """Open this chat, at the message that was found."""
 
-        def __init__(self, chat_id: str) -> None:
+        def __init__(self, chat_id: str, message_id: str | None) -> None:
             super().__init__()
             self.chat_id = chat_id
+            self.message_id = message_id
 
     def __init__(self) -> None:
         super().__init__(id="history")
         self._pause: Timer | None = None
+        self._found: dict[str, str] = {}  # the message with the words, by chat
 
     def compose(self) -> ComposeResult:
-        yield Input(placeholder="Search all chats", id="search", compact=True)
+        yield SearchBox(placeholder="Search all chats", id="search", compact=True)
         yield ChatOptions(id="chats", compact=True)
         yield Static("", id="history-note", markup=False)
 
@@ -81,13 +89,14 @@ class HistoryList(Vertical):
     def options(self) -> ChatOptions:
         return self.query_one(ChatOptions)
 
-    def show(self, rows: "Sequence[tuple[ChatSummary, str]]", current: str | None, note: str) -> None:
-        """Chats, each with the line of it that was found, if any."""
+    def show(self, rows: "Sequence[tuple[ChatSummary, Hit | None]]", current: str | None, note: str) -> None:
+        """Chats, each with what was found in it, if anything."""
         options = self.options
         at = options.highlighted or 0
         options.clear_options()
         now = time.time()
-        options.add_options([Option(_row(chat, found, chat.id == current, now), id=chat.id) for chat, found in rows])
+        options.add_options([Option(_row(chat, hit, chat.id == current, now), id=chat.id) for chat, hit in rows])
+        self._found = {chat.id: hit.message_id for chat, hit in rows if hit and hit.message_id}
         options.highlighted = min(at, len(rows) - 1) if rows else None
         self.query_one("#history-note", Static).update(note)
 
@@ -101,24 +110,21 @@ class HistoryList(Vertical):
     def open_first(self) -> None:
         self.options.action_select()
 
-    def action_to_list(self) -> None:
-        self.screen.set_focus(self.options)
-
     @on(OptionList.OptionSelected)
     def open_chat(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         if event.option.id is not None:
-            self.post_message(self.Open(event.option.id))
+            self.post_message(self.Open(event.option.id, self._found.get(event.option.id)))
 
     def _search(self) -> None:
         self.post_message(self.Search(self.query_one(Input).value.strip()))
 
 
-def _row(chat: "ChatSummary", found: str, is_current: bool, now: float) -> Content:
+def _row(chat: "ChatSummary", hit: "Hit | None", is_current: bool, now: float) -> Content:
     mark = "● " if is_current else ""
     title = Content.styled(mark, "$success") + say(chat.title or "(no words yet)", "bold" if is_current else "")
     messages = "message" if chat.n_messages == 1 else "messages"
-    below = say(found) if found else Content(f"{ago(now - chat.updated)} · {chat.n_messages} {messages}")
+    below = say(hit.snippet) if hit else Content(f"{ago(now - chat.updated)} · {chat.n_messages} {messages}")
     return Content("\n").join([title.truncate(200), below.stylize("dim")])
 
 

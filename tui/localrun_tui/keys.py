@@ -8,13 +8,13 @@ def groups() -> list[tuple[str, list[BindingType]]]:
     from .app import LocalrunApp
     from .chat_screen import ChatScreen
     from .composer import Composer, Editor
-    from .history_list import ChatOptions, HistoryList
+    from .history_list import ChatOptions, SearchBox
     from .message_view import MessageView
 
     return [
         ("Writing", [*Editor.BINDINGS, *Composer.BINDINGS]),
         ("The chat", list(ChatScreen.BINDINGS)),
         ("A message (↑ from the first line of the editor goes there)", list(MessageView.BINDINGS)),
-        ("The list of chats", [*ChatOptions.BINDINGS, *HistoryList.BINDINGS]),
+        ("The list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),
         ("Everywhere", list(LocalrunApp.BINDINGS)),
     ]

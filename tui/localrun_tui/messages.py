@@ -40,7 +40,11 @@ class LoadEnded(Message):
 
 
 class ChatOpened(Message):
-    """Another chat is the current one."""
+    """Another chat is the current one; it is shown `at` a message that was looked for."""
+
+    def __init__(self, at: str | None = None) -> None:
+        super().__init__()
+        self.at = at
 
 
 class ChatChanged(Message):

@@ -146,6 +146,8 @@ def speed(row: FitRow | None) -> str:
     if row is None or row.verdict == "no":
         return ""
     rate = row.est_decode_tps
+    if rate >= 1000:
+        return f"~{rate / 1000:.0f}k tok/s"
     return f"~{rate:.0f} tok/s" if rate >= 10 else f"~{rate:.1f} tok/s"
 
 

@@ -25,6 +25,14 @@ from .removal import ask_to_remove
 from .toast import toast_error
 
 
+class FilterBox(Input):
+    """Words to filter a list by, or to search the hub for."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,down", "submit", "To the list", id="models.to-list", key_display="⏎")
+    ]
+
+
 class ModelsScreen(Screen[Choice | None]):
     """`loaded` is the model in use: its memory counts as free, since another one takes its place.
 
@@ -54,7 +62,7 @@ class ModelsScreen(Screen[Choice | None]):
             yield Static("Models", id="title")
             yield DownloadBadge()
             yield Static(machine_line(), id="machine")
-        yield Input(id="filter", compact=True)
+        yield FilterBox(id="filter", compact=True)
         yield Tabs(*(Tab(section.TITLE, id=name) for name, section in SECTIONS.items()), active=self.first_section)
         with ContentSwitcher(initial=self.first_section):
             for name, section in SECTIONS.items():
@@ -116,19 +124,21 @@ class ModelsScreen(Screen[Choice | None]):
             )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "filter":
+            return not self.box.has_focus
         return action not in ("remove", "make_default") or self.query_one(ContentSwitcher).current == "disk"
 
     def action_back(self) -> None:
         if self.box.value:
             self.box.value = ""
-            self.section.options.focus()
+            self.set_focus(self.section.options)
         elif self.box.has_focus:
-            self.section.options.focus()
+            self.set_focus(self.section.options)
         else:
             self.dismiss(None)
 
     def action_filter(self) -> None:
-        self.box.focus()
+        self.set_focus(self.box)
 
     def action_section(self, step: int) -> None:
         tabs, names = self.query_one(Tabs), list(SECTIONS)
@@ -146,7 +156,7 @@ class ModelsScreen(Screen[Choice | None]):
         self.box.placeholder = f"/ {self.section.HINT}"
         self.section.look_for(self.box.value)
         if not self.box.has_focus:
-            self.section.options.focus()
+            self.set_focus(self.section.options)
         self._show_detail()
         self.refresh_bindings()
 
@@ -156,7 +166,7 @@ class ModelsScreen(Screen[Choice | None]):
 
     @on(Input.Submitted, "#filter")
     def _to_list(self) -> None:
-        self.section.options.focus()
+        self.set_focus(self.section.options)
 
     @on(ModelList.Highlighted)
     def _show_detail(self) -> None:

@@ -41,6 +41,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
         Binding("left", "context(-1)", "Context", id="precision.shorter", key_display="←→"),
         Binding("right", "context(1)", "Longer context", id="precision.longer", show=False),
         Binding("k", "codec", "KV cache", id="precision.codec"),
+        Binding("r", "retry", "Try again", id="precision.retry"),
     ]
 
     def __init__(self, subject: Subject, budget: Callable[[], int]) -> None:
@@ -51,6 +52,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
         self.kv = "auto"
         self.offer: Offer | None = None
         self._asking: Task | None = None
+        self._has_failed = False
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
@@ -63,9 +65,8 @@ class PrecisionMenu(Screen[Choice | str | None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self._list.show([], "Looking at what there is and what fits…")
         self._list.options.focus()
-        self._asking = run_in_background(self, self._read, self._ready, self._failed)
+        self._ask()
 
     def on_unmount(self) -> None:
         if self._asking is not None:
@@ -78,7 +79,13 @@ class PrecisionMenu(Screen[Choice | str | None]):
     def _read(self, task: Task) -> Offer:
         return read_offer(self.subject, self.budget, task)
 
+    def _ask(self) -> None:
+        self._list.show([], "Looking at what there is and what fits…")
+        self._asking = run_in_background(self, self._read, self._ready, self._failed)
+
     def _failed(self, error: LocalrunError) -> None:
+        self._has_failed = True
+        self.refresh_bindings()
         self._list.show([], "\n".join(part for part in (error.message, error.hint) if part))
 
     def _ready(self, offer: Offer) -> None:
@@ -86,7 +93,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
         self.ctx = offer.wished.ctx or 0
         self.kv = offer.wished.kv if offer.wished.kv in offer.codecs else "auto"
         licence = offer.found.licence if offer.found else ""
-        repo = offer.found.wanted.repo if offer.found else ""
+        repo = offer.found.wanted.repo if offer.found and offer.found.wanted.repo != self.subject.name else ""
         self.query_one("#licence", Static).update(say(" · ".join(part for part in (licence, repo) if part)))
         self._show()
         lines = offer.lines(self.ctx, self.kv)
@@ -122,6 +129,16 @@ class PrecisionMenu(Screen[Choice | str | None]):
 
     def action_back(self) -> None:
         self.dismiss(None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return {"retry": self._has_failed, "context": not self._has_failed, "codec": not self._has_failed}.get(
+            action, True
+        )
+
+    def action_retry(self) -> None:
+        self._has_failed = False
+        self.refresh_bindings()
+        self._ask()
 
     def action_context(self, step: int) -> None:
         if self.offer is not None:

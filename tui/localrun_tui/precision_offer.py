@@ -104,7 +104,7 @@ class Offer:
         chosen = [row for row in rows if row.recommended]
         for verdict in ("fits", "tight", "no"):
             chosen = chosen or [row for row in rows if row.verdict == verdict]
-        return max(chosen, key=lambda row: row.kv_bytes, default=None)
+        return min(chosen, key=lambda row: self.codecs.index(row.kv_codec), default=None)
 
 
 def read_offer(subject: Subject, budget: Callable[[], int], task: Task) -> Offer:

@@ -187,10 +187,17 @@ class Session:
 
         return self.store().create(model=model, system=read_settings().system or "")
 
-    async def open_chat(self, chat_id: str) -> None:
+    async def open_chat(self, chat_id: str, at: str | None = None) -> None:
+        """Open a chat, on the branch of the message `at` if that is given and there."""
         self.waiting = ""
-        self.chat = await self.on_disk(lambda: self.store().open(chat_id))
-        self._post(ChatOpened())
+        self.chat = await self.on_disk(self._open, chat_id, at)
+        self._post(ChatOpened(at))
+
+    def _open(self, chat_id: str, at: str | None) -> "Chat":
+        chat = self.store().open(chat_id)
+        if at is not None and at in chat.tree and chat.tree[at] not in chat.tree.path(chat.tree.head):
+            chat.select(at)
+        return chat
 
     # ---- the end
 

@@ -75,6 +75,7 @@ class FakeHub:
         self.n_answering = 0
         self.trouble: dict[str, list[Trouble]] = {}  # by file name, or "api"
         self.bytes_per_second: float | None = None
+        self.is_unplugged = False  # whether every connection for a large file breaks, those under way included
         self.lock = threading.Lock()
         self._hashes: dict[int, tuple[bytes, str, str]] = {}  # kept with the content, so that no id is used twice
         self._servers = [_Server(self, "hub"), _Server(self, "store")]
@@ -406,7 +407,7 @@ class _Handler(BaseHTTPRequestHandler):
         rate = self.hub.bytes_per_second
         step = _SEND_BYTES if rate is None else 64 << 10
         while sent < len(body):
-            if cut is not None and sent >= cut:
+            if self.hub.is_unplugged or (cut is not None and sent >= cut):
                 self.break_off(how)
                 return
             stop = sent + step if cut is None or how == "drip" else min(sent + step, cut)
