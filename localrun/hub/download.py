@@ -1,8 +1,6 @@
 """Download files of a repository into the Hugging Face cache: resumed, checked, and safe to do twice at once."""
 
 import errno
-import hashlib
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -14,10 +12,12 @@ from localrun.base.units import gib
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.hf_cache import blob_path, find_stored, link, remember_commit, repo_folder, snapshot_path
 from localrun.hub.http import Http
+from localrun.hub.journal import CHUNK_BYTES, begin_hash
 from localrun.hub.large_files import PLAIN_HTTP_BYTES, fetch_large
-from localrun.hub.partial import CHUNK_BYTES, LostError, Partial, find_partials, open_partial, remove_leftovers
+from localrun.hub.partial import LostError, Partial, find_partials, open_partial, remove_leftovers
 from localrun.hub.progress import Control, Emit, Finished, Meter, Notice, Progress, Started
 from localrun.hub.transfer import Transfer
+from localrun.hub.unsynced import recover, settle
 
 POLL_SECONDS = 0.5  # how often we look whether the process we wait for is done
 EVENT_SECONDS = 0.1
@@ -63,13 +63,16 @@ class _Job:
     def bring(self, file: RemoteFile) -> Path:
         """One file: found, waited for, or fetched."""
         cache, fetched_before = self.http.access.cache, self.meter.fetched
+        blob = blob_path(cache, self.repo.name, file)
         waiting = False
+        if lost := recover(blob):
+            self.emit(Notice(file.path, f"{gib(lost)} of {file.path} had not reached the disk: fetching that again"))
         if file.size > PLAIN_HTTP_BYTES and find_stored(cache, self.repo, file) is None:
             self.emit(Started(file.path, file.size, 0))
             fetch_large(self.http, self.repo, file, self.control, self.meter)
         while find_stored(cache, self.repo, file) is None:
             self.control.check()
-            partial = open_partial(blob_path(cache, self.repo.name, file), self.repo.name, file)
+            partial = open_partial(blob, self.repo.name, file)
             if partial is None:
                 if not waiting:
                     self.emit(Notice(file.path, f"another process is downloading {file.path}: waiting for it"))
@@ -83,7 +86,8 @@ class _Job:
             finally:
                 partial.close()
         path = link(cache, self.repo, file)
-        remove_leftovers(blob_path(cache, self.repo.name, file))
+        remove_leftovers(blob)
+        settle(blob, path)
         self.done_before += file.size
         self.emit(Finished(file.path, path, file.size, self.meter.fetched - fetched_before))
         return path
@@ -95,13 +99,7 @@ class _Job:
         if self.complete(file, partial) != file.etag:
             self.repair(file, partial)
         partial.check_claim()
-        with open(partial.path, "r+b") as part:
-            os.fsync(part.fileno())
-        try:
-            os.replace(partial.path, blob_path(self.http.access.cache, self.repo.name, file))
-        except FileNotFoundError:
-            raise LostError from None
-        partial.remove()
+        partial.finish(blob_path(self.http.access.cache, self.repo.name, file))
 
     def repair(self, file: RemoteFile, partial: Partial) -> None:
         """All is there, and it is not the file. First suspect the disk, then the network, last the server."""
@@ -174,7 +172,7 @@ class _Hash:
     """The hash of a file as it grows: sha256, or git's of a small file. Follows the chunks that are there in order."""
 
     def __init__(self, file: RemoteFile, partial: Partial) -> None:
-        self._hash = hashlib.sha256() if file.is_large else hashlib.sha1(b"blob %d\0" % file.size)
+        self._hash = begin_hash(file.etag, file.size)
         self._partial = partial
         self._part = open(partial.path, "rb", buffering=0)  # noqa: SIM115  (closed by close)
         self._buffer = memoryview(bytearray(CHUNK_BYTES))
@@ -197,7 +195,7 @@ class _Hash:
         return True
 
     def hexdigest(self) -> str:
-        return self._hash.hexdigest()
+        return str(self._hash.hexdigest())
 
     def close(self) -> None:
         self._part.close()

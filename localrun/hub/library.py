@@ -13,8 +13,9 @@ from localrun.base.paths import folder, writable_folder
 from localrun.base.resources import resource
 from localrun.hub.access import hub_cache
 from localrun.hub.catalogue import BUILTIN, read_catalogue
+from localrun.hub.journal import Head
 from localrun.hub.other_programs import lm_studio_models, ollama_models
-from localrun.hub.partial import Head, find_partials
+from localrun.hub.partial import find_partials
 from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, safetensors_in
 
 _USED_FILE = "last-used.json"

@@ -10,7 +10,7 @@ from localrun.base.paths import folder
 from localrun.base.settings import FILE_NAME, read_sources, write_setting
 from localrun.hub.access import hub_cache
 from localrun.hub.hf_cache import repo_folder
-from localrun.hub.partial import find_partials, is_alive, remove_partial
+from localrun.hub.partial import find_partials, is_alive, remove_orphans, remove_partial
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel, shards_of
 
@@ -29,6 +29,7 @@ class Removal:
     files: tuple[Path, ...]
     freed: int
     _cache_strategy: Any = None
+    _blobs: Path | None = None
     _partials: tuple[Path, ...] = ()
     _root: Path | None = None
 
@@ -39,6 +40,8 @@ class Removal:
                 remove_partial(journal)
             if self._cache_strategy is not None:
                 self._cache_strategy.execute()
+                if self._blobs is not None:
+                    remove_orphans(self._blobs)
             elif self._root is not None:
                 for path in self.files:
                     _unlink_inside(path, self._root)
@@ -101,6 +104,7 @@ def _from_cache(models: Sequence[StoredModel]) -> Removal:
         tuple(file.file_path for file in gone) + partials.files,
         int(strategy.expected_freed_size) + partials.freed,
         _cache_strategy=strategy,
+        _blobs=repo_folder(cache, repo_id) / "blobs",
         _partials=partials.files,
     )
 

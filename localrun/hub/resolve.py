@@ -12,6 +12,7 @@ from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.library import builtin_models, scan
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
 from localrun.hub.stored import StoredModel, stored_at
+from localrun.hub.unsynced import require_whole
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
 
@@ -20,10 +21,12 @@ def resolve(model: str, precision: str = "auto") -> StoredModel:
     """What `model` means: an existing path, a name on disk, `builtin`, or `org/repo[:file or precision]`.
 
     `NAME:PRECISION` is split only where the whole names nothing; `precision` does the same for any MODEL. Without one
-    the last used is taken, else the usual one. NotFoundError says what there is instead.
+    the last used is taken, else the usual one. NotFoundError says what there is instead, or what a power cut has taken.
     """
     name, wanted, found = _find(model, precision)
-    return _choose(found, name, wanted)
+    chosen = _choose(found, name, wanted)
+    require_whole(chosen)
+    return chosen
 
 
 def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:

@@ -1,6 +1,5 @@
 """The missing chunks of one file, over several connections at once, each answer checked against what was asked."""
 
-import os
 import re
 import threading
 import zlib
@@ -11,7 +10,8 @@ from typing import BinaryIO
 from localrun.base.errors import HubError
 from localrun.hub.api import RemoteFile, RemoteRepo, file_url
 from localrun.hub.http import MIRROR_HINT, Http, NetworkError, Response, host_of
-from localrun.hub.partial import CHUNK_BYTES, Partial
+from localrun.hub.journal import CHUNK_BYTES
+from localrun.hub.partial import Partial
 from localrun.hub.progress import Control, Meter
 from localrun.hub.refusals import check_status
 from localrun.hub.safe_names import is_etag
@@ -21,7 +21,7 @@ RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # after so many failures 
 STOP_SECONDS = 3.0  # for a thread that is just connecting; it finds out before it writes anything
 WARM_UP_SECONDS = 0.25  # between one connection and the next
 FAST_LINE = 500e6  # bytes a second: beyond, the hash and the disk are the limit, and more connections only cost
-_MIN_SPAN, _MAX_SPAN = 8, 64  # chunks asked for at a time: few requests for large files, a short tail for small ones
+_MIN_SPAN, _MAX_SPAN = 8, 256  # chunks asked for at a time
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
@@ -44,6 +44,7 @@ class Transfer:
         self._control = control
         self._meter = meter
         self._stopped = False
+        self._place = ""  # where the hub sent us: asked directly until it fails
         self._spans = deque(spans_of(partial))
         self._nothing_left = threading.Event()  # no span that nobody has begun
         self._threads = [
@@ -111,6 +112,7 @@ class Transfer:
             try:
                 self._fetch(part, buffer, position)
             except NetworkError as error:
+                self._place = ""
                 failures = 0 if position.at > before else failures + 1
                 if failures >= len(RETRY_SECONDS):
                     raise
@@ -121,9 +123,10 @@ class Transfer:
         start, end = position.at, position.end
         is_whole = (start, end) == (0, self._file.size)
         headers = {} if is_whole else {"Range": f"bytes={start}-{end - 1}"}
-        url = file_url(self._http, self._repo.name, self._repo.commit, self._file.path)
+        url = self._place or file_url(self._http, self._repo.name, self._repo.commit, self._file.path)
         with self._http.get(url, headers) as response:
             self._check(response, start, end, is_whole)
+            self._place = response.url
             part.seek(start)
             while position.at < end and not self._stopped:
                 self._control.check()
@@ -153,7 +156,7 @@ class Transfer:
     def _check(self, response: Response, start: int, end: int, is_whole: bool) -> None:
         """Refuse an answer that is not exactly these bytes of exactly this file."""
         host = host_of(response.url)
-        if response.hops and 400 <= response.status < 500 and response.status != 429:
+        if (response.hops or self._place) and 400 <= response.status < 500 and response.status != 429:
             raise NetworkError(f"{host} refuses the file (status {response.status})", "try again in a minute")
         check_status(response, self._http.access, self._repo.name, self._file.path)
         for headers in (*response.hops, response.headers):
@@ -197,9 +200,10 @@ class _Position:
 
 
 def spans_of(partial: Partial) -> list[tuple[int, int]]:
-    """The missing chunks as runs (first, last), none longer than a request should be."""
-    longest = min(max(partial.n_chunks // 64, _MIN_SPAN), _MAX_SPAN)
+    """The missing chunks as runs (first, last): long ones for few requests, then shorter ones for a common end."""
+    left = partial.n_chunks - len(partial.chunks)
     spans: list[tuple[int, int]] = []
+    longest = 0
     for chunk in range(partial.n_chunks):
         if chunk in partial.chunks:
             continue
@@ -207,5 +211,7 @@ def spans_of(partial: Partial) -> list[tuple[int, int]]:
         if last == chunk - 1 and chunk - first < longest:
             spans[-1] = (first, chunk)
         else:
+            longest = min(max(left // (2 * CONNECTIONS), _MIN_SPAN), _MAX_SPAN)
             spans.append((chunk, chunk))
+        left -= 1
     return spans

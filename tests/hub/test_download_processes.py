@@ -17,8 +17,9 @@ from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
 from localrun.hub.http import Http
-from localrun.hub.partial import CHUNK_BYTES
+from localrun.hub.journal import CHUNK_BYTES
 from localrun.hub.transfer import CONNECTIONS
+from localrun.hub.unsynced import write_out_now
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -103,6 +104,7 @@ def cut_and_kill(hub: FakeHub, access: Access, data: bytes, cuts: int, seed: int
     hub.trouble.clear()
     finish(start(access))
     assert blob(access, hub, data).read_bytes() == data
+    write_out_now(blob(access, hub, data))
     assert [path.name for path in blob(access, hub, data).parent.iterdir()] == [hub.etag(data)]
     return (hub.sent("x.gguf") - len(data)) / cuts
 

@@ -1,0 +1,117 @@
+"""The journal of a download: who writes it, then one line a chunk that has arrived, with its number and CRC-32.
+
+<etag>.<part>.<owner>.localrun-journal
+"""
+
+import hashlib
+import json
+import os
+import platform
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from localrun.hub.api import RemoteFile
+from localrun.hub.boot import boot_id
+
+CHUNK_BYTES = 1 << 20  # what a kill can cost, a connection
+PART, JOURNAL = ".localrun-part", ".localrun-journal"
+_MAX_HEAD, _MAX_LINES = 1 << 16, 1 << 10  # bytes of a journal: its first line, and all others for each chunk
+_MAX_SIZE = 1 << 50
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line of a journal."""
+
+    repo: str
+    file: str
+    size: int
+    host: str
+    pid: int
+    started: float  # of the process, seconds since 1970: a number of a process may be used again
+    boot: str = ""  # in which boot of the machine it writes
+
+
+def read_head(journal: Path) -> Head | None:
+    """None for a journal that cannot be read."""
+    try:
+        with open(journal, "rb") as file:
+            head = Head(**json.loads(file.readline(_MAX_HEAD)))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    words = (head.repo, head.file, head.host, head.boot)
+    numbers = type(head.size) is int and type(head.pid) is int and type(head.started) in (int, float)
+    return head if numbers and 0 <= head.size < _MAX_SIZE and all(type(word) is str for word in words) else None
+
+
+def read_chunks(journal: Path, n_chunks: int) -> dict[int, int]:
+    """Checksums by chunk; lines that are cut or make no sense count for nothing, nor does a file of endless ones."""
+    chunks: dict[int, int] = {}
+    if size_of(journal) > _MAX_HEAD + _MAX_LINES * max(n_chunks, 1):
+        return chunks
+    with suppress(OSError), open(journal, "rb") as file:
+        file.readline()
+        for line in file:
+            number, _, checksum = line.partition(b" ")
+            with suppress(ValueError):
+                chunk, value = int(number), int(checksum, 16)
+                if not line.endswith(b"\n") or not 0 <= chunk < n_chunks:
+                    continue
+                if value < 0:
+                    chunks.pop(chunk, None)
+                elif len(checksum.strip()) == 8:
+                    chunks[chunk] = value
+    return chunks
+
+
+def write_journal(journal: Path, repo: str, file: RemoteFile, chunks: dict[int, int]) -> None:
+    """A journal under our name. It appears as a whole or not at all."""
+    started = psutil.Process().create_time()
+    head = Head(repo, file.path, file.size, platform.node(), os.getpid(), started, boot_id())
+    lines = [json.dumps(asdict(head)), *(f"{chunk} {checksum:08x}" for chunk, checksum in chunks.items())]
+    fresh = journal.with_name(f"{journal.name}.new")
+    fresh.write_text("\n".join(lines) + "\n", "utf-8")
+    os.replace(fresh, journal)
+
+
+def journals_of(blob: Path) -> list[Path]:
+    """The journals of one file: of its parts, or of itself."""
+    return list(blob.parent.glob(f"{blob.name}.*{JOURNAL}"))
+
+
+def part_of(journal: Path) -> Path:
+    return journal.with_name(".".join(journal.name.split(".")[:2]) + PART)
+
+
+def blob_of(journal: Path) -> Path:
+    return journal.with_name(journal.name.partition(".")[0])
+
+
+def n_chunks_of(size: int) -> int:
+    return -(-size // CHUNK_BYTES)
+
+
+def checksums(path: Path) -> Iterator[int]:
+    """CRC-32 of every chunk of a file as it is on the disk."""
+    with open(path, "rb", buffering=0) as file:
+        while data := file.read(CHUNK_BYTES):
+            yield zlib.crc32(data)
+
+
+def begin_hash(etag: str, size: int) -> Any:
+    """The hash that an etag is of: sha256, or git's of a small file."""
+    return hashlib.sha256() if len(etag) == 64 else hashlib.sha1(b"blob %d\0" % size)
+
+
+def size_of(path: Path) -> int:
+    """0 for a file that is not there."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
