@@ -7,6 +7,7 @@ from typing import Any, Literal, cast, get_args
 
 from localrun.base.errors import NotFoundError
 from localrun.base.request import Message as RequestMessage
+from localrun.chat.draft import Draft, join
 from localrun.chat.file import JournalFile
 from localrun.chat.records import as_time, pack, pack_message, parse, unpack_message
 from localrun.chat.requests import request_messages
@@ -31,6 +32,7 @@ class Chat:
         self.deleted = False
         self._file = file
         self._settings: dict[str, Any] = {}
+        self._drafts: set[str] = set()  # ids of answers that are written by this object
 
     @property
     def title(self) -> str:
@@ -58,6 +60,11 @@ class Chat:
         return cast(Policy, value) if value in get_args(Policy) else "stop"
 
     @property
+    def waiting(self) -> str:
+        """What the user has sent while an answer was on its way, until it is a message."""
+        return self._text("waiting")
+
+    @property
     def horizon(self) -> str | None:
         """Id of the first message the model is still shown, once oldest turns were dropped."""
         return self._text("horizon") or None
@@ -77,7 +84,7 @@ class Chat:
         return self._file.damaged
 
     def set(self, **settings: str) -> None:
-        """Change title, model, system, preset, policy or horizon."""
+        """Change title, model, system, preset, policy, waiting or horizon."""
         self._settings |= settings
         record = pack("set", at=time.time(), **settings)
         if self._file.exists:
@@ -97,13 +104,22 @@ class Chat:
         ids: tuple[int, ...] = (),
         stats: Mapping[str, Any] | None = None,
         interrupted: bool = False,
+        draft: Draft | None = None,
     ) -> Message:
-        """An answer to `parent`. `ids` are those of its prompt and of itself, as the engine had them."""
+        """An answer to `parent`. `ids` are those of its prompt and of itself, as the engine had them; `draft` is what
+        was written of it on its way."""
         before = self.known_ids(parent)
         figures = _plain({**(stats or {}), **({"horizon": begins} if (begins := self._begins(parent)) else {})})
         kept = len(before) if ids[: len(before)] == before else _common(before, ids)
-        more = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
+        more: dict[str, Any] = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
+        more |= {"message_id": draft.id} if draft else {}
         return self._add("assistant", text, parent, thinking=thinking, stats=figures, interrupted=interrupted, **more)
+
+    def draft(self, parent: str) -> Draft:
+        """For an answer to `parent` that comes little by little."""
+        draft = Draft(self._file, self._message(parent).id)
+        self._drafts.add(draft.id)
+        return draft
 
     def edit(self, message_id: str, text: str) -> Message:
         """Another version of a message, beside it."""
@@ -183,10 +199,10 @@ class Chat:
         self.deleted = deleted
         self._file.append(pack("set", at=time.time(), deleted=deleted))
 
-    def _add(self, role: str, text: str, parent: str | None, **more: Any) -> Message:
+    def _add(self, role: str, text: str, parent: str | None, message_id: str = "", **more: Any) -> Message:
         if parent is not None:
             self._message(parent)
-        message = Message(secrets.token_hex(6), parent, role, text, created=time.time(), **more)
+        message = Message(message_id or secrets.token_hex(6), parent, role, text, created=time.time(), **more)
         self.tree.add(message)
         self.updated = message.created
         self._file.append(pack_message(message, None if parent is None else self.tree[parent].parent))
@@ -220,6 +236,20 @@ class Chat:
                 if message.parent is not None and message.parent not in self.tree:
                     self._stand_in(message.parent, message, fields.get("grandparent"))
                 self.tree.add(message)
+
+            case "piece" if (half := self._join(fields)) is not None:
+                self.tree.add(half)
+
+    def _join(self, fields: Mapping[str, Any]) -> Message | None:
+        """An answer that is not finished, one piece longer; None for a piece that is of no use, or of our own."""
+        draft, parent = fields.get("id"), fields.get("parent")
+        if not isinstance(draft, str) or draft in self._drafts:
+            return None
+        if not isinstance(parent, str) or parent not in self.tree:
+            return None
+        if draft in self.tree:
+            return join(self.tree[draft], fields)
+        return join(Message(draft, parent, "assistant", "", interrupted=True, unfinished=True), fields)
 
     def _stand_in(self, lost: str, reply: Message, grandparent: object) -> None:
         """Put something in the place of a lost message, where `reply` can follow it."""

@@ -26,6 +26,7 @@ class Message:
     stats: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = False  # the answer was stopped, or its engine died
     lost: bool = False  # its record is damaged: this stands in its place, so that what came after it is still shown
+    unfinished: bool = False  # the program ended, or still writes it: the whole answer takes its place when it comes
 
 
 class ChatTree:
@@ -47,11 +48,12 @@ class ChatTree:
         return self._messages[message_id]
 
     def add(self, message: Message) -> None:
-        """Put in a message and select it. One whose id is there already is only selected, unless that one was lost."""
+        """Put in a message and select it. One whose id is there already is only selected, unless that one was lost or
+        unfinished."""
         known = self._messages.get(message.id)
         if known is None:
             self._children.setdefault(message.parent, []).append(message.id)
-        if known is None or (known.lost and message.parent == known.parent):
+        if known is None or ((known.lost or known.unfinished) and message.parent == known.parent):
             self._messages[message.id] = message
         if message.parent == self.head:  # the path to the head is chosen already
             self._chosen[self.head] = self.head = message.id

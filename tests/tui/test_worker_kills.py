@@ -47,14 +47,14 @@ def test_the_app_outlives_its_engine_wherever_that_dies(home: Path, monkeypatch:
         await ask(pilot, STORY)
         for number in range(KILLS):
             hurt = signal.SIGSTOP if number % 2 else signal.SIGKILL
-            ends[await round_of(pilot, app, hurt, rng.uniform(0.0, whole_answer(app)))] += 1
+            ends[await round_of(pilot, app, hurt, rng.uniform(0.0, 2 * whole_answer(app)))] += 1
             assert app.session.chat is not None
             check_kept(ChatStore(home / "chats").open(app.session.chat.id).tree.messages(), app.session.turn)
 
     drive(app, steps)
     print(dict(ends))  # for those who run many, with -s
     assert ends.total() == KILLS
-    assert ends["half"] >= KILLS // 3, f"most die while they talk: {ends}"
+    assert ends["half"] >= KILLS // 6, f"many die while they talk: {ends}"
 
 
 async def round_of(pilot: Pilot[Any], app: LocalrunApp, hurt: signal.Signals, delay: float) -> str:

@@ -49,6 +49,12 @@ def _in_turn(messages: list[Message]) -> list[Message]:
     return merged
 
 
+def keep_half(turn: Turn) -> None:
+    """Write down what has come so far, for the case that this program does not live to see the end."""
+    turn.draft = turn.draft or turn.chat.draft(turn.parent_id)
+    turn.draft.write(turn.text, turn.thinking)
+
+
 def keep_answer(turn: Turn) -> None:
     """Write the answer down, whole or half; nothing where none came."""
     text, thinking = turn.text, turn.thinking
@@ -58,7 +64,8 @@ def keep_answer(turn: Turn) -> None:
     ids = (*turn.done.prompt_ids, *turn.done.completion.token_ids) if turn.done else ()
     interrupted = completion is None or completion.stop_reason == "cancelled"
     stats = stats_of(completion) if completion else {"error": turn.error.message} if turn.error else {}
-    turn.answer_id = turn.chat.add_answer(turn.parent_id, text, thinking, ids, stats, interrupted).id
+    answer = turn.chat.add_answer(turn.parent_id, text, thinking, ids, stats, interrupted, turn.draft)
+    turn.answer_id = answer.id
 
 
 def stats_of(completion: Completion) -> dict[str, Any]:

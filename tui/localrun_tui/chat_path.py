@@ -139,6 +139,8 @@ def note_of(message: "Message", reads_again: bool) -> Content:
         reason = clean(str(stats["error"]), keep_newlines=False)
         words = f"⚠ cut off: {reason}. What had come is kept; your next message starts the engine again."
         return Content.styled(words, "$text-error")
+    if message.unfinished:
+        return Content.styled("⚠ cut off: localrun ended while this was written. What had come is kept.", "$text-error")
     if message.interrupted:
         return Content.styled("◼ stopped", "$text-warning")
     parts = []

@@ -169,6 +169,8 @@ class ChatView(Screen[None]):
 
     async def _show_opened(self, at: str | None) -> None:
         await self.show_path(anew=True)
+        if self.session.chat is not None:
+            self.composer.bring_back(self.session.chat.waiting)
         if at is not None:
             await self.go_to(at)
 

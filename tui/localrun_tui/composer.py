@@ -130,6 +130,14 @@ class Composer(Vertical):
         self.editor.move_cursor(self.editor.document.end)
         self.screen.set_focus(self.editor)
 
+    def bring_back(self, text: str) -> None:
+        """What was sent and never became a message, to be sent once more; what is being typed goes before it."""
+        if text and not self.editor.text and not self.attachments:
+            self.attachments, text = split(text)
+            self._show_chips()
+            self.editor.text = clean(text)
+            self.editor.move_cursor(self.editor.document.end)
+
     @on(Editor.Send)
     def submit(self) -> None:
         text = self.editor.text.strip()

@@ -84,14 +84,22 @@ class Session:
         """Put the user's message on disk and answer it; while the one before is unanswered, it waits."""
         if self.answering or self.unanswered:
             self.waiting = f"{self.waiting}\n\n{text}" if self.waiting else text
+            await self._keep_waiting(self.waiting)
             return
         chat = self.chat or await self.new_chat()
         title = title_for(text)
         if title and not chat.title:
             await self.on_disk(lambda: chat.set(title=title))
         message = await self.on_disk(chat.add_user, text)
+        await self._keep_waiting("")
         self._post(ChatChanged())
         await self.answer(chat, message.id)
+
+    async def _keep_waiting(self, text: str) -> None:
+        """Have it in the chat's file until it is a message: after a crash it is there to be sent."""
+        chat = self.chat
+        if chat is not None and chat.waiting != text:
+            await self.on_disk(lambda: chat.set(waiting=text))
 
     async def send_waiting(self) -> None:
         """After an answer: send what waited for it."""
@@ -108,7 +116,7 @@ class Session:
         self.unanswered = None
         await self.on_disk(chat.rewind, message_id)
         request = await self.on_disk(self._request, chat, message_id)
-        self.turn = Turn(chat, message_id, self._keep)
+        self.turn = Turn(chat, message_id, self._keep, self._keep_half)
         self.turn.start(client, request)
         self._post(TurnBegan(self.turn))
 
@@ -147,6 +155,11 @@ class Session:
         from .answers import keep_answer
 
         self._disk.submit(keep_answer, turn).result()
+
+    def _keep_half(self, turn: Turn) -> None:
+        from .answers import keep_half
+
+        self._disk.submit(keep_half, turn)
 
     def _request(self, chat: "Chat", message_id: str) -> Request:
         from .answers import build_request

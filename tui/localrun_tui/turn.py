@@ -11,16 +11,24 @@ from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 
 if TYPE_CHECKING:
+    from localrun.chat.draft import Draft
     from localrun.chat.journal import Chat
 
 
-class Turn:
-    """The answer to `parent_id` in `chat`. `keep` is called once, on the turn's thread, when it is over."""
+_BETWEEN_HALVES = 2.0  # seconds of an answer that a crash may cost
 
-    def __init__(self, chat: "Chat", parent_id: str, keep: Callable[["Turn"], None]) -> None:
+
+class Turn:
+    """The answer to `parent_id` in `chat`. On the turn's thread `keep_half` is called from time to time while it
+    grows, and must not wait; `keep` is called once, when it is over."""
+
+    def __init__(
+        self, chat: "Chat", parent_id: str, keep: Callable[["Turn"], None], keep_half: Callable[["Turn"], object]
+    ) -> None:
         self.chat = chat
         self.parent_id = parent_id
         self.answer_id: str | None = None  # set by `keep`
+        self.draft: Draft | None = None  # set by `keep_half`
         self.prefill: Prefill | None = None
         self.done: Done | None = None
         self.error: LocalrunError | None = None
@@ -29,6 +37,8 @@ class Turn:
         self.n_tokens = 0
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
         self._keep = keep
+        self._keep_half = keep_half
+        self._kept = self.began
         self._over = threading.Event()
 
     @property
@@ -56,6 +66,7 @@ class Turn:
         try:
             for event in client.stream(request):
                 self._note(event)
+                self._keep_from_time_to_time()
         except LocalrunError as error:
             self.error = error
         except Exception as error:  # the app goes on, whatever an engine raises
@@ -66,6 +77,12 @@ class Turn:
             self.error = self.error or error
         finally:
             self._over.set()
+
+    def _keep_from_time_to_time(self) -> None:
+        now = time.monotonic()
+        if self.n_tokens and now - self._kept >= _BETWEEN_HALVES:
+            self._kept = now
+            self._keep_half(self)
 
     def _note(self, event: Event) -> None:
         if isinstance(event, Prefill):

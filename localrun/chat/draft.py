@@ -1,0 +1,41 @@
+"""An answer on its way, written down piece by piece, so that a crash of the program costs seconds of it only."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from localrun.chat.file import JournalFile
+from localrun.chat.records import as_time, pack
+from localrun.chat.tree import Message
+
+
+class Draft:
+    """`id` is the one that the whole answer is to get: it takes the place of the pieces."""
+
+    def __init__(self, file: JournalFile, parent: str) -> None:
+        self.id = secrets.token_hex(6)
+        self._file = file
+        self._parent = parent
+        self._text = self._thinking = 0  # characters written
+
+    def write(self, text: str, thinking: str = "") -> None:
+        """Append what is new of an answer that has come so far. Not synced: the whole answer will be."""
+        more, thoughts = text[self._text :], thinking[self._thinking :]
+        if more or thoughts:
+            at = [self._text, self._thinking]
+            fields = {"id": self.id, "parent": self._parent, "at": time.time(), "after": at}
+            self._file.append(pack("piece", **fields, text=more, thinking=thoughts), durable=False)
+            self._text, self._thinking = len(text), len(thinking)
+
+
+def join(known: Message, fields: Mapping[str, Any]) -> Message | None:
+    """The answer `known` with one more piece; None where it is finished, or the piece does not follow what is there."""
+    text, thinking = fields.get("text"), fields.get("thinking")
+    if not known.unfinished or fields.get("after") != [len(known.text), len(known.thinking)]:
+        return None
+    if not isinstance(text, str) or not isinstance(thinking, str):
+        return None
+    created = known.created or as_time(fields.get("at"))
+    return replace(known, text=known.text + text, thinking=known.thinking + thinking, created=created)
