@@ -110,7 +110,7 @@ def test_servers_are_added_changed_and_forgotten(home: Path) -> None:
         form.query_one("#url", Input).value = "http://lab.example:8000/v1/"
         await until_text(pilot, "others on the network can")
         assert "canary" not in screen_text(pilot.app)
-        await pilot.press("enter")
+        await pilot.press("enter", "enter", "enter")
         await until_text(pilot, "http://lab.example:8000/v1")
         go_to(pilot, "server lab")
         await until_text(pilot, "••••6789")
@@ -118,7 +118,7 @@ def test_servers_are_added_changed_and_forgotten(home: Path) -> None:
         await pilot.press("enter")
         await until_text(pilot, "speaks the OpenAI protocol")
         pilot.app.screen.query_one("#name", Input).value = "cellar"
-        await pilot.press("enter")
+        await pilot.press("enter", "enter", "enter")
         await until_text(pilot, "cellar")
         assert [one.name for one in read_endpoints()] == ["cellar"]
         go_to(pilot, "server cellar")

@@ -48,7 +48,7 @@ class EndpointForm(ModalScreen[Endpoint | None]):
                     value = values.get(key, "")
                     yield Input(value, id=key, placeholder=hint, password=key == "key", compact=True)
             yield Static("", id="problem")
-            yield Static("Enter keeps it, Escape leaves everything as it was", id="hint")
+            yield Static("Enter goes on, and keeps it from the last line; Escape leaves everything as it was", id="hint")
 
     def on_mount(self) -> None:
         self.query_one("#name", Input).focus()
@@ -70,8 +70,9 @@ class EndpointForm(ModalScreen[Endpoint | None]):
 
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:
+        """On to the next line; from the last one, keep it."""
         found = self._check()
-        if found is not None:
+        if event.input.id == _FIELDS[-1][0] and found is not None:
             self.dismiss(found)
         else:
             self.focus_next()

@@ -46,6 +46,12 @@ def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
     return home / FILE_NAME
 
 
+def change_endpoint(before: Endpoint | None, after: Endpoint | None) -> None:
+    """Put one in the place of another; None before adds it, None after forgets it. UsageError where that fails."""
+    others = [known for known in read_endpoints() if before is None or known.name != before.name]
+    write_endpoints([*others, *([after] if after else [])])
+
+
 def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = ()) -> Endpoint:
     """An endpoint as typed; ValueError says what is wrong with it."""
     name, url, key = name.strip(), url.strip().rstrip("/"), key.strip()

@@ -188,7 +188,7 @@ class RemoteSection(Section[ServerModel]):
             self._show_found()
 
     def _show_found(self) -> None:
-        empty = "No server is set up.\nSettings → Servers adds one that speaks the OpenAI protocol (vLLM, llama.cpp …)."
+        empty = "No server is set up.\nPress a to add one that speaks the OpenAI protocol (vLLM, llama.cpp …)."
         self.show([items.remote_item(model) for models in self._found.values() for model in models], empty)
 
     def detail(self, item: Item[ServerModel]) -> Content:

@@ -11,11 +11,14 @@ from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from localrun.base.events import ModelInfo
 from localrun.base.settings import write_setting
+from localrun.client.endpoint import Endpoint
 from localrun.fit.machine import memory
 
 from .background import run_in_background
 from .choice import Choice
 from .downloads import DownloadBadge, DownloadsScreen
+from .endpoint_form import EndpointForm
+from .endpoints import change_endpoint
 from .key_bar import KeyBar
 from .model_list import ModelList
 from .model_rows import DiskRow, ServerModel
@@ -49,6 +52,8 @@ class ModelsScreen(Screen[Choice | None]):
         Binding("d", "downloads", "Downloads", id="models.downloads"),
         Binding("m", "make_default", "Default", id="models.default"),
         Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
+        Binding("a", "add_server", "Add a server", id="models.add-server"),
+        Binding("e", "change_server", "Change it", id="models.change-server"),
         Binding("r", "reload", "Refresh", id="models.reload"),
     ]
 
@@ -79,9 +84,13 @@ class ModelsScreen(Screen[Choice | None]):
         return memory().available + (self.loaded.weights_bytes if self.loaded else 0)
 
     @property
+    def section_name(self) -> str:
+        return self.query_one(ContentSwitcher).current or ""
+
+    @property
     def section(self) -> Section[Any]:
         """The list that is shown."""
-        return self.query_one(f"#{self.query_one(ContentSwitcher).current}", Section)
+        return self.query_one(f"#{self.section_name}", Section)
 
     @property
     def box(self) -> Input:
@@ -91,7 +100,9 @@ class ModelsScreen(Screen[Choice | None]):
     def _open(self, event: ModelList.Chosen) -> None:
         value = event.item.value
         if isinstance(value, ServerModel):
-            if not value.problem:
+            if value.problem:
+                self.action_change_server()
+            else:
                 self.dismiss(Choice(value.endpoint))
         else:
             self.app.push_screen(PrecisionMenu(subject_of(value), self.budget), self._chosen)
@@ -123,10 +134,35 @@ class ModelsScreen(Screen[Choice | None]):
                 lambda error: toast_error(self, error),
             )
 
+    def action_add_server(self) -> None:
+        self._ask_for_server(None)
+
+    def action_change_server(self) -> None:
+        item = self.section.highlighted
+        if item is not None and isinstance(item.value, ServerModel):
+            self._ask_for_server(item.value.endpoint)
+
+    def _ask_for_server(self, known: Endpoint | None) -> None:
+        """A new server, or another address or key for one that is there."""
+        taken = [item.value.endpoint.name for item in self.section.items if isinstance(item.value, ServerModel)]
+
+        def keep(new: Endpoint | None) -> None:
+            if new is not None:
+                run_in_background(
+                    self,
+                    lambda task: change_endpoint(known, new),
+                    lambda _: self.section.reload(),
+                    lambda error: toast_error(self, error),
+                )
+
+        self.app.push_screen(EndpointForm(known, [name for name in taken if known is None or name != known.name]), keep)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only what can be done in this list."""
         if action == "filter":
             return not self.box.has_focus
-        return action not in ("remove", "make_default") or self.query_one(ContentSwitcher).current == "disk"
+        sections = {"remove": "disk", "make_default": "disk", "add_server": "remote", "change_server": "remote"}
+        return sections.get(action, self.section_name) == self.section_name
 
     def action_back(self) -> None:
         if self.box.value:

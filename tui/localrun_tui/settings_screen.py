@@ -20,7 +20,7 @@ from .background import run_in_background
 from .columns import Column, Row, say
 from .confirm import ConfirmScreen
 from .endpoint_form import EndpointForm
-from .endpoints import masked, read_endpoints, write_endpoints
+from .endpoints import change_endpoint, masked
 from .key_bar import KeyBar
 from .model_list import Item, ModelList
 from .settings_rows import DEFAULT, ServerRow, SettingRow, edited, problem, server_rows, setting_rows
@@ -158,7 +158,7 @@ class SettingsScreen(Screen[bool]):
 
         def keep(new: Endpoint | None) -> None:
             if new is not None:
-                self._do(lambda: write_endpoints([*_without(endpoint), new]))
+                self._do(lambda: change_endpoint(endpoint, new))
 
         self.app.push_screen(EndpointForm(endpoint, others), keep)
 
@@ -174,7 +174,7 @@ class SettingsScreen(Screen[bool]):
                 ConfirmScreen(
                     f"Forget the server {endpoint.name}?", [("address", endpoint.url)], "Forget", danger=True
                 ),
-                lambda yes: self._do(lambda: write_endpoints(_without(endpoint))) if yes else None,
+                lambda yes: self._do(lambda: change_endpoint(endpoint, None)) if yes else None,
             )
 
     def action_back(self) -> None:
@@ -182,10 +182,6 @@ class SettingsScreen(Screen[bool]):
             self._stop_editing()
         else:
             self.dismiss(self.changed)
-
-
-def _without(endpoint: Endpoint | None) -> list[Endpoint]:
-    return [known for known in read_endpoints() if endpoint is None or known.name != endpoint.name]
 
 
 def _item(row: SettingRow | ServerRow) -> SettingsItem:

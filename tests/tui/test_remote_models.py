@@ -1,0 +1,197 @@
+"""Models on servers, from the app: added, chosen, spoken to; and servers that die or want another key."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import ask, chat_screen, notice, send, text_of, views
+from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, failure, fake_chat_server
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_tui import start
+from localrun_tui.app import LocalrunApp
+from localrun_tui.endpoints import read_endpoints, write_endpoints
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from localrun.base.errors import EngineDiedError, LocalrunError
+from localrun.chat.journal import ChatStore
+from localrun.client.endpoint import Endpoint
+
+KEY = "sk-canary-123456"
+
+
+@pytest.fixture
+def server() -> Iterator[FakeChatServer]:
+    with fake_chat_server() as server:
+        server.key = KEY
+        server.models = [{"id": "big-model", "max_model_len": 4096}]
+        yield server
+
+
+def new_app() -> LocalrunApp:
+    return LocalrunApp(start.open_client, lambda: ChatStore(None))
+
+
+async def to_servers(pilot: Pilot[Any]) -> None:
+    """From the first screen to the list of servers."""
+    await until_text(pilot, "Look around first")
+    await pilot.press("escape", "ctrl+o")
+    await until_text(pilot, "On disk")
+    await pilot.press("left")
+
+
+async def fill_in(pilot: Pilot[Any], *values: str) -> None:
+    """The form, line by line."""
+    await until_text(pilot, "A server that speaks the OpenAI protocol")
+    for value in values:
+        assert isinstance(pilot.app.focused, Input)
+        pilot.app.focused.value = value
+        await pilot.press("enter")
+
+
+async def choose(pilot: Pilot[Any], model: str) -> None:
+    await until_text(pilot, model)
+    await pilot.press("enter")
+    await until(pilot, lambda: chat_screen(pilot).session.info)
+
+
+async def with_model(pilot: Pilot[Any], server: FakeChatServer) -> None:
+    """The chat with the model of a server that is known already."""
+    write_endpoints([Endpoint("lab", server.url, KEY)])
+    await to_servers(pilot)
+    await choose(pilot, "big-model")
+
+
+def test_a_server_is_added_and_its_model_answers(server: FakeChatServer) -> None:
+    app = new_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await to_servers(pilot)
+        await until_text(pilot, "Press a to add one")
+        await pilot.press("a")
+        await fill_in(pilot, "lab", server.url, KEY)
+        await choose(pilot, "big-model")
+        assert "big-model" in screen_text(app).splitlines()[0]
+        for question in ("Hi", "And again"):
+            await ask(pilot, question)
+            assert views(pilot)[-1].source == "Hello, wörld"
+        assert "4,096" in screen_text(app)
+        assert "canary" not in screen_text(app)
+
+    drive(app, steps, LARGE)
+    assert read_endpoints() == [Endpoint("lab", server.url, KEY)]
+    said = [seen for seen in server.seen if seen.method == "POST"]
+    assert {(one.key, one.body["model"]) for one in said} == {(KEY, "big-model")}
+    assert [message["content"] for message in said[-1].body["messages"]] == ["Hi", "Hello, wörld", "And again"]
+
+
+def test_a_server_is_added_in_the_settings(server: FakeChatServer) -> None:
+    app = new_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Look around first")
+        await pilot.press("escape", "ctrl+p", *"settings")
+        await until_text(pilot, "everything in config.toml")
+        await pilot.press("enter")
+        await until_text(pilot, "+ add a server")
+        await pilot.press("end", "enter")
+        await fill_in(pilot, "lab", server.url, KEY)
+        await until_text(pilot, f"lab  {server.url}")
+        await pilot.press("escape", "ctrl+o")
+        await until_text(pilot, "On disk")
+        await pilot.press("left")
+        await choose(pilot, "big-model")
+        await ask(pilot, "Hi")
+        assert views(pilot)[-1].source == "Hello, wörld"
+
+    drive(app, steps, LARGE)
+
+
+@pytest.mark.parametrize("end", ["reset", "close", "cut chunk"])
+def test_a_server_that_dies_leaves_the_half_and_the_next_message_works(server: FakeChatServer, end: str) -> None:
+    app = new_app()
+    half = (delta(role="assistant", content=""), delta(content="It was a "), delta(content="dark"))
+    server.replies = [Reply(half, end=end), Reply((*half, delta(content=" night."), delta("stop"), DONE))]
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await with_model(pilot, server)
+        await ask(pilot, "a story")
+        assert isinstance(app.session.turn and app.session.turn.error, EngineDiedError)
+        shown = text_of(views(pilot)[-1])
+        assert "It was a dark" in shown
+        assert "⚠ cut off" in shown
+        chat = app.session.chat
+        assert chat is not None
+        assert chat.tree[chat.tree.head or ""].interrupted
+        await ask(pilot, "once more")
+        assert views(pilot)[-1].source == "It was a dark night."
+
+    drive(app, steps, LARGE)
+    assert [message["role"] for message in server.seen[-1].body["messages"]] == ["user", "assistant", "user"]
+
+
+def test_a_server_that_stalls_is_stopped(server: FakeChatServer) -> None:
+    app = new_app()
+    server.replies = [Reply((delta(content="Well"),), end="stall")]
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await with_model(pilot, server)
+        await send(pilot, "a story")
+        await until_text(pilot, "Well")
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.session.answering)
+        await until_text(pilot, "◼ stopped")
+
+    drive(app, steps, LARGE)
+    assert server.hung_up.wait(5)
+
+
+def test_a_wrong_key_is_said_and_corrected_where_it_is_said(server: FakeChatServer) -> None:
+    app = new_app()
+    write_endpoints([Endpoint("lab", server.url, "sk-mistyped-99999")])
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await to_servers(pilot)
+        await until_text(pilot, "does not accept the key")
+        assert "mistyped" not in screen_text(app)
+        await pilot.press("enter")
+        await until_text(pilot, "A server that speaks the OpenAI protocol")
+        assert "mistyped" not in screen_text(app)
+        await fill_in(pilot, "lab", server.url, KEY)
+        await choose(pilot, "big-model")
+
+    drive(app, steps, LARGE)
+    assert read_endpoints() == [Endpoint("lab", server.url, KEY)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [(failure(401, f"no such key: {KEY}"), "does not accept the key"), (failure(503, "busy"), "trouble of its own")],
+)
+def test_a_refusal_keeps_the_question(server: FakeChatServer, reply: Reply, words: str) -> None:
+    app = new_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await with_model(pilot, server)
+        server.replies = [reply]
+        await ask(pilot, "Hi")
+        await until(pilot, lambda: words in notice(pilot))
+        assert "canary" not in screen_text(app)
+        assert isinstance(app.session.turn and app.session.turn.error, LocalrunError)
+        assert [view.source for view in views(pilot)] == ["Hi"]
+
+    drive(app, steps, LARGE)
+
+
+def test_a_server_that_went_away_is_said(server: FakeChatServer) -> None:
+    app = new_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await with_model(pilot, server)
+        server.http.shutdown()
+        server.http.server_close()
+        await ask(pilot, "Hi")
+        await until(pilot, lambda: "nothing listens" in notice(pilot) or "cannot be reached" in notice(pilot))
+        assert [view.source for view in views(pilot)] == ["Hi"]
+
+    drive(app, steps, LARGE)
