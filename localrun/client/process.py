@@ -79,6 +79,15 @@ class WorkerProcess:
         """Its number in the system; None when it could not be started."""
         return self._process.pid if self._process is not None else None
 
+    def held_bytes(self) -> int:
+        """Main memory that is free again once it has ended; 0 when it has. What others share with it does not count."""
+        import psutil
+
+        with suppress(psutil.Error):
+            info = psutil.Process(self.pid).memory_info() if self.pid is not None else None
+            return int(info.rss - getattr(info, "shared", 0)) if info else 0  # where nothing tells, code counts too
+        return 0
+
     @property
     def can_answer(self) -> bool:
         """Whether the process is there and not stopped."""

@@ -88,6 +88,11 @@ class WorkerClient:
             worker.drop(inbox)
         return answer.view if isinstance(answer, Viewed) else None
 
+    def held_bytes(self) -> int:
+        """Main memory that closing it sets free: weights, cache, buffers and the program around them."""
+        worker = self._worker
+        return worker.held_bytes() if worker is not None else 0
+
     def close(self) -> None:
         """End the process, and with it a load or an answer under way."""
         self._is_closed = True

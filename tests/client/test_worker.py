@@ -143,6 +143,15 @@ def test_leaving_the_stream_cancels_the_rest(client: WorkerClient) -> None:
     assert time.monotonic() - started < 10  # not the 50 s of the one before
 
 
+def test_closing_it_sets_memory_free(mortal: WorkerClient) -> None:
+    process = psutil.Process(pid_of(mortal))
+    assert 1 << 20 < mortal.held_bytes() <= process.memory_info().rss
+    process.kill()
+    assert wait_until(lambda: mortal.held_bytes() == 0)
+    mortal.close()
+    assert mortal.held_bytes() == 0
+
+
 def test_a_large_request_travels(client: WorkerClient) -> None:
     request = Request(prompt="count 3", known_ids=tuple(range(500_000)))
     assert finish(client.stream(request)).text == counted(3)

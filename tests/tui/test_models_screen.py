@@ -10,15 +10,17 @@ from localrun_testing.fake_chat_server import FakeChatServer, fake_chat_server
 from localrun_testing.fake_hub import FakeHub
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine, tiny_gguf
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
-from localrun_testing.scripted_client import INFO
+from localrun_testing.scripted_client import INFO, ScriptedClient
 from localrun_tui.choice import Choice
 from localrun_tui.endpoints import write_endpoints
 from localrun_tui.model_rows import catalogue_rows, first_model, used_when
+from localrun_tui.model_slot import ModelSlot
 from localrun_tui.models_screen import ModelsScreen
 from textual.pilot import Pilot
 
 from localrun.base.settings import read_settings, write_setting
 from localrun.client.endpoint import Endpoint
+from localrun.client.worker import WorkerClient
 from localrun.fit.rates import Rates
 from localrun.hub import preview
 
@@ -222,6 +224,25 @@ def test_foreign_names_are_text_and_a_server_is_chosen(hub: FakeHub, chat_server
     drive(app, steps, LARGE)
     assert app.answer.stored.model == "big-model"
     assert "canary" not in repr(app.answer)
+
+
+def test_what_the_loaded_model_holds_counts_as_free() -> None:
+    """Weights, cache and buffers: all that goes before the next model comes."""
+    screen = ModelsScreen(INFO, held_bytes=lambda: 5 << 30)
+    assert screen.budget() == (10 << 30) + (5 << 30)
+    slot = ModelSlot(lambda choice, progress: ScriptedClient())
+    assert slot.held_bytes() == 0
+    slot.info = INFO
+    assert slot.held_bytes() == INFO.weights_bytes, "what is known of an engine that is no process"
+    held = worker_client()
+    slot.client = held
+    assert slot.held_bytes() == 7 << 30
+
+
+def worker_client() -> WorkerClient:
+    client = object.__new__(WorkerClient)
+    client.held_bytes = lambda: 7 << 30  # type: ignore[method-assign]
+    return client
 
 
 def test_when_a_model_was_used() -> None:

@@ -108,7 +108,7 @@ class LocalrunApp(App[None]):
     async def _choose_model(self, section: str = "disk") -> None:
         from .models_screen import ModelsScreen
 
-        await self._load_from(ModelsScreen(self.session.info, section))
+        await self._load_from(ModelsScreen(self.session.info, section, self.session.model.held_bytes))
 
     def action_downloads(self) -> None:
         from .downloads import DownloadsScreen

@@ -57,6 +57,14 @@ class ModelSlot:
         self.client, self.info = client, client.info
         return self.info
 
+    def held_bytes(self) -> int:
+        """Main memory that the loaded model would leave to the next one. On any thread."""
+        from localrun.client.worker import WorkerClient
+
+        client, info = self.client, self.info
+        held = client.held_bytes() if isinstance(client, WorkerClient) else 0
+        return max(held, info.weights_bytes if info else 0)
+
     def give_up(self) -> None:
         """End a load under way; its `load` call raises at once, the thread behind it cleans up in its own time."""
         if self._load is not None:

@@ -1,5 +1,6 @@
 """Choose a model: on disk, in the catalogue, on the hub, or on a server. Gives a Choice, or None."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual import on
@@ -37,7 +38,7 @@ class FilterBox(Input):
 
 
 class ModelsScreen(Screen[Choice | None]):
-    """`loaded` is the model in use: its memory counts as free, since another one takes its place.
+    """`loaded` is the model in use. The memory it holds counts as free, since another one takes its place.
 
     `section` is the list to begin with: disk, catalogue, hub or remote.
     """
@@ -57,8 +58,11 @@ class ModelsScreen(Screen[Choice | None]):
         Binding("r", "reload", "Refresh", id="models.reload"),
     ]
 
-    def __init__(self, loaded: ModelInfo | None = None, section: str = "disk") -> None:
+    def __init__(
+        self, loaded: ModelInfo | None = None, section: str = "disk", held_bytes: Callable[[], int] = lambda: 0
+    ) -> None:
         super().__init__()
+        self.held_bytes = held_bytes
         self.loaded = loaded
         self.first_section = section
 
@@ -81,7 +85,7 @@ class ModelsScreen(Screen[Choice | None]):
 
     def budget(self) -> int:
         """Bytes that a model may take; may be called on any thread."""
-        return memory().available + (self.loaded.weights_bytes if self.loaded else 0)
+        return memory().available + self.held_bytes()
 
     @property
     def section_name(self) -> str:
