@@ -1,13 +1,15 @@
-"""How fast `localrun pull` downloads beside curl: the same file, the same server on this machine, in turns.
+"""How fast `localrun pull` downloads beside curl: the same file from the same server on this machine, in turns.
 
-    python benchmarks/download_speed.py [--mib 256] [--rate 100] [--rounds 3] [--folder /dev/shm]
+    python benchmarks/download_speed.py [--mib 256 1024] [--rate 0 30 100 300] [--rounds 5] [--folder DIR]
 
-localrun also verifies the sha256 and waits until the disk has everything; curl does neither, so it is timed alone and
-together with `sha256sum` and `sync`. --rate limits the server to so many MB/s over all connections together, as a
-network would; without it the disk and the two cores that server and client share are the limit, not the network.
+The server is a process of its own that sends straight from the page cache; rate 0 is as fast as it can, else it is so
+many MB/s over all connections together. All end with the file in the page cache, with --sync on the disk. localrun has
+verified the sha256 by then and curl nothing, so curl and then openssl's sha256 stands beside it. Seconds are medians; a ratio is
+the median over the rounds of the other's time by localrun's in the same round: above 1, localrun is faster.
 """
 
 import argparse
+import hashlib
 import os
 import random
 import shutil
@@ -16,74 +18,107 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
-
-from localrun_testing.fake_hub import FakeHub  # noqa: E402
+sys.path.insert(0, str(ROOT))
 
 from localrun.hub.access import Access  # noqa: E402
 from localrun.hub.api import read_repo  # noqa: E402
 from localrun.hub.download import download  # noqa: E402
 from localrun.hub.http import Http  # noqa: E402
-from localrun.hub.transfer import CONNECTIONS  # noqa: E402
+from localrun.hub.partial import write_out  # noqa: E402
+
+Way = Callable[[str, Path], object]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mib", type=int, default=256)
-    parser.add_argument("--rate", type=float, help="MB/s of the server, over all connections")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--folder", help="where files go; /dev/shm leaves the disk out of it")
+    parser.add_argument("--mib", type=int, nargs="+", default=[256, 1024])
+    parser.add_argument("--rate", type=float, nargs="+", default=[0.0], help="MB/s of the server; 0 for no limit")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sync", action="store_true", help="wait for the disk, too")
+    parser.add_argument("--folder", help="where files go")
     options = parser.parse_args()
-    content = b"".join(random.Random(seed).randbytes(1 << 20) for seed in range(options.mib))
-    with FakeHub({"a/b": {"x.gguf": content}}) as hub, tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        ways = {"localrun": ours, "curl": curl, "curl + sha256sum + sync": checked_curl}
-        times: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(options.rounds):
-            for name, way in ways.items():
-                if options.rate:
-                    hub.bytes_per_second = options.rate * 1e6 / (CONNECTIONS if way is ours else 1)
-                times[name].append(timed(way, hub, Path(folder) / "place"))
-        report(times, options.mib)
+    ways = {name: synced(way) for name, way in WAYS.items()} if options.sync else WAYS
+    print(
+        f"| MiB | server, MB/s | seconds of {' | '.join(ways)} | {' | '.join(f'÷ {name}' for name in list(ways)[1:])} |"
+    )
+    print("|" + "---|" * (1 + 2 * len(ways)))
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for mib in options.mib:
+            source = Path(folder) / "source"
+            source.write_bytes(b"".join(random.Random(seed).randbytes(1 << 20) for seed in range(mib)))
+            for rate in options.rate:
+                with serving(source, rate) as url:
+                    times = take_turns(ways, url, Path(folder) / "place", options.rounds)
+                cells = [f"{mib}", f"{rate:g}" if rate else "no limit", *seconds_and_ratios(times)]
+                print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def timed(way: Callable[[FakeHub, Path], None], hub: FakeHub, place: Path) -> float:
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
-    os.sync()
-    started = time.perf_counter()
-    way(hub, place)
-    return time.perf_counter() - started
+def take_turns(ways: dict[str, Way], url: str, place: Path, rounds: int) -> list[list[float]]:
+    """Seconds of each way in each round; the order turns round from one to the next."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds):
+        for name in sorted(ways, reverse=bool(number % 2)):
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            os.sync()
+            started = time.perf_counter()
+            ways[name](url, place)
+            times[name].append(time.perf_counter() - started)
+    return list(times.values())
 
 
-def ours(hub: FakeHub, place: Path) -> None:
-    http = Http(Access(hub.url, cache=place))
+def seconds_and_ratios(times: list[list[float]]) -> list[str]:
+    ours, *others = times
+    ratios = [statistics.median(theirs / mine for mine, theirs in zip(ours, other, strict=True)) for other in others]
+    return [*(f"{statistics.median(seconds):.3f}" for seconds in times), *(f"{ratio:.2f}" for ratio in ratios)]
+
+
+def ours(url: str, place: Path) -> None:
+    http = Http(Access(url, cache=place))
     repo = read_repo(http, "a/b")
     download(http, repo, repo.files)
 
 
-def curl(hub: FakeHub, place: Path) -> None:
-    url = f"{hub.url}/a/b/resolve/main/x.gguf"
-    subprocess.run(["curl", "--silent", "--fail", "--location", "--output", place / "x.gguf", url], check=True)
+def curl(url: str, place: Path) -> None:
+    target, source = place / "x.gguf", f"{url}/a/b/resolve/main/x.gguf"
+    subprocess.run(["curl", "--silent", "--fail", "--location", "--output", target, source], check=True)
 
 
-def checked_curl(hub: FakeHub, place: Path) -> None:
-    curl(hub, place)
-    subprocess.run(["sha256sum", place / "x.gguf"], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["sync", place / "x.gguf"], check=True)
+def checked_curl(url: str, place: Path) -> None:
+    curl(url, place)
+    subprocess.run(["openssl", "dgst", "-sha256", place / "x.gguf"], check=True, stdout=subprocess.DEVNULL)
 
 
-def report(times: dict[str, list[float]], mib: int) -> None:
-    best = {name: min(seconds) for name, seconds in times.items()}
-    for name, seconds in times.items():
-        ratio = best[name] / best["localrun"]
-        print(
-            f"{name:26} {mib / best[name]:7.1f} MiB/s best, {mib / statistics.median(seconds):7.1f} median;"
-            f" localrun is {ratio:.2f} times as fast"
-        )
+def synced(way: Way) -> Way:
+    def both(url: str, place: Path) -> None:
+        way(url, place)
+        for path in place.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                write_out(path)
+
+    return both
+
+
+WAYS: dict[str, Way] = {"localrun": ours, "curl": curl, "curl && openssl sha256": checked_curl}
+
+
+@contextmanager
+def serving(source: Path, rate: float) -> Iterator[str]:
+    sha256 = hashlib.sha256(source.read_bytes()).hexdigest()
+    command = [sys.executable, str(ROOT / "benchmarks" / "file_server.py"), str(source), sha256]
+    if rate:
+        command += ["--rate", str(rate)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
 
 
 if __name__ == "__main__":

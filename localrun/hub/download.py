@@ -3,8 +3,10 @@
 import errno
 import shutil
 import time
+import zlib
+from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from localrun.base.errors import HubError
@@ -124,19 +126,19 @@ class _Job:
         self.emit(Notice(file.path, f"{differing} chunks of {file.path} had arrived damaged: fetched again"))
 
     def complete(self, file: RemoteFile, partial: Partial) -> str:
-        """Fetch what is missing; gives the hash of the whole, computed from the disk while the rest still comes."""
+        """Fetch what is missing; gives the hash of the whole, computed while the rest still comes."""
         transfer = Transfer(self.http, self.repo, file, partial, self.control, self.meter)
-        hashing = _Hash(file, partial)
+        check = _Check(file, partial, transfer.arrived)
         next_event = next_life = 0.0
         told = ""
         transfer.start()
         try:
-            while transfer.is_running or not hashing.is_done:
+            while transfer.is_running or not check.is_done:
                 if transfer.failure is not None:
                     raise transfer.failure
-                if not hashing.advance():
+                if not check.advance():
                     with transfer.progressed:
-                        transfer.progressed.wait(EVENT_SECONDS)
+                        transfer.progressed.wait_for(lambda: transfer.arrived or not transfer.is_running, EVENT_SECONDS)
                 now = time.monotonic()
                 if now >= next_event:
                     next_event = now + EVENT_SECONDS
@@ -147,12 +149,14 @@ class _Job:
                     partial.sign_of_life()
         finally:
             transfer.stop()
-            hashing.close()
+            with suppress(LostError):
+                check.note_arrived()
+            check.close()
         if transfer.failure is not None:
             raise transfer.failure
         self.report(file, partial)
         self.report_retries(file, transfer, told)
-        return hashing.hexdigest()
+        return check.hexdigest()
 
     def report_retries(self, file: RemoteFile, transfer: Transfer, told: str) -> str:
         """Say why something is tried again, each reason once in a row; gives the last one."""
@@ -168,37 +172,53 @@ class _Job:
         self.emit(Progress(file.path, done, file.size, self.done_before + done, self.total, self.meter.rate()))
 
 
-class _Hash:
-    """The hash of a file as it grows: sha256, or git's of a small file. Follows the chunks that are there in order."""
+class _Check:
+    """Reads back what has arrived: a checksum of every chunk for the journal, in any order, and in order the hash."""
 
-    def __init__(self, file: RemoteFile, partial: Partial) -> None:
+    def __init__(self, file: RemoteFile, partial: Partial, arrived: deque[int]) -> None:
         self._hash = begin_hash(file.etag, file.size)
         self._partial = partial
+        self._arrived = arrived
         self._part = open(partial.path, "rb", buffering=0)  # noqa: SIM115  (closed by close)
         self._buffer = memoryview(bytearray(CHUNK_BYTES))
-        self._next = 0
+        self._next = 0  # for the hash
 
     @property
     def is_done(self) -> bool:
         return self._next == self._partial.n_chunks
 
     def advance(self) -> bool:
-        """One more chunk, if it is there."""
-        if self.is_done or self._next not in self._partial.chunks:
+        """One more chunk: one that has just arrived, else one of before; False when there is none."""
+        is_new = bool(self._arrived)
+        chunk = self._arrived.popleft() if is_new else self._next
+        if not is_new and chunk not in self._partial.chunks:
             return False
-        start, end = self._partial.bounds(self._next)
-        self._part.seek(start)
-        while start < end and (n_read := self._part.readinto(self._buffer[: end - start])):
-            self._hash.update(self._buffer[:n_read])
-            start += n_read
-        self._next += 1
+        data = self._read(chunk)
+        if is_new:
+            self._partial.record(chunk, zlib.crc32(data))
+        if chunk == self._next:
+            self._hash.update(data)
+            self._next += 1
         return True
+
+    def note_arrived(self) -> None:
+        """A download that ends early keeps what has arrived."""
+        while self._arrived:
+            self.advance()
 
     def hexdigest(self) -> str:
         return str(self._hash.hexdigest())
 
     def close(self) -> None:
         self._part.close()
+
+    def _read(self, chunk: int) -> memoryview:
+        start, end = self._partial.bounds(chunk)
+        self._part.seek(start)
+        n_read = 0
+        while start + n_read < end and (n_more := self._part.readinto(self._buffer[n_read : end - start])):
+            n_read += n_more
+        return self._buffer[:n_read]
 
 
 def _bytes_there(partial: Partial) -> int:

@@ -13,7 +13,6 @@ several can do, and a former owner that wakes up finds its journal gone and stop
 import errno
 import os
 import platform
-import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -56,7 +55,7 @@ class Partial:
         self.size = size
         self.n_chunks = n_chunks_of(size)
         self.chunks = read_chunks(journal, self.n_chunks) if self.path.exists() else {}
-        self._lock = threading.Lock()
+        self._claim = str(journal)  # asked for often
         self._lines: BinaryIO = open(journal, "ab", buffering=0)  # noqa: SIM115  (closed by close)
         self._lines.write(b"\n")  # ends a line that a crash has cut
 
@@ -68,18 +67,16 @@ class Partial:
     def record(self, chunk: int, checksum: int) -> None:
         """A chunk is there. LostError when the part is no longer ours."""
         self.check_claim()
-        with self._lock:
-            _write_all(self._lines, b"%d %08x\n" % (chunk, checksum))
-            self.chunks[chunk] = checksum
+        _write_all(self._lines, b"%d %08x\n" % (chunk, checksum))
+        self.chunks[chunk] = checksum
 
     def forget(self, chunk: int) -> None:
         """A chunk turned out bad; a checksum of -1 says so to whoever reads the journal next."""
-        with self._lock:
-            _write_all(self._lines, b"%d -1\n" % chunk)
-            self.chunks.pop(chunk, None)
+        _write_all(self._lines, b"%d -1\n" % chunk)
+        self.chunks.pop(chunk, None)
 
     def check_claim(self) -> None:
-        if not self.journal.exists():
+        if not os.path.exists(self._claim):
             raise LostError
 
     def sign_of_life(self) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import threading
-import zlib
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import BinaryIO
@@ -21,20 +21,22 @@ RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # after so many failures 
 STOP_SECONDS = 3.0  # for a thread that is just connecting; it finds out before it writes anything
 WARM_UP_SECONDS = 0.25  # between one connection and the next
 FAST_LINE = 500e6  # bytes a second: beyond, the hash and the disk are the limit, and more connections only cost
-_MIN_SPAN, _MAX_SPAN = 8, 256  # chunks asked for at a time
+_MIN_SPAN, _MAX_SPAN, _SPAN_SECONDS = 8, 256, 2.0  # chunks asked for at a time, and how long that should take
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
 class Transfer:
     """Fetches into `partial` in threads of its own.
 
-    `failure` is what ended it early, `retries` why something was tried again, `progressed` tells of a new chunk.
+    `arrived` are chunks that are in the file, for the caller to take and to note. `failure` is what ended it early,
+    `retries` why something was tried again, `progressed` tells of a new chunk.
     """
 
     def __init__(
         self, http: Http, repo: RemoteRepo, file: RemoteFile, partial: Partial, control: Control, meter: Meter
     ) -> None:
         self.failure: BaseException | None = None
+        self.arrived: deque[int] = deque()
         self.retries: deque[str] = deque()
         self.progressed = threading.Condition()
         self._http = http
@@ -44,21 +46,24 @@ class Transfer:
         self._control = control
         self._meter = meter
         self._stopped = False
+        self._n_running = 0
         self._place = ""  # where the hub sent us: asked directly until it fails
-        self._spans = deque(spans_of(partial))
-        self._nothing_left = threading.Event()  # no span that nobody has begun
+        self._missing = missing_chunks(partial)
+        self._lock = threading.Lock()
+        self._nothing_left = threading.Event()  # no chunk that nobody has asked for
         self._threads = [
             threading.Thread(target=self._work, args=(number,), name="localrun-download", daemon=True)
-            for number in range(min(CONNECTIONS, len(self._spans)))
+            for number in range(min(CONNECTIONS, -(-len(self._missing) // _MIN_SPAN)))
         ]
 
     def start(self) -> None:
+        self._n_running = len(self._threads)
         for thread in self._threads:
             thread.start()
 
     @property
     def is_running(self) -> bool:
-        return any(thread.is_alive() for thread in self._threads)
+        return self._n_running > 0
 
     def stop(self) -> None:
         """Stop, and wait until nobody writes any more."""
@@ -75,14 +80,18 @@ class Transfer:
             self._wait_for_turn(number)
             buffer = memoryview(bytearray(CHUNK_BYTES))
             with open(self._partial.path, "r+b", buffering=0) as part:
-                while span := self._next_span():
+                rate = 0.0
+                while span := self._next_span(rate):
+                    started = time.monotonic()
                     self._fetch_span(part, buffer, *span)
+                    rate = (span[1] - span[0] + 1) / max(time.monotonic() - started, 1e-3)
         except BaseException as error:
             self.failure = self.failure or error
             self._stopped = True
         finally:
             self._nothing_left.set()
             with self.progressed:
+                self._n_running -= 1
                 self.progressed.notify_all()
 
     def _wait_for_turn(self, number: int) -> None:
@@ -94,14 +103,21 @@ class Transfer:
             rate = (self._meter.fetched - before) / WARM_UP_SECONDS
             turn += 1
 
-    def _next_span(self) -> tuple[int, int] | None:
-        try:
-            return None if self._stopped else self._spans.popleft()
-        except IndexError:
-            return None
-        finally:
-            if not self._spans:
+    def _next_span(self, rate: float) -> tuple[int, int] | None:
+        """A run of missing chunks, first and last: what a connection fetches in a while at `rate` chunks a second.
+
+        So requests are few, and all connections end at about the same time.
+        """
+        with self._lock:
+            if self._stopped or not self._missing:
+                return None
+            most = max(_MIN_SPAN, min(int(rate * _SPAN_SECONDS), len(self._missing) // 2, _MAX_SPAN))
+            first = last = self._missing.popleft()
+            while self._missing and self._missing[0] == last + 1 and last + 1 - first < most:
+                last = self._missing.popleft()
+            if not self._missing:
                 self._nothing_left.set()
+            return first, last
 
     def _fetch_span(self, part: BinaryIO, buffer: memoryview, first: int, last: int) -> None:
         """Chunks `first` to `last` inclusive; a broken connection goes on at the byte where it broke."""
@@ -138,9 +154,8 @@ class Transfer:
                     self._write(part, buffer[:n_read], position)
 
     def _write(self, part: BinaryIO, data: memoryview, position: "_Position") -> None:
-        """Write, and note in the journal when this ends a chunk."""
+        """Write, and tell when this ends a chunk."""
         self._partial.check_claim()
-        position.checksum = zlib.crc32(data, position.checksum)
         n_bytes = len(data)
         while data:
             data = data[part.write(data) :]
@@ -148,9 +163,8 @@ class Transfer:
         self._meter.add(n_bytes)
         chunk = (position.at - 1) // CHUNK_BYTES
         if position.at == self._partial.bounds(chunk)[1]:
-            self._partial.record(chunk, position.checksum)
-            position.checksum = 0
             with self.progressed:
+                self.arrived.append(chunk)
                 self.progressed.notify_all()
 
     def _check(self, response: Response, start: int, end: int, is_whole: bool) -> None:
@@ -191,27 +205,12 @@ class Transfer:
 
 
 class _Position:
-    """Where a span stands: the next byte, the end, and the checksum of the chunk that is under way."""
+    """Where a span stands: the next byte, and the end."""
 
     def __init__(self, at: int, end: int) -> None:
         self.at = at
         self.end = end
-        self.checksum = 0
 
 
-def spans_of(partial: Partial) -> list[tuple[int, int]]:
-    """The missing chunks as runs (first, last): long ones for few requests, then shorter ones for a common end."""
-    left = partial.n_chunks - len(partial.chunks)
-    spans: list[tuple[int, int]] = []
-    longest = 0
-    for chunk in range(partial.n_chunks):
-        if chunk in partial.chunks:
-            continue
-        first, last = spans[-1] if spans else (chunk, -2)
-        if last == chunk - 1 and chunk - first < longest:
-            spans[-1] = (first, chunk)
-        else:
-            longest = min(max(left // (2 * CONNECTIONS), _MIN_SPAN), _MAX_SPAN)
-            spans.append((chunk, chunk))
-        left -= 1
-    return spans
+def missing_chunks(partial: Partial) -> deque[int]:
+    return deque(chunk for chunk in range(partial.n_chunks) if chunk not in partial.chunks)
