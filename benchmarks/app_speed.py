@@ -1,25 +1,25 @@
 """How fast the app is: the first frame, a key while an answer streams into a long chat, and what drawing costs.
 
-    python benchmarks/app_speed.py [--rounds 5] [--messages 300] [--rate 100] [--seconds 10]
+    python benchmarks/app_speed.py [--rounds 5] [--messages 300] [--rate 100] [--seconds 10] [--model FILE]
 
 `first frame`: from starting `localrun` on a terminal of its own to its first words on the screen. `key`: from a key
 press to the frame that shows it, while an answer arrives at --rate tokens a second in a chat of --messages messages.
-`drawing`: the processor time that the app takes meanwhile, as a share of one core.
+`drawing`: the processor time that the app takes meanwhile, as a share of one core, with a drawing every so often.
+
+With --model, also `beside run`: the same answer by `localrun run` and in the app, in turn; what the app costs the
+engine is the median over pairs. `the app`: its own processor time while that answer comes, without the engine's.
 """
 
 import argparse
 import asyncio
-import fcntl
-import os
-import pty
-import select
+import json
 import statistics
-import struct
+import subprocess
 import sys
 import tempfile
-import termios
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tui"), str(ROOT / "tests" / "support")]
@@ -28,12 +28,17 @@ from localrun_testing.scripted_client import ANSWER, Script, ScriptedClient, ope
 from localrun_tui.app import LocalrunApp  # noqa: E402
 from localrun_tui.choice import Choice  # noqa: E402
 from localrun_tui.composer import Editor  # noqa: E402
+from localrun_tui.live_answer import LiveAnswer  # noqa: E402
 
+from benchmarks.app_terminal import AppTerminal, environ  # noqa: E402
 from localrun.chat.journal import ChatStore  # noqa: E402
 from localrun.hub.stored import StoredModel  # noqa: E402
 
 PARAGRAPHS = ANSWER + "\n"
 FIRST_WORDS = b"Ask anything"
+ANSWER_TOKENS = 200
+PROMPT = "Tell me about number {}."
+SETTLED_SECONDS = 3.0  # after the start and before the first message: the model is loaded by then
 
 
 def main() -> None:
@@ -42,37 +47,92 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=300)
     parser.add_argument("--rate", type=float, default=100.0, help="tokens a second")
     parser.add_argument("--seconds", type=float, default=10.0, help="that the answer streams")
+    parser.add_argument("--model", type=Path, help="a GGUF file, for `beside run`")
     options = parser.parse_args()
     frames = sorted(first_frame() for _ in range(options.rounds))
     took, cpu = statistics.median(frame[0] for frame in frames), statistics.median(frame[1] for frame in frames)
     print(f"first frame     {took:6.2f} s median of {options.rounds}, best {frames[0][0]:.2f} s; {cpu:.2f} s of a core")
     asyncio.run(stream(options.messages, options.rate, options.seconds))
+    if options.model:
+        beside_run(options.model, options.rounds)
 
 
 def first_frame() -> tuple[float, float]:
     """Seconds from the start of a process to the first words of the app on its terminal, and those it computed."""
     with tempfile.TemporaryDirectory() as home:
-        environ = {
-            **os.environ,
-            "LOCALRUN_HOME": home,
-            "TERM": "xterm-256color",
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'tui'}",
-        }
         began = time.monotonic()
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.execve(sys.executable, [sys.executable, "-m", "localrun"], environ)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        seen = b""
-        while FIRST_WORDS not in seen:
-            if not select.select([terminal], [], [], 30.0)[0]:
-                raise SystemExit("the app did not come up")
-            seen += os.read(terminal, 65536)
-        took = time.monotonic() - began
-        os.kill(pid, 9)
-        os.close(terminal)
-        used = os.wait4(pid, 0)[2]
-    return took, used.ru_utime + used.ru_stime
+        terminal = AppTerminal(Path(home))
+        terminal.wait_for(FIRST_WORDS)
+        return time.monotonic() - began, terminal.kill()
+
+
+class Streamed(NamedTuple):
+    """One answer in the app."""
+
+    tps: float
+    share: float  # of a core that the app took while it came
+    idle: float  # and before
+
+
+def beside_run(model: Path, rounds: int) -> None:
+    """The same prompts by `localrun run` and in the app, each first in every other round."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        for setting in (("max_tokens", str(ANSWER_TOKENS)), ("temperature", "0")):
+            localrun(home, "config", *setting)
+        plain: list[float] = []
+        answers: list[Streamed] = []
+        for number in range(rounds):
+            prompt = PROMPT.format(number)
+            if number % 2:
+                plain.append(by_run(home, model, prompt))
+            answers.append(in_the_app(home, model, prompt))
+            if not number % 2:
+                plain.append(by_run(home, model, prompt))
+    slower = statistics.median(1 - answer.tps / tps for tps, answer in zip(plain, answers, strict=True))
+    app = statistics.median(answer.tps for answer in answers)
+    print(f"beside run      {app:6.1f} tok/s against {statistics.median(plain):.1f}: {slower:.1%} slower, of {rounds}")
+    share, idle = (statistics.median(column) for column in list(zip(*answers, strict=True))[1:])
+    print(f"the app         {share:6.1%} of a core while an answer comes, {idle:.1%} idle")
+
+
+def localrun(home: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "localrun", *arguments]
+    return subprocess.run(command, env=environ(home), capture_output=True, text=True, check=True).stdout
+
+
+def by_run(home: Path, model: Path, prompt: str) -> float:
+    """Tokens a second."""
+    return float(json.loads(localrun(home, "run", "--no-stdin", "--json", "-m", str(model), prompt))["decode_tps"])
+
+
+def in_the_app(home: Path, model: Path, prompt: str) -> Streamed:
+    """In an app of its own; which tokens came when is taken from the chat that it wrote."""
+    terminal = AppTerminal(home, "tui", "-m", str(model))
+    terminal.wait_for(FIRST_WORDS)
+    time.sleep(SETTLED_SECONDS)
+    began = terminal.processor_seconds()
+    time.sleep(1.0)
+    idle = terminal.processor_seconds() - began
+    terminal.press(prompt)
+    time.sleep(0.3)
+    terminal.press("\r")
+    seen: list[tuple[float, float]] = []
+    chats = ChatStore(home / "chats")
+    while True:
+        seen.append((time.time(), terminal.processor_seconds()))
+        time.sleep(0.05)
+        newest = chats.summaries()[:1]
+        if newest and newest[0].n_messages == 2:
+            break
+    terminal.kill()
+    chat = chats.open(newest[0].id)
+    answer = chat.tree[chat.tree.head or ""]
+    chats.erase(chat.id)
+    first = answer.created - answer.stats["decode_ms"] / 1000
+    during = [sample for sample in seen if first + 0.2 < sample[0] < answer.created - 0.1]
+    (t0, cpu0), (t1, cpu1) = during[0], during[-1]
+    return Streamed(answer.stats["decode_tps"], (cpu1 - cpu0) / (t1 - t0), idle)
 
 
 async def stream(n_messages: int, rate: float, seconds: float) -> None:
@@ -95,17 +155,33 @@ async def stream(n_messages: int, rate: float, seconds: float) -> None:
         await pilot.pause(1.0)
         editor = app.screen.query_one(Editor)
         keys: list[float] = []
-        cpu, wall, tokens = time.process_time(), time.monotonic(), app.session.turn.n_tokens if app.session.turn else 0
+        tokens = app.session.turn.n_tokens if app.session.turn else 0
+        drawings = count_drawings()
+        cpu, wall = time.process_time(), time.monotonic()
         while time.monotonic() - wall < seconds - 2:
             keys.append(await press(app, editor, "x"))
             await asyncio.sleep(0.1)
-        busy = (time.process_time() - cpu) / (time.monotonic() - wall)
-        came = (app.session.turn.n_tokens - tokens) / (time.monotonic() - wall) if app.session.turn else 0.0
+        took = time.monotonic() - wall
+        busy, drawn = (time.process_time() - cpu) / took, len(drawings) / took
+        came = (app.session.turn.n_tokens - tokens) / took if app.session.turn else 0.0
         app.session.turn = None
         client.cancel()
     late = sorted(keys)[int(len(keys) * 0.95)]
     print(f"key to screen   {late * 1000:6.1f} ms p95, {statistics.median(keys) * 1000:.1f} ms median of {len(keys)}")
-    print(f"drawing         {busy:6.0%} of a core, {came:.0f} tokens/s arrived (asked for {rate:.0f})")
+    print(f"drawing         {busy:6.0%} of a core for {drawn:.0f}/s; {came:.0f} of {rate:.0f} tokens/s arrived")
+
+
+def count_drawings() -> list[float]:
+    """Grows by one whenever an answer on its way is drawn."""
+    drawings: list[float] = []
+    draw = LiveAnswer.draw
+
+    def counted(live: LiveAnswer) -> float:
+        drawings.append(time.monotonic())
+        return draw(live)
+
+    LiveAnswer.draw = counted  # type: ignore[method-assign]
+    return drawings
 
 
 async def press(app: LocalrunApp, editor: Editor, key: str) -> float:

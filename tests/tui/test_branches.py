@@ -41,6 +41,25 @@ def test_a_second_answer_is_a_branch_that_can_be_walked() -> None:
     assert [len(request.messages) for request in client.requests] == [1, 1]
 
 
+def test_whoever_walks_stays_on_the_message() -> None:
+    app, _ = chat_app(Script("one"), Script("two"), Script("three"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "count")
+        for text in ("two", "three"):
+            await pilot.press("ctrl+r")
+            await until_text(pilot, text)
+            await until(pilot, lambda: chat_screen(pilot).path.live is None)
+        await pilot.press("up")
+        for key, text in (("left", "two"), ("left", "one"), ("right", "two")):
+            await pilot.press(key)
+            await until(pilot, lambda text=text: sources(pilot)[-1] == text)  # type: ignore[misc]
+            await until(pilot, lambda: views(pilot)[-1].has_focus)
+
+    drive(app, steps)
+
+
 def test_an_edit_is_a_branch_and_what_was_typed_before_comes_back() -> None:
     app, client = chat_app()
 

@@ -1,12 +1,14 @@
 """The first screen: what it recommends, and that it begins nothing by itself."""
 
 import socket
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from localrun_testing.model_screens import ScreenApp, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
-from localrun_tui import first_run
+from localrun_tui import download_work, first_run
+from localrun_tui.download import Download
 from localrun_tui.first_run import FirstRunScreen
 from textual.pilot import Pilot
 
@@ -39,6 +41,23 @@ def test_two_ways_to_begin(keys: list[str], answer: str) -> None:
     app = ScreenApp(FirstRunScreen())
     drive(app, steps)
     assert app.answer == answer
+
+
+def test_a_download_that_was_cut_off_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = Download("k", "org/tiny-GGUF", "org/tiny-GGUF", "F16", "unfinished", 3 << 20, 12 << 20)
+    monkeypatch.setattr(download_work, "find_unfinished", lambda: [left, replace(left, key="l")])
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Go on with tiny-GGUF F16 and 1 more")
+        shown = screen_text(pilot.app)
+        assert "3.00 MiB of 12.0 MiB have arrived" in shown
+        assert "Look around first" in shown
+        await pilot.press("enter")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(FirstRunScreen())
+    drive(app, steps)
+    assert app.answer == "downloads"
 
 
 def test_a_machine_too_small_for_any(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,30 @@ def filled(folder: Path) -> ChatStore:
     return store
 
 
+def test_a_chat_is_opened_where_the_words_were_said(tmp_path: Path) -> None:
+    """However far up, and on a branch that was left."""
+    store = ChatStore(tmp_path)
+    chat = store.create(model="qwen3-4b")
+    first = chat.add_user("where do puffins sleep?")
+    chat.add_answer(first.id, "At sea, most of the year.")
+    for number in range(40):
+        chat.add_answer(chat.add_user(f"question {number}").id, f"answer {number}")
+    chat.edit(first.id, "where do swifts sleep?")
+    store.close()
+    app, _ = chat_app(folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+l", "slash", *"puffins")
+        await until_text(pilot, "1 found")
+        await pilot.press("enter")
+        await until(pilot, lambda: [view.source for view in views(pilot) if view.has_focus] == [first.text])
+        await until_text(pilot, "‹ 1/2 ›")  # beside the message: it is in sight
+        await until_text(pilot, "At sea, most of the year.")
+
+    drive(app, steps)
+
+
 def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     filled(tmp_path / "chats")

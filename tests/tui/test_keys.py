@@ -57,6 +57,32 @@ class Walk:
     words: str
 
 
+def test_a_newcomer_reads_each_key_on_the_screen() -> None:
+    """In 80 cells too, how to leave and where help is; what has no room is the least needed."""
+    app, _ = chat_app(Script("An answer."))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        def keys() -> str:
+            return screen_text(app).splitlines()[-1]
+
+        await ready(pilot)
+        assert "↑ Messages" not in keys()
+        await ask(pilot, "hello")
+        assert "⏎ Send" in keys()
+        assert "↑ Messages" in keys()
+        walk = (("up", "c Copy"), ("up", "e Edit"), ("ctrl+l", "⏎ Open r Rename"), ("slash", "↓ To the list"))
+        for key, words in walk:
+            await pilot.press(key)
+            await until_text(pilot, words)
+            await until_text(pilot, "esc Back")
+            assert keys().endswith("^q Quit f1 Help")
+        await pilot.press("escape", "ctrl+o")
+        await until_text(pilot, "m Default")
+        assert "f1 Help" in keys()
+
+    drive(app, steps)
+
+
 WALKS = [
     Walk("f1", "The chat"),
     Walk("ctrl+p", "Search for commands"),

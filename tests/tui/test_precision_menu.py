@@ -15,10 +15,11 @@ from localrun_tui import precision_menu, start
 from localrun_tui.background import Task
 from localrun_tui.choice import Choice
 from localrun_tui.precision_menu import DOWNLOADING, PrecisionMenu
-from localrun_tui.precision_offer import Subject, read_offer
+from localrun_tui.precision_offer import Offer, Precision, Subject, read_offer
 from textual.pilot import Pilot
 
 from localrun.base.settings import write_setting
+from localrun.fit.estimate import Fit, FitRow
 from localrun.hub.access import read_access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
@@ -123,6 +124,30 @@ def test_online_the_header_is_read_and_nothing_is_fetched_unasked(
     app = ScreenApp(menu("org/tiny-GGUF"))
     drive(app, steps, LARGE)
     assert app.answer == DOWNLOADING
+
+
+def test_a_hub_in_trouble_is_asked_again(hub: FakeHub) -> None:
+    hub.break_file("api", "busy")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "r Try again")
+        assert "k KV cache" not in screen_text(pilot.app)
+        hub.trouble.clear()
+        await pilot.press("r")
+        await until_text(pilot, "LONGEST")
+        await until_text(pilot, "k KV cache")
+        assert "r Try again" not in screen_text(pilot.app)
+
+    drive(ScreenApp(menu("org/tiny-GGUF")), steps)
+
+
+def test_auto_is_the_finest_codec_even_where_a_coarser_one_takes_more() -> None:
+    """Short contexts: a quantised cache keeps its newest block in 16 bit beside the rest."""
+    one = Precision("F16", 1, 1, 16.0)
+    row = FitRow("F16", 1024, "f16", 1, 100, 1, 1, 9, "fits", 1024, 1, 1.0, 1.0, False)
+    rows = (row, replace(row, kv_codec="q8", kv_bytes=120))
+    (line,) = Offer(Subject("x"), (one,), Fit(rows, "")).lines(1024, "auto")
+    assert line.fit == row
 
 
 def test_what_is_on_disk_is_loaded_and_can_be_forced(hub: FakeHub) -> None:

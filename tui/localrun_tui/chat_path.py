@@ -31,8 +31,9 @@ class ChatPath:
         self.live: LiveAnswer | None = None
         self._lock = asyncio.Lock()  # one change of the transcript at a time
 
-    async def show(self, transcript: Transcript, welcome: Widget, anew: bool = False) -> None:
-        """Add what is new; build it all again only where something in between is another message."""
+    async def show(self, transcript: Transcript, welcome: Widget, anew: bool = False, at: str | None = None) -> None:
+        """Add what is new; build it all again only where something in between is another message. `at` is the one to
+        have in sight when all is built."""
         async with self._lock:
             path, horizon, known = self._path(), self._find_horizon(), len(self._shown)
             ids = [message.id for message in path]
@@ -40,7 +41,8 @@ class ChatPath:
                 for message in path[known:]:
                     await transcript.add(self._view(message))
             else:
-                await transcript.show([partial(self._view, message) for message in path], horizon, welcome)
+                wanted = ids.index(at) if at in ids else None
+                await transcript.show([partial(self._view, message) for message in path], horizon, welcome, wanted)
                 await self._show_live(transcript)
             self._shown, self._horizon = ids, horizon
 
@@ -75,16 +77,14 @@ class ChatPath:
             await self.show(transcript, Widget(), anew=True)
         return turn
 
-    async def walk(self, message_id: str, step: int) -> str | None:
-        """To the version of a message that is `step` further; gives its id, None where there is none."""
+    async def walk(self, message_id: str, step: int) -> None:
+        """To the version of a message that is `step` further."""
         chat = self._session.chat
         if chat is not None and message_id in chat.tree:
             siblings = chat.tree.siblings(message_id)
             index = siblings.index(message_id) + step
             if 0 <= index < len(siblings):
                 await self._session.select(siblings[index])
-                return siblings[index]
-        return None
 
     def last_stats(self) -> Mapping[str, Any]:
         """Figures of the last answer on this branch."""

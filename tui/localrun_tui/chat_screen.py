@@ -59,18 +59,11 @@ class ChatScreen(ChatView):
         elif message is None:
             return
         elif event.what == "walk":
-            self.attempt(self._walk(message.id, event.step))
+            self.attempt(self.path.walk(message.id, event.step))
         elif event.what == "again":
             self.attempt(self.session.again(message.id))
         elif event.what == "edit":
             self.composer.edit(message.id, message.text)
-
-    async def _walk(self, message_id: str, step: int) -> None:
-        """To another version of a message, and stay there, so that the next key walks on."""
-        there = await self.path.walk(message_id, step)
-        if there is not None:
-            await self.show_path()
-            await self.go_to(there)
 
     def _go(self, view: MessageView, step: int) -> None:
         """To the next message; below the last one is the composer, above the first there may be earlier ones."""

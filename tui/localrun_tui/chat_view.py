@@ -108,8 +108,8 @@ class ChatView(Screen[None]):
         self.attempt(self._show_opened(event.at))
         self.attempt(self.history.show())
 
-    def on_chat_changed(self) -> None:
-        self.attempt(self.show_path())
+    def on_chat_changed(self, event: messages.ChatChanged) -> None:
+        self.attempt(self.show_path(at=event.at))
 
     async def on_turn_began(self, event: messages.TurnBegan) -> None:
         self.say("")
@@ -158,9 +158,9 @@ class ChatView(Screen[None]):
 
     # ---- showing
 
-    async def show_path(self, anew: bool = False) -> None:
-        """Bring the transcript in line with the chat."""
-        await self.path.show(self.transcript, self._welcome(), anew)
+    async def show_path(self, anew: bool = False, at: str | None = None) -> None:
+        """Bring the transcript in line with the chat; `at` is the message to have in sight if all is shown anew."""
+        await self.path.show(self.transcript, self._welcome(), anew, at)
         self.query_one(TopBar).show_title(self.session.chat.title if self.session.chat else "")
         if self.composer.editor.below_messages != bool(self.transcript.views):
             self.composer.editor.below_messages = bool(self.transcript.views)
@@ -168,22 +168,9 @@ class ChatView(Screen[None]):
         self.show_state()
 
     async def _show_opened(self, at: str | None) -> None:
-        await self.show_path(anew=True)
+        await self.show_path(anew=True, at=at)
         if self.session.chat is not None:
             self.composer.bring_back(self.session.chat.waiting)
-        if at is not None:
-            await self.go_to(at)
-
-    async def go_to(self, message_id: str) -> None:
-        """Focus a message of the branch that is shown; one far up is mounted first."""
-        n_before = -1
-        while len(views := self.transcript.views) > n_before:
-            for view in views:
-                if view.message is not None and view.message.id == message_id:
-                    self.set_focus(view)
-                    return
-            n_before = len(views)
-            await self.transcript.show_earlier()
 
     def show_state(self) -> None:
         """The status line and the inspector."""

@@ -48,7 +48,7 @@ class EndpointForm(ModalScreen[Endpoint | None]):
                     value = values.get(key, "")
                     yield Input(value, id=key, placeholder=hint, password=key == "key", compact=True)
             yield Static("", id="problem")
-            yield Static("Enter goes on, and keeps it from the last line; Escape leaves everything as it was", id="hint")
+            yield Static("Enter goes on, and keeps it from the last line; Escape leaves it as it was", id="hint")
 
     def on_mount(self) -> None:
         self.query_one("#name", Input).focus()

@@ -48,7 +48,11 @@ class ChatOpened(Message):
 
 
 class ChatChanged(Message):
-    """The current chat has another message, or another branch of it is shown."""
+    """The current chat has another message, or another branch of it is shown, `at` the message that was chosen."""
+
+    def __init__(self, at: str | None = None) -> None:
+        super().__init__()
+        self.at = at
 
 
 class TurnBegan(Message):

@@ -142,7 +142,7 @@ class Session:
         if self.chat is not None:
             await self.stop()
             await self.on_disk(self.chat.select, message_id)
-            self._post(ChatChanged())
+            self._post(ChatChanged(at=message_id))
 
     async def stop(self) -> None:
         """End the answer under way and wait until what came of it is kept."""

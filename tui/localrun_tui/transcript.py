@@ -44,15 +44,22 @@ class Transcript(VerticalScroll, can_focus=False):
     def views(self) -> list[MessageView]:
         return list(self.query_children(MessageView))
 
-    async def show(self, make: Sequence[Callable[[], MessageView]], horizon: int | None, empty: Widget) -> None:
-        """Show these messages, or `empty` when there are none; above number `horizon` the model sees nothing."""
+    async def show(
+        self, make: Sequence[Callable[[], MessageView]], horizon: int | None, empty: Widget, at: int | None = None
+    ) -> None:
+        """Show these messages, or `empty` when there are none; above number `horizon` the model sees nothing. What is
+        in sight is the end, or message number `at`."""
         self._make, self._horizon = make, horizon
-        self._first = max(len(make) - _AT_ONCE, 0)
+        self._first = max(min(len(make) - _AT_ONCE, len(make) if at is None else at), 0)
         widgets = self._widgets(self._first, len(make)) or [empty]
         with self.app.batch_update():
             await self.remove_children()
             await self.mount_all([*self._earlier(), *widgets])
-        self.anchor()
+        if at is None:
+            self.anchor()
+        else:
+            self.anchor(False)  # until there is another message
+            self.views[at - self._first].focus()
 
     async def add(self, view: MessageView) -> None:
         """Show one more message at the end."""
