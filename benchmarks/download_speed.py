@@ -4,7 +4,7 @@
 
 The server is a process of its own that sends straight from the page cache; rate 0 is as fast as it can, else it is so
 many MB/s over all connections together. All end with the file in the page cache, with --sync on the disk. localrun has
-verified the sha256 by then and curl nothing, so curl and then openssl's sha256 stands beside it. Seconds are medians; a ratio is
+verified the sha256 by then and curl nothing, so curl with openssl stands beside it. Seconds are medians; a ratio is
 the median over the rounds of the other's time by localrun's in the same round: above 1, localrun is faster.
 """
 
@@ -53,23 +53,30 @@ def main() -> None:
             source.write_bytes(b"".join(random.Random(seed).randbytes(1 << 20) for seed in range(mib)))
             for rate in options.rate:
                 with serving(source, rate) as url:
-                    times = take_turns(ways, url, Path(folder) / "place", options.rounds)
+                    times = take_turns(ways, source, url, Path(folder) / "place", options.rounds)
                 cells = [f"{mib}", f"{rate:g}" if rate else "no limit", *seconds_and_ratios(times)]
                 print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def take_turns(ways: dict[str, Way], url: str, place: Path, rounds: int) -> list[list[float]]:
+def take_turns(ways: dict[str, Way], source: Path, url: str, place: Path, rounds: int) -> list[list[float]]:
     """Seconds of each way in each round; the order turns round from one to the next."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds):
         for name in sorted(ways, reverse=bool(number % 2)):
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir()
-            os.sync()
+            prepare(source, place)
             started = time.perf_counter()
             ways[name](url, place)
             times[name].append(time.perf_counter() - started)
     return list(times.values())
+
+
+def prepare(source: Path, place: Path) -> None:
+    """An empty folder, a quiet disk, and free memory that this machine has: a virtual one gives it back when unused."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    shutil.copyfile(source, place / "memory")
+    (place / "memory").unlink()
+    os.sync()
 
 
 def seconds_and_ratios(times: list[list[float]]) -> list[str]:
