@@ -43,7 +43,9 @@ def open_client(choice: "Choice", progress: "Progress") -> "EngineClient":
         return RemoteClient(choice.stored)
     from localrun.client.worker import WorkerClient
     from localrun.hub.library import mark_used
+    from localrun.hub.unsynced import require_whole
 
+    require_whole(choice.stored)
     client = WorkerClient(load_options(choice), progress)
     mark_used(choice.stored.path)
     return client
