@@ -180,7 +180,7 @@ def count_drawings() -> list[float]:
         drawings.append(time.monotonic())
         return draw(live)
 
-    LiveAnswer.draw = counted  # type: ignore[method-assign]
+    LiveAnswer.draw = counted  # type: ignore[assignment, method-assign]
     return drawings
 
 

@@ -140,3 +140,23 @@ def test_html_and_markup_are_text() -> None:
     assert plain(MarkdownText("<script>x</script> [bold]y[/bold] &lt;b&gt;")) == [
         "<script>x</script> [bold]y[/bold] <b>"
     ]
+
+
+def test_code_that_grows_is_coloured_as_a_whole_once_it_is_complete() -> None:
+    code = "```python\n" + 'x = 1\ntext = """\n' + "for no reason\n" * 12 + '"""\ny = 2\n'
+    text, whole = MarkdownText(), MarkdownText(code)
+    for n, piece in enumerate(pieces := [code[i : i + 7] for i in range(0, len(code), 7)], 1):
+        text.append(piece)
+        so_far = MarkdownText("".join(pieces[:n]))
+        assert [line.plain for line in text.lines(40)] == [line.plain for line in so_far.lines(40)]
+    assert not all(a.is_same(b) for a, b in zip(text.lines(40), whole.lines(40), strict=True))
+    text.append("", is_last=True)
+    assert all(a.is_same(b) for a, b in zip(text.lines(40), whole.lines(40), strict=True))
+
+
+def test_code_with_text_behind_it_is_coloured_as_a_whole() -> None:
+    code = "```python\n" + 'x = 1\ntext = """\n' + "for no reason\n" * 12 + '"""\n```\n\nthat '
+    text, whole = MarkdownText(), MarkdownText(code)
+    for start in range(0, len(code), 7):
+        text.append(code[start : start + 7])
+    assert all(a.is_same(b) for a, b in zip(text.lines(40), whole.lines(40), strict=True))

@@ -1,5 +1,6 @@
 """What the chat shows, and how it follows the session; what the user does with it is in chat_screen.py."""
 
+import asyncio
 import gc
 import time
 from collections.abc import Awaitable, Mapping
@@ -9,7 +10,6 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -30,7 +30,7 @@ from .session import Session
 from .status_line import StatusLine, context_parts, live_parts, stats_parts
 from .top_bar import TopBar
 from .transcript import Transcript
-from .turn import unexpected
+from .turn import Turn, unexpected
 from .welcome import Welcome
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ class ChatView(Screen[None]):
         self.session = session
         self.path = ChatPath(session)
         self.history = HistoryActions(self, session)
-        self._next_drawing: Timer | None = None
         self._told = 0.0
         self._loading = ""  # name of the model on its way
         self._looked = 0.0
@@ -118,25 +117,21 @@ class ChatView(Screen[None]):
         self.composer.editor.cursor_blink = False  # every blink would be a drawing more
         if not gc.get_freeze_count():
             gc.freeze()  # all that was made so far stays: looking through it takes longer than a drawing
-        self._draw()
+        self.attempt(self._follow(event.turn))
 
     # ---- an answer on its way
 
-    def _draw(self) -> None:
-        """Show what is new of the answer on its way, again and again, or that it is over."""
-        if self._next_drawing is not None:  # of an answer that another one has taken the place of
-            self._next_drawing.stop()
-            self._next_drawing = None
-        live = self.path.live
-        if live is None:
-            return
-        if live.turn.over:
-            self.attempt(self._end())
-            return
-        self._next_drawing = self.set_timer(live.draw(), self._draw)
-        if time.monotonic() - self._told > _TELL:
-            self._told = time.monotonic()
-            self.show_state()
+    async def _follow(self, turn: Turn) -> None:
+        """Show what is new of an answer on its way, again and again, until it is over or another takes its place."""
+        while (live := self.path.live) is not None and live.turn is turn:
+            if turn.over:
+                await self._end()
+                return
+            seconds = live.draw()
+            if time.monotonic() - self._told > _TELL:
+                self._told = time.monotonic()
+                self.show_state()
+            await asyncio.sleep(seconds)
 
     async def _end(self) -> None:
         turn = await self.path.settle(self.transcript)

@@ -14,9 +14,9 @@ from .status_line import eta
 from .turn import Turn
 
 _FEW_CORES = (os.cpu_count() or 1) <= 4  # the engine has them all, and waits for what is taken from one
-_SHARE = 0.02 if _FEW_CORES else 0.12  # of a core that drawing may take
-_STEP = 4 if _FEW_CORES else 1  # lines by which an answer grows
-_SHORTEST, _LONGEST = 0.08, 0.25  # seconds between two pictures
+_SHARE = 0.03 if _FEW_CORES else 0.12  # of a core that drawing may take
+_STEPS = 8  # an answer grows by this part of the screen: a new layout costs as much as several drawings
+_SHORTEST, _LONGEST = 0.1, 0.25  # seconds between two pictures
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -26,7 +26,6 @@ class LiveAnswer:
     def __init__(self, turn: Turn, view: MessageView) -> None:
         self.turn = turn
         self.view = view
-        self.view.step = _STEP
         self._worked = time.thread_time()  # of this thread, when it last began to draw
         self._cost = 0.0  # of a picture in the mean: seconds of this thread until the next is begun
         self._shown: dict[Channel, int] = {"answer": 0, "thinking": 0}  # characters
@@ -34,6 +33,10 @@ class LiveAnswer:
 
     def draw(self) -> float:
         """Show what is new; gives seconds until it can be afforded again."""
+        if not self.view.is_attached:  # another chat is shown
+            return _LONGEST
+        if _FEW_CORES:
+            self.view.step = max(self.view.screen.size.height // _STEPS, 1)
         worked = time.thread_time()
         cost, self._worked = worked - self._worked, worked
         self._cost += (cost - self._cost) / 8

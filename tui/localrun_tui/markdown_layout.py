@@ -15,14 +15,15 @@ _BULLETS = "•◦▪"
 _MIN_WIDTH = 8
 
 
-def block_lines(node: SyntaxTreeNode, width: int, first_code: int) -> list[Content]:
-    """The lines of one block; its code blocks are numbered from `first_code` on."""
-    return _Layout(first_code).block(node, width, 0)
+def block_lines(node: SyntaxTreeNode, width: int, first_code: int, grows: bool = False) -> list[Content]:
+    """The lines of one block, to which more may come; its code blocks are numbered from `first_code` on."""
+    return _Layout(first_code, grows).block(node, width, 0)
 
 
 class _Layout:
-    def __init__(self, first_code: int) -> None:
+    def __init__(self, first_code: int, grows: bool) -> None:
         self._next_code = first_code
+        self._grows = grows
 
     def block(self, node: SyntaxTreeNode, width: int, depth: int) -> list[Content]:
         width = max(width, _MIN_WIDTH)
@@ -71,4 +72,4 @@ class _Layout:
     def _code(self, node: SyntaxTreeNode, width: int) -> list[Content]:
         number = self._next_code
         self._next_code += 1
-        return code_lines(clean(node.content), clean(node.info, keep_newlines=False), width, number)
+        return code_lines(clean(node.content), clean(node.info, keep_newlines=False), width, number, self._grows)

@@ -25,15 +25,16 @@ def _parser(preset: str) -> MarkdownIt:
 class Block:
     """One top-level paragraph, list, table or code block, and its lines as last laid out."""
 
-    def __init__(self, node: SyntaxTreeNode, first_code: int) -> None:
+    def __init__(self, node: SyntaxTreeNode, first_code: int, grows: bool = False) -> None:
         self.node = node
         self.first_code = first_code  # number of its first code block
+        self.grows = grows
         self.codes = [n.content.rstrip("\n") for n in node.walk() if n.type in ("fence", "code_block")]
         self._lines: tuple[int, list[Content]] | None = None
 
     def lines(self, width: int) -> list[Content]:
         if self._lines is None or self._lines[0] != width:
-            self._lines = width, block_lines(self.node, width, self.first_code)
+            self._lines = width, block_lines(self.node, width, self.first_code, self.grows)
         return self._lines[1]
 
 
@@ -45,10 +46,10 @@ class MarkdownText:
         self._blocks: list[Block] = []
         self._tail = 0  # where the last block begins in `source`
         self._cleaner = Cleaner()
-        self.append(text)
+        self.append(text, is_last=True)
 
-    def append(self, text: str) -> None:
-        """Add text and read anew the last block, which is all that it can change."""
+    def append(self, text: str, is_last: bool = False) -> None:
+        """Add text and read anew the last block, which is all that it can change. `is_last`: no more will come."""
         self.source += self._cleaner.feed(text)
         tail = self.source[self._tail :]
         parser = _parser("zero" if _TOO_DEEP.search(tail) else "gfm-like")  # zero: paragraphs only
@@ -57,7 +58,8 @@ class MarkdownText:
             self._blocks.pop()
         for node in nodes:
             before = self._blocks[-1] if self._blocks else None
-            self._blocks.append(Block(node, before.first_code + len(before.codes) if before else 1))
+            first_code = before.first_code + len(before.codes) if before else 1
+            self._blocks.append(Block(node, first_code, grows=node is nodes[-1] and not is_last))
         if len(nodes) > 1 and nodes[-1].map is not None:
             self._tail += sum(len(line) + 1 for line in tail.split("\n")[: nodes[-1].map[0]])
 

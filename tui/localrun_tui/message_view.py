@@ -19,6 +19,7 @@ from textual.widget import Widget
 from localrun.base.sanitize import clean
 
 from .attachments import Attachment, split
+from .compositor import paint_now
 from .metas import ACT, CODE, LINK
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class MessageView(Widget, can_focus=True):
         ),
     ]
 
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0))  # Textual's own would lay all out a second time, in vain
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays out and paints anew
 
     class Act(TextualMessage):
         """The user wants something done with this message: walk (by `step`), edit, again, links, go."""
@@ -99,6 +100,8 @@ class MessageView(Widget, can_focus=True):
 
     def finish(self, message: "Message", branch: tuple[int, int]) -> None:
         """The answer is complete, and kept as `message`."""
+        self._text.append("", is_last=True)
+        self._thinking.append("", is_last=True)
         self.message, self.branch, self.live = message, branch, False
         self.changed()
 
@@ -117,7 +120,7 @@ class MessageView(Widget, can_focus=True):
             self.clear_cached_dimensions()
             self.refresh(repaint=False, layout=True)  # a widget of another size is painted anyway
         elif differ:
-            self.refresh(Region(0, differ[0], width, differ[-1] + 1 - differ[0]))
+            paint_now(self, Region(0, differ[0], width, differ[-1] + 1 - differ[0]))
 
     @property
     def source(self) -> str:
@@ -183,7 +186,7 @@ class MessageView(Widget, can_focus=True):
         return self._height(len(self.lines(width)))
 
     def _height(self, n_lines: int) -> int:
-        """Cells for so many lines. A live one grows by steps, for a new layout costs as much as several drawings."""
+        """Cells for so many lines; a live one has some to spare."""
         return -(-n_lines // self.step) * self.step if self.live else n_lines
 
     def render_line(self, y: int) -> Strip:

@@ -26,7 +26,7 @@ class Horizon(Static):
 class Transcript(VerticalScroll, can_focus=False):
     """Shows a branch of the chat; stays at its end until the user scrolls up."""
 
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0))  # Textual's own would lay all out a second time, in vain
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays out and paints anew
 
     class WantsEarlier(TextualMessage):
         """The user has scrolled to the top."""

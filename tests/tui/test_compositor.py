@@ -1,0 +1,126 @@
+"""What is painted in parts is what Textual itself would paint as a whole."""
+
+import asyncio
+import itertools
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, ready, send, views
+from localrun_testing.pilots import drive, until
+from localrun_testing.scripted_client import ANSWER, Script
+from localrun_tui.compositor import LeanCompositor
+from localrun_tui.status_line import StatusLine
+from textual._compositor import ChopsUpdate, Compositor
+from textual.content import Content
+from textual.geometry import Region
+from textual.pilot import Pilot
+
+CROPS = [
+    *itertools.product([(0, 0), (3, 5), (79, 11), (40, 20)], [(1, 1), (7, 1), (80, 1), (30, 9), (80, 24)]),
+]
+
+
+class Paper:
+    """The cells of a terminal, as the updates of the app leave them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rows = [[" "] * 80 for _ in range(24)]
+        self.n_parts = 0
+        self.last_rows: set[int] = set()  # that the last update painted
+        render = LeanCompositor.render_update
+
+        def watched(compositor: LeanCompositor, *arguments: Any, **options: Any) -> Any:
+            update = render(compositor, *arguments, **options)
+            if isinstance(update, ChopsUpdate):
+                self.n_parts += 1
+                self.last_rows = {y for y, _, _ in update.spans}
+                self._paint(update)
+            elif update is not None:
+                self.rows = [list(row) for row in whole(compositor)]
+            return update
+
+        monkeypatch.setattr(LeanCompositor, "render_update", watched)
+
+    @property
+    def text(self) -> list[str]:
+        return ["".join(row) for row in self.rows]
+
+    def _paint(self, update: ChopsUpdate) -> None:
+        for y, left, right in update.spans:
+            for end, (x, piece) in zip(update.chop_ends[y], update.chops[y].items(), strict=True):
+                if piece is not None and x <= right and end > left:
+                    strip = piece.crop(0, min(end, right) - x)
+                    self.rows[y][x : x + strip.cell_length] = list(strip.text)
+
+
+def whole(compositor: Compositor) -> list[str]:
+    """All rows as Textual itself renders them."""
+    chops = Compositor._render_chops(compositor, compositor.size.region, lambda y: True)
+    return ["".join(piece.text for piece in row.values()) for row in chops]
+
+
+def test_parts_of_the_screen_are_painted_as_textual_does() -> None:
+    app, _ = chat_app(Script(ANSWER, thinking="What is asked?"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "What is a KV cache?")
+        compositor = chat_screen(pilot)._compositor
+        assert type(compositor) is LeanCompositor
+        for (x, y), (width, height) in CROPS:
+            crop = Region(x, y, width, height).intersection(compositor.size.region)
+            lean = compositor._render_chops(crop, lambda row: True)
+            textual = Compositor._render_chops(compositor, crop, lambda row: True)
+            for row in crop.line_range:
+                edges = itertools.pairwise(compositor.cuts[row])
+                asked = [start for start, end in edges if start < crop.right and end > crop.x]
+                assert asked
+                assert [lean[row][start] for start in asked] == [textual[row][start] for start in asked]
+
+    drive(app, steps)
+
+
+@pytest.mark.parametrize("times", [1, 6], ids=["short", "scrolled"])
+def test_an_answer_that_grew_in_parts_is_on_the_terminal_as_a_whole(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, _ = chat_app(Script((ANSWER + "\n") * times, delay=0.002))
+    paper = Paper(monkeypatch)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "What is a KV cache?")
+        assert paper.text == whole(chat_screen(pilot)._compositor)
+
+    drive(app, steps)
+    assert paper.n_parts > 5
+
+
+def test_what_differs_further_up_or_waits_to_be_painted_is_painted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app(ENDS)
+    paper = Paper(monkeypatch)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "hi")
+        screen = chat_screen(pilot)
+        await until(pilot, lambda: "Hello!" in "".join(paper.text))
+        monkeypatch.setattr(screen, "show_state", lambda: None)
+        view, status = views(pilot)[-1], screen.query_one(StatusLine)
+        view.feed(" **" + "words " * 25)
+        view.changed()
+        await pilot.pause(0.05)
+        status.show([Content("another state")], [])
+        while status not in screen._dirty_widgets:
+            await asyncio.sleep(0)
+        view.feed("end** of it")  # the stars are gone from the first line
+        view.changed()
+        await pilot.pause(0.05)
+        assert "another state" in paper.text[-2]
+        assert any("Hello! words words" in row for row in paper.text)
+        assert paper.text == whole(screen._compositor)
+        view.feed(" and")
+        view.changed()
+        assert {paper.text[row].split()[-1] for row in paper.last_rows} == {"and"}, "one word, one line"
+
+    drive(app, steps)
