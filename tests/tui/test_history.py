@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from localrun_testing.chat_app import chat_app, notice, ready, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_tui.history_list import HistoryList
@@ -22,13 +23,14 @@ def filled(folder: Path) -> ChatStore:
     return store
 
 
-def test_a_chat_is_opened_where_the_words_were_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turns", [0, 3, 40])
+def test_a_chat_is_opened_where_the_words_were_said(tmp_path: Path, turns: int) -> None:
     """However far up, and on a branch that was left."""
     store = ChatStore(tmp_path)
     chat = store.create(model="qwen3-4b")
     first = chat.add_user("where do puffins sleep?")
-    chat.add_answer(first.id, "At sea, most of the year.")
-    for number in range(40):
+    chat.add_answer(first.id, "At sea, most of the year. " * 12)
+    for number in range(turns):
         chat.add_answer(chat.add_user(f"question {number}").id, f"answer {number}")
     chat.edit(first.id, "where do swifts sleep?")
     store.close()
@@ -43,7 +45,7 @@ def test_a_chat_is_opened_where_the_words_were_said(tmp_path: Path) -> None:
         await until_text(pilot, "‹ 1/2 ›")  # beside the message: it is in sight
         await until_text(pilot, "At sea, most of the year.")
 
-    drive(app, steps)
+    drive(app, steps, LARGE)
 
 
 def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypatch: Any) -> None:

@@ -55,11 +55,17 @@ class Transcript(VerticalScroll, can_focus=False):
         with self.app.batch_update():
             await self.remove_children()
             await self.mount_all([*self._earlier(), *widgets])
-        if at is None:
-            self.anchor()
-        else:
-            self.anchor(False)  # until there is another message
-            self.views[at - self._first].focus()
+        self.anchor()
+        if at is not None:
+            view = self.views[at - self._first]
+            self.screen.set_focus(view, scroll_visible=False)
+            self.call_after_refresh(self._bring_in_sight, view)
+
+    def _bring_in_sight(self, view: MessageView) -> None:
+        """Scroll up to where a message begins, and stay there until there is another one."""
+        if view.is_attached and view.virtual_region.y < self.scroll_y:
+            self.anchor(False)
+            self.scroll_to_widget(view, animate=False, top=True)
 
     async def add(self, view: MessageView) -> None:
         """Show one more message at the end."""
