@@ -1,29 +1,33 @@
-"""The main screens as text, compared with the files in `snapshots`.
+"""The main screens as text and, some of them, as pictures, compared with the files in `snapshots`.
 
-    SNAPSHOTS=write python -m pytest tests/tui/test_snapshots.py
+    python -m pytest tests/tui/test_snapshots.py --snapshot-update
 
 writes these files anew, after a look at what changed.
 """
 
-import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, ready
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
 from localrun_testing.scripted_client import ANSWER, Script
 from localrun_tui import first_run, settings_screen
 from localrun_tui.app import LocalrunApp
+from localrun_tui.composer import Editor
 from localrun_tui.download import Download
+from localrun_tui.themes import DARK, LIGHT
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from syrupy.location import PyTestLocation
+from syrupy.types import SnapshotIndex
 from textual.pilot import Pilot
 
 from localrun.base.errors import HubError
 
-FOLDER = Path(__file__).parent / "snapshots"
-WRITE = os.environ.get("SNAPSHOTS") == "write"
 MIB, GIB = 1 << 20, 1 << 30
 CUT = HubError("the connection was cut five times", "check the network, then press r")
 DOWNLOADS = [
@@ -32,6 +36,44 @@ DOWNLOADS = [
     Download("c", "gemma-3-4b", "org/gemma", "Q8_0", "failed", 100 * MIB, 4 * GIB, error=CUT),
     Download("d", "smollm3", "org/smollm", "Q8_0", "done", 3 * GIB, 3 * GIB),
 ]
+FONTS = re.compile(r"@font-face \{.*?\}\s*", re.S)  # from a host; a picture without them takes what is there
+IDS = re.compile(r"terminal-\d+")  # another for every text
+
+
+class Text(SingleFileSnapshotExtension):
+    """One file for each name, whichever test compares with it."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+    @classmethod
+    def dirname(cls, *, test_location: PyTestLocation) -> str:
+        return str(Path(test_location.filepath).parent / "snapshots")
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
+        return str(index)
+
+
+class Picture(Text):
+    file_extension = "svg"
+
+
+class Look(NamedTuple):
+    """How the app is looked at; `pictures` are the screens that are compared as such, too."""
+
+    size: tuple[int, int]
+    theme: str
+    pictures: tuple[str, ...] = ()
+    colour: bool = True
+
+
+LOOKS = {
+    "80x24": Look(SMALL, DARK.name, ("first-run", "chat")),
+    "120x40": Look(LARGE, LIGHT.name, ("chat", "inspector", "precision")),
+    "80x24-light": Look(SMALL, LIGHT.name, ("catalogue",)),
+    "80x24-without-colour": Look(SMALL, DARK.name, colour=False),
+}
 
 
 async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
@@ -43,14 +85,17 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     await until_text(pilot, "is ready")
     yield "new-chat"
     await ask(pilot, "What is a KV cache?")
+    await pilot.press("ctrl+r")
+    await until_text(pilot, "‹ 2/2 ›")
     await until_text(pilot, "1,216/1,474 reused")
+    chat_screen(pilot).query_one(Editor).cursor_blink = False
     yield "chat"
     await pilot.press("ctrl+g")
     await until_text(pilot, "What helps")
     await until_text(pilot, "KV cache  1,500 of 8,192 tokens")
     yield "inspector"
     await pilot.press("ctrl+g", "ctrl+l")
-    await until_text(pilot, "2 messages")
+    await until_text(pilot, "3 messages")
     yield "chats"
     await pilot.press("ctrl+l", "f1")
     await until_text(pilot, "New line")
@@ -76,32 +121,32 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("size", "no_colour"),
-    [
-        pytest.param(SMALL, False, id="80x24"),
-        pytest.param(LARGE, False, id="120x40", marks=pytest.mark.slow),
-        pytest.param(SMALL, True, id="80x24-without-colour", marks=pytest.mark.slow),
-    ],
+    "look",
+    [pytest.param(look, id=name, marks=[pytest.mark.slow] if name != "80x24" else []) for name, look in LOOKS.items()],
 )
-def test_the_screens_look_as_they_did(size: tuple[int, int], no_colour: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.filterwarnings("ignore:\\s*Can not relate snapshot")  # a name has one file for all tests
+def test_the_screens_look_as_they_did(look: Look, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
     known_machine(monkeypatch)
     monkeypatch.setattr(first_run, "cpu_limit", lambda: 8)
     monkeypatch.setattr(settings_screen, "config_file", lambda: PurePosixPath("/home/me/.config/localrun/config.toml"))
-    if no_colour:
+    if not look.colour:
         monkeypatch.setenv("NO_COLOR", "1")
     app, _ = chat_app(Script(ANSWER), choose=lambda: None)
+    app.theme = look.theme
     app.animation_level = "none"
-    changed = []
+    columns, rows = look.size
 
     async def steps(pilot: Pilot[Any]) -> None:
-        async for name in walk(app, pilot):
+        async for screen in walk(app, pilot):
             await pilot.pause(0.05)
-            text = screen_text(app) + "\n"
-            file = FOLDER / f"{name}-{size[0]}x{size[1]}.txt"
-            if WRITE and not no_colour:
-                file.write_text(text, "utf-8")
-            elif text != file.read_text("utf-8"):
-                changed.append(f"{file.name} is now\n{text}")
+            name = f"{screen}-{columns}x{rows}"
+            assert screen_text(app) + "\n" == snapshot(name=name, extension_class=Text)
+            if screen in look.pictures:
+                assert picture(app) == snapshot(name=name, extension_class=Picture)
 
-    drive(app, steps, size)
-    assert not changed, "\n".join(changed)
+    drive(app, steps, look.size)
+
+
+def picture(app: LocalrunApp) -> str:
+    """The screen as SVG, the same whenever the same is on it."""
+    return IDS.sub("screen", FONTS.sub("", app.export_screenshot(simplify=True)))
