@@ -1,5 +1,6 @@
-// Runs a program: every thread walks the instructions, claims tasks of a phase by an atomic counter, and meets the
-// others after it.
+// Runs a program: every thread walks the instructions, does its share of a phase's tasks, takes over what others have
+// left of theirs, and meets them after it. A share is a run of neighbours: a thread that streams a weight goes on where
+// it stopped.
 #include "check.h"
 #include "threads.h"
 
@@ -9,6 +10,18 @@
 #include <new>
 
 typedef std::chrono::steady_clock Clock;
+
+namespace {
+
+// How many tasks of a thread's share have been claimed, in even and in odd phases: while one is counted, its owner
+// clears the other, which nobody looks at before all have met.
+struct Claims {
+  struct alignas(64) {
+    std::atomic<int32_t> n{0};
+  } of[2];
+};
+
+}  // namespace
 
 struct lr_executor {
   const lr_program* program;
@@ -24,7 +37,7 @@ struct lr_executor {
   int64_t shared_bytes = 0;
 
   const lr_step* step = nullptr;
-  alignas(64) std::atomic<int32_t> next_task{0};
+  Claims* claims = nullptr;  // [threads]
   int32_t current = 0;  // instruction; this and below are written only while all threads meet
   bool stopped = false, timing = false;
   Clock::time_point begun;
@@ -37,11 +50,8 @@ namespace {
 
 bool asked_to_stop(const lr_step* step) { return step->cancel && *step->cancel; }
 
-void end_phase(void* data) { ((lr_executor*)data)->next_task.store(0, std::memory_order_relaxed); }
-
 void end_instruction(void* data) {
   lr_executor* e = (lr_executor*)data;
-  end_phase(e);
   if (e->timing) {
     const Clock::time_point now = Clock::now();
     e->seconds[e->current] += std::chrono::duration<double>(now - e->begun).count();
@@ -51,17 +61,36 @@ void end_instruction(void* data) {
   e->stopped = asked_to_stop(e->step);
 }
 
+// Runs what nobody has claimed yet of the share of `owner`. A single task is the first thread's.
+void run_share(lr_executor* e, const lr_op_kernels* op, const lr_instruction* instruction, const lr_context* context,
+               int32_t phase, int64_t n_tasks, int32_t owner, int parity) {
+  const int32_t n_threads = threads_count(e->threads);
+  const auto share = [&](int64_t thread) { return (int32_t)((n_tasks * thread + n_threads - 1) / n_threads); };
+  const int32_t first = share(owner), n = share(owner + 1) - first;
+  std::atomic<int32_t>& claimed = e->claims[owner].of[parity].n;
+  while (claimed.load(std::memory_order_relaxed) < n) {
+    const int32_t task = claimed.fetch_add(1, std::memory_order_relaxed);
+    if (task < n) op->run(instruction, context, phase, first + task);
+  }
+}
+
 void run_thread(void* data, int32_t thread) {
   lr_executor* e = (lr_executor*)data;
+  const int32_t n_threads = threads_count(e->threads);
   const lr_context context = {e->program, e->step, e->scratch + (int64_t)thread * LR_SCRATCH_BYTES, e->shared, e->span};
+  int parity = 0;
   for (int32_t i = 0; i < e->program->n_instructions && !e->stopped; i++) {
     const lr_instruction* instruction = &e->program->instruction[i];
     const lr_op_kernels* op = e->kernels->op[instruction->op];
     for (int32_t phase = 0; phase < op->n_phases; phase++) {
+      const bool last = phase + 1 == op->n_phases;
       const int32_t n_tasks = op->n_tasks(instruction, &context, phase);
-      for (int32_t task; (task = e->next_task.fetch_add(1, std::memory_order_relaxed)) < n_tasks;)
-        op->run(instruction, &context, phase, task);
-      threads_meet(e->threads, phase + 1 < op->n_phases ? end_phase : end_instruction, e);
+      if (!n_tasks && !last) continue;
+      e->claims[thread].of[!parity].n.store(0, std::memory_order_relaxed);
+      for (int32_t other = 0; other < n_threads; other++)
+        run_share(e, op, instruction, &context, phase, n_tasks, (thread + other) % n_threads, parity);
+      parity = !parity;
+      threads_meet(e->threads, last ? end_instruction : nullptr, e);
     }
   }
 }
@@ -117,7 +146,8 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
   e->scratch = (char*)lr_reserve(scratch_bytes);
   e->span = new (std::nothrow) lr_span[max_rows];
   e->seconds = new (std::nothrow) double[program->n_instructions]();
-  if (!e->scratch || !e->span || !e->seconds || lr_commit(e->scratch, scratch_bytes) != LR_OK ||
+  e->claims = new (std::nothrow) Claims[threads_count(threads)];
+  if (!e->scratch || !e->span || !e->seconds || !e->claims || lr_commit(e->scratch, scratch_bytes) != LR_OK ||
       make_room(e, bytes_of_program(e)) != LR_OK) {
     lr_program_destroy(e);
     return LR_NO_MEMORY;
@@ -132,6 +162,7 @@ void lr_program_destroy(lr_executor* e) {
   if (e->shared) lr_release(e->shared, e->shared_bytes);
   delete[] e->span;
   delete[] e->seconds;
+  delete[] e->claims;
   delete e;
 }
 
@@ -142,7 +173,7 @@ int lr_program_run(lr_executor* e, const lr_step* step) {
   e->step = step;
   if (const int wrong = make_room(e, bytes_of_step(e))) return wrong;
   e->current = 0;
-  e->next_task.store(0);
+  for (int32_t t = 0; t < threads_count(e->threads); t++) e->claims[t].of[0].n.store(0);
   e->begun = Clock::now();
   e->stopped = asked_to_stop(step);
   const int status = threads_run(e->threads, run_thread, e);

@@ -40,8 +40,9 @@ LR_API void lr_threads_destroy(lr_threads* threads);
 // task(data, 0) … task(data, n_tasks - 1), in any order, on all threads of the pool and the caller's.
 LR_API int lr_parallel(lr_threads* threads, int64_t n_tasks, void (*task)(void* data, int64_t index), void* data);
 
-// Address space, page aligned. Reserved bytes may not be touched before they are committed; committed ones read zero and
-// take memory page by page when first written. lr_release takes what lr_reserve was given.
+// Address space, page aligned, from 2 MiB on in large pages where the system has them. Reserved bytes may not be touched
+// before they are committed; committed ones read zero and take memory page by page when first written. lr_release takes
+// what lr_reserve was given.
 LR_API void* lr_reserve(int64_t bytes);
 LR_API int lr_commit(void* start, int64_t bytes);
 LR_API int lr_release(void* start, int64_t bytes);

@@ -20,10 +20,23 @@ int lr_release(void* start, int64_t) {
 #include <sys/mman.h>
 #include <unistd.h>
 
+// What is large begins at a large page, where the system has them: streaming through weights then seldom waits for the
+// address of a page.
+static const size_t LARGE_PAGE = (size_t)2 << 20;
+
 void* lr_reserve(int64_t bytes) {
   if (bytes <= 0) return nullptr;
-  void* p = mmap(nullptr, (size_t)bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return p == MAP_FAILED ? nullptr : p;
+  const size_t n = (size_t)bytes, spare = n >= LARGE_PAGE ? LARGE_PAGE : 0;
+  char* p = (char*)mmap(nullptr, n + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+#if defined(MADV_HUGEPAGE)
+  if (spare) madvise(p, n + spare, MADV_HUGEPAGE);  // a wish
+#endif
+  const size_t before = spare ? (LARGE_PAGE - (uintptr_t)p % LARGE_PAGE) % LARGE_PAGE : 0;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), end = (before + n + page - 1) / page * page;
+  if (before) munmap(p, before);
+  if (end < n + spare) munmap(p + end, n + spare - end);
+  return p + before;
 }
 
 int lr_commit(void* start, int64_t bytes) {

@@ -1,6 +1,6 @@
 // Between the executor and the kernels of an instruction set: an op is one or more phases, a phase is a list of
-// independent tasks that threads claim by an atomic counter, with a barrier after each phase. What a task is may depend
-// on the step's shape, never on the number of threads.
+// independent tasks, shared out among threads, with a barrier after each phase. What a task is may depend on the step's
+// shape, never on the number of threads.
 #pragma once
 #include "program.h"
 

@@ -137,26 +137,24 @@ void write_blocks(const lr_layout& layout, const Source& source, const uint8_t* 
                   int lane) {
   const lr_block_parts parts = lr_parts(layout);
   const int32_t runs = n_cols / 32, block_runs = source.block_columns / 32, run_groups = 32 / layout.group;
-  Block block = {};
+  Block blocks[8] = {};  // all are read before the first is written out: a store that is loaded at once is waited for
   for (int32_t first = 0; first < runs; first += 8) {
     const int32_t n = runs - first < 8 ? runs - first : 8;
     uint8_t* high = group + n * parts.codes;
     uint8_t* scales = high + n * parts.high;
     uint8_t* minima = scales + n * parts.scales;
     uint8_t* supers = minima + n * parts.minima;
+    for (int32_t i = 0; raw && i < n; i += block_runs, raw += source.block_bytes) source.read(raw, &blocks[i / block_runs]);
     for (int32_t i = 0; i < n; i++) {
-      const int32_t within = (first + i) % block_runs;
-      if (raw && within == 0) {
-        source.read(raw, &block);
-        raw += source.block_bytes;
-      }
+      const Block& block = blocks[i / block_runs];
+      const int32_t within = i % block_runs;
       write_codes(layout.plane, block.code + 32 * within, group + i * parts.codes, high + i * parts.high, lane);
       write_scales(layout, parts, block, within * run_groups, scales + i * parts.scales, minima + i * parts.minima, lane);
     }
-    if (layout.scale == LR_SCALE_SUPER_I8) memcpy(supers + 4 * lane, &block.super, 4);
+    if (layout.scale == LR_SCALE_SUPER_I8) memcpy(supers + 4 * lane, &blocks[0].super, 4);
     if (layout.scale == LR_SCALE_SUPER_MIN) {
-      memcpy(supers + 2 * lane, &block.super_half, 2);
-      memcpy(supers + 32 + 2 * lane, &block.super_half_min, 2);
+      memcpy(supers + 2 * lane, &blocks[0].super_half, 2);
+      memcpy(supers + 32 + 2 * lane, &blocks[0].super_half_min, 2);
     }
     group += lr_block_bytes(parts, n);
   }

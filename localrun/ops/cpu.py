@@ -1,10 +1,10 @@
 """The native CPU backend: weights in the library's layouts, a step as one native call."""
 
 import ctypes
+import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from localrun.ops.program import Handle, record_instructions
 
 GRIDS = {name: name for name in ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")} | {"IQ1_M": "IQ1_S"}
 LANES = 16  # rows a layout interleaves
+CHUNK_BYTES = 256 << 20  # of address space: what is never written to takes no memory
+ALIGNMENT = 64
 Address = Callable[[Iterable[int]], int]  # of int32 values kept for the length of a step
 CANDIDATES = np.dtype(
     [
@@ -38,13 +40,35 @@ CANDIDATES = np.dtype(
 )
 
 
-@dataclass(frozen=True)
+class WeightMemory:
+    """Room for matrices side by side in few large pieces; a piece lives as long as one of its matrices."""
+
+    def __init__(self, calls: CpuCalls) -> None:
+        self.calls = calls
+        self.free = torch.empty(0, dtype=torch.uint8)
+
+    def take(self, n_bytes: int) -> Tensor:
+        """uint8 [n_bytes], aligned. Raises DoesNotFitError."""
+        if n_bytes > len(self.free):
+            self.free = self.piece(max(n_bytes, CHUNK_BYTES))
+        taken, self.free = self.free[:n_bytes], self.free[-(-n_bytes // ALIGNMENT) * ALIGNMENT :]
+        return taken
+
+    def piece(self, n_bytes: int) -> Tensor:
+        address = self.calls.reserve(n_bytes)
+        memory = (ctypes.c_uint8 * n_bytes).from_address(address)
+        weakref.finalize(memory, self.calls.release, address, n_bytes)
+        return torch.frombuffer(memory, dtype=torch.uint8)
+
+
 class CpuLayout:
     """The library's layouts, one for every quant type; slabs of a matrix are read and packed side by side."""
 
-    calls: CpuCalls
-    n_threads: int
-    name: str = "cpu"
+    name = "cpu"
+
+    def __init__(self, calls: CpuCalls, n_threads: int) -> None:
+        self.calls, self.n_threads = calls, n_threads
+        self.memory = WeightMemory(calls)
 
     def holds(self, qtype: str) -> bool:
         """Whether the library has a layout for a type."""
@@ -67,7 +91,7 @@ class CpuLayout:
             raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
         if rows.qtype in GRIDS:
             self.calls.set_grid(gguf_id(rows.qtype), grid_table(GRIDS[rows.qtype]).astype(np.int8).tobytes())
-        packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (torch.empty(n_bytes, dtype=torch.uint8),))
+        packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (self.memory.take(n_bytes),))
         matrix = self.matrix(packed)
         step = rows.slab_rows(multiple=LANES)
 
@@ -132,7 +156,9 @@ class CpuExecutor:
         self.keep = builder.keep
         self.rows = tensor_at(builder.logits_rows, max_logits, builder.vocab_size)  # f32 [max_logits, vocab]
         self.candidates = (abi.Candidates * max_logits)()
-        self.candidates_view = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
+        found = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
+        self.found = {name: torch.from_numpy(found[name]) for name in ("ids", "values", "logsumexp", "finite")}
+        self.views: dict[tuple[int, int], Logits] = {}  # by rows and candidates: decoding asks for the same ones again
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
         program = abi.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
         self.program = program
@@ -272,15 +298,18 @@ class CpuExecutor:
         place.write_from = address(sequence.write_from) if sequence.write_from else None
 
     def logits(self, count: int) -> Logits:
-        found = self.candidates_view[:count]
-        n_candidates = int(found["n_candidates"][0]) if count else 0
-        return Logits(
-            rows=self.rows[:count],
-            top_ids=torch.from_numpy(found["ids"][:, :n_candidates].astype(np.int64)),
-            top_values=torch.from_numpy(found["values"][:, :n_candidates].copy()),
-            logsumexp=torch.from_numpy(found["logsumexp"].astype(np.float32)),
-            finite=torch.from_numpy(found["finite"] != 0),
-        )
+        """Views of what the library left of the first `count` rows."""
+        n_candidates = int(self.candidates[0].n_candidates) if count else 0
+        views = self.views.get((count, n_candidates))
+        if views is None:
+            views = self.views[count, n_candidates] = Logits(
+                rows=self.rows[:count],
+                top_ids=self.found["ids"][:count, :n_candidates],
+                top_values=self.found["values"][:count, :n_candidates],
+                logsumexp=self.found["logsumexp"][:count],
+                finite=self.found["finite"][:count],
+            )
+        return views
 
     def close(self) -> None:
         """Stop the threads and free arena and cache."""

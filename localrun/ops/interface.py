@@ -112,19 +112,19 @@ class Act:
     f32: Tensor  # [R, n]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Logits:
-    """What a step knows of its next tokens. The full rows stay on the device."""
+    """What a step knows of its next tokens, until the next step. The full rows stay on the device."""
 
     rows: Tensor  # f32 [L, vocab], adjusted
-    top_ids: Tensor  # int64 [L, ≤256], best first, ties by lower id
+    top_ids: Tensor  # int32 or int64 [L, ≤256], best first, ties by lower id
     top_values: Tensor  # f32 [L, ≤256]
-    logsumexp: Tensor  # f32 [L], of rows / temperature
-    finite: Tensor  # bool [L], of the logits before adjustment
+    logsumexp: Tensor  # f32 or f64 [L], of rows / temperature
+    finite: Tensor  # [L], of the logits before adjustment; true or not 0
 
     @property
     def argmax(self) -> Tensor:
-        """int64 [L]"""
+        """[L]"""
         return self.top_ids[:, 0]
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-SLAB_BYTES = 8 << 20  # of a file read, and packed, at a time
+SLAB_BYTES = 1 << 20  # of a file read, and packed, at a time
 
 
 @dataclass(frozen=True, slots=True)

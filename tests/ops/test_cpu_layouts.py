@@ -2,6 +2,7 @@
 
 import ctypes
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from localrun_testing.native_ops import Guarded, NativeMatrix, gguf_id, library,
 
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import cpu_abi as abi
+from localrun.ops.cpu import ALIGNMENT, CHUNK_BYTES, WeightMemory
+from localrun.ops.cpu_calls import CpuCalls
 
 TYPES = [name for name, row in QUANT_TYPES.items() if row.gguf_id is not None]
 COLUMNS = {1: (1, 7, 32, 100), 32: (32, 96, 288), 64: (64, 192, 320), 256: (256, 768)}
@@ -88,3 +91,21 @@ def test_packing_outside_the_matrix_is_refused() -> None:
         assert unpack(ctypes.byref(matrix.c), row, out.address) == BAD_ARGUMENT
     wrong = abi.Matrix(16, 64, matrix.c.layout, 0, matrix.c.data, matrix.c.n_bytes - 1)
     assert unpack(ctypes.byref(wrong), 0, out.address) == BAD_ARGUMENT
+
+
+def test_weights_lie_apart_and_go_with_the_last_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: CpuCalls = library()
+    released: list[int] = []
+    monkeypatch.setattr(calls, "release", lambda address, n_bytes: released.append(n_bytes))
+    memory = WeightMemory(calls)
+    sizes = [1, 100, 64, CHUNK_BYTES - 1000, 4096, CHUNK_BYTES + 1]
+    taken = [memory.take(n) for n in sizes]
+    spans = sorted((part.data_ptr(), part.data_ptr() + len(part)) for part in taken)
+    assert [len(part) for part in taken] == sizes
+    assert all(start % ALIGNMENT == 0 for start, _ in spans)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    del memory
+    while taken:
+        assert len(released) < 3
+        taken.pop(0)
+    assert sorted(released) == [CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES + 1]

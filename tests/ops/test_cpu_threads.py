@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -188,6 +189,23 @@ def test_reserved_memory_is_zero_and_keeps_its_address(library: ctypes.CDLL) -> 
         assert library.lr_commit(start + offset, 8192) == OK  # again: what is there stays
         assert (view[0], view[8191]) == (1, 1)
     assert library.lr_release(start, size) == OK
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only linux says what is mapped: not windows, not macos")
+def test_large_memory_begins_at_a_large_page_and_all_of_it_is_given_back(library: ctypes.CDLL) -> None:
+    large, size = 2 << 20, (2 << 20) + 4096
+    starts = [library.lr_reserve(size) for _ in range(16)]
+    assert all(start % large == 0 for start in starts)
+    for start in starts:
+        before = mapped_bytes()
+        assert library.lr_release(start, size) == OK
+        assert before - mapped_bytes() == size
+
+
+def mapped_bytes() -> int:
+    """Address space of this process in use."""
+    spans = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
+    return sum(int(end, 16) - int(start, 16) for start, end in spans)
 
 
 def test_impossible_memory_is_refused(library: ctypes.CDLL) -> None:
