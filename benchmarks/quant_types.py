@@ -8,7 +8,6 @@ important. Prints both perplexities and by how much they differ.
 
 import argparse
 import ctypes
-import datetime
 import sys
 from collections.abc import Sequence
 from pathlib import Path

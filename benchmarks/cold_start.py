@@ -1,0 +1,73 @@
+"""From starting the program to its first token, beside llama.cpp: whole processes, the file in the page cache.
+
+    python benchmarks/cold_start.py MODEL.gguf [--rounds 7]
+
+localrun is its command line as a user calls it (Python, PyTorch, the chat template and all). llama.cpp is its library
+driven by a few lines of Python, so it has no such start of its own. Printed are medians and that of the differences.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.kv_quality import machine  # noqa: E402
+from localrun.fit.machine import cpu_limit  # noqa: E402
+
+PROMPT = "one two three four"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--rounds", type=int, default=7)
+    asked = parser.parse_args()
+    ours, theirs = [], []
+    for number in range(asked.rounds + 1):  # the first warms up
+        mine, peers = localrun_seconds(asked.model), llama_cpp_seconds(asked.model)
+        if number:
+            ours.append(mine)
+            theirs.append(peers)
+    late = statistics.median(mine - peers for mine, peers in zip(ours, theirs, strict=True))
+    print(f"{asked.model.name}, {cpu_limit()} threads, {machine()}")
+    times = statistics.median(ours), statistics.median(theirs), late
+    print("localrun {:.2f} s, llama.cpp {:.2f} s, later by {:.2f} s".format(*times))
+
+
+def localrun_seconds(model: Path) -> float:
+    options = ["--model", str(model), "--max-tokens", "1", "--temperature", "0", "--no-stdin"]
+    command = [sys.executable, "-m", "localrun", "run", *options, PROMPT]
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0) as process:
+        assert process.stdout is not None
+        if not process.stdout.read(1):
+            raise SystemExit("localrun did not answer")
+        return time.perf_counter() - started
+
+
+def llama_cpp_seconds(model: Path) -> float:
+    """Four tokens, the logits of the last; the time ends with the answer, not with the process."""
+    worker = [sys.executable, str(Path(__file__).with_name("engine_worker.py")), "llama.cpp"]
+    options = {"path": str(model), "threads": cpu_limit(), "ctx": 512, "batch": 1, "flash": True}
+    started = time.perf_counter()
+    with subprocess.Popen(worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for request in ({"open": options}, {"measure": {"kind": "prefill", "n": 4, "depth": 0, "batch": 1}}):
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            if not process.stdout.readline():
+                raise SystemExit("llama.cpp did not answer")
+        elapsed = time.perf_counter() - started
+        process.stdin.close()
+    return elapsed
+
+
+if __name__ == "__main__":
+    main()
