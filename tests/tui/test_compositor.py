@@ -8,6 +8,7 @@ import pytest
 from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, ready, send, views
 from localrun_testing.pilots import drive, until
 from localrun_testing.scripted_client import ANSWER, Script
+from localrun_tui import live_answer
 from localrun_tui.compositor import LeanCompositor
 from localrun_tui.status_line import StatusLine
 from textual._compositor import ChopsUpdate, Compositor
@@ -80,10 +81,12 @@ def test_parts_of_the_screen_are_painted_as_textual_does() -> None:
     drive(app, steps)
 
 
+@pytest.mark.parametrize("few_cores", [False, True])
 @pytest.mark.parametrize("times", [1, 6], ids=["short", "scrolled"])
 def test_an_answer_that_grew_in_parts_is_on_the_terminal_as_a_whole(
-    times: int, monkeypatch: pytest.MonkeyPatch
+    times: int, few_cores: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(live_answer, "_FEW_CORES", few_cores)
     app, _ = chat_app(Script((ANSWER + "\n") * times, delay=0.002))
     paper = Paper(monkeypatch)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .app import LocalrunApp
 
 _WIDE = 100  # columns from which on panels stand beside the chat
-_TELL = 0.5  # seconds between two states of an answer on its way
+_TELL = 0.8  # seconds between two counts of the tokens that came; another stage is told at once
 _LOOK = 0.5  # seconds between two looks into the cache
 
 
@@ -123,13 +123,15 @@ class ChatView(Screen[None]):
 
     async def _follow(self, turn: Turn) -> None:
         """Show what is new of an answer on its way, again and again, until it is over or another takes its place."""
+        told: object = None
         while (live := self.path.live) is not None and live.turn is turn:
             if turn.over:
                 await self._end()
                 return
             seconds = live.draw()
-            if time.monotonic() - self._told > _TELL:
-                self._told = time.monotonic()
+            stage = turn.prefill, turn.first_token is None
+            if stage != told or time.monotonic() - self._told > _TELL:
+                told, self._told = stage, time.monotonic()
                 self.show_state()
             await asyncio.sleep(seconds)
 

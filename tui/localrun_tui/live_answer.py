@@ -14,9 +14,9 @@ from .status_line import eta
 from .turn import Turn
 
 _FEW_CORES = (os.cpu_count() or 1) <= 4  # the engine has them all, and waits for what is taken from one
-_SHARE = 0.03 if _FEW_CORES else 0.12  # of a core that drawing may take
-_STEPS = 8  # an answer grows by this part of the screen: a new layout costs as much as several drawings
-_SHORTEST, _LONGEST = 0.1, 0.25  # seconds between two pictures
+_SHARE = 0.02 if _FEW_CORES else 0.12  # of a core that drawing may take
+_STEPS = 6  # an answer grows by this part of the screen: a new layout costs as much as several drawings
+_SHORTEST, _LONGEST = 0.12, 0.25  # seconds between two pictures
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
