@@ -39,7 +39,7 @@ from localrun.client.wire import (
 OpenClient = Callable[[LoadOptions, Callable[[int, int], None]], EngineClient]
 
 ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
-GATHER_SECONDS = 0.12  # what happens in between travels together: whoever is woken takes a core from the engine
+GATHER_SECONDS = 0.06  # what happens in between travels together, and is lost in a crash; every journey wakes a core
 LEAVE_SECONDS = 3.0  # for an engine to close
 OOM_SCORE = 500  # where memory runs out, this process goes before those that hold what a user typed
 _PR_SET_PDEATHSIG = 1
