@@ -1,6 +1,7 @@
 """Chats on small models with every kind of layer and codec: reused equals computed anew, bit for bit."""
 
 import random
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -182,14 +183,23 @@ def test_the_first_event_tells_what_is_cached(engines: list[Engine]) -> None:
     assert [e.done for e in events if isinstance(e, Prefill)] == [150, 180]
 
 
-def test_a_request_hits_what_another_is_still_computing(engines: list[Engine]) -> None:
+def test_a_request_hits_what_another_is_still_computing(engines: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
     engine = native(CacheCase(LLAMA), engines)
-    prompt = text(300)
+    prompt, run, both_there = text(300), engine.runner.run, threading.Event()
+
+    def run_both(plan, cancel=None):  # type: ignore[no-untyped-def]
+        if all(n == 1 for _, n in plan.work):
+            both_there.wait(10)  # a small model would have ended before
+        return run(plan, cancel)
+
+    monkeypatch.setattr(engine.runner, "run", run_both)
     long = engine.submit(greedy(prompt, 300))
     for event in long:
         if isinstance(event, NewToken):
             break
-    short = finish(engine.submit(greedy(prompt, 2)))
+    second = engine.submit(greedy(prompt, 2))
+    both_there.set()
+    short = finish(second)
     assert short.n_cached == 256, "the full blocks so far"
     long.cancel()
     finish(long)
