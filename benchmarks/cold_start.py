@@ -7,7 +7,6 @@ driven by a few lines of Python, so it has no such start of its own. Printed are
 """
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -16,6 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+
+from vs_llama_cpp import Engine  # noqa: E402
 
 from benchmarks.kv_quality import machine  # noqa: E402
 from localrun.fit.machine import cpu_limit  # noqa: E402
@@ -53,19 +54,11 @@ def localrun_seconds(model: Path) -> float:
 
 def llama_cpp_seconds(model: Path) -> float:
     """Four tokens, the logits of the last; the time ends with the answer, not with the process."""
-    worker = [sys.executable, str(Path(__file__).with_name("engine_worker.py")), "llama.cpp"]
-    options = {"path": str(model), "threads": cpu_limit(), "ctx": 512, "batch": 1, "flash": True}
     started = time.perf_counter()
-    with subprocess.Popen(worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for request in ({"open": options}, {"measure": {"kind": "prefill", "n": 4, "depth": 0, "batch": 1}}):
-            process.stdin.write(json.dumps(request) + "\n")
-            process.stdin.flush()
-            if not process.stdout.readline():
-                raise SystemExit("llama.cpp did not answer")
-        elapsed = time.perf_counter() - started
-        process.stdin.close()
+    engine = Engine("llama.cpp", path=str(model), threads=cpu_limit(), ctx=512, batch=1, flash=True)
+    engine.ask(measure={"kind": "prefill", "n": 4, "depth": 0, "batch": 1})
+    elapsed = time.perf_counter() - started
+    engine.close()
     return elapsed
 
 

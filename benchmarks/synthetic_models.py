@@ -55,17 +55,13 @@ SHAPES = {
     "tiny-thinker": Shape("qwen3", 64, 4, 4, 2, 32, 128, 400, 1e6, gain=2.5, template=FORGETS_THOUGHTS),
     "tiny-windows": Shape("gemma3", 64, 6, 4, 1, 32, 128, 400, 1e6, 100, 3, gain=2.5, template=CHATML),
 }
-FILE_TYPES = {
-    "F16": 1,
-    "Q4_0": 2,
-    "Q8_0": 7,
-    "Q2_K": 10,
-    "Q4_K_M": 15,
-    "Q5_K_M": 17,
-    "Q6_K": 18,
-    "IQ4_XS": 30,
-    "BF16": 32,
-}
+FILE_TYPES = {  # what llama.cpp's quantiser calls them
+    "F32": 0, "F16": 1, "BF16": 32,
+    "Q4_0": 2, "Q4_1": 3, "Q5_0": 8, "Q5_1": 9, "Q8_0": 7,
+    "Q2_K": 10, "Q3_K_M": 12, "Q4_K_M": 15, "Q5_K_M": 17, "Q6_K": 18,
+    "IQ1_S": 24, "IQ1_M": 31, "IQ2_XXS": 19, "IQ2_XS": 20, "IQ2_S": 28, "IQ3_XXS": 23, "IQ3_S": 26,
+    "IQ4_NL": 25, "IQ4_XS": 30, "TQ1_0": 36, "TQ2_0": 37,
+}  # fmt: skip
 
 
 def model_file(folder: Path, shape: str, qtype: str, llama: Any) -> Path:
@@ -155,10 +151,13 @@ def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
     writer.add_eot_token_id(size - 2)
 
 
-def quantise(source: Path, target: Path, qtype: str, llama: Any) -> None:
+def quantise(source: Path, target: Path, qtype: str, llama: Any, importance: Any = None) -> None:
+    """`importance`: of columns, a list of llama_model_imatrix_data that ends with a nameless one."""
     parameters = llama.llama_model_quantize_default_params()
-    parameters.ftype = FILE_TYPES[qtype]
+    parameters.ftype, parameters.allow_requantize = FILE_TYPES[qtype], True
     parameters.nthread = 0
+    if importance is not None:
+        parameters.imatrix = ctypes.cast(importance, type(parameters.imatrix))
     failed = llama.llama_model_quantize(str(source).encode(), str(target).encode(), ctypes.byref(parameters))
     if failed:
         raise SystemExit(f"llama.cpp could not quantise {source} to {qtype}")
