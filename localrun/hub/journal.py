@@ -74,9 +74,13 @@ def write_journal(journal: Path, repo: str, file: RemoteFile, chunks: dict[int, 
     """A journal under our name. It appears as a whole or not at all."""
     started = psutil.Process().create_time()
     head = Head(repo, file.path, file.size, platform.node(), os.getpid(), started, boot_id())
-    lines = [json.dumps(asdict(head)), *(f"{chunk} {checksum:08x}" for chunk, checksum in chunks.items())]
+    replace_journal(journal, head, b"".join(b"%d %08x\n" % line for line in chunks.items()))
+
+
+def replace_journal(journal: Path, head: Head, lines: bytes) -> None:
+    """Write a journal of that head and these lines in the place of what is there."""
     fresh = journal.with_name(f"{journal.name}.new")
-    fresh.write_text("\n".join(lines) + "\n", "utf-8")
+    fresh.write_bytes(json.dumps(asdict(head)).encode() + b"\n" + lines)
     os.replace(fresh, journal)
 
 

@@ -7,12 +7,11 @@ anybody here uses the file, and what was lost makes it an unfinished download ag
 the hash of the whole decides. Other programs see an ordinary file, and may remove or replace it.
 """
 
-import json
 import os
 import threading
 import uuid
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from localrun.base.errors import HubError, NotFoundError
@@ -27,6 +26,7 @@ from localrun.hub.journal import (
     part_of,
     read_chunks,
     read_head,
+    replace_journal,
 )
 from localrun.hub.partial import remove_partial, write_out, write_out_folder
 from localrun.hub.safe_names import is_etag
@@ -132,10 +132,7 @@ def _distrust(mark: Path) -> None:
     """Have the file checked whatever the boot."""
     head = read_head(mark)
     if head is not None:
-        rest = mark.read_bytes().partition(b"\n")[2]
-        fresh = mark.with_name(f"{mark.name}.new")
-        fresh.write_bytes(json.dumps(asdict(replace(head, boot=""))).encode() + b"\n" + rest)
-        os.replace(fresh, mark)
+        replace_journal(mark, replace(head, boot=""), mark.read_bytes().partition(b"\n")[2])
 
 
 def _lost_chunks(blob: Path, mark: Path) -> list[int]:
