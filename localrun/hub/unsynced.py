@@ -9,7 +9,6 @@ the hash of the whole decides. Other programs see an ordinary file, and may remo
 
 import os
 import threading
-import uuid
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,6 @@ from localrun.base.errors import HubError, NotFoundError
 from localrun.hub.boot import boot_id
 from localrun.hub.journal import (
     CHUNK_BYTES,
-    JOURNAL,
     begin_hash,
     checksums,
     journals_of,
@@ -41,9 +39,10 @@ _lock = threading.Lock()
 
 def require_whole(model: StoredModel) -> None:
     """Before a model is used: NotFoundError when a power cut has taken a part of it, which `pull` fetches again."""
-    paths = shards_of(model.path) if model.format == "gguf" else entries(model.path)
-    for blob in {path.resolve() for path in paths if path.is_file()}:
-        if recover(blob) or not blob.exists():
+    one = model.format == "gguf"
+    for path in shards_of(model.path) or [model.path] if one else filter(Path.is_file, entries(model.path)):
+        blob = path.resolve()
+        if recover(blob) or not path.exists():
             name = f"{_repo_of(blob)}:{model.precision or model.path.name}"
             raise NotFoundError(
                 f"{model.name} is not whole: the machine went down before the disk had all of it",
@@ -154,23 +153,24 @@ def _hash_of(path: Path) -> str:
 
 
 def _take_back(blob: Path, mark: Path, lost: list[int]) -> int:
-    """Make a damaged file an unfinished download; gives the bytes to fetch. Renaming the journal is the claim."""
-    etag, part, _ = mark.name.split(".", 2)
+    """Make a damaged file an unfinished download; gives the bytes to fetch.
+
+    Several processes may do it at once: renaming the file comes last, since another one may go on with it from there.
+    """
     head = read_head(mark)
-    claim = mark.with_name(f"{etag}.{part}.{uuid.uuid4().hex[:12]}{JOURNAL}")
     n_bytes = blob.stat().st_size if head is None else min(head.size, len(lost) * CHUNK_BYTES)
-    with suppress(FileNotFoundError):  # another process does it
-        os.rename(mark, claim)
-        with open(claim, "r+b") as lines:
+    with suppress(FileNotFoundError):  # another process has done it
+        with open(mark, "r+b") as lines:
             lines.seek(0, os.SEEK_END)
             lines.write(b"\n" + b"".join(b"%d -1\n" % chunk for chunk in lost))
-        os.replace(blob, part_of(claim))
-        os.utime(claim, (0, 0))
-        if head is None:
-            remove_partial(claim)
+        os.utime(mark, (0, 0))
         for path in (blob.parent.parent / "snapshots").rglob("*"):
-            if path.is_symlink() and Path(os.readlink(path)).name == etag:
+            if path.is_symlink() and Path(os.readlink(path)).name == blob.name and mark.exists():
                 path.unlink(missing_ok=True)
+        if mark.exists():
+            os.replace(blob, part_of(mark))
+        if head is None:
+            remove_partial(mark)
     return n_bytes
 
 

@@ -383,6 +383,35 @@ def test_several_processes_check_and_mend_one_file(pulled: Pulled, chunks: tuple
     assert pulled.hub.sent(NAME) - sent <= len(chunks) * CHUNK_BYTES
 
 
+@pytest.mark.parametrize("moment", ["utime", "replace"])
+def test_another_process_fetches_it_again_while_we_give_it_back(
+    pulled: Pulled, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds what it needs at every moment, and what it has put in place stays."""
+    pulled.reboot()
+    pulled.damage(1, 5)
+    sent = pulled.hub.sent(NAME)
+    ours: Callable[..., None] = getattr(os, moment)
+
+    def then_another(*args: object) -> None:
+        ours(*args)
+        monkeypatch.setattr(os, moment, ours)
+        pulled.pull()
+
+    monkeypatch.setattr(os, moment, then_another)
+    with pytest.raises(NotFoundError, match="not whole"):
+        resolve("a/b")
+    assert resolve("a/b").path.read_bytes() == DATA
+    assert pulled.hub.sent(NAME) - sent <= 2 * CHUNK_BYTES
+
+
+def test_a_model_that_another_process_takes_back_is_not_given(pulled: Pulled) -> None:
+    found = resolve("a/b")
+    pulled.path.unlink()
+    with pytest.raises(NotFoundError, match="not whole"):
+        require_whole(found)
+
+
 @pytest.mark.skipif(not Path("/proc/sys/kernel/random/boot_id").exists(), reason="Linux has a name for a boot")
 def test_the_boot_is_told_by_the_clock_where_the_system_has_no_name_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*args: object, **more: object) -> None:
