@@ -124,7 +124,8 @@ class WorkerProcess:
 
         Silence is counted in waits of ours, not by the clock: whoever was suspended with the process did not wait.
         """
-        silent, heard, computed = 0.0, self._n_heard, self._cpu_seconds()
+        silent, heard = 0.0, self._n_heard
+        computed: float | None = None
         while True:
             with suppress(queue.Empty):
                 answer = inbox.answers.get(timeout=TICK_SECONDS)
@@ -132,6 +133,8 @@ class WorkerProcess:
                     raise self._died()
                 return answer
             on_tick()
+            if computed is None:  # not before there is silence: asking the system takes longer than most answers
+                computed = self._cpu_seconds()
             silent += TICK_SECONDS
             if self._n_heard != heard:
                 silent, heard = 0.0, self._n_heard

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
+from localrun.base.events import Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError
 from localrun.client.interface import EngineClient
@@ -39,7 +40,8 @@ from localrun.client.wire import (
 OpenClient = Callable[[LoadOptions, Callable[[int, int], None]], EngineClient]
 
 ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
-GATHER_SECONDS = 0.06  # what happens in between travels together, and is lost in a crash; every journey wakes a core
+GATHER_SECONDS = 0.12  # what is said in between travels together, and is lost in a crash; every journey wakes a core
+SOON_SECONDS = 0.03  # the same before the first words: somebody waits for them
 LEAVE_SECONDS = 3.0  # for an engine to close
 OOM_SCORE = 500  # where memory runs out, this process goes before those that hold what a user typed
 _PR_SET_PDEATHSIG = 1
@@ -159,7 +161,7 @@ class Worker:
                 replies.flush()
             except OSError:  # nobody listens any more
                 os._exit(0)
-            time.sleep(GATHER_SECONDS)
+            time.sleep(GATHER_SECONDS if any(map(_has_words, waiting)) else SOON_SECONDS)
 
 
 def gathered(replies: list[Reply]) -> Iterator[Reply]:
@@ -179,6 +181,10 @@ def gathered(replies: list[Reply]) -> Iterator[Reply]:
         held = reply
     if held is not None:
         yield held
+
+
+def _has_words(reply: Reply) -> bool:
+    return isinstance(reply.answer, Events) and any(isinstance(event, Token) for event in reply.answer.events)
 
 
 def _packed(reply: Reply) -> bytes:

@@ -28,6 +28,7 @@ from localrun.base.request import LoadOptions, Request
 from localrun.client import process as process_module
 from localrun.client import worker as worker_module
 from localrun.client.worker import WorkerClient
+from localrun.client.worker_process import ALIVE_SECONDS, GATHER_SECONDS
 
 FAKE = "localrun_testing.fake_worker"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such signals on Windows")
@@ -325,6 +326,29 @@ def test_a_worker_that_is_hurt_while_idle_is_replaced_in_silence(mortal: WorkerC
         time.sleep(0.05)
         assert mortal.view() is None
         assert finish(mortal.stream(ask("count 3"))).text == counted(3)
+
+
+def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(process_module.WorkerProcess, "_cpu_seconds", asked.append)
+    assert client._worker is not None
+    heard, began = client._worker._n_heard, time.monotonic()
+    assert finish(client.stream(ask("count 100 0.01"))).text == counted(100)
+    took = time.monotonic() - began
+    signs_of_life = took / ALIVE_SECONDS
+    assert client._worker._n_heard - heard <= took / GATHER_SECONDS + signs_of_life + 5, "words travel together"
+    assert not asked, "while it speaks it lives"
+
+
+def test_the_first_words_do_not_wait_for_more(client: WorkerClient) -> None:
+    waits: list[float] = []
+    for _ in range(5):
+        began = time.monotonic()
+        events = client.stream(ask("count 3 0.04"))
+        assert isinstance(next(event for event in events if isinstance(event, Token)), Token)
+        waits.append(time.monotonic() - began)
+        finish(events)
+    assert min(waits) < GATHER_SECONDS
 
 
 @posix

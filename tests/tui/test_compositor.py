@@ -15,6 +15,8 @@ from textual._compositor import ChopsUpdate, Compositor
 from textual.content import Content
 from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.strip import Strip
+from textual.widget import Widget
 
 CROPS = [
     *itertools.product([(0, 0), (3, 5), (79, 11), (40, 20)], [(1, 1), (7, 1), (80, 1), (30, 9), (80, 24)]),
@@ -68,6 +70,7 @@ def test_parts_of_the_screen_are_painted_as_textual_does() -> None:
         await ask(pilot, "What is a KV cache?")
         compositor = chat_screen(pilot)._compositor
         assert type(compositor) is LeanCompositor
+        assert chat_screen(pilot).transcript.vertical_scrollbar in compositor.visible_widgets
         for (x, y), (width, height) in CROPS:
             crop = Region(x, y, width, height).intersection(compositor.size.region)
             lean = compositor._render_chops(crop, lambda row: True)
@@ -99,6 +102,78 @@ def test_an_answer_that_grew_in_parts_is_on_the_terminal_as_a_whole(
     assert paper.n_parts > 5
 
 
+def cells(strips: list[Strip]) -> list[list[tuple[str, object]]]:
+    """Every cell with its look, however it is cut into segments; the colour of empty ones does not show."""
+    return [
+        [
+            (char, segment.style and (segment.style.bgcolor, char != " " and segment.style))
+            for segment in strip
+            for char in segment.text
+        ]
+        for strip in strips
+    ]
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_lines_of_a_growing_answer_look_as_textual_draws_them(filtered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if filtered:
+        monkeypatch.setenv("NO_COLOR", "1")
+    app, _ = chat_app(Script(ANSWER, delay=0.002, thinking="What is asked?", never_ends=True))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "hi")
+        await until(pilot, lambda: "78,336" in "".join(whole(chat_screen(pilot)._compositor)))
+        view = views(pilot)[-1]
+        assert view.is_plain
+
+        def look() -> list[list[tuple[str, object]]]:
+            own = cells(view.render_lines(view.outer_size.region))
+            view._styles_cache.clear()
+            assert own == cells(Widget.render_lines(view, view.outer_size.region))
+            part = Region(3, 1, 20, 4)
+            assert cells(view.render_lines(part)) == cells(Widget.render_lines(view, part))
+            return own
+
+        dark = look()
+        app.theme = "localrun-light"
+        await pilot.pause(0.1)
+        assert filtered or look() != dark
+        await pilot.resize_terminal(60, 24)
+        await pilot.pause(0.1)
+        assert len(look()[0]) < len(dark[0])
+        view.focus()
+        await pilot.pause(0.1)
+        assert not view.is_plain
+        assert view.render_lines(Region(0, 0, 5, 1))[0].text.strip(), "the border of what has the focus"
+
+    drive(app, steps)
+
+
+def test_what_lies_in_front_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app(ENDS)
+    paper = Paper(monkeypatch)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "hi")
+        view = views(pilot)[-1]
+        for _ in range(30):
+            view.feed("words and more words of it ")
+            view.changed()
+            await pilot.pause(0.02)
+        app.notify("in front", timeout=60)
+        await until(pilot, lambda: "in front" in "".join(paper.text))
+        for _ in range(12):
+            view.feed("**other** words come ")
+            view.changed()
+            await pilot.pause(0.02)
+            assert "in front" in "".join(paper.text)
+            assert paper.text == whole(chat_screen(pilot)._compositor)
+
+    drive(app, steps)
+
+
 def test_what_differs_further_up_or_waits_to_be_painted_is_painted_too(monkeypatch: pytest.MonkeyPatch) -> None:
     app, _ = chat_app(ENDS)
     paper = Paper(monkeypatch)
@@ -113,7 +188,8 @@ def test_what_differs_further_up_or_waits_to_be_painted_is_painted_too(monkeypat
         view.feed(" **" + "words " * 25)
         view.changed()
         await pilot.pause(0.05)
-        status.show([Content("another state")], [])
+        status._left, status._right = [Content("another state")], []
+        status.refresh()
         while status not in screen._dirty_widgets:
             await asyncio.sleep(0)
         view.feed("end** of it")  # the stars are gone from the first line

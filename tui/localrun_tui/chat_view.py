@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .app import LocalrunApp
 
 _WIDE = 100  # columns from which on panels stand beside the chat
-_TELL = 0.8  # seconds between two counts of the tokens that came; another stage is told at once
+_TELL = 1.0  # seconds between two counts of the tokens that came; another stage is told at once
 _LOOK = 0.5  # seconds between two looks into the cache
 
 

@@ -1,11 +1,13 @@
 """All that is known here of Textual's inside, so that an answer that grows takes little from the engine beside it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
-from textual._compositor import Compositor, ReflowResult
+from rich.segment import Segment
+from textual._compositor import ChopsUpdate, Compositor, ReflowResult
 from textual.geometry import Region, Size
+from textual.scrollbar import ScrollBar
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -29,6 +31,23 @@ class LeanCompositor(Compositor):
         self._resized = set()
         return super().render_update(*arguments, **options)
 
+    def render_partial_update(self) -> ChopsUpdate | None:
+        """Where all that is to be painted lies in one widget, with nothing in front, its lines are the update."""
+        crop = Region.from_union(self._dirty_regions).intersection(self.size.region) if self._dirty_regions else None
+        if not crop:
+            return super().render_partial_update()
+        for widget, (region, clip) in self.visible_widgets.items():  # those in front come first
+            inside = region.intersection(clip)
+            if inside.contains_region(crop):
+                self._dirty_regions.clear()
+                lines = zip(crop.line_range, _lines(widget, crop.translate(-region.offset)), strict=True)
+                chops: Any = {y: {crop.x: line} for y, line in lines}
+                ends: Any = {y: [crop.right] for y in chops}
+                return ChopsUpdate(chops, [(y, crop.x, crop.right) for y in chops], ends)
+            if inside.overlaps(crop):
+                break
+        return super().render_partial_update()
+
     def _render_chops(self, crop: Region, is_rendered_line: Callable[[int], bool]) -> Sequence[Mapping[int, Strip]]:
         """For each row of the screen its pieces by where they begin; what is not asked for is None."""
         cuts = self.cuts
@@ -40,12 +59,14 @@ class LeanCompositor(Compositor):
         }
         for widget, (region, clip) in self.visible_widgets.items():  # those in front come first
             inside = region.intersection(clip)
+            if not inside.overlaps(crop):
+                continue
             columns = range(inside.x, inside.right)
             rows = [y for y in inside.line_range if any(x in columns for x in missing.get(y, ()))]
             if not rows:
                 continue
             part = Region(inside.x, rows[0], inside.width, rows[-1] + 1 - rows[0]).translate(-region.offset)
-            strips = widget.render_lines(part)
+            strips = _lines(widget, part)
             for y in rows:
                 starts = [x for x in cuts[y] if x in columns]
                 ends = [x - inside.x for x in (*starts[1:], inside.right)]
@@ -54,6 +75,63 @@ class LeanCompositor(Compositor):
                         chops[y][x] = piece
                 missing[y].difference_update(starts)
         return cast(Sequence[Mapping[int, Strip]], chops)
+
+
+class Growing(Widget):
+    """A widget whose lines are many and change a few at a time, with nothing drawn around them but empty cells.
+
+    Textual itself draws them all anew whenever there is one more, and takes several times as long for each.
+    """
+
+    def __init__(self, classes: str) -> None:
+        super().__init__(classes=classes)
+        self._rows: dict[int, Strip] = {}
+        self._look: object = None  # that the rows have
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it looks as said now: without a border, and nothing in it selected."""
+        return not self.has_focus and self.text_selection is None
+
+    def changed_lines(self, lines: Iterable[int]) -> None:
+        """Draw these lines anew when they are painted next."""
+        for y in lines:
+            self._rows.pop(y, None)
+
+    def notify_style_update(self) -> None:
+        self._rows.clear()
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        if not self.is_plain:
+            return super().render_lines(crop)
+        look = self._size.width, self.visual_style
+        if look != self._look:
+            self._rows.clear()
+            self._look = look
+        missing = [y for y in crop.line_range if y not in self._rows]
+        if missing:
+            gutter, style = self.styles.gutter, self.visual_style.rich_style
+            left, right = Segment(" " * gutter.left, style), Segment(" " * gutter.right, style)
+            rows = _filtered(self, [Strip([left, *self.render_line(y), right]) for y in missing])
+            self._rows.update(zip(missing, rows, strict=True))
+        rows = [self._rows[y] for y in crop.line_range]
+        return rows if crop.column_span == (0, self._size.width) else [row.crop(*crop.column_span) for row in rows]
+
+
+def _lines(widget: Widget, crop: Region) -> list[Strip]:
+    """What Textual itself has for these lines; it is slow with scrollbars, which have neither borders nor padding."""
+    if not isinstance(widget, ScrollBar) or crop.column_span != (0, widget.size.width):
+        return widget.render_lines(crop)
+    return _filtered(widget, [widget.render_line(y) for y in crop.line_range])
+
+
+def _filtered(widget: Widget, strips: list[Strip]) -> list[Strip]:
+    """The colours that the terminal has, or none."""
+    background = widget.background_colors[1]
+    for filter in widget.get_line_filters():
+        strips = [strip.apply_filter(filter, background) for strip in strips]
+    return strips
 
 
 def paint_now(widget: Widget, region: Region) -> None:

@@ -14,19 +14,18 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions
-from textual.widget import Widget
 
 from localrun.base.sanitize import clean
 
 from .attachments import Attachment, split
-from .compositor import paint_now
+from .compositor import Growing, paint_now
 from .metas import ACT, CODE, LINK
 
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
 
 
-class MessageView(Widget, can_focus=True):
+class MessageView(Growing, can_focus=True):
     """A message that was said, or with `live` one that still grows by `feed` and `think`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -86,7 +85,6 @@ class MessageView(Widget, can_focus=True):
         self._user_text = clean(text) if self._plain else ""
         self._thinking = MarkdownText(message.thinking if message else "")
         self._lines: tuple[int, list[Content]] | None = None
-        self._strips: dict[int, Strip] = {}
 
     # ---- what it says
 
@@ -114,8 +112,7 @@ class MessageView(Widget, can_focus=True):
         after = self._compose_lines(width)
         self._lines = width, after
         differ = [y for y, (old, new) in enumerate(zip_longest(before, after)) if not _same(old, new)]
-        for y in differ:
-            self._strips.pop(y, None)
+        self.changed_lines(differ)
         if self._height(len(after)) != self.size.height:
             self.clear_cached_dimensions()
             self.refresh(repaint=False, layout=True)  # a widget of another size is painted anyway
@@ -136,7 +133,6 @@ class MessageView(Widget, can_focus=True):
     def lines(self, width: int) -> list[Content]:
         """All that is drawn, in `width` cells."""
         if self._lines is None or self._lines[0] != width:
-            self._strips.clear()
             self._lines = width, self._compose_lines(width)
         return self._lines[1]
 
@@ -195,8 +191,6 @@ class MessageView(Widget, can_focus=True):
         if y >= len(lines):
             return Strip.blank(width, self.visual_style.rich_style)
         selection = self.text_selection
-        if selection is None and y in self._strips:
-            return self._strips[y]
         line = lines[y]
         if selection is not None and (span := selection.get_span(y)) is not None:
             start, end = span
@@ -204,14 +198,11 @@ class MessageView(Widget, can_focus=True):
             line = line.stylize(chosen, start, len(line) if end == -1 else end)
         options = RenderOptions(self._get_style, {"text_wrap": "nowrap", "text_overflow": "clip"})
         (strip, *_) = line.render_strips(width, 1, self.visual_style, options)
-        strip = strip.extend_cell_length(width, self.visual_style.rich_style).apply_offsets(0, y)
-        if selection is None:
-            self._strips[y] = strip
-        return strip
+        return strip.extend_cell_length(width, self.visual_style.rich_style).apply_offsets(0, y)
 
-    def notify_style_update(self) -> None:
-        self._strips.clear()
-        super().notify_style_update()
+    @property
+    def is_plain(self) -> bool:
+        return self.live and super().is_plain
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         return selection.extract("\n".join(line.plain for line in self.lines(self.size.width))), "\n"

@@ -72,7 +72,7 @@ class CountingEngine:
             text += f"{number} "
             yield Token(number, f"{number} ", "answer")
         if what != "count":
-            time.sleep(0.1)  # what was said has left
+            time.sleep(0.3)  # what was said has left
             getattr(self, what)()
         yield Done(completion(text, reason, self.info), (1, 2))
 
