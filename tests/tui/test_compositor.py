@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from localrun_testing.scripted_client import ANSWER, Script
 from localrun_tui import live_answer
 from localrun_tui.compositor import LeanCompositor
 from localrun_tui.status_line import StatusLine
+from localrun_tui.themes import DARK
 from textual._compositor import ChopsUpdate, Compositor
 from textual.content import Content
 from textual.geometry import Region
@@ -136,9 +138,11 @@ def test_lines_of_a_growing_answer_look_as_textual_draws_them(filtered: bool, mo
             return own
 
         dark = look()
-        app.theme = "localrun-light"
-        await pilot.pause(0.1)
-        assert filtered or look() != dark
+        app.register_theme(replace(DARK, name="another", accent="#00ff00", primary="#ff0000"))
+        for theme in ("another", "localrun-light"):
+            app.theme = theme
+            await pilot.pause(0.1)
+            assert filtered or look() != dark
         await pilot.resize_terminal(60, 24)
         await pilot.pause(0.1)
         assert len(look()[0]) < len(dark[0])
