@@ -91,7 +91,7 @@ def test_parts_of_the_screen_are_painted_as_textual_does() -> None:
 def test_an_answer_that_grew_in_parts_is_on_the_terminal_as_a_whole(
     times: int, few_cores: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_answer, "_FEW_CORES", few_cores)
+    monkeypatch.setattr(live_answer, "_AHEAD", 1.25 if few_cores else 0.0)
     app, _ = chat_app(Script((ANSWER + "\n") * times, delay=0.002))
     paper = Paper(monkeypatch)
 

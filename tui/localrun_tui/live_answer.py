@@ -15,7 +15,7 @@ from .turn import Turn
 
 _FEW_CORES = (os.cpu_count() or 1) <= 4  # the engine has them all, and waits for what is taken from one
 _SHARE = 0.02 if _FEW_CORES else 0.12  # of a core that drawing may take
-_STEPS = 6  # an answer grows by this part of the screen: a new layout costs as much as several drawings
+_AHEAD = 1.25 if _FEW_CORES else 0.0  # seconds for which an answer has lines to grow into
 _SHORTEST, _LONGEST = 0.12, 0.25  # seconds between two pictures
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -26,6 +26,7 @@ class LiveAnswer:
     def __init__(self, turn: Turn, view: MessageView) -> None:
         self.turn = turn
         self.view = view
+        view.room.seconds = _AHEAD
         self._worked = time.thread_time()  # of this thread, when it last began to draw
         self._cost = 0.0  # of a picture in the mean: seconds of this thread until the next is begun
         self._shown: dict[Channel, int] = {"answer": 0, "thinking": 0}  # characters
@@ -35,8 +36,6 @@ class LiveAnswer:
         """Show what is new; gives seconds until it can be afforded again."""
         if not self.view.is_attached:  # another chat is shown
             return _LONGEST
-        if _FEW_CORES:
-            self.view.step = max(self.view.screen.size.height // _STEPS, 1)
         worked = time.thread_time()
         cost, self._worked = worked - self._worked, worked
         self._cost += (cost - self._cost) / 8

@@ -20,9 +20,12 @@ from localrun.base.sanitize import clean
 from .attachments import Attachment, split
 from .compositor import Growing, paint_now
 from .metas import ACT, CODE, LINK
+from .room import Room
 
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
+
+_SPARE = 6  # of the screen's height, the part that may be empty below a live one
 
 
 class MessageView(Growing, can_focus=True):
@@ -73,7 +76,7 @@ class MessageView(Growing, can_focus=True):
         self.note = Content()  # the last line: what goes on, or what went wrong
         self.thinking_open = False
         self.thinking_title = "Thought"
-        self.step = 1  # lines by which it grows while it is live
+        self.room = Room()  # while it is live
         from .markdown_text import MarkdownText  # after the first frame: an empty chat has no message
 
         text = message.text if message else ""
@@ -182,8 +185,8 @@ class MessageView(Growing, can_focus=True):
         return self._height(len(self.lines(width)))
 
     def _height(self, n_lines: int) -> int:
-        """Cells for so many lines; a live one has some to spare."""
-        return -(-n_lines // self.step) * self.step if self.live else n_lines
+        """Cells for so many lines; a live one may have some to spare."""
+        return self.room.height(n_lines, self.screen.size.height // _SPARE) if self.live else n_lines
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
