@@ -23,8 +23,9 @@ const char* lr_layout_name(int32_t layout) {
   return layout >= 0 && layout < LR_N_LAYOUTS ? lr_layouts[layout].name : "";
 }
 
-// On Intel's cores a bf16 dot product is two slow steps: half the rate of float32, and less exact.
+// On Intel's cores a bf16 dot product of vectors is two slow steps: half the rate of float32, and less exact.
 static bool bf16_is_fast() {
+  if (!strcmp(lr_current_kernels()->isa, "amx")) return true;
 #if defined(__x86_64__) || defined(_M_X64)
   __builtin_cpu_init();
   static const bool fast = !__builtin_cpu_is("intel");

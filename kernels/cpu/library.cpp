@@ -7,9 +7,20 @@
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace {
+
+#if defined(__x86_64__) && defined(__linux__)
+// Linux lets a process use the tile registers once it has asked; all its threads may then.
+bool may_use_tiles() {
+  const int ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18;
+  return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
+}
+#endif
 
 bool runs_here(const lr_kernels* k) {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -18,10 +29,15 @@ bool runs_here(const lr_kernels* k) {
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   if (!strcmp(k->isa, "avx2")) return avx2;
   if (!strcmp(k->isa, "avxvnni")) return avx2 && __builtin_cpu_supports("avxvnni");
-  if (!strcmp(k->isa, "avx512"))
-    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+  if (!strcmp(k->isa, "avx512")) return avx512;
+#if defined(__linux__)
+  if (!strcmp(k->isa, "amx"))
+    return avx512 && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
+           __builtin_cpu_supports("amx-bf16") && may_use_tiles();
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
   if (!strcmp(k->isa, "neon")) {
     const unsigned long hwcap = getauxval(AT_HWCAP);
@@ -43,6 +59,9 @@ const lr_kernels* const kAll[] = {  // of this build, weakest first
 #endif
 #if defined(LR_WITH_avx512)
     &lr_kernels_avx512,
+#endif
+#if defined(LR_WITH_amx)
+    &lr_kernels_amx,
 #endif
 #if defined(LR_WITH_neon)
     &lr_kernels_neon,

@@ -17,7 +17,7 @@ typedef struct {
   const lr_span* span;    // [n_sequences]
 } lr_context;
 
-#define LR_SCRATCH_BYTES (1 << 20)
+#define LR_SCRATCH_BYTES (2 << 20)
 
 typedef struct {
   int32_t n_phases;

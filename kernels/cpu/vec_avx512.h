@@ -72,6 +72,8 @@ LR_INLINE float f_sum(F v) {
 LR_INLINE float f_greatest(F v) { return _mm512_reduce_max_ps(v); }
 
 LR_INLINE B b_load(const void* p) { return _mm512_loadu_si512(p); }
+LR_INLINE void b_store(void* p, B v) { _mm512_storeu_si512(p, v); }
+template <int n> LR_INLINE B b_take(B v) { return n ? _mm512_sub_epi8(v, _mm512_set1_epi8((char)n)) : v; }
 LR_INLINE B b_low4(B v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
 LR_INLINE B b_high4(B v) { return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15)); }
 LR_INLINE B b_signed(B v) { return _mm512_xor_si512(v, _mm512_set1_epi8(-128)); }

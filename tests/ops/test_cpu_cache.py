@@ -13,7 +13,7 @@ from localrun.ops import cpu_abi as abi
 from localrun.ops.reference import rms_norm, rotate
 
 
-@pytest.fixture(params=["generic", "avx2", "avxvnni", "avx512", "neon"])
+@pytest.fixture(params=["generic", "avx2", "avxvnni", "avx512", "amx", "neon"])
 def library(request: pytest.FixtureRequest) -> Iterator[ctypes.CDLL]:
     native = native_library()
     if request.param not in isas(native):
@@ -29,7 +29,7 @@ def stored(library: ctypes.CDLL, codec: str, x: Tensor) -> Tensor:
     if codec == "f32":
         return x
     x = x.clamp(-65504, 65504)
-    return x.bfloat16().float() if library.lr_isa() == b"avx512" else x.half().float()
+    return x.bfloat16().float() if library.lr_isa() in (b"avx512", b"amx") else x.half().float()
 
 
 def make(shape: Shape, n: int, table: list[int], first: int = 0) -> Rows:
@@ -98,7 +98,7 @@ def test_rounding_is_to_the_nearest_and_clamps(library: ctypes.CDLL, codec: str)
     special = torch.tensor(NUMBERS)
     many = torch.randn(64 * 40 - len(special), generator=g) * torch.logspace(-8, 8, 64 * 40 - len(special))
     x = torch.cat((special, many)).view(64, 1, 40)
-    if library.lr_isa() == b"avx512":
+    if library.lr_isa() in (b"avx512", b"amx"):
         x = torch.where(x.abs() < 1e-37, 0, x)
     if codec == "f32":
         x = x.clamp(-1e38, 1e38)

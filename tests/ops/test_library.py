@@ -56,7 +56,7 @@ def test_the_isa_is_the_strongest_of_this_machine(native: NativeLibrary) -> None
     assert native.isa == expected[-1]
 
 
-@pytest.mark.parametrize("isa", ["generic", "avx2", "avxvnni", "avx512", "neon"])
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avxvnni", "avx512", "amx", "neon"])
 def test_localrun_isa_forces_one(native: NativeLibrary, isa: str) -> None:
     code = "from localrun.ops.library import load_library; print(load_library().isa)"
     done = subprocess.run(

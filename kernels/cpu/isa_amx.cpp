@@ -1,0 +1,3 @@
+#define LR_UNIT lr_kernels_amx
+#define LR_UNIT_NAME "amx"
+#include "unit.inc"
