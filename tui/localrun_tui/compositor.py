@@ -128,7 +128,7 @@ def _lines(widget: Widget, crop: Region) -> list[Strip]:
 
 def _filtered(widget: Widget, strips: list[Strip]) -> list[Strip]:
     """The colours that the terminal has, or none."""
-    background = widget.background_colors[1]
+    background = widget.visual_style.background  # as kept for its style
     for filter in widget.get_line_filters():
         strips = [strip.apply_filter(filter, background) for strip in strips]
     return strips
