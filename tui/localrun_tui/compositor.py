@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from rich.segment import Segment
 from textual._compositor import ChopsUpdate, Compositor, ReflowResult
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.scrollbar import ScrollBar
 from textual.strip import Strip
@@ -128,7 +129,7 @@ def _lines(widget: Widget, crop: Region) -> list[Strip]:
 
 def _filtered(widget: Widget, strips: list[Strip]) -> list[Strip]:
     """The colours that the terminal has, or none."""
-    background = widget.visual_style.background  # as kept for its style
+    background = cast(Color, widget.visual_style.background)  # once found it is kept there
     for filter in widget.get_line_filters():
         strips = [strip.apply_filter(filter, background) for strip in strips]
     return strips
