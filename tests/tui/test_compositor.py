@@ -192,8 +192,7 @@ def test_what_differs_further_up_or_waits_to_be_painted_is_painted_too(monkeypat
         view.feed(" **" + "words " * 25)
         view.changed()
         await pilot.pause(0.05)
-        status._left, status._right = [Content("another state")], []
-        status.refresh()
+        status.show([Content("another state")], [])
         while status not in screen._dirty_widgets:
             await asyncio.sleep(0)
         view.feed("end** of it")  # the stars are gone from the first line

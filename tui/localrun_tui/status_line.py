@@ -13,7 +13,6 @@ from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
 
 from .advice import advise
-from .compositor import paint_now
 from .meters import meter
 from .turn import Turn
 
@@ -30,7 +29,7 @@ class StatusLine(Widget):
         """Parts in the order of their weight: the last ones are left out first where there is no room."""
         if (left, right) != (self._left, self._right):
             self._left, self._right = left, right
-            paint_now(self, self.size.region)
+            self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return 1
