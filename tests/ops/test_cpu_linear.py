@@ -66,9 +66,42 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(isa: str, qtype: str) -> No
         assert torch.equal(part, together[first : first + n]), (first, n)
 
 
+@pytest.mark.parametrize("qtype", ["BF16", "Q4_0", "Q5_1", "Q8_0", "NVFP4", "Q4_K", "Q6_K"])
+def test_many_rows_of_many_columns_are_what_each_is_alone(isa: str, qtype: str) -> None:
+    """More than a task takes of rows, and more than fits a kernel's first cache of columns."""
+    n_cols = 2304
+    matrix = NativeMatrix(sample(qtype, 37, n_cols), qtype, n_cols)
+    x = rows(150, n_cols)
+    (together,) = linear(x, [matrix], threads=2)
+    for first, n in [(0, 1), (127, 2), (149, 1), (60, 33), (100, 50), (10, 129)]:
+        (part,) = linear(x[first : first + n], [matrix])
+        assert torch.equal(part, together[first : first + n]), (first, n)
+
+
+@pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("BF16", "Q8_0"), ("Q8_0", "F32")])
+def test_many_rows_of_an_activation_are_what_each_is_alone(isa: str, types: tuple[str, str]) -> None:
+    matrices = [NativeMatrix(sample(t, 49, 1280, seed), t, 1280) for seed, t in enumerate(types)]
+    x, bias, residual = rows(70, 1280), [rows(1, 49, 5)[0], rows(1, 49, 6)[0]], rows(70, 49, 8)
+    (together,) = linear(x, matrices, bias, act="silu_mul", residual=residual)
+    for first, n in [(0, 1), (33, 4), (20, 40)]:
+        of = slice(first, first + n)
+        (part,) = linear(x[of], matrices, bias, act="silu_mul", residual=residual[of])
+        assert torch.equal(part, together[of]), (first, n)
+
+
+def test_the_longest_rows_fit_the_memory_of_a_task(isa: str) -> None:
+    """Gate and up of different layouts want their activations in two forms at once."""
+    n_cols = 61440
+    matrices = [NativeMatrix(sample(t, 16, n_cols, seed), t, n_cols) for seed, t in enumerate(("Q4_K", "Q6_K"))]
+    x, bias = rows(40, n_cols), [torch.zeros(16), torch.zeros(16)]
+    (together,) = linear(x, matrices, bias, act="silu_mul", threads=2)
+    (part,) = linear(x[35:], matrices, bias, act="silu_mul")
+    assert torch.equal(part, together[35:])
+
+
 def test_the_number_of_threads_changes_nothing(isa: str) -> None:
     matrices = [NativeMatrix(sample(t, n, 512), t, 512) for t, n in (("Q4_K", 300), ("Q6_K", 64), ("Q8_0", 700))]
-    x = rows(21, 512)
+    x = rows(70, 512)
     once = linear(x, matrices)
     for threads in (2, 3):
         for found, expected in zip(linear(x, matrices, threads=threads), once, strict=True):
@@ -110,12 +143,14 @@ def test_activations_are_exact_far_out(isa: str) -> None:
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 def test_broken_activations_do_not_pass_for_numbers(isa: str, value: float) -> None:
-    matrix = NativeMatrix(sample("Q4_0", 16, 64), "Q4_0", 64)
-    x = rows(3, 64)
-    x[1, 40] = value
-    (found,) = linear(x, [matrix])
-    assert not found[1].isfinite().any()
-    assert found[[0, 2]].isfinite().all()
+    for qtype in ("Q4_0", "BF16"):
+        matrix = NativeMatrix(sample(qtype, 16, 64), qtype, 64)
+        for n in (3, 40):
+            x = rows(n, 64)
+            x[1, 40] = value
+            (found,) = linear(x, [matrix])
+            assert not found[1].isfinite().any()
+            assert found[torch.arange(n) != 1].isfinite().all()
 
 
 def test_groups_of_zeros_and_of_next_to_nothing_count_as_zero(isa: str) -> None:

@@ -1,5 +1,6 @@
 """The native library: it is there, it is the strongest this machine runs, every instruction set gives the same bits."""
 
+import ctypes
 import math
 import os
 import platform
@@ -47,10 +48,17 @@ def cpu_flags() -> set[str]:
 def test_the_isa_is_the_strongest_of_this_machine(native: NativeLibrary) -> None:
     avx512 = "avx512f avx512bw avx512vl avx512dq avx512_vnni avx512_bf16"
     needs = {
-        "x86_64": {"avx2": "avx2 fma f16c", "avxvnni": "avx2 fma f16c avx_vnni", "avx512": f"avx2 fma f16c {avx512}"},
+        "x86_64": {
+            "avx2": "avx2 fma f16c",
+            "avxvnni": "avx2 fma f16c avx_vnni",
+            "avx512": f"avx2 fma f16c {avx512}",
+            "amx": f"avx2 fma f16c {avx512} amx_tile amx_int8 amx_bf16",
+        },
         "aarch64": {"neon": "asimddp asimdhp"},
     }[platform.machine()]
     flags = cpu_flags()
+    if "amx_tile" in flags and ctypes.CDLL(None).syscall(158, 0x1023, 18):  # arch_prctl: the system may say no
+        flags -= {"amx_tile"}
     expected = ("generic", *(isa for isa, names in needs.items() if flags >= set(names.split())))
     assert native.isas == expected
     assert native.isa == expected[-1]
