@@ -78,7 +78,9 @@ def test_many_rows_of_many_columns_are_what_each_is_alone(isa: str, qtype: str) 
         assert torch.equal(part, together[first : first + n]), (first, n)
 
 
-@pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("BF16", "Q8_0"), ("Q8_0", "F32")])
+@pytest.mark.parametrize(
+    "types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("BF16", "Q8_0"), ("Q8_0", "F32")]
+)
 def test_many_rows_of_an_activation_are_what_each_is_alone(isa: str, types: tuple[str, str]) -> None:
     matrices = [NativeMatrix(sample(t, 49, 1280, seed), t, 1280) for seed, t in enumerate(types)]
     x, bias, residual = rows(70, 1280), [rows(1, 49, 5)[0], rows(1, 49, 6)[0]], rows(70, 49, 8)
