@@ -14,7 +14,7 @@ typedef __m512i B;
 typedef __m512i X;
 
 struct TileSize { int tokens, groups; };
-constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 1}};  // by tokens: as many sums as registers hold
+constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 2}};  // by tokens; the sums of the last are in memory
 const int kSignedZero = 128;  // what b_signed adds to a signed code
 const int kTopWeight = 255, kWeightZero = 0;  // codes of weights, and what dot_weights takes less
 const bool kHasBf16 = true;

@@ -335,8 +335,8 @@ def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, mo
     heard, began = client._worker._n_heard, time.monotonic()
     assert finish(client.stream(ask("count 100 0.01"))).text == counted(100)
     took = time.monotonic() - began
-    signs_of_life = took / ALIVE_SECONDS
-    assert client._worker._n_heard - heard <= took / GATHER_SECONDS + signs_of_life + 5, "words travel together"
+    expected = took / GATHER_SECONDS + took / ALIVE_SECONDS
+    assert client._worker._n_heard - heard <= max(30, 2 * expected), "words travel together: there are 100"
     assert not asked, "while it speaks it lives"
 
 
