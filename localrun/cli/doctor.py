@@ -52,15 +52,15 @@ def examine() -> dict[str, Any]:
 
 
 def _backends() -> dict[str, dict[str, Any]]:
-    from localrun.engine.backend import why_no_gpu
+    from localrun.engine.reference_backend import why_no_device
     from localrun.ops.library import load_library, why_no_library
 
     library = load_library()
     reasons = {
         "reference": "",
         "cpu": why_no_library(),
-        "cuda": why_no_gpu("cuda"),
-        "mps": why_no_gpu("mps"),
+        "cuda": why_no_device("cuda"),
+        "mps": why_no_device("mps"),
     }
     rows: dict[str, dict[str, Any]] = {
         name: {"available": not reason, "reason": reason} for name, reason in reasons.items()

@@ -67,15 +67,12 @@ def load_options(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool =
 
 
 def open_client(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool = False) -> "LocalClient":
-    """Load the model; the first thing that imports torch. The process for templates starts beside that.
+    """Load the model. The process for templates starts beside that.
 
     `disk_cache` is for chats that are kept: their computed blocks are, too.
     """
     options = load_options(stored, flags, disk_cache)
     RENDERER.warm_up()
-    from localrun.ops.quick_import import import_torch_quickly
-
-    import_torch_quickly()
     from localrun.client.local import LocalClient
 
     client = LocalClient(options)

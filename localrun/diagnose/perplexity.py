@@ -84,7 +84,7 @@ def perplexity(
             for targets, (logits, *others) in scored_rows(engines, part, first=ctx // 2):
                 losses.extend(losses_of(logits, targets))
                 for other in others:
-                    divergences.extend(divergences_of(other.rows, logits.rows))
+                    divergences.extend(divergences_of(*(torch.as_tensor(x.rows) for x in (other, logits))))
                     n_same += int((other.argmax == logits.argmax).sum())
             progress(chunk + 1, n_chunks, math.exp(math.fsum(losses) / len(losses)))
     mean = math.fsum(losses) / len(losses)
@@ -100,7 +100,6 @@ class SecondCache:
     """The same weights with a cache of another codec beside the engine's. Raises DoesNotFitError, UsageError."""
 
     def __init__(self, model: LoadedModel, codec: str) -> None:
-        on_cpu = model.backend.device.type == "cpu"
         plan = plan_load(
             model.config,
             0,  # they are resident already
@@ -108,7 +107,7 @@ class SecondCache:
             backend=model.backend.name,
             ctx=model.plan.ctx,
             kv=codec,
-            resident=resident() if on_cpu else 0,
+            resident=resident() if model.backend.in_main_memory else 0,
             threads=model.backend.threads,
         )
         executor = model.backend.executor(model.model, plan.kv_plan, plan.blocks, plan.ring_blocks)
@@ -144,8 +143,10 @@ def scored_rows(
 
 def losses_of(logits: Logits, targets: Sequence[int]) -> list[float]:
     """-ln p of each target."""
-    index = torch.tensor(targets, device=logits.rows.device)[:, None]
-    return (logits.logsumexp - logits.rows.gather(-1, index)[:, 0]).tolist()
+    rows = torch.as_tensor(logits.rows)
+    chosen = rows.gather(-1, torch.tensor(targets, device=rows.device)[:, None])[:, 0]
+    losses: list[float] = (logits.logsumexp - chosen.cpu().numpy()).tolist()
+    return losses
 
 
 def divergences_of(baseline: Tensor, rows: Tensor) -> Iterator[float]:

@@ -1,13 +1,12 @@
 """Which backend runs a model: the native CPU library, or the reference operations on some torch device."""
 
-import os
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import torch
-
-from localrun.base.errors import DoesNotFitError, UsageError
+from localrun.base.errors import UsageError
 from localrun.base.request import Backend as BackendName
 from localrun.engine.runner import cache_layers
 from localrun.engine.scheduler import MAX_CHUNK, MAX_RUNNING
@@ -16,17 +15,15 @@ from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
-from localrun.ops.executor import Executor, ReferenceExecutor
+from localrun.ops.executor import Executor
 from localrun.ops.kv import KV_CODECS, KVPlan
-from localrun.ops.layouts import F32, FILE, Layout
+from localrun.ops.layouts import Layout
 from localrun.ops.library import NUMERICS_VERSION, load_library, why_no_library
-from localrun.ops.memory import ran_out
-from localrun.ops.reference import ReferenceOps
-from localrun.ops.reference_rows import RowReferenceOps
+
+if TYPE_CHECKING:
+    import torch
 
 HINT = "leave --backend away, or see what `localrun doctor` says"
-DENSE_SHARE = 0.5  # of free memory that weights decoded to f32 may take
-GPUS = {"cuda": "CUDA device", "mps": "Apple GPU"}
 MAX_LOGITS = 64  # rows of logits a step may ask for: perplexity wants many, sampling one a sequence
 
 
@@ -36,7 +33,10 @@ class Backend(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def device(self) -> torch.device: ...
+    def device(self) -> torch.device | None:
+        """Where torch computes; None where it is the native library that does, in main memory."""
+        ...
+
     @property
     def threads(self) -> int: ...
     @property
@@ -46,6 +46,8 @@ class Backend(Protocol):
         """Names everything of this backend that the bits of a result depend on."""
         ...
 
+    @property
+    def in_main_memory(self) -> bool: ...
     def free_bytes(self, main_memory: int) -> int:
         """Memory that is free where this backend computes."""
         ...
@@ -71,10 +73,8 @@ class CpuBackend:
     threads: int
     notes: tuple[str, ...] = ()
     name: str = "cpu"
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
+    device: None = None
+    in_main_memory: bool = True
 
     @property
     def rounding(self) -> str:
@@ -102,51 +102,6 @@ class CpuBackend:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceBackend:
-    """Plain torch on `device`: any model, any type, slowly."""
-
-    device: torch.device
-    threads: int
-    notes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return "reference" if self.device.type == "cpu" else self.device.type
-
-    @property
-    def rounding(self) -> str:
-        chip = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
-        return f"reference {chip} {torch.__version__} {os.environ.get('LOCALRUN_REFERENCE')}"
-
-    def free_bytes(self, main_memory: int) -> int:
-        """What torch holds for later use of this process counts as free."""
-        if self.device.type == "cuda":
-            kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-            return int(torch.cuda.mem_get_info(self.device)[0]) + kept
-        if self.device.type == "mps":
-            return min(main_memory, torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
-        return main_memory
-
-    def peak_bytes(self) -> int:
-        return torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else peak_rss()
-
-    def layout(self, dense_bytes: int, budget: int) -> Layout:
-        """Decoded once to f32 where memory is plentiful, otherwise as the file has them."""
-        return F32 if dense_bytes <= DENSE_SHARE * budget else FILE
-
-    def executor(self, model: Model, plan: KVPlan, blocks: Sequence[int], ring_blocks: Sequence[int]) -> Executor:
-        ops = RowReferenceOps if os.environ.get("LOCALRUN_REFERENCE") == "rows" else ReferenceOps
-        layers = cache_layers(model.config, plan.codecs)
-        torch.set_float32_matmul_precision("highest")  # no TF32: the reference defines what correct means
-        try:
-            return ReferenceExecutor(model.forward, layers, plan, blocks, ring_blocks, self.device, ops)
-        except RuntimeError as error:
-            if not ran_out(error):
-                raise
-        raise DoesNotFitError("memory ran out while making room for the KV cache", "try a smaller context with --ctx")
-
-
 def choose_backend(wish: BackendName, threads: int | None, config: ModelConfig, matrix_types: Iterable[str]) -> Backend:
     """The backend that was asked for, else the fastest that can run this model. Raises UsageError."""
     threads = threads or cpu_limit()
@@ -156,25 +111,19 @@ def choose_backend(wish: BackendName, threads: int | None, config: ModelConfig, 
             return CpuBackend(packing, threads)
         if wish == "cpu":
             raise UsageError(f"the native CPU backend cannot run this: {reason}", HINT)
-        return ReferenceBackend(torch.device("cpu"), threads, (f"slow: the reference runs, because {reason}",))
+        return reference_backend("cpu", threads, f"slow: the reference runs, because {reason}")
     if wish == "reference":
-        return ReferenceBackend(torch.device("cpu"), threads)
-    if reason := why_no_gpu(wish):
+        return reference_backend("cpu", threads)
+    return reference_backend(wish, threads, f"the reference operations run on {wish}, with weights decoded")
+
+
+def reference_backend(device: str, threads: int, *notes: str) -> Backend:
+    """Plain torch on a device; the first thing that imports torch. Raises UsageError where torch lacks the device."""
+    from localrun.engine.reference_backend import ReferenceBackend, why_no_device
+
+    if reason := why_no_device(device):
         raise UsageError(reason, HINT)
-    note = f"the reference operations run on {wish}, with weights decoded"
-    return ReferenceBackend(torch.device(wish), threads, (note,))
-
-
-def why_no_gpu(name: str) -> str:
-    """Why torch cannot compute on `cuda` or `mps` here; empty where it can."""
-    there = torch.cuda.is_available() if name == "cuda" else torch.backends.mps.is_available()
-    if not there:
-        return f"this machine has no {GPUS[name]} that torch can use"
-    try:
-        torch.ones(1, device=name).sum().item()
-    except RuntimeError as error:  # too old for this torch, all of its memory taken, or kept by another program
-        return f"torch cannot use the {GPUS[name]}: {str(error).partition(chr(10))[0]}"
-    return ""
+    return ReferenceBackend.on(device, threads, notes)
 
 
 def native_layout(threads: int, config: ModelConfig, matrix_types: Iterable[str]) -> tuple[CpuLayout | None, str]:

@@ -263,14 +263,14 @@ def pick(logits: Logits, row: int, sequence: Sequence) -> int:
     if settings.temperature <= 0:
         return int(logits.argmax[row])
     u = uniform(sequence.request.seed, sequence.n_tokens)
-    ids, values = logits.top_ids[row].cpu().numpy(), logits.top_values[row].cpu().numpy().astype(np.float64)
+    ids, values = logits.top_ids[row], logits.top_values[row].astype(np.float64)
     logsumexp = float(logits.logsumexp[row])
     few = candidates(ids, values, logsumexp, settings.temperature, complete=len(ids) == logits.rows.shape[-1])
     token = choose(few, settings, u)
     if token is None:
-        full, order = logits.rows[row].sort(descending=True, stable=True)
-        values = full.cpu().numpy().astype(np.float64)
-        every = candidates(order.cpu().numpy(), values, logsumexp, settings.temperature, complete=True)
+        full = logits.row(row)
+        order = np.argsort(-full, kind="stable")
+        every = candidates(order, full[order].astype(np.float64), logsumexp, settings.temperature, complete=True)
         token = choose(every, settings, u)
     assert token is not None
     return token

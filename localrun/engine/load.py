@@ -3,8 +3,7 @@
 import time
 from collections import Counter
 from dataclasses import dataclass
-
-import torch
+from typing import Any
 
 from localrun.base.errors import ModelFileError
 from localrun.base.events import ModelInfo
@@ -26,7 +25,7 @@ from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Model, ModelWeights
 from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs, work_per_token
 from localrun.ops.kv import KVCodec
-from localrun.ops.layouts import F32, FILE, Packed
+from localrun.ops.layouts import F32, FILE
 from localrun.text.model_text import ModelText, load_text
 
 
@@ -60,7 +59,6 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     check_vocabulary(source, config, text)
     types = [source.tensors[ref.name].qtype for ref in refs.values() if len(ref.shape) == 2]
     backend = choose_backend(options.backend, options.threads, config, types)
-    torch.set_num_threads(1 if backend.name == "cpu" else backend.threads)
     budget = backend.free_bytes(memory().available)
     layout = backend.layout(held_bytes(source, refs, F32), budget)
     plan = plan_load(
@@ -71,7 +69,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         ctx=options.ctx,
         kv=options.kv,
         window=options.window,
-        resident=resident() if backend.device.type == "cpu" else 0,
+        resident=resident() if backend.in_main_memory else 0,
         threads=backend.threads,
     )
     config = plan.config
@@ -123,15 +121,15 @@ def allocated_bytes(weights: ModelWeights) -> int:
     """Bytes that weights take in memory; tied ones once."""
     found: dict[int, int] = {}
 
-    def visit(part: object) -> None:
-        if isinstance(part, (Packed, torch.Tensor)):
-            found[id(part)] = part.nbytes
-        elif isinstance(part, tuple):
+    def visit(part: Any) -> None:
+        if isinstance(part, tuple):
             for item in part:
                 visit(item)
         elif isinstance(part, LayerWeights):
             for name in part.__dataclass_fields__:
                 visit(getattr(part, name))
+        elif part is not None:
+            found[id(part)] = part.nbytes
 
     visit((weights.embed, weights.output, weights.output_norm, weights.layers))
     return sum(found.values())

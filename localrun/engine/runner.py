@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence as SequenceOf
 
-from torch import Tensor
-
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS, Group, group_layers, ring_pools
 from localrun.cache.lease import Lease
@@ -11,7 +9,7 @@ from localrun.engine.scheduler import Plan
 from localrun.engine.sequence import Sequence
 from localrun.model.config import ModelConfig
 from localrun.ops.executor import Executor
-from localrun.ops.interface import CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
+from localrun.ops.interface import Angles, CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
 from localrun.ops.kv import KVCodec
 from localrun.ops.rope import RopeKind
 
@@ -22,7 +20,6 @@ class Runner:
     def __init__(self, config: ModelConfig, executor: Executor, codecs: SequenceOf[KVCodec] | None = None) -> None:
         """`codecs`: of every layer, as the executor has them."""
         self.executor = executor
-        self.device = executor.device
         self.groups = group_layers(config.layers, codecs)
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in config.ropes]
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
@@ -54,18 +51,18 @@ class Runner:
             sequences=views,
             logits_rows=logits_rows,
             adjust=adjust,
-            cos_sin=[rope.cos_sin(positions, self.device) for rope in self.ropes],
+            cos_sin=[rope.cos_sin(positions) for rope in self.ropes],
             sink_cos_sin=self.sink_cos_sin(positions),
             cancel=cancel or CancelFlag(),
         )
         return self.executor.run(step).result()
 
-    def sink_cos_sin(self, positions: SequenceOf[int]) -> list[tuple[Tensor, Tensor]]:
+    def sink_cos_sin(self, positions: SequenceOf[int]) -> list[Angles]:
         """Of the positions that queries take towards block 0: no further from it than the window allows."""
         if self.sink_window is None:
             return []
         capped = [min(position, self.sink_window + BLOCK_TOKENS - 1) for position in positions]
-        return [rope.cos_sin(capped, self.device) for rope in self.ropes]
+        return [rope.cos_sin(capped) for rope in self.ropes]
 
     def copy(self, pool: int, source: int, target: int) -> None:
         """Copy on write, in one of the pools a CacheStore counts."""

@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.interface import Ops, Value
-from localrun.ops.layouts import Packed
+from localrun.ops.layouts import Packed, Vector
 from localrun.ops.terms import GatedActivation
 
 GATED: dict[str, GatedActivation] = {"silu": "silu_mul", "gelu": "gelu_mul"}
-Linear = tuple[Packed, Tensor | None]  # weight and bias
+Linear = tuple[Packed, Vector | None]  # weight and bias
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +22,12 @@ class LayerWeights:
     gate: Linear
     up: Linear
     down: Linear
-    attn_norm: Tensor | None = None
-    attn_post_norm: Tensor | None = None
-    ffn_norm: Tensor | None = None
-    ffn_post_norm: Tensor | None = None
-    q_norm: Tensor | None = None
-    k_norm: Tensor | None = None
+    attn_norm: Vector | None = None
+    attn_post_norm: Vector | None = None
+    ffn_norm: Vector | None = None
+    ffn_post_norm: Vector | None = None
+    q_norm: Vector | None = None
+    k_norm: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class ModelWeights:
 
     embed: Packed
     layers: tuple[LayerWeights, ...]
-    output_norm: Tensor
+    output_norm: Vector
     output: Packed
 
 
@@ -80,7 +78,7 @@ def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: flo
 
 
 def close_block(
-    ops: Ops, x: Value, inner: Value, weight: Linear, post_norm: Tensor | None, scale: float, eps: float
+    ops: Ops, x: Value, inner: Value, weight: Linear, post_norm: Vector | None, scale: float, eps: float
 ) -> Value:
     """Project back to the hidden size and add to the residual stream, through a norm where the layer has one."""
     if post_norm is None:

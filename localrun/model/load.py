@@ -1,20 +1,26 @@
 """Weights from a file onto a device, tensor by tensor: the peak is the result and one tensor."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
-import torch
-from torch import Tensor
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from localrun.base.errors import DoesNotFitError
 from localrun.base.units import gib
+from localrun.formats.floats import read_floats
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.model.weights import WeightRef, weight_refs
-from localrun.ops.layouts import Layout, Packed, RowReader
+from localrun.ops.layouts import Layout, Packed, RowReader, Vector
 from localrun.ops.memory import ran_out
+
+if TYPE_CHECKING:
+    import torch
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
@@ -62,7 +68,7 @@ def load_model(
     """Load all weights, matrices in `layout`. Raises ModelFileError, or DoesNotFitError when memory runs out."""
     config = config or read_config(source)
     refs = read_weight_refs(source, config)
-    loader = Loader(source, refs, layout, device or torch.device("cpu"), progress)
+    loader = Loader(source, refs, layout, device, progress)
     try:
         return Model(config, loader.weights(config))
     except (MemoryError, RuntimeError) as error:
@@ -76,7 +82,12 @@ class Loader:
     """Reads, permutes and packs one weight at a time."""
 
     def __init__(
-        self, source: TensorSource, refs: dict[str, WeightRef], layout: Layout, device: torch.device, progress: Progress
+        self,
+        source: TensorSource,
+        refs: dict[str, WeightRef],
+        layout: Layout,
+        device: torch.device | None,
+        progress: Progress,
     ) -> None:
         self.source, self.refs, self.layout, self.device, self.progress = source, refs, layout, device, progress
         self.done, self.total = 0, sum(source.tensors[ref.name].nbytes for ref in refs.values())
@@ -100,42 +111,40 @@ class Loader:
         n_rows, n_cols = ref.shape
         head_dim = n_rows // ref.interleaved[0] if ref.interleaved else 1
 
-        def read(first: int, count: int) -> Tensor:
-            raw = self.read(ref.name, ref.first_row + first, count).view(count, -1)
-            if ref.interleaved is not None:
-                raw = raw[row_order(count, count // head_dim, ref.interleaved[1])]
-            return raw.to(self.device)
+        def read(first: int, count: int) -> np.ndarray:
+            raw = self.read(ref.name, ref.first_row + first, count).reshape(count, -1)
+            return raw if ref.interleaved is None else raw[row_order(count, count // head_dim, ref.interleaved[1])]
 
         return self.layout.pack(
             RowReader(self.source.tensors[ref.name].qtype, n_rows, n_cols, read, self.device, granule=head_dim)
         )
 
-    def vector(self, name: str) -> Tensor | None:
+    def vector(self, name: str) -> Vector | None:
         return self.required_vector(name) if name in self.refs else None
 
-    def required_vector(self, name: str) -> Tensor:
+    def required_vector(self, name: str) -> Vector:
         ref = self.refs[name]
         info = self.source.tensors[ref.name]
-        values = QUANT_TYPES[info.qtype].decode(self.read(ref.name, 0, None), info.shape)
+        values = read_floats(info.qtype, self.read(ref.name, 0, None), info.shape)
         values = values[ref.first_row : ref.first_row + ref.shape[0]]
         if ref.interleaved is not None:
             values = values[row_order(ref.shape[0], *ref.interleaved)]
-        return (values + ref.offset).to(self.device)
+        return self.layout.vector(values + np.float32(ref.offset), self.device)
 
-    def read(self, name: str, first_row: int, n_rows: int | None) -> Tensor:
+    def read(self, name: str, first_row: int, n_rows: int | None) -> np.ndarray:
         """The bytes of a tensor, or of some of its rows, as flat uint8."""
-        raw = torch.frombuffer(self.source.read(name, first_row, n_rows), dtype=torch.uint8)
+        raw = np.frombuffer(self.source.read(name, first_row, n_rows), np.uint8)
         self.done += raw.nbytes
         self.progress(self.done, self.total)
         return raw
 
 
-def row_order(n_rows: int, n_heads: int, dims: int) -> Tensor:
+def row_order(n_rows: int, n_heads: int, dims: int) -> np.ndarray:
     """Where our row r lies in a matrix whose heads pair dims (2j, 2j+1) -> int64 [n_rows].
 
     Our first half of the rotated dims are the even ones there, our second half the odd ones; the rest stay.
     """
     head_dim = n_rows // n_heads
-    within = torch.arange(head_dim)
-    within[:dims] = torch.cat((torch.arange(0, dims, 2), torch.arange(1, dims, 2)))
-    return (torch.arange(n_heads)[:, None] * head_dim + within).flatten()
+    within = np.arange(head_dim)
+    within[:dims] = np.concatenate((np.arange(0, dims, 2), np.arange(1, dims, 2)))
+    return (np.arange(n_heads)[:, None] * head_dim + within).ravel()

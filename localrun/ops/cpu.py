@@ -1,15 +1,15 @@
-"""The native CPU backend: weights in the library's layouts, a step as one native call."""
+"""The native CPU backend: weights in the library's layouts, a step as one native call. Torch-free."""
+
+from __future__ import annotations
 
 import ctypes
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.decode_iq import grid_table
@@ -19,10 +19,23 @@ from localrun.ops.cpu_calls import CpuCalls
 from localrun.ops.cpu_pool import CpuPool
 from localrun.ops.cpu_program import Buffers, ProgramBuilder
 from localrun.ops.executor import Forward
-from localrun.ops.interface import CacheLayer, LogitAdjust, Logits, PlainKV, SequenceInput, StepCancelled, StepInput
+from localrun.ops.interface import (
+    Angles,
+    CacheLayer,
+    LogitAdjust,
+    Logits,
+    PlainKV,
+    SequenceInput,
+    StepCancelled,
+    StepInput,
+)
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.program import Handle, record_instructions
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 GRIDS = {name: name for name in ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")} | {"IQ1_M": "IQ1_S"}
 LANES = 16  # rows a layout interleaves
@@ -45,20 +58,20 @@ class WeightMemory:
 
     def __init__(self, calls: CpuCalls) -> None:
         self.calls = calls
-        self.free = torch.empty(0, dtype=torch.uint8)
+        self.free = np.empty(0, np.uint8)
 
-    def take(self, n_bytes: int) -> Tensor:
+    def take(self, n_bytes: int) -> np.ndarray:
         """uint8 [n_bytes], aligned. Raises DoesNotFitError."""
         if n_bytes > len(self.free):
             self.free = self.piece(max(n_bytes, CHUNK_BYTES))
         taken, self.free = self.free[:n_bytes], self.free[-(-n_bytes // ALIGNMENT) * ALIGNMENT :]
         return taken
 
-    def piece(self, n_bytes: int) -> Tensor:
+    def piece(self, n_bytes: int) -> np.ndarray:
         address = self.calls.reserve(n_bytes)
         memory = (ctypes.c_uint8 * n_bytes).from_address(address)
         weakref.finalize(memory, self.calls.release, address, n_bytes)
-        return torch.frombuffer(memory, dtype=torch.uint8)
+        return np.ctypeslib.as_array(memory)
 
 
 class CpuLayout:
@@ -96,8 +109,8 @@ class CpuLayout:
         step = rows.slab_rows(multiple=LANES)
 
         def pack_slab(first: int) -> None:
-            raw = rows.read(first, min(step, rows.n_rows - first)).contiguous()
-            self.calls.pack(matrix, gguf_id(rows.qtype), raw.data_ptr(), first, len(raw))
+            raw = np.ascontiguousarray(rows.read(first, min(step, rows.n_rows - first)))
+            self.calls.pack(matrix, gguf_id(rows.qtype), raw.ctypes.data, first, len(raw))
 
         starts = range(0, rows.n_rows, step)
         if len(starts) == 1:
@@ -107,7 +120,12 @@ class CpuLayout:
                 list(threads.map(pack_slab, starts))
         return packed
 
-    def unpack(self, packed: Packed, rows: "slice | Tensor") -> Tensor:
+    def vector(self, values: np.ndarray, device: torch.device | None) -> np.ndarray:
+        return values
+
+    def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
+        import torch
+
         numbers = range(packed.n_rows)[rows] if isinstance(rows, slice) else rows.tolist()
         out = torch.empty(len(numbers), packed.n_cols)
         matrix = self.matrix(packed)
@@ -119,7 +137,7 @@ class CpuLayout:
         """The C view of a packed matrix; valid while `packed` lives."""
         (plane,) = packed.planes
         return abi.Matrix(
-            packed.n_rows, packed.n_cols, self.layout_of(packed.qtype), 0, plane.data_ptr(), plane.numel()
+            packed.n_rows, packed.n_cols, self.layout_of(packed.qtype), 0, plane.ctypes.data, plane.nbytes
         )
 
     def form(self, packed: Packed) -> int:
@@ -129,8 +147,6 @@ class CpuLayout:
 
 class CpuExecutor:
     """A model's program, arena and cache in the native library. Logits stay valid until the next step."""
-
-    device = torch.device("cpu")
 
     def __init__(
         self,
@@ -154,10 +170,9 @@ class CpuExecutor:
         builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.form, max_logits)
         instructions = builder.build()
         self.keep = builder.keep
-        self.rows = tensor_at(builder.logits_rows, max_logits, builder.vocab_size)  # f32 [max_logits, vocab]
+        self.rows = array_at(builder.logits_rows, max_logits, builder.vocab_size)  # f32 [max_logits, vocab]
         self.candidates = (abi.Candidates * max_logits)()
-        found = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
-        self.found = {name: torch.from_numpy(found[name]) for name in ("ids", "values", "logsumexp", "finite")}
+        self.found = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
         self.views: dict[tuple[int, int], Logits] = {}  # by rows and candidates: decoding asks for the same ones again
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
         program = abi.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
@@ -351,13 +366,13 @@ def adjustment(change: LogitAdjust | None, address: Any, keep: list[Any]) -> abi
     return out
 
 
-def angle_pointers(cos_sin: Sequence[tuple[Tensor, Tensor]]) -> tuple[Any, Any]:
+def angle_pointers(cos_sin: Sequence[Angles]) -> tuple[Any, Any]:
     """Pointers to the cosines and to the sines of every rope kind."""
     pointers = ctypes.c_void_p * max(1, len(cos_sin))
-    return pointers(*(cos.data_ptr() for cos, _ in cos_sin)), pointers(*(sin.data_ptr() for _, sin in cos_sin))
+    return pointers(*(cos.ctypes.data for cos, _ in cos_sin)), pointers(*(sin.ctypes.data for _, sin in cos_sin))
 
 
-def tensor_at(address: int, n_rows: int, n_cols: int) -> Tensor:
+def array_at(address: int, n_rows: int, n_cols: int) -> np.ndarray:
     """A float32 view [n_rows, n_cols] of native memory."""
     memory = (ctypes.c_float * (n_rows * n_cols)).from_address(address)
-    return torch.frombuffer(memory, dtype=torch.float32).view(n_rows, n_cols)
+    return np.ctypeslib.as_array(memory).reshape(n_rows, n_cols)

@@ -1,16 +1,21 @@
-"""Blocks of keys and values in native memory: room for all of them at once, committed as they are first used."""
+"""Blocks of keys and values in native memory: room for all of them at once, committed as they are first used.
+
+Torch-free, but for exchanging blocks with other backends.
+"""
 
 import ctypes
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from localrun.ops import cpu_abi as abi
 from localrun.ops.cpu_calls import CpuCalls
 from localrun.ops.interface import CacheLayer, PlainKV
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVCodec
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SLAB_BYTES = 16 << 20  # committed at a time
 CODES = np.dtype(
@@ -71,6 +76,8 @@ class CpuPool:
 
     def export_plain(self, layer: CacheLayer, block: int) -> tuple[PlainKV, PlainKV]:
         """Keys and values of a layer as every backend understands them."""
+        import torch
+
         self.use((block,))
         where = self.at(block) + self.offsets[layer.index]
         if self.codec.native:
@@ -84,6 +91,8 @@ class CpuPool:
 
     def import_plain(self, layer: CacheLayer, block: int, keys: PlainKV, values: PlainKV) -> None:
         """Put back what `export_plain` gave."""
+        import torch
+
         self.use((block,))
         where = self.at(block) + self.offsets[layer.index]
         if self.codec.native:
@@ -105,7 +114,9 @@ class CpuPool:
 
 
 def plain(codes: np.ndarray, bits: int, layer: CacheLayer) -> PlainKV:
-    def tensor(name: str, width: int) -> Tensor:
+    import torch
+
+    def tensor(name: str, width: int) -> "Tensor":
         return torch.from_numpy(codes[name][..., :width].copy())
 
     n_scales = -(-layer.head_dim // SCALE_GROUP)

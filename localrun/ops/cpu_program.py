@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
+import numpy as np
 
 from localrun.ops import cpu_abi as abi
 from localrun.ops.interface import CacheLayer
-from localrun.ops.layouts import Packed
+from localrun.ops.layouts import Packed, Vector
 from localrun.ops.program import Instruction, Slot
 
 FORM_GROUPS = {abi.FORM_Q8_32: (32, 32), abi.FORM_Q8_256: (256, 16)}  # elements of a scale, of a sum
@@ -161,8 +161,8 @@ class ProgramBuilder:
     def matrix(self, weight: Packed) -> Any:
         return ctypes.pointer(self.kept(self.matrix_of(self.kept(weight))))
 
-    def vector(self, x: Tensor | None) -> int | None:
-        return None if x is None else self.kept(x.contiguous()).data_ptr()
+    def vector(self, x: Vector | None) -> int | None:
+        return None if x is None else int(self.kept(np.ascontiguousarray(x, np.float32)).ctypes.data)
 
     def kept(self, thing: Any) -> Any:
         self.keep.append(thing)

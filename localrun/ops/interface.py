@@ -4,19 +4,25 @@ Everything that changes from one step to the next stands in one StepInput; an op
 program is recorded. Shapes: R rows (one per token of the step), S sequences, L rows that want logits.
 """
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from localrun.ops.layouts import Packed
+from localrun.ops.layouts import Packed, Vector
 from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 MAX_CANDIDATES = 256
 Value: TypeAlias = Any  # what an op returns: a Tensor when executed, a placeholder while a program is recorded
+Angles: TypeAlias = tuple[np.ndarray, np.ndarray]  # cos and sin, f32 [R, dims / 2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +98,8 @@ class StepInput:
     sequences: Sequence[SequenceInput]  # [S]
     logits_rows: Sequence[int]  # [L]
     adjust: Sequence[LogitAdjust | None] = ()  # [L] or empty
-    cos_sin: Sequence[tuple[Tensor, Tensor]] = ()  # per rope kind: cos and sin, f32 [R, dims / 2]
-    sink_cos_sin: Sequence[tuple[Tensor, Tensor]] = ()  # likewise at min(position, sink_window + 63); empty: no sinks
+    cos_sin: Sequence[Angles] = ()  # per rope kind
+    sink_cos_sin: Sequence[Angles] = ()  # likewise at min(position, sink_window + 63); empty: no sinks
     cancel: CancelFlag = field(default_factory=CancelFlag)
 
     @property
@@ -114,18 +120,24 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """What a step knows of its next tokens, until the next step. The full rows stay on the device."""
+    """What a step knows of its next tokens, until the next step. The full rows stay where they were computed."""
 
-    rows: Tensor  # f32 [L, vocab], adjusted
-    top_ids: Tensor  # int32 or int64 [L, ≤256], best first, ties by lower id
-    top_values: Tensor  # f32 [L, ≤256]
-    logsumexp: Tensor  # f32 or f64 [L], of rows / temperature
-    finite: Tensor  # [L], of the logits before adjustment; true or not 0
+    rows: np.ndarray | Tensor  # f32 [L, vocab], adjusted
+    top_ids: np.ndarray  # int32 or int64 [L, ≤256], best first, ties by lower id
+    top_values: np.ndarray  # f32 [L, ≤256]
+    logsumexp: np.ndarray  # f32 or f64 [L], of rows / temperature
+    finite: np.ndarray  # [L], of the logits before adjustment; true or not 0
 
     @property
-    def argmax(self) -> Tensor:
+    def argmax(self) -> np.ndarray:
         """[L]"""
-        return self.top_ids[:, 0]
+        ids: np.ndarray = self.top_ids[:, 0]
+        return ids
+
+    def row(self, index: int) -> np.ndarray:
+        """All logits of a row in main memory, f32 [vocab]."""
+        row = self.rows[index]
+        return row if isinstance(row, np.ndarray) else row.cpu().numpy()
 
 
 class Ops(Protocol):
@@ -136,7 +148,7 @@ class Ops(Protocol):
         ...
 
     def norm(
-        self, x: Value, weight: Tensor, eps: float, residual: Value | None = None, forms: tuple[Form, ...] = ("f32",)
+        self, x: Value, weight: Vector, eps: float, residual: Value | None = None, forms: tuple[Form, ...] = ("f32",)
     ) -> Value:
         """RMS norm times weight -> Act; with `residual` (post-norm form) residual + norm(x)·weight as f32 [R, n]."""
         ...
@@ -144,7 +156,7 @@ class Ops(Protocol):
     def linear(
         self,
         a: Value,
-        weights: Sequence[tuple[Packed, Tensor | None]],
+        weights: Sequence[tuple[Packed, Vector | None]],
         out_scale: float = 1.0,
         residual: Value | None = None,
         act: GatedActivation = "none",
@@ -164,8 +176,8 @@ class Ops(Protocol):
         layer: int,
         rope: int | None,
         qk_norm: QKNorm = "none",
-        q_weight: Tensor | None = None,
-        k_weight: Tensor | None = None,
+        q_weight: Vector | None = None,
+        k_weight: Vector | None = None,
         eps: float = 0.0,
         sink_query: bool = False,
     ) -> tuple[Value, Value | None]:
@@ -183,7 +195,7 @@ class Ops(Protocol):
         scale: float,
         softcap: float | None = None,
         window: int | None = None,
-        sinks: Tensor | None = None,
+        sinks: Vector | None = None,
         sink_query: Value | None = None,
         sink_window: int | None = None,
     ) -> Value:
@@ -232,7 +244,7 @@ class PlainKV:
     scale: Tensor | None = None  # f16 [64, n_kv_heads, scale groups]; None with numbers
     offset: Tensor | None = None  # likewise, with 4 bit: an element is offset + scale · code
 
-    def to(self, device: torch.device) -> "PlainKV":
+    def to(self, device: torch.device) -> PlainKV:
         """A copy on `device`."""
         scale, offset = (x if x is None else x.to(device, copy=True) for x in (self.scale, self.offset))
         return PlainKV(self.codes.to(device, copy=True), scale, offset)

@@ -1,8 +1,12 @@
-"""How weight matrices lie in memory. A layout is a row of a table; torch is imported when one is used."""
+"""How weights lie in memory. A layout is a row of a table; torch is imported by those that need it, when used."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
 
 from localrun.formats.quant import QUANT_TYPES
 
@@ -12,11 +16,12 @@ if TYPE_CHECKING:
 
 
 SLAB_BYTES = 1 << 20  # of a file read, and packed, at a time
+Vector: TypeAlias = Any  # of f32 numbers, as a backend takes it: an ndarray for the native library, else a Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """The rows of a matrix as a file has them: `read(first, n)` gives uint8 [n, row_bytes] on the target device.
+    """The rows of a matrix as a file has them: `read(first, n)` gives uint8 [n, row_bytes]; `device` is for the result.
 
     first and n have to be multiples of `granule` (but for the end): rows are reordered within such groups.
     """
@@ -24,8 +29,8 @@ class RowReader:
     qtype: str
     n_rows: int
     n_cols: int
-    read: "Callable[[int, int], Tensor]"
-    device: "torch.device"
+    read: Callable[[int, int], np.ndarray]
+    device: torch.device | None = None  # None: main memory
     granule: int = 1
 
     def slab_rows(self, multiple: int = 1) -> int:
@@ -38,21 +43,21 @@ class RowReader:
 class Packed:
     """A weight matrix [n_rows, n_cols] in some layout. What its planes mean is the layout's affair."""
 
-    layout: "Layout"
+    layout: Layout
     qtype: str
     n_rows: int
     n_cols: int
-    planes: "tuple[Tensor, ...]"
+    planes: tuple[Any, ...]  # arrays or tensors
 
     @property
     def nbytes(self) -> int:
         return sum(plane.nbytes for plane in self.planes)
 
-    def unpack(self, first: int = 0, n_rows: int | None = None) -> "Tensor":
+    def unpack(self, first: int = 0, n_rows: int | None = None) -> Tensor:
         """Rows first … first+n_rows as f32 [n_rows, n_cols]; a view where the layout is already f32."""
         return self.layout.unpack(self, slice(first, self.n_rows if n_rows is None else first + n_rows))
 
-    def unpack_rows(self, index: "Tensor") -> "Tensor":
+    def unpack_rows(self, index: Tensor) -> Tensor:
         """The rows at `index` (int64 [n]) as f32 [n, n_cols]: embedding lookup, tied or not."""
         return self.layout.unpack(self, index)
 
@@ -71,7 +76,11 @@ class Layout(Protocol):
         """Read a matrix slab by slab into this layout; the peak is the result and one slab."""
         ...
 
-    def unpack(self, packed: Packed, rows: "slice | Tensor") -> "Tensor":
+    def vector(self, values: np.ndarray, device: torch.device | None) -> Vector:
+        """A norm's or a bias's f32 numbers as the operations on this layout take them."""
+        ...
+
+    def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
         """Some rows as f32 [n, n_cols], exactly what the file's own decoder gives."""
         ...
 
@@ -86,9 +95,13 @@ class FileLayout:
         return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
 
     def pack(self, rows: RowReader) -> Packed:
-        return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (rows.read(0, rows.n_rows),))
+        raw = on_device(rows.read(0, rows.n_rows), rows.device)
+        return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (raw,))
 
-    def unpack(self, packed: Packed, rows: "slice | Tensor") -> "Tensor":
+    def vector(self, values: np.ndarray, device: torch.device | None) -> Vector:
+        return on_device(values, device)
+
+    def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
         raw = packed.planes[0][rows]
         return QUANT_TYPES[packed.qtype].decode(raw, (raw.shape[0], packed.n_cols))
 
@@ -108,12 +121,24 @@ class DenseLayout:
         weights = torch.empty(rows.n_rows, rows.n_cols, device=rows.device)
         step = rows.slab_rows()
         for first in range(0, rows.n_rows, step):
-            raw = rows.read(first, min(step, rows.n_rows - first))
+            raw = on_device(rows.read(first, min(step, rows.n_rows - first)), rows.device)
             weights[first : first + len(raw)] = QUANT_TYPES[rows.qtype].decode(raw, (len(raw), rows.n_cols))
         return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (weights,))
 
-    def unpack(self, packed: Packed, rows: "slice | Tensor") -> "Tensor":
-        return packed.planes[0][rows]
+    def vector(self, values: np.ndarray, device: torch.device | None) -> Vector:
+        return on_device(values, device)
+
+    def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
+        weights: Tensor = packed.planes[0][rows]
+        return weights
+
+
+def on_device(values: np.ndarray, device: torch.device | None) -> Tensor:
+    """`values` as a tensor: in main memory the same bytes, elsewhere a copy."""
+    import torch
+
+    tensor: Tensor = torch.from_numpy(values).to(device or "cpu")
+    return tensor
 
 
 FILE = FileLayout()

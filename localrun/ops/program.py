@@ -4,10 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from torch import Tensor
-
 from localrun.ops.interface import Logits, Ops, StepCancelled, StepInput
-from localrun.ops.layouts import Packed
+from localrun.ops.layouts import Packed, Vector
 from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
 
 
@@ -69,14 +67,14 @@ class Recorder:
         return self.emit("embed", (weight, scale))[0]
 
     def norm(
-        self, x: Slot, weight: Tensor, eps: float, residual: Slot | None = None, forms: tuple[Form, ...] = ("f32",)
+        self, x: Slot, weight: Vector, eps: float, residual: Slot | None = None, forms: tuple[Form, ...] = ("f32",)
     ) -> Slot:
         return self.emit("norm", (x, weight, eps, residual, forms))[0]
 
     def linear(
         self,
         a: Slot,
-        weights: Sequence[tuple[Packed, Tensor | None]],
+        weights: Sequence[tuple[Packed, Vector | None]],
         out_scale: float = 1.0,
         residual: Slot | None = None,
         act: GatedActivation = "none",
@@ -92,8 +90,8 @@ class Recorder:
         layer: int,
         rope: int | None,
         qk_norm: QKNorm = "none",
-        q_weight: Tensor | None = None,
-        k_weight: Tensor | None = None,
+        q_weight: Vector | None = None,
+        k_weight: Vector | None = None,
         eps: float = 0.0,
         sink_query: bool = False,
     ) -> tuple[Slot, Slot | None]:
@@ -108,7 +106,7 @@ class Recorder:
         scale: float,
         softcap: float | None = None,
         window: int | None = None,
-        sinks: Tensor | None = None,
+        sinks: Vector | None = None,
         sink_query: Slot | None = None,
         sink_window: int | None = None,
     ) -> Slot:

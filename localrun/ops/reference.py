@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from localrun.ops.interface import MAX_CANDIDATES, Act, LogitAdjust, Logits, StepInput
+from localrun.ops.interface import MAX_CANDIDATES, Act, Angles, LogitAdjust, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
 from localrun.ops.kv_codes import rotate_hadamard
 from localrun.ops.kv_pool import KVPool
-from localrun.ops.layouts import F32, Packed
+from localrun.ops.layouts import F32, Packed, on_device
 from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
 
 TILE_BYTES = 64 << 20  # of a matrix decoded as it is used, or of attention scores, at a time
@@ -32,9 +32,14 @@ class ReferenceOps:
         self.step = step
         self.pool.begin(step)
         self.positions = torch.tensor(step.positions, device=self.device)  # [R]
+        self.cos_sin, self.sink_cos_sin = self.angles(step.cos_sin), self.angles(step.sink_cos_sin)
         self.rows_of: list[dict[int, list[int]]] = [{} for _ in step.sequences]  # [S]: rows by the block they lie in
         for row, (sequence, position) in enumerate(zip(step.row_sequence, step.positions, strict=True)):
             self.rows_of[sequence].setdefault(position // BLOCK_TOKENS, []).append(row)
+
+    def angles(self, kinds: Sequence[Angles]) -> list[tuple[Tensor, Tensor]]:
+        """Cosines and sines of every rope kind on the device."""
+        return [(on_device(cos, self.device), on_device(sin, self.device)) for cos, sin in kinds]
 
     def embed(self, weight: Packed, scale: float) -> Tensor:
         ids = torch.tensor(self.step.token_ids, device=self.device)
@@ -98,9 +103,9 @@ class ReferenceOps:
             q, k = self.rms_norm(q, q_weight, eps), self.rms_norm(k, k_weight, eps)
         sink_q = q if sink_query else None
         if rope is not None:
-            q, k = (rotate(x, *self.step.cos_sin[rope]) for x in (q, k))
+            q, k = (rotate(x, *self.cos_sin[rope]) for x in (q, k))
             if sink_q is not None:
-                sink_q = rotate(sink_q, *self.step.sink_cos_sin[rope])
+                sink_q = rotate(sink_q, *self.sink_cos_sin[rope])
         if self.pool.codecs[layer].rotates:
             k, v = (rotate_hadamard(x.clamp(-MAX_F16, MAX_F16)) for x in (k, v))
             q, sink_q = rotate_hadamard(q), None if sink_q is None else rotate_hadamard(sink_q)
@@ -239,7 +244,8 @@ def finish_logits(rows: Tensor, adjust: Sequence[LogitAdjust | None]) -> Logits:
             apply_adjust(rows[index], change)
             temperatures[index] = change.temperature or 1.0
     top_values, top_ids = ranked(rows, min(MAX_CANDIDATES, rows.shape[-1]))
-    return Logits(rows, top_ids, top_values, torch.logsumexp(rows / temperatures, dim=-1), finite)
+    found = (top_ids, top_values, torch.logsumexp(rows / temperatures, dim=-1), finite)
+    return Logits(rows, *(x.cpu().numpy() for x in found))
 
 
 def ranked(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from localrun.ops.interface import Angles
+
+AHEAD = 64  # positions worked out together when a step has only one: decoding asks for the next ones soon
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RopeKind:
     """Angles of one kind of rotary embedding: pair j turns by position · frequencies[j]; cos and sin are scaled."""
 
@@ -20,9 +23,21 @@ class RopeKind:
         frequencies = theta ** (-np.arange(0, dims, 2, dtype=np.float64) / dims)
         return cls(frequencies if divisors is None else frequencies / np.asarray(divisors), magnitude)
 
-    def cos_sin(self, positions: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
-        """cos and sin for `positions` -> two f32 [R, dims / 2] on `device`."""
+    def cos_sin(self, positions: Sequence[int]) -> Angles:
+        """cos and sin for `positions`; not to be written to."""
+        if len(positions) != 1:
+            return self.compute(positions)
+        run, place = divmod(positions[0], AHEAD)
+        cos, sin = kept_run(self, run)
+        return cos[place : place + 1], sin[place : place + 1]
+
+    def compute(self, positions: Sequence[int]) -> Angles:
         angles = np.asarray(positions, dtype=np.float64)[:, None] * self.frequencies
-        scaled = (np.cos(angles) * self.magnitude, np.sin(angles) * self.magnitude)
-        cos, sin = (torch.from_numpy(x.astype(np.float32)).to(device) for x in scaled)
-        return cos, sin
+        cos, sin = np.cos(angles) * self.magnitude, np.sin(angles) * self.magnitude
+        return cos.astype(np.float32), sin.astype(np.float32)
+
+
+@lru_cache(maxsize=64)
+def kept_run(kind: RopeKind, run: int) -> Angles:
+    """cos and sin of AHEAD positions from run · AHEAD on."""
+    return kind.compute(range(run * AHEAD, (run + 1) * AHEAD))

@@ -42,7 +42,7 @@ def test_losses_and_divergences_are_those_of_a_loop_over_the_vocabulary(n_tokens
     divergences: list[float] = []
     for targets, (ours, theirs) in scored_rows(engines, ids, first):
         losses.extend(losses_of(ours, targets))
-        divergences.extend(divergences_of(theirs.rows, ours.rows))
+        divergences.extend(divergences_of(*(torch.as_tensor(x.rows) for x in (theirs, ours))))
     whole = []
     for runner, store in engines:
         with Tracks(runner, store) as track:

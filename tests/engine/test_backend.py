@@ -8,7 +8,7 @@ from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError
 from localrun.base.request import Backend, LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.engine.backend import GPUS, why_no_gpu
+from localrun.engine.reference_backend import GPUS, why_no_device
 from localrun.fit.machine import memory
 from localrun.model.load import Loader
 from localrun.ops.kv_pool import KVPool
@@ -26,7 +26,7 @@ def test_a_device_that_cannot_be_used_is_an_error_of_ours(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch, "ones", broken)
     said = "torch cannot use the CUDA device: CUDA error: no kernel image is available"
-    assert why_no_gpu("cuda") == said
+    assert why_no_device("cuda") == said
     with pytest.raises(LocalrunError, match=said):
         client("cuda")
 

@@ -26,8 +26,9 @@ from localrun.base.request import Backend, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.diagnose.perplexity import perplexity
-from localrun.engine.backend import GPUS, ReferenceBackend, choose_backend, why_no_gpu
+from localrun.engine.backend import choose_backend
 from localrun.engine.engine import Engine, NewToken
+from localrun.engine.reference_backend import GPUS, ReferenceBackend, why_no_device
 from localrun.engine.sampler import SamplerSettings
 from localrun.fit.machine import memory
 from localrun.ops.layouts import F32, FILE, Layout
@@ -47,7 +48,7 @@ CHATS = {
 ARCHITECTURES = ("llama-llama3-rope", "qwen2-window", "qwen3", "gemma2", "gemma3", "phi3-longrope", "olmo3", "granite")
 
 
-DEVICES = [name for name in GPUS if not why_no_gpu(name)]
+DEVICES = [name for name in GPUS if not why_no_device(name)]
 MANY = slice(None) if DEVICES else slice(None, None, 4)  # of a stand-in, a part of the cases tells enough
 N_TOKENS = 25 if DEVICES else 5  # of an answer
 
@@ -64,7 +65,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
 @pytest.fixture
 def cuda() -> Iterator[torch.device]:
     if "cuda" not in DEVICES:
-        pytest.skip(f"no cuda: {why_no_gpu('cuda')}")
+        pytest.skip(f"no cuda: {why_no_device('cuda')}")
     yield torch.device("cuda")
     torch.cuda.set_per_process_memory_fraction(1.0)
 

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
-import torch
 from localrun_testing.cache_engine import GEMMA, LLAMA, MISTRAL, CacheCase
 from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
 
@@ -43,7 +43,7 @@ def watch(engine: Engine) -> Rows:
         logits = run(plan, cancel)
         for index, (sequence, n) in enumerate(plan.work):
             if sequence.n_computed + n > sequence.lease.hit.n_tokens:  # not of what is replayed for others to read
-                rows[tuple(sequence.token_ids[: sequence.n_computed + n])] = logits.rows[index].numpy().tobytes()
+                rows[tuple(sequence.token_ids[: sequence.n_computed + n])] = logits.row(index).tobytes()
         return logits
 
     engine.runner.run = watched  # type: ignore[method-assign]
@@ -241,7 +241,7 @@ def test_a_step_that_fails_leaves_nothing_of_its_sequence(
         logits = run(plan, cancel)
         steps.append(plan)
         if len(steps) == 2:
-            return replace(logits, finite=torch.zeros_like(logits.finite))
+            return replace(logits, finite=np.zeros_like(logits.finite))
         return logits
 
     with monkeypatch.context() as patch:

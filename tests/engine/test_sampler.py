@@ -41,7 +41,7 @@ def chosen(logits: torch.Tensor, chain: SamplerSettings, draws: Sequence[float])
     """Our way: on 256 candidates, and on the full row only if those cannot tell."""
     row = finish_logits(logits.clone()[None], [LogitAdjust(temperature=chain.temperature)])
     few = candidates(
-        row.top_ids[0].numpy(), row.top_values[0].double().numpy(), float(row.logsumexp[0]), chain.temperature, False
+        row.top_ids[0], row.top_values[0].astype(np.float64), float(row.logsumexp[0]), chain.temperature, False
     )
     tokens = [choose(few, chain, u) for u in draws]
     return [full_choice(logits, chain, u) if token is None else token for u, token in zip(draws, tokens, strict=True)]

@@ -18,8 +18,8 @@ from localrun.fit.codecs import Choice, choose_codec, q4_objection
 from localrun.fit.costs import PlainCosts
 from localrun.fit.plan import MARGIN, OVERHEAD, Plan, longest_context, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
-from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.kv import KV_CODECS
+from localrun.ops.reference_executor import ReferenceExecutor
 
 GIB = 1 << 30
 CODECS = [name for name, codec in KV_CODECS.items() if codec.executable]

@@ -25,6 +25,7 @@ HALF_B = {**EIGHT_B, "hidden_size": 1024, "intermediate_size": 3584, "num_attent
 
 MEASURE = """
 import sys
+import torch  # what it takes is not what loading takes
 from localrun.formats.gguf import open_gguf
 from localrun.model.load import held_bytes, load_model, read_config, read_weight_refs
 from localrun.ops.layouts import FILE

@@ -13,11 +13,11 @@ from localrun_testing.native import BAD_ARGUMENT, NativeLayer, Rows, Shape, nati
 from localrun.base.errors import EngineError
 from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
-from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.interface import PlainKV
 from localrun.ops.kv_codes import encode
 from localrun.ops.layouts import F32
 from localrun.ops.library import NUMERICS_VERSION, NativeLibrary
+from localrun.ops.reference_executor import ReferenceExecutor
 
 MakeExecutor = Callable[..., CpuExecutor]
 CODED = ("q8", "k8v4", "q4")

@@ -100,7 +100,7 @@ def test_weights_lie_apart_and_go_with_the_last_of_them(monkeypatch: pytest.Monk
     memory = WeightMemory(calls)
     sizes = [1, 100, 64, CHUNK_BYTES - 1000, 4096, CHUNK_BYTES + 1]
     taken = [memory.take(n) for n in sizes]
-    spans = sorted((part.data_ptr(), part.data_ptr() + len(part)) for part in taken)
+    spans = sorted((part.ctypes.data, part.ctypes.data + len(part)) for part in taken)
     assert [len(part) for part in taken] == sizes
     assert all(start % ALIGNMENT == 0 for start, _ in spans)
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))

@@ -111,8 +111,8 @@ def test_matrices_decoded_in_use_give_the_same_product(monkeypatch: pytest.Monke
     from localrun.formats.quant import QUANT_TYPES
 
     weights = torch.randn(33, 64, generator=torch.Generator().manual_seed(0))
-    raw = QUANT_TYPES["Q8_0"].encode(weights).view(33, -1)
-    rows = RowReader("Q8_0", 33, 64, lambda first, n: raw[first : first + n], torch.device("cpu"))
+    raw = QUANT_TYPES["Q8_0"].encode(weights).view(33, -1).numpy()
+    rows = RowReader("Q8_0", 33, 64, lambda first, n: raw[first : first + n])
     ops = ReferenceOps(reference_executor(small_model(), 1).pool, torch.device("cpu"))
     x, bias = torch.randn(3, 64), torch.randn(33)
     kept, dense = (ops.matmul(x, layout.pack(rows), bias) for layout in (FILE, F32))
@@ -127,7 +127,8 @@ def rows_of(runner: Runner, ids: list[int], chunks: list[int], blocks: list[int]
     for n in chunks:
         held = [(block,) * len(runner.groups) for block in blocks[: -(-(start + n) // 64)]]
         view = sequence_input(held, start + n, len(runner.groups))
-        rows.append(runner.compute([(ids[start : start + n], start)], [view], range(n)).rows.clone())
+        logits = runner.compute([(ids[start : start + n], start)], [view], range(n))
+        rows.append(torch.as_tensor(logits.rows).clone())
         start += n
     return torch.cat(rows)
 

@@ -15,10 +15,10 @@ from localrun_testing.small_model import small_model, small_runner
 from torch.overrides import TorchFunctionMode
 
 from localrun.engine.runner import sequence_input
-from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.memory import ran_out
 from localrun.ops.reference import ReferenceOps
+from localrun.ops.reference_executor import ReferenceExecutor
 from localrun.ops.reference_rows import RowReferenceOps
 
 MAKERS = {torch.tensor, torch.as_tensor, torch.zeros, torch.ones, torch.empty, torch.full, torch.arange, torch.eye,

@@ -16,11 +16,11 @@ from localrun_testing.kv_cases import Blocks, KVCase, nmse, pack, reference_for,
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.interface import Ops, SequenceInput, StepInput, Value
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32
 from localrun.ops.reference import ReferenceOps, attend, rms_norm
+from localrun.ops.reference_executor import ReferenceExecutor
 from localrun.ops.reference_rows import Query, RowReferenceOps, merge
 
 CPU = torch.device("cpu")
@@ -82,7 +82,7 @@ def test_what_else_is_in_the_step_does_not_show(codec: str) -> None:
         logits_rows=range(len(rows)),
         cos_sin=[case.cos_sin(positions)],
     )
-    assert torch.equal(executor.run(mixed).result().rows, in_one_step(case)[positions])
+    assert torch.equal(torch.as_tensor(executor.run(mixed).result().rows), in_one_step(case)[positions])
 
 
 @pytest.mark.parametrize("codec", ["q8", "k8v4", "q4"])

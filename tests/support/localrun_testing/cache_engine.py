@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 
 from localrun.cache.groups import group_layers
@@ -16,11 +17,12 @@ from localrun.model.config import LayerSpec
 from localrun.model.decoder import LayerWeights, Linear, Model
 from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
-from localrun.ops.executor import Executor, ReferenceExecutor
+from localrun.ops.executor import Executor
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.library import load_library
 from localrun.ops.reference import ReferenceOps
+from localrun.ops.reference_executor import ReferenceExecutor
 from localrun.ops.reference_rows import RowReferenceOps
 from localrun_testing.small_model import CPU, FULL, WINDOWED, moved, small_model
 
@@ -96,10 +98,11 @@ def packed_model(model: Model, layout: CpuLayout) -> Model:
     def packed(matrix: Packed) -> Packed:
         weights = matrix.planes[0]
 
-        def read(first: int, n: int) -> torch.Tensor:
-            return weights[first : first + n].view(torch.uint8)
+        def read(first: int, n: int) -> np.ndarray:
+            raw: np.ndarray = weights[first : first + n].view(torch.uint8).numpy()
+            return raw
 
-        return layout.pack(RowReader("F32", matrix.n_rows, matrix.n_cols, read, weights.device))
+        return layout.pack(RowReader("F32", matrix.n_rows, matrix.n_cols, read))
 
     def linear(weight: Linear) -> Linear:
         return packed(weight[0]), weight[1]

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from localrun.ops.executor import Executor, Forward, ReferenceExecutor
-from localrun.ops.interface import CacheLayer, Ops, SequenceInput, StepInput, Value
+from localrun.ops.executor import Executor, Forward
+from localrun.ops.interface import Angles, CacheLayer, Ops, SequenceInput, StepInput, Value
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
 from localrun.ops.kv_codes import decode, encode, rotate_hadamard
 from localrun.ops.layouts import F32, Layout, Packed, RowReader
 from localrun.ops.reference import ReferenceOps
+from localrun.ops.reference_executor import ReferenceExecutor
 from localrun.ops.rope import RopeKind
 
 # Normalised mean square error that a backend's own arithmetic may add. 8-bit codes are multiplied as integers, with q
@@ -78,8 +79,8 @@ class KVCase:
             k[..., :: max(1, self.head_dim // 3)] *= 5
         return q, k, v
 
-    def cos_sin(self, positions: Sequence[int], device: torch.device = CPU) -> tuple[Tensor, Tensor]:
-        return RopeKind.of(10000.0, self.head_dim, None, 1.0).cos_sin(positions, device)
+    def cos_sin(self, positions: Sequence[int]) -> Angles:
+        return RopeKind.of(10000.0, self.head_dim, None, 1.0).cos_sin(positions)
 
     def forward(
         self, layout: Layout, qkv: tuple[Tensor, Tensor, Tensor] | None = None, device: torch.device = CPU
@@ -148,15 +149,16 @@ class KVCase:
 
 
 def pack(x: Tensor, layout: Layout, device: torch.device = CPU) -> Packed:
-    raw = x.to(device).contiguous().view(torch.uint8)
+    raw = x.contiguous().view(torch.uint8).numpy()
     n_rows, n_cols = x.shape
     return layout.pack(RowReader("F32", n_rows, n_cols, lambda first, n: raw[first : first + n], device))
 
 
-def turn(x: Tensor, cos_sin: tuple[Tensor, Tensor]) -> Tensor:
+def turn(x: Tensor, cos_sin: Angles) -> Tensor:
     """Rotary embedding by complex multiplication of the pairs (j, j + head_dim / 2)."""
     half = x.shape[-1] // 2
-    pairs = torch.complex(x[..., :half].contiguous(), x[..., half:].contiguous()) * torch.complex(*cos_sin)[:, None]
+    pairs = torch.complex(x[..., :half].contiguous(), x[..., half:].contiguous())
+    pairs = pairs * torch.complex(*map(torch.as_tensor, cos_sin))[:, None]
     return torch.cat((pairs.real, pairs.imag), dim=-1)
 
 
@@ -247,10 +249,10 @@ def step(case: KVCase, executor: Executor, view: SequenceInput, start: int, n: i
         row_sequence=[0] * n,
         sequences=[view],
         logits_rows=range(n),
-        cos_sin=[case.cos_sin(positions, executor.device)],
-        sink_cos_sin=[case.cos_sin(near, executor.device)] if case.sink_window else [],
+        cos_sin=[case.cos_sin(positions)],
+        sink_cos_sin=[case.cos_sin(near)] if case.sink_window else [],
     )
-    return executor.run(inputs).result().rows.clone()
+    return torch.as_tensor(executor.run(inputs).result().rows).clone()
 
 
 def sizes(case: KVCase) -> tuple[int, int]:

@@ -14,10 +14,10 @@ from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
-from localrun.ops.executor import ReferenceExecutor
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
 from localrun.ops.reference import ReferenceOps
+from localrun.ops.reference_executor import ReferenceExecutor
 
 VOCAB_SIZE = 97
 HIDDEN = 32

@@ -69,7 +69,7 @@ class Stepper:
         end = start + len(ids)
         tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
         view = sequence_input(tables, end, len(self.runner.groups))
-        return self.runner.compute([(ids, start)], [view], range(len(ids))).rows.clone()
+        return torch.as_tensor(self.runner.compute([(ids, start)], [view], range(len(ids))).rows).clone()
 
 
 def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, ctx: int) -> CpuExecutor:

@@ -1,0 +1,93 @@
+"""The recorded program replayed by the reference operations, on any torch device."""
+
+from collections.abc import Sequence
+
+import torch
+
+from localrun.ops.executor import Forward
+from localrun.ops.interface import CacheLayer, PlainKV, StepInput
+from localrun.ops.kv import KVPlan
+from localrun.ops.kv_pool import KVPool
+from localrun.ops.memory import ran_out
+from localrun.ops.program import Handle, record
+from localrun.ops.reference import ReferenceOps
+
+MAIN_MEMORY = torch.device("cpu")
+
+
+class ReferenceExecutor:
+    """A model in plain torch: it defines what correct means."""
+
+    def __init__(
+        self,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        n_blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+        device: torch.device,
+        ops: type[ReferenceOps] = ReferenceOps,
+    ) -> None:
+        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
+        self.device = device
+        self.pool = KVPool(layers, plan, n_blocks, ring_blocks, device)
+        self.program = record(forward, ops(self.pool, device))
+
+    @property
+    def kv_nbytes(self) -> int:
+        return self.pool.nbytes
+
+    def block_bytes(self, group: int) -> int:
+        return self.pool.coded[group].block_bytes
+
+    def ring_bytes(self, group: int) -> int:
+        ring = self.pool.ring[group]
+        return 0 if ring is None else ring.block_bytes
+
+    def copy_block(self, group: int, source: int, target: int) -> None:
+        self.pool.coded[group].copy(source, target)
+
+    def copy_ring(self, group: int, source: int, target: int) -> None:
+        self.pool.store(group, ring=True).copy(source, target)
+
+    def read_block(self, group: int, block: int) -> bytes:
+        return self.pool.coded[group].to_bytes(block)
+
+    def write_block(self, group: int, block: int, data: bytes | memoryview) -> None:
+        self.pool.coded[group].from_bytes(block, data)
+
+    def read_ring(self, group: int, block: int) -> bytes:
+        return self.pool.store(group, ring=True).to_bytes(block)
+
+    def write_ring(self, group: int, block: int, data: bytes | memoryview) -> None:
+        self.pool.store(group, ring=True).from_bytes(block, data)
+
+    def kv_export(self, layer: int, block: int, ring: bool = False) -> tuple[PlainKV, PlainKV]:
+        place = self.pool.layers[layer]
+        store = self.pool.store(place.group, ring)
+        where = (block, place.index)
+        return store.keys.get(where).to(MAIN_MEMORY), store.values.get(where).to(MAIN_MEMORY)
+
+    def kv_import(self, layer: int, block: int, keys: PlainKV, values: PlainKV, ring: bool = False) -> None:
+        place = self.pool.layers[layer]
+        store = self.pool.store(place.group, ring)
+        store.keys.put((block, place.index), keys.to(self.device))
+        store.values.put((block, place.index), values.to(self.device))
+
+    @torch.inference_mode()
+    def run(self, step: StepInput) -> Handle:
+        try:
+            return self.program.run(step)
+        except RuntimeError as error:
+            if not ran_out(error):
+                raise
+        raise MemoryError("the working memory of a step")  # out here, for torch's error holds on to the step's tensors
+
+    def close(self) -> None:
+        """Let go of the cache and of the weights; a device's memory that nothing holds goes back to other programs."""
+        del self.program
+        self.pool.close()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        elif self.device.type == "mps":
+            torch.mps.empty_cache()
