@@ -62,10 +62,9 @@ def keep_top_p(c: Candidates, p: float) -> Candidates | None:
     """The smallest set of best tokens that holds share p of what is left (Holtzman et al. 2020)."""
     if p >= 1.0:
         return c
-    reached = np.flatnonzero(np.cumsum(c.probabilities) >= p * c.mass)
-    if len(reached) == 0:
+    n = int(c.probabilities.cumsum().searchsorted(p * c.mass)) + 1
+    if n > len(c.ids):
         return c if c.complete else None
-    n = int(reached[0]) + 1
     return Candidates(c.ids[:n], c.probabilities[:n], complete=True)
 
 
@@ -73,7 +72,7 @@ def keep_min_p(c: Candidates, share: float) -> Candidates | None:
     """Tokens at least `share` as likely as the best (Nguyen et al. 2024)."""
     if share <= 0.0:
         return c
-    n = int(np.searchsorted(-c.probabilities, -share * c.probabilities[0], side="right"))
+    n = int((-c.probabilities).searchsorted(-share * c.probabilities[0], side="right"))
     if n == len(c.ids) and not c.complete:
         return None
     return Candidates(c.ids[: max(n, 1)], c.probabilities[: max(n, 1)], complete=True)
@@ -81,9 +80,9 @@ def keep_min_p(c: Candidates, share: float) -> Candidates | None:
 
 def draw(c: Candidates, u: float) -> int | None:
     """The token at share u in [0, 1) of the candidates laid end to end, best first."""
-    reached = np.flatnonzero(np.cumsum(c.probabilities) > u * c.mass)
-    if len(reached):
-        return int(c.ids[reached[0]])
+    reached = int(c.probabilities.cumsum().searchsorted(u * c.mass, side="right"))
+    if reached < len(c.ids):
+        return int(c.ids[reached])
     return int(c.ids[-1]) if c.complete else None  # u at the very end, lost to rounding
 
 

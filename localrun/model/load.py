@@ -93,10 +93,11 @@ class Loader:
         self.done, self.total = 0, sum(source.tensors[ref.name].nbytes for ref in refs.values())
 
     def weights(self, config: ModelConfig) -> ModelWeights:
-        embed = self.matrix("embed")
-        layers = tuple(self.layer(index) for index in range(config.n_layers))
-        output = self.matrix("output") if "output" in self.refs else embed
-        return ModelWeights(embed, layers, self.required_vector("output_norm"), output)
+        with self.layout.packing():
+            embed = self.matrix("embed")
+            layers = tuple(self.layer(index) for index in range(config.n_layers))
+            output = self.matrix("output") if "output" in self.refs else embed
+            return ModelWeights(embed, layers, self.required_vector("output_norm"), output)
 
     def layer(self, index: int) -> LayerWeights:
         prefix = f"layers.{index}."

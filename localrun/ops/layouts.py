@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -72,8 +73,12 @@ class Layout(Protocol):
         """Exact bytes of a matrix of that file type in this layout."""
         ...
 
+    def packing(self) -> AbstractContextManager[None]:
+        """While this is open, what `pack` gives may be filled later; when it closes, all of it is there."""
+        ...
+
     def pack(self, rows: RowReader) -> Packed:
-        """Read a matrix slab by slab into this layout; the peak is the result and one slab."""
+        """Read a matrix slab by slab into this layout; the peak is the result and one slab a thread."""
         ...
 
     def vector(self, values: np.ndarray, device: torch.device | None) -> Vector:
@@ -93,6 +98,9 @@ class FileLayout:
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
+
+    def packing(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def pack(self, rows: RowReader) -> Packed:
         raw = on_device(rows.read(0, rows.n_rows), rows.device)
@@ -114,6 +122,9 @@ class DenseLayout:
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return 4 * n_rows * n_cols
+
+    def packing(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def pack(self, rows: RowReader) -> Packed:
         import torch

@@ -8,7 +8,7 @@ from localrun.base.request import KVCodecName, LoadOptions
 from localrun.base.resources import resource
 from localrun.engine.load import LoadedModel, load
 from localrun.fit.machine import Memory
-from localrun.ops.cpu import CpuExecutor
+from localrun.ops.cpu_executor import CpuExecutor
 from localrun.ops.library import load_library
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")

@@ -7,8 +7,8 @@ from localrun.fit.weights import held_bytes, held_share
 from localrun.formats.detect import open_model_file
 from localrun.model.load import held_bytes as loaded_bytes
 from localrun.model.load import read_config, read_weight_refs
-from localrun.ops.cpu import CpuLayout
 from localrun.ops.cpu_calls import calls_of
+from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.library import load_library
 
 

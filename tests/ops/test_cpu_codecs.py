@@ -11,8 +11,9 @@ from localrun_testing.kv_cases import CASES, NMSE, Blocks, KVCase, nmse, run, si
 from localrun_testing.native import BAD_ARGUMENT, NativeLayer, Rows, Shape, native_library
 
 from localrun.base.errors import EngineError
-from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
+from localrun.ops.cpu_executor import CpuExecutor
+from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.interface import PlainKV
 from localrun.ops.kv_codes import encode
 from localrun.ops.layouts import F32

@@ -15,8 +15,9 @@ from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.scheduler import MAX_CHUNK, MAX_RUNNING
 from localrun.model.config import LayerSpec
 from localrun.model.decoder import LayerWeights, Linear, Model
-from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
+from localrun.ops.cpu_executor import CpuExecutor
+from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.executor import Executor
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import Packed, RowReader

@@ -13,8 +13,9 @@ from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.model.load import load_model, read_config
-from localrun.ops.cpu import CpuExecutor, CpuLayout
 from localrun.ops.cpu_calls import calls_of
+from localrun.ops.cpu_executor import CpuExecutor
+from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import FILE, Layout
 from localrun.ops.library import load_library

@@ -1,21 +1,16 @@
-"""The native CPU backend: weights in the library's layouts, a step as one native call. Torch-free."""
+"""The native CPU backend: a step as one native call. Torch-free."""
 
 from __future__ import annotations
 
 import ctypes
-import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from localrun.base.errors import ModelFileError
-from localrun.formats.decode_iq import grid_table
-from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_calls import CpuCalls
+from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.cpu_pool import CpuPool
 from localrun.ops.cpu_program import Buffers, ProgramBuilder
 from localrun.ops.executor import Forward
@@ -29,18 +24,9 @@ from localrun.ops.interface import (
     StepCancelled,
     StepInput,
 )
-from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
-from localrun.ops.layouts import Packed, RowReader
+from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.program import Handle, record_instructions
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-GRIDS = {name: name for name in ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")} | {"IQ1_M": "IQ1_S"}
-LANES = 16  # rows a layout interleaves
-CHUNK_BYTES = 256 << 20  # of address space: what is never written to takes no memory
-ALIGNMENT = 64
 Address = Callable[[Iterable[int]], int]  # of int32 values kept for the length of a step
 CANDIDATES = np.dtype(
     [
@@ -51,98 +37,6 @@ CANDIDATES = np.dtype(
         ("finite", np.int32),
     ]
 )
-
-
-class WeightMemory:
-    """Room for matrices side by side in few large pieces; a piece lives as long as one of its matrices."""
-
-    def __init__(self, calls: CpuCalls) -> None:
-        self.calls = calls
-        self.free = np.empty(0, np.uint8)
-
-    def take(self, n_bytes: int) -> np.ndarray:
-        """uint8 [n_bytes], aligned. Raises DoesNotFitError."""
-        if n_bytes > len(self.free):
-            self.free = self.piece(max(n_bytes, CHUNK_BYTES))
-        taken, self.free = self.free[:n_bytes], self.free[-(-n_bytes // ALIGNMENT) * ALIGNMENT :]
-        return taken
-
-    def piece(self, n_bytes: int) -> np.ndarray:
-        address = self.calls.reserve(n_bytes)
-        memory = (ctypes.c_uint8 * n_bytes).from_address(address)
-        weakref.finalize(memory, self.calls.release, address, n_bytes)
-        return np.ctypeslib.as_array(memory)
-
-
-class CpuLayout:
-    """The library's layouts, one for every quant type; slabs of a matrix are read and packed side by side."""
-
-    name = "cpu"
-
-    def __init__(self, calls: CpuCalls, n_threads: int) -> None:
-        self.calls, self.n_threads = calls, n_threads
-        self.memory = WeightMemory(calls)
-
-    def holds(self, qtype: str) -> bool:
-        """Whether the library has a layout for a type."""
-        return QUANT_TYPES[qtype].gguf_id is not None and self.layout_of(qtype) >= 0
-
-    def holds_cache(self, codec: KVCodec, n_kv_heads: int, head_dim: int) -> bool:
-        """Whether the library has blocks for keys and values of that shape."""
-        code = abi.KV_CODES.get(codec.name)
-        return code is not None and self.calls.kv_block_bytes(code, n_kv_heads, head_dim) >= 0
-
-    def layout_of(self, qtype: str) -> int:
-        return self.calls.layout_for(gguf_id(qtype))
-
-    def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
-        return self.calls.packed_bytes(self.layout_of(qtype), n_rows, n_cols)
-
-    def pack(self, rows: RowReader) -> Packed:
-        n_bytes = self.nbytes(rows.qtype, rows.n_rows, rows.n_cols)
-        if n_bytes < 0:
-            raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
-        if rows.qtype in GRIDS:
-            self.calls.set_grid(gguf_id(rows.qtype), grid_table(GRIDS[rows.qtype]).astype(np.int8).tobytes())
-        packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (self.memory.take(n_bytes),))
-        matrix = self.matrix(packed)
-        step = rows.slab_rows(multiple=LANES)
-
-        def pack_slab(first: int) -> None:
-            raw = np.ascontiguousarray(rows.read(first, min(step, rows.n_rows - first)))
-            self.calls.pack(matrix, gguf_id(rows.qtype), raw.ctypes.data, first, len(raw))
-
-        starts = range(0, rows.n_rows, step)
-        if len(starts) == 1:
-            pack_slab(0)
-        else:
-            with ThreadPoolExecutor(self.n_threads) as threads:
-                list(threads.map(pack_slab, starts))
-        return packed
-
-    def vector(self, values: np.ndarray, device: torch.device | None) -> np.ndarray:
-        return values
-
-    def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
-        import torch
-
-        numbers = range(packed.n_rows)[rows] if isinstance(rows, slice) else rows.tolist()
-        out = torch.empty(len(numbers), packed.n_cols)
-        matrix = self.matrix(packed)
-        for place, number in enumerate(numbers):
-            self.calls.unpack_row(matrix, number, out[place].data_ptr())
-        return out
-
-    def matrix(self, packed: Packed) -> abi.Matrix:
-        """The C view of a packed matrix; valid while `packed` lives."""
-        (plane,) = packed.planes
-        return abi.Matrix(
-            packed.n_rows, packed.n_cols, self.layout_of(packed.qtype), 0, plane.ctypes.data, plane.nbytes
-        )
-
-    def form(self, packed: Packed) -> int:
-        """The form of its activations a linear on this matrix reads."""
-        return self.calls.layout_form(self.layout_of(packed.qtype))
 
 
 class CpuExecutor:
@@ -336,12 +230,6 @@ class CpuExecutor:
         for pool in (*self.blocks, *self.ring):
             if pool:
                 pool.close()
-
-
-def gguf_id(qtype: str) -> int:
-    number = QUANT_TYPES[qtype].gguf_id
-    assert number is not None, f"{qtype} is not a type of GGUF files"
-    return number
 
 
 def adjustment(change: LogitAdjust | None, address: Any, keep: list[Any]) -> abi.Adjust:

@@ -1,0 +1,145 @@
+"""Weights in the native library's layouts: read and packed by several threads. Torch-free."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from localrun.base.errors import ModelFileError
+from localrun.formats.decode_iq import grid_table
+from localrun.formats.quant import QUANT_TYPES
+from localrun.ops import cpu_abi as abi
+from localrun.ops.cpu_calls import CpuCalls
+from localrun.ops.kv import KVCodec
+from localrun.ops.layouts import Packed, RowReader
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+GRIDS = {name: name for name in ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")} | {"IQ1_M": "IQ1_S"}
+LANES = 16  # rows a layout interleaves
+CHUNK_BYTES = 256 << 20  # of address space: what is never written to takes no memory
+ALIGNMENT = 64
+SLABS_AHEAD = 4  # a thread: enough that none waits, few enough that what went wrong is seen soon
+
+
+class WeightMemory:
+    """Room for matrices side by side in few large pieces; a piece lives as long as one of its matrices."""
+
+    def __init__(self, calls: CpuCalls) -> None:
+        self.calls = calls
+        self.free = np.empty(0, np.uint8)
+
+    def take(self, n_bytes: int) -> np.ndarray:
+        """uint8 [n_bytes], aligned. Raises DoesNotFitError."""
+        if n_bytes > len(self.free):
+            self.free = self.piece(max(n_bytes, CHUNK_BYTES))
+        taken, self.free = self.free[:n_bytes], self.free[-(-n_bytes // ALIGNMENT) * ALIGNMENT :]
+        return taken
+
+    def piece(self, n_bytes: int) -> np.ndarray:
+        address = self.calls.reserve(n_bytes)
+        memory = (ctypes.c_uint8 * n_bytes).from_address(address)
+        weakref.finalize(memory, self.calls.release, address, n_bytes)
+        return np.ctypeslib.as_array(memory)
+
+
+class CpuLayout:
+    """The library's layouts, one for every quant type. `packing` reads and packs slabs of all matrices side by side."""
+
+    name = "cpu"
+
+    def __init__(self, calls: CpuCalls, n_threads: int) -> None:
+        self.calls, self.n_threads = calls, n_threads
+        self.memory = WeightMemory(calls)
+        self.threads: ThreadPoolExecutor | None = None  # while packing
+        self.slabs: deque[Future[None]] = deque()  # under way, in order
+
+    def holds(self, qtype: str) -> bool:
+        """Whether the library has a layout for a type."""
+        return QUANT_TYPES[qtype].gguf_id is not None and self.layout_of(qtype) >= 0
+
+    def holds_cache(self, codec: KVCodec, n_kv_heads: int, head_dim: int) -> bool:
+        """Whether the library has blocks for keys and values of that shape."""
+        code = abi.KV_CODES.get(codec.name)
+        return code is not None and self.calls.kv_block_bytes(code, n_kv_heads, head_dim) >= 0
+
+    def layout_of(self, qtype: str) -> int:
+        return self.calls.layout_for(gguf_id(qtype))
+
+    def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
+        return self.calls.packed_bytes(self.layout_of(qtype), n_rows, n_cols)
+
+    @contextmanager
+    def packing(self) -> Iterator[None]:
+        threads = self.threads = ThreadPoolExecutor(self.n_threads)
+        try:
+            yield
+            self.wait(0)
+        finally:
+            threads.shutdown(cancel_futures=True)
+            self.threads, self.slabs = None, deque()
+
+    def wait(self, n_left: int) -> None:
+        """Until so many slabs are under way; raises what went wrong in one."""
+        while len(self.slabs) > n_left:
+            self.slabs.popleft().result()
+
+    def pack(self, rows: RowReader) -> Packed:
+        n_bytes = self.nbytes(rows.qtype, rows.n_rows, rows.n_cols)
+        if n_bytes < 0:
+            raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
+        if rows.qtype in GRIDS:
+            self.calls.set_grid(gguf_id(rows.qtype), grid_table(GRIDS[rows.qtype]).astype(np.int8).tobytes())
+        packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (self.memory.take(n_bytes),))
+        step = rows.slab_rows(multiple=LANES)
+
+        def pack_slab(first: int) -> None:
+            raw = np.ascontiguousarray(rows.read(first, min(step, rows.n_rows - first)))
+            self.calls.pack(self.matrix(packed), gguf_id(rows.qtype), raw.ctypes.data, first, len(raw))
+
+        for first in range(0, rows.n_rows, step):
+            if self.threads is None:
+                pack_slab(first)
+            else:
+                self.wait(SLABS_AHEAD * self.n_threads)
+                self.slabs.append(self.threads.submit(pack_slab, first))
+        return packed
+
+    def vector(self, values: np.ndarray, device: torch.device | None) -> np.ndarray:
+        return values
+
+    def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
+        import torch
+
+        numbers = range(packed.n_rows)[rows] if isinstance(rows, slice) else rows.tolist()
+        out = torch.empty(len(numbers), packed.n_cols)
+        matrix = self.matrix(packed)
+        for place, number in enumerate(numbers):
+            self.calls.unpack_row(matrix, number, out[place].data_ptr())
+        return out
+
+    def matrix(self, packed: Packed) -> abi.Matrix:
+        """The C view of a packed matrix; valid while `packed` lives."""
+        (plane,) = packed.planes
+        return abi.Matrix(
+            packed.n_rows, packed.n_cols, self.layout_of(packed.qtype), 0, plane.ctypes.data, plane.nbytes
+        )
+
+    def form(self, packed: Packed) -> int:
+        """The form of its activations a linear on this matrix reads."""
+        return self.calls.layout_form(self.layout_of(packed.qtype))
+
+
+def gguf_id(qtype: str) -> int:
+    number = QUANT_TYPES[qtype].gguf_id
+    assert number is not None, f"{qtype} is not a type of GGUF files"
+    return number
