@@ -63,7 +63,11 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def _bring_in_sight(self, view: MessageView) -> None:
         """Scroll up to where a message begins, and stay there until there is another one."""
-        if view.is_attached and view.virtual_region.y < self.scroll_y:
+        if not view.is_attached:
+            return
+        if not view.virtual_region:  # not laid out yet
+            self.call_after_refresh(self._bring_in_sight, view)
+        elif view.virtual_region.y < self.max_scroll_y:
             self.anchor(False)
             self.scroll_to_widget(view, animate=False, top=True)
 
