@@ -82,6 +82,7 @@ void run_thread(void* data, int32_t thread) {
   for (int32_t i = 0; i < e->program->n_instructions && !e->stopped; i++) {
     const lr_instruction* instruction = &e->program->instruction[i];
     const lr_op_kernels* op = e->kernels->op[instruction->op];
+    *(int64_t*)context.scratch = 0;
     for (int32_t phase = 0; phase < op->n_phases; phase++) {
       const bool last = phase + 1 == op->n_phases;
       const int32_t n_tasks = op->n_tasks(instruction, &context, phase);

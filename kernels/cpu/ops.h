@@ -12,7 +12,7 @@ typedef struct {
 typedef struct {
   const lr_program* program;
   const lr_step* step;
-  void* scratch;          // LR_SCRATCH_BYTES of the calling thread, 64-byte aligned
+  void* scratch;          // LR_SCRATCH_BYTES of the calling thread, 64-byte aligned; begins with 0 for an instruction
   void* shared;           // lr_op_kernels::shared_bytes of the step, the same for all tasks of an instruction
   const lr_span* span;    // [n_sequences]
 } lr_context;
