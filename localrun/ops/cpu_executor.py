@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from array import array
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,21 +11,18 @@ from localrun.ops import cpu_abi as abi
 from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.cpu_pool import CpuPool
 from localrun.ops.cpu_program import Buffers, ProgramBuilder
+from localrun.ops.cpu_step import NativeStep
 from localrun.ops.executor import Forward
 from localrun.ops.interface import (
-    Angles,
     CacheLayer,
-    LogitAdjust,
     Logits,
     PlainKV,
-    SequenceInput,
     StepCancelled,
     StepInput,
 )
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.program import Handle, record_instructions
 
-Address = Callable[[Iterable[int]], int]  # of int32 values kept for the length of a step
 CANDIDATES = np.dtype(
     [
         ("ids", np.int32, abi.MAX_CANDIDATES),
@@ -72,6 +67,7 @@ class CpuExecutor:
         program = abi.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
         self.program = program
         self.threads = self.calls.threads_create(layout.n_threads)
+        self.step = NativeStep(self.candidates, len(n_blocks), max_rows, max_logits)
         self.handle = self.calls.program_create(program, self.threads, max_rows)
 
     def make_pools(self, plan: KVPlan, n_blocks: Sequence[int], ring_blocks: Sequence[int]) -> None:
@@ -147,64 +143,19 @@ class CpuExecutor:
     def run(self, step: StepInput) -> Handle:
         assert step.n_rows <= self.max_rows
         assert len(step.logits_rows) <= self.max_logits
-        translated, keep = self.translate(step)
-        if self.calls.program_run(self.handle, translated) == abi.CANCELLED:
+        self.commit(step)
+        if self.calls.program_run(self.handle, self.step.translate(step)) == abi.CANCELLED:
             raise StepCancelled
-        del keep
         return Handle(self.logits(len(step.logits_rows)))
 
-    def translate(self, step: StepInput) -> tuple[abi.Step, list[Any]]:
-        """A step as C sees it, and what has to stay alive while it does."""
-        keep: list[Any] = []
-
-        def address(values: Iterable[int]) -> int:
-            keep.append(array("i", values))
-            return int(keep[-1].buffer_info()[0])
-
-        sequences = (abi.SequenceC * len(step.sequences))()
-        for place, sequence in zip(sequences, step.sequences, strict=True):
-            self.fill_sequence(place, sequence, address)
-        adjust = None
-        if any(step.adjust):
-            adjust = (abi.Adjust * len(step.adjust))(*(adjustment(change, address, keep) for change in step.adjust))
-        cos, sin = angle_pointers(step.cos_sin)
-        sink_cos, sink_sin = angle_pointers(step.sink_cos_sin) if step.sink_cos_sin else (None, None)
-        translated = abi.Step(
-            token=address(step.token_ids),
-            position=address(step.positions),
-            row_sequence=address(step.row_sequence),
-            sequence=sequences,
-            logits_row=address(step.logits_rows),
-            adjust=adjust,
-            candidates=self.candidates,
-            cos=cos,
-            sin=sin,
-            sink_cos=sink_cos,
-            sink_sin=sink_sin,
-            rope_half=address([cos.shape[-1] for cos, _ in step.cos_sin]),
-            cancel=step.cancel.address,
-            n_rows=step.n_rows,
-            n_sequences=len(step.sequences),
-            n_logits=len(step.logits_rows),
-        )
-        return translated, keep
-
-    def fill_sequence(self, place: abi.SequenceC, sequence: SequenceInput, address: Address) -> None:
-        """Block tables as C sees them; what they name is committed."""
-        n_groups = len(self.blocks)
-        for group, pool in enumerate(self.blocks):
-            pool.use(sequence.table[group])
-        place.table = (ctypes.c_void_p * n_groups)(*map(address, sequence.table))
-        place.first, place.length = address(sequence.first), sequence.length
-        if any(self.ring):
-            for ring_pool, blocks in zip(self.ring, sequence.ring, strict=True):
-                if ring_pool:
-                    ring_pool.use(blocks)
-            place.ring = (ctypes.c_void_p * n_groups)(*map(address, sequence.ring))
-            place.ring_first = sequence.ring_first
-        place.sink = address(sequence.sink) if sequence.sink else None
-        place.ring_sink = address(sequence.ring_sink) if sequence.ring_sink else None
-        place.write_from = address(sequence.write_from) if sequence.write_from else None
+    def commit(self, step: StepInput) -> None:
+        """Make sure that all blocks of the step are there."""
+        for sequence in step.sequences:
+            for pool, blocks in zip(self.blocks, sequence.table, strict=True):
+                pool.use(blocks)
+            for ring, blocks in zip(self.ring, sequence.ring, strict=False):
+                if ring:
+                    ring.use(blocks)
 
     def logits(self, count: int) -> Logits:
         """Views of what the library left of the first `count` rows."""
@@ -230,34 +181,6 @@ class CpuExecutor:
         for pool in (*self.blocks, *self.ring):
             if pool:
                 pool.close()
-
-
-def adjustment(change: LogitAdjust | None, address: Any, keep: list[Any]) -> abi.Adjust:
-    """A LogitAdjust as C sees it; what would change nothing is left out."""
-    change = change or LogitAdjust()
-    out = abi.Adjust(
-        repeat=change.repeat,
-        presence=change.presence,
-        frequency=change.frequency,
-        inv_temperature=1.0 / (change.temperature or 1.0),
-    )
-    if change.repeat != 1.0 and change.seen:
-        out.seen, out.n_seen = address(list(change.seen)), len(change.seen)
-    if change.counts and (change.presence or change.frequency):
-        out.ids, out.counts = address(list(change.counts)), address(list(change.counts.values()))
-        out.n_ids = len(change.counts)
-    if change.bias:
-        values = (ctypes.c_float * len(change.bias))(*change.bias.values())
-        keep.append(values)
-        out.bias_ids, out.bias = address(list(change.bias)), ctypes.addressof(values)
-        out.n_bias = len(change.bias)
-    return out
-
-
-def angle_pointers(cos_sin: Sequence[Angles]) -> tuple[Any, Any]:
-    """Pointers to the cosines and to the sines of every rope kind."""
-    pointers = ctypes.c_void_p * max(1, len(cos_sin))
-    return pointers(*(cos.ctypes.data for cos, _ in cos_sin)), pointers(*(sin.ctypes.data for _, sin in cos_sin))
 
 
 def array_at(address: int, n_rows: int, n_cols: int) -> np.ndarray:
