@@ -49,6 +49,10 @@ class CacheShape:
         self._kinds = replace(config, layers=tuple(kinds))  # each layer once: sums are asked for often
         self._n_layers = tuple(kinds.values())
 
+    @property
+    def program_bytes(self) -> int:
+        return self.costs.program_bytes
+
     def holds(self, codec: KVCodec) -> bool:
         """Whether the backend can keep every layer in `codec`."""
         codecs = layer_codecs(self._kinds, codec)

@@ -16,11 +16,18 @@ SCORE_TILE = 64 << 20  # bytes of attention scores that the reference holds at a
 SCORE_COPIES, CODED_COPIES = 12, 4  # of them at a time; rows of coded layers are taken a block at a time
 UNIT_TOKENS = 512  # of attention: what a thread takes at a time
 SPLIT_ROWS = 8  # of a step whose attention is split into such units
+SCRATCH_BYTES = 2 << 20  # a thread
+NATIVE_PROGRAM_BYTES, TORCH_PROGRAM_BYTES = 160 << 20, 400 << 20
 STRIDE = 256  # elements that rows of native buffers are rounded up to
 
 
 class Costs(Protocol):
     """One backend's."""
+
+    @property
+    def program_bytes(self) -> int:
+        """What the process holds without any model: libraries, and a large tokenizer."""
+        ...
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         """Bytes of one layer of one block; None where the backend cannot keep `spec` in `codec`."""
@@ -34,6 +41,8 @@ class Costs(Protocol):
 @dataclass(frozen=True, slots=True)
 class PlainCosts:
     """The reference operations, on any torch device."""
+
+    program_bytes: int = TORCH_PROGRAM_BYTES
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         return cache_of(spec).nbytes(1, codec) if codec.executable else None
@@ -53,6 +62,7 @@ class NativeCosts:
     """The native CPU library: it says itself what a block takes; its arena is the buffers of one layer."""
 
     calls: CpuCalls
+    program_bytes: int = NATIVE_PROGRAM_BYTES
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         code = abi.KV_CODES.get(codec.name)
@@ -67,7 +77,7 @@ def arena_bytes(config: ModelConfig, ctx: int, threads: int) -> int:
     """The library's buffers, at most.
 
     For every row of a step the residual stream twice, queries twice, keys, values, and what each linear reads in two
-    forms; attention cut into units; logits; a scratch of 1 MiB a thread.
+    forms; attention cut into units; logits; scratch memory of every thread.
     """
     widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
     hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
@@ -77,7 +87,7 @@ def arena_bytes(config: ModelConfig, ctx: int, threads: int) -> int:
     row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
     units = SPLIT_ROWS * widest.n_heads * (ctx // UNIT_TOKENS + 1) * (widest.head_dim + 16) * 4
     logits = SEQUENCES * config.vocab_size * 4
-    return (PREFILL_ROWS + SEQUENCES) * row + units + logits + (threads << 20)
+    return (PREFILL_ROWS + SEQUENCES) * row + units + logits + threads * SCRATCH_BYTES
 
 
 def costs_of(backend: str) -> Costs:

@@ -12,7 +12,7 @@ from localrun.fit.blocks import CacheShape
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.costs import usual_costs
 from localrun.fit.layers import cache_bytes
-from localrun.fit.plan import MARGIN, OVERHEAD, USUAL_THREADS, Sizes, longest_context
+from localrun.fit.plan import MARGIN, USUAL_THREADS, Sizes, longest_context
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
@@ -91,6 +91,10 @@ class ForeignSizes:
     def __init__(self, shape: Shape) -> None:
         self.config, self._caches = shape.config, shape.caches
 
+    @property
+    def program_bytes(self) -> int:
+        return usual_costs().program_bytes
+
     def holds(self, codec: KVCodec) -> bool:
         return True
 
@@ -129,14 +133,14 @@ def _rows(
 ) -> list[FitRow]:
     """One precision and codec, every context."""
     budget, parallel = question.budget, question.parallel
-    room = budget - MARGIN - OVERHEAD - candidate.weights_bytes
+    room = budget - MARGIN - sizes.program_bytes - candidate.weights_bytes
     longest = longest_context(sizes, codec, room, parallel=parallel)
     read = question.rates.read_bytes * READ_SHARE
     multiply = question.rates.macs * MAC_SHARE
     rows = []
     for ctx in contexts:
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
-        total = candidate.weights_bytes + cache + scratch + OVERHEAD
+        total = candidate.weights_bytes + cache + scratch + sizes.program_bytes
         rows.append(
             FitRow(
                 precision=candidate.precision,

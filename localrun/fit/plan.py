@@ -14,7 +14,6 @@ from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 
-OVERHEAD = 400 << 20  # torch, the tokenizer and the program itself
 GROWTH = 2 << 20  # of the program while it answers, beside what is counted
 MARGIN = 512 << 20  # left to the rest of the machine
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of
@@ -29,6 +28,8 @@ class Sizes(Protocol):
 
     config: ModelConfig
 
+    @property
+    def program_bytes(self) -> int: ...
     def holds(self, codec: KVCodec) -> bool: ...
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int: ...
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int: ...
@@ -95,8 +96,8 @@ def plan_load(
     check_context(config, ctx, window)
     shape = CacheShape(config, costs_of(backend), window)
     budget = free + resident
-    overhead = resident + GROWTH if resident else OVERHEAD
-    room = budget - MARGIN - max(OVERHEAD, overhead) - weights_bytes
+    overhead = resident + GROWTH if resident else shape.program_bytes
+    room = budget - MARGIN - max(shape.program_bytes, overhead) - weights_bytes
     try:
         choice = choose_codec(kv, config, ctx, lambda codec: longest_context(shape, codec, room, threads))
     except DoesNotFitError as error:

@@ -16,7 +16,7 @@ from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import Choice, choose_codec, q4_objection
 from localrun.fit.costs import PlainCosts
-from localrun.fit.plan import MARGIN, OVERHEAD, Plan, longest_context, plan_load
+from localrun.fit.plan import MARGIN, Plan, longest_context, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.reference_executor import ReferenceExecutor
@@ -130,7 +130,7 @@ def follow_hint(error: DoesNotFitError, free: int) -> None:
 def test_memory_left_over_goes_to_kept_prefixes_but_not_without_end() -> None:
     one = plan(64 * GIB, ctx=4096, kv="f16")
     assert one.blocks == (4 * one_context(4096),)
-    tight = plan(one.peak_bytes + MARGIN, ctx=4096, kv="f16", resident=OVERHEAD)
+    tight = plan(one.peak_bytes + MARGIN, ctx=4096, kv="f16", resident=PlainCosts().program_bytes)
     assert tight.blocks[0] >= one_context(4096)
 
 
