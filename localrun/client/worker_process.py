@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
-from localrun.base.events import Token
+from localrun.base.events import Done, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError
 from localrun.client.interface import EngineClient
@@ -161,7 +161,7 @@ class Worker:
                 replies.flush()
             except OSError:  # nobody listens any more
                 os._exit(0)
-            time.sleep(GATHER_SECONDS if any(map(_has_words, waiting)) else SOON_SECONDS)
+            time.sleep(GATHER_SECONDS if _amid_an_answer(waiting) else SOON_SECONDS)
 
 
 def gathered(replies: list[Reply]) -> Iterator[Reply]:
@@ -183,8 +183,10 @@ def gathered(replies: list[Reply]) -> Iterator[Reply]:
         yield held
 
 
-def _has_words(reply: Reply) -> bool:
-    return isinstance(reply.answer, Events) and any(isinstance(event, Token) for event in reply.answer.events)
+def _amid_an_answer(replies: list[Reply]) -> bool:
+    """Whether more words are to come; after the end of an answer the next one's first words do not wait."""
+    kinds = {type(event) for reply in replies if isinstance(reply.answer, Events) for event in reply.answer.events}
+    return Token in kinds and Done not in kinds
 
 
 def _packed(reply: Reply) -> bytes:
