@@ -19,7 +19,7 @@ from localrun.engine.runner import Runner
 from localrun.fit.machine import memory, resident
 from localrun.fit.plan import Plan, plan_load
 from localrun.formats.detect import open_model_file
-from localrun.formats.requantize import PRECISIONS, RequantizedSource
+from localrun.formats.requantize import PRECISIONS, RequantizedSource, encode_on_one_thread_each
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Model, ModelWeights
@@ -73,6 +73,8 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         threads=backend.threads,
     )
     config = plan.config
+    if isinstance(source, RequantizedSource) and backend.name == "cpu":
+        encode_on_one_thread_each()
     model = load_model(source, layout, backend.device, config, progress)
     runner = Runner(config, backend.executor(model, plan.kv_plan, plan.blocks, plan.ring_blocks), plan.codecs)
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)

@@ -70,6 +70,13 @@ class RequantizedSource:
         return replace(info, qtype=qtype, nbytes=QUANT_TYPES[qtype].nbytes(info.shape))
 
 
+def encode_on_one_thread_each() -> None:
+    """For layouts that read rows side by side: torch's own threads would be too many then."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 def encode_q8_0(weights: Tensor) -> Tensor:
     """f32 [n, cols] -> uint8 [blocks, 34]: an fp16 scale and 32 codes, rounded to nearest with the scale as stored."""
     import torch
