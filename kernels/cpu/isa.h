@@ -30,7 +30,8 @@ struct lr_kernels {
 };
 
 // Which of them a build has is CMake's choice.
-extern const lr_kernels lr_kernels_generic, lr_kernels_avx2, lr_kernels_avxvnni, lr_kernels_avx512, lr_kernels_amx, lr_kernels_neon;
+extern const lr_kernels lr_kernels_generic, lr_kernels_avx2, lr_kernels_avxvnni, lr_kernels_avx512, lr_kernels_amx,
+    lr_kernels_neon, lr_kernels_i8mm;
 
 // The table in use: the strongest of this machine unless lr_use_isa chose another.
 const lr_kernels* lr_current_kernels(void);

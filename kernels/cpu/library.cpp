@@ -6,7 +6,10 @@
 #include <string.h>
 
 #if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #elif defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,6 +46,15 @@ bool runs_here(const lr_kernels* k) {
     const unsigned long hwcap = getauxval(AT_HWCAP);
     return (hwcap & HWCAP_ASIMDDP) && (hwcap & HWCAP_ASIMDHP);
   }
+  if (!strcmp(k->isa, "i8mm")) return getauxval(AT_HWCAP2) & HWCAP2_I8MM;
+#elif defined(__aarch64__) && defined(__APPLE__)
+  if (!strcmp(k->isa, "i8mm")) {
+    int found = 0;
+    size_t size = sizeof found;
+    return sysctlbyname("hw.optional.arm.FEAT_I8MM", &found, &size, nullptr, 0) == 0 && found;
+  }
+#elif defined(__aarch64__)
+  if (!strcmp(k->isa, "i8mm")) return false;  // nobody to ask
 #endif
   return k != nullptr;  // generic runs anywhere; every Apple arm64 has dot products and half floats
 }
@@ -65,6 +77,9 @@ const lr_kernels* const kAll[] = {  // of this build, weakest first
 #endif
 #if defined(LR_WITH_neon)
     &lr_kernels_neon,
+#endif
+#if defined(LR_WITH_i8mm)
+    &lr_kernels_i8mm,
 #endif
 };
 

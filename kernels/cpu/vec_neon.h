@@ -1,4 +1,5 @@
-// The sixteen lanes of vec_avx512.h in four NEON registers, with the dot product of Armv8.2.
+// The sixteen lanes of vec_avx512.h in four NEON registers, with the dot product of Armv8.2, and where there is one the
+// product of small matrices of Armv8.6.
 #pragma once
 #include <arm_neon.h>
 #include <stdint.h>
@@ -14,7 +15,13 @@ struct B { uint8x16_t v[4]; };
 typedef int8x16_t X;
 
 struct TileSize { int tokens, groups; };
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#define LR_HAS_I8MM 1
+constexpr TileSize kTileSizes[] = {{1, 1}, {2, 1}, {4, 1}};  // codes are ordered once for all tokens
+#else
+#define LR_HAS_I8MM 0
 constexpr TileSize kTileSizes[] = {{1, 1}, {2, 1}};  // by tokens: as many sums as registers hold
+#endif
 const int kSignedZero = 0;
 const int kTopWeight = 254, kWeightZero = 127;  // codes of weights, and what dot_weights takes less
 const bool kHasBf16 = false;
@@ -176,6 +183,40 @@ LR_INLINE I dot_signed(I c, B codes, X x) {
 LR_INLINE I dot_unsigned(I c, B codes, X x) { return dot_signed(c, codes, x); }  // codes of at most 127
 LR_INLINE I dot_weights(I c, X weights, B codes) { return dot_signed(c, codes, weights); }    // signed codes
 LR_INLINE I dot_weights_4(I c, X weights, B codes) { return dot_signed(c, codes, weights); }  // of at most 15
+
+#if LR_HAS_I8MM
+// Sums of two tokens: register i holds [row 2i of the first, of the second, row 2i + 1 of the first, of the second].
+struct TwoTokens { int32x4_t v[8]; };
+
+// Eight columns of 16 rows as that product takes them, two rows a register; `a` has the first four.
+struct RowPairs { int8x16_t v[8]; };
+LR_INLINE RowPairs row_pairs(B a, B b) {
+  RowPairs pairs;
+  for (int i = 0; i < 4; i++) {
+    const uint32x4_t first = vreinterpretq_u32_u8(a.v[i]), second = vreinterpretq_u32_u8(b.v[i]);
+    pairs.v[2 * i] = vreinterpretq_s8_u32(vzip1q_u32(first, second));
+    pairs.v[2 * i + 1] = vreinterpretq_s8_u32(vzip2q_u32(first, second));
+  }
+  return pairs;
+}
+LR_INLINE TwoTokens two_zeros() {
+  const int32x4_t v = vdupq_n_s32(0);
+  return {{v, v, v, v, v, v, v, v}};
+}
+// Eight columns of two tokens, whose codes lie `stride` bytes apart.
+LR_INLINE TwoTokens dot_pairs(TwoTokens c, const RowPairs& rows, const int8_t* x, int stride) {
+  const int8x16_t both = vcombine_s8(vld1_s8(x), vld1_s8(x + stride));
+  for (int i = 0; i < 8; i++) c.v[i] = vmmlaq_s32(c.v[i], rows.v[i], both);
+  return c;
+}
+LR_INLINE I first_token(const TwoTokens& c) {
+  return {{vuzp1q_s32(c.v[0], c.v[1]), vuzp1q_s32(c.v[2], c.v[3]), vuzp1q_s32(c.v[4], c.v[5]), vuzp1q_s32(c.v[6], c.v[7])}};
+}
+LR_INLINE I second_token(const TwoTokens& c) {
+  return {{vuzp2q_s32(c.v[0], c.v[1]), vuzp2q_s32(c.v[2], c.v[3]), vuzp2q_s32(c.v[4], c.v[5]), vuzp2q_s32(c.v[6], c.v[7])}};
+}
+#endif
+
 LR_INLINE F dot_bf16(F c, const void*, const uint16_t*) { return c; }
 LR_INLINE void f_store_bf16(uint16_t*, F) {}
 

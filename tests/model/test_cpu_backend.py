@@ -15,7 +15,7 @@ from localrun.ops.library import NativeLibrary
 
 IDS = token_ids(150, VOCAB_SIZE)
 QUANT_TYPES = ("F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4")
-ISAS = ("generic", "avx2", "avxvnni", "avx512", "amx", "neon")
+ISAS = ("generic", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm")
 
 
 @pytest.mark.parametrize("name", TINY_MODELS)

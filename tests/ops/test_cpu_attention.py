@@ -14,7 +14,7 @@ from torch import Tensor
 from localrun.ops.reference import attend, visible
 
 NMSE = {"f32": 1e-11, "f16": 5e-5}  # against float attention on unrounded keys and values
-EVERY_ISA = ["generic", "avx2", "avxvnni", "avx512", "amx", "neon"]
+EVERY_ISA = ["generic", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm"]
 
 
 @pytest.fixture(params=EVERY_ISA)

@@ -101,15 +101,16 @@ def test_threads_race_for_nothing(tmp_path: Path) -> None:
         check(run(["setarch", "-R", driver] if shutil.which("setarch") else [driver], isa, codec), codec, 0)
 
 
-def test_neon_under_qemu(tmp_path: Path) -> None:
+@pytest.mark.parametrize("isa", ["neon", "i8mm"])
+def test_neon_under_qemu(isa: str, tmp_path: Path) -> None:
     reason = "NEON is another instruction set"
     compiler = tool("aarch64-linux-gnu-g++", reason)
     qemu = tool("qemu-aarch64", reason)
     target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
-    driver = build(tmp_path, "neon", compiler=compiler, cmake_options=target)
+    driver = build(tmp_path, isa, compiler=compiler, cmake_options=target)
     command: list[str | Path] = [qemu, "-L", "/usr/aarch64-linux-gnu", driver]
     for codec in CODECS:
-        check(run(command, "neon", codec, 100), codec, 100)
+        check(run(command, isa, codec, 100), codec, 100)
 
 
 def replaced(sources: Path, name: str, before: str, after: str) -> None:

@@ -13,7 +13,7 @@ from localrun.ops import cpu_abi as abi
 from localrun.ops.reference import rms_norm, rotate
 
 
-@pytest.fixture(params=["generic", "avx2", "avxvnni", "avx512", "amx", "neon"])
+@pytest.fixture(params=["generic", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm"])
 def library(request: pytest.FixtureRequest) -> Iterator[ctypes.CDLL]:
     native = native_library()
     if request.param not in isas(native):

@@ -22,7 +22,7 @@ from localrun.ops.reference_executor import ReferenceExecutor
 
 MakeExecutor = Callable[..., CpuExecutor]
 CODED = ("q8", "k8v4", "q4")
-ISAS = ("generic", "avx2", "avxvnni", "neon")  # beside the strongest, on which everything runs
+ISAS = ("generic", "avx2", "avxvnni", "neon", "i8mm")  # beside the strongest, on which everything runs
 
 
 @pytest.fixture

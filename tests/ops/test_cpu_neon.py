@@ -47,7 +47,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     compiler, qemu, cmake = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64"), tool("cmake")
     folder = tmp_path_factory.mktemp("neon")
     sources = REPOSITORY / "kernels" / "cpu"
-    target = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DLOCALRUN_ISA_UNITS=generic;neon"]
+    target = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DLOCALRUN_ISA_UNITS=generic;neon;i8mm"]
     subprocess.run([cmake, "-S", sources, "-B", folder, f"-DCMAKE_CXX_COMPILER={compiler}", *target], check=True)
     subprocess.run([cmake, "--build", folder, "-j2"], check=True)
     command = [compiler, "-std=c++17", f"-I{sources}", str(REPOSITORY / "tests" / "support" / "linear_driver.cpp")]
@@ -73,13 +73,13 @@ def test_neon_has_the_bits_of_avx2(driver: list[str], avx2: None, qtype: str) ->
     x: Tensor = torch.randn(N_TOKENS, N_COLS, generator=torch.Generator().manual_seed(2))
     (expected,) = linear(x, [NativeMatrix(raw, qtype, N_COLS)])
     data = struct.pack("<4i", gguf_id(qtype), N_ROWS, N_COLS, N_TOKENS) + raw.numpy().tobytes() + x.numpy().tobytes()
-    for isa in ("neon", "generic"):
+    for isa in ("neon", "i8mm", "generic"):
         done = subprocess.run([*driver, isa], input=data, capture_output=True, timeout=100)
         assert done.returncode == 0, done.stderr.decode()
         found = torch.frombuffer(bytearray(done.stdout), dtype=torch.float32)
         weight, product = found[: N_ROWS * N_COLS].view(N_ROWS, -1), found[N_ROWS * N_COLS :].view(N_TOKENS, -1)
         assert torch.equal(weight, decoded(qtype, raw, N_COLS))
-        if isa == "neon":
-            assert torch.equal(product, expected)
-        else:  # it has no fused multiply-add
+        if isa == "generic":  # it has no fused multiply-add
             torch.testing.assert_close(product, expected, rtol=1e-4, atol=1e-4)
+        else:
+            assert torch.equal(product, expected)

@@ -54,7 +54,7 @@ def test_the_isa_is_the_strongest_of_this_machine(native: NativeLibrary) -> None
             "avx512": f"avx2 fma f16c {avx512}",
             "amx": f"avx2 fma f16c {avx512} amx_tile amx_int8 amx_bf16",
         },
-        "aarch64": {"neon": "asimddp asimdhp"},
+        "aarch64": {"neon": "asimddp asimdhp", "i8mm": "asimddp asimdhp i8mm"},
     }[platform.machine()]
     flags = cpu_flags()
     if "amx_tile" in flags and ctypes.CDLL(None).syscall(158, 0x1023, 18):  # arch_prctl: the system may say no
@@ -64,7 +64,7 @@ def test_the_isa_is_the_strongest_of_this_machine(native: NativeLibrary) -> None
     assert native.isa == expected[-1]
 
 
-@pytest.mark.parametrize("isa", ["generic", "avx2", "avxvnni", "avx512", "amx", "neon"])
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm"])
 def test_localrun_isa_forces_one(native: NativeLibrary, isa: str) -> None:
     code = "from localrun.ops.library import load_library; print(load_library().isa)"
     done = subprocess.run(

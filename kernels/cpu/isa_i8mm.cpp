@@ -1,0 +1,3 @@
+#define LR_UNIT lr_kernels_i8mm
+#define LR_UNIT_NAME "i8mm"
+#include "unit.inc"
