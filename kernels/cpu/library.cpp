@@ -8,6 +8,9 @@
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#if !defined(HWCAP2_I8MM)  // headers of older systems
+#define HWCAP2_I8MM (1 << 13)
+#endif
 #elif defined(__aarch64__) && defined(__APPLE__)
 #include <sys/sysctl.h>
 #elif defined(__x86_64__) && defined(__linux__)
