@@ -71,6 +71,8 @@ def load_model(
     loader = Loader(source, refs, layout, device, progress)
     try:
         return Model(config, loader.weights(config))
+    except DoesNotFitError:  # of the library, which cannot know what the memory is for
+        pass
     except (MemoryError, RuntimeError) as error:
         if not ran_out(error):
             raise

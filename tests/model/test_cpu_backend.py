@@ -1,9 +1,11 @@
 """Whole models on the native library: right by transformers and the reference, and bit-equal however they are run."""
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,11 @@ from localrun_testing.oracle import Difference, difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE
 
+from localrun.base.errors import DoesNotFitError, ModelFileError
+from localrun.formats.detect import open_model_file
+from localrun.model.load import load_model
+from localrun.ops.cpu_calls import CpuCalls, out_of_memory
+from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.library import NativeLibrary
 
 IDS = token_ids(150, VOCAB_SIZE)
@@ -62,6 +69,41 @@ def test_the_executor_alone_keeps_the_weights_alive(tiny_folder: Callable[..., P
     gc.collect()
     assert all(plane() is not None for plane in alive)
     assert stepper.logits(IDS).isfinite().all()
+
+
+def test_memory_that_runs_out_is_said_to_be_for_the_weights(
+    tiny_folder: Callable[..., Path], library: NativeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = CpuLayout(CpuCalls(library), 2)
+
+    def refuse(n_bytes: int) -> int:
+        raise out_of_memory(n_bytes)
+
+    monkeypatch.setattr(layout.calls, "reserve", refuse)
+    with pytest.raises(DoesNotFitError, match=r"while loading .* of weights") as caught:
+        load_model(open_model_file(tiny_folder("llama")), layout)
+    assert "precision" in caught.value.hint
+
+
+def test_a_slab_that_cannot_be_read_ends_the_load(
+    tiny_folder: Callable[..., Path], library: NativeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are read on other threads; what goes wrong there comes out here, and the threads end."""
+    source = open_model_file(tiny_folder("llama"))
+    read, before = type(source).read, threading.active_count()
+
+    def broken(self: Any, name: str, *rows: Any) -> bytearray:
+        if "down_proj" in name:
+            raise ModelFileError("CHANGED", "the file changed after it was opened")
+        return read(self, name, *rows)
+
+    monkeypatch.setattr(type(source), "read", broken)
+    layout = CpuLayout(CpuCalls(library), 2)
+    with pytest.raises(ModelFileError, match="changed"):
+        load_model(source, layout)
+    assert layout.threads is None
+    assert not layout.slabs
+    assert threading.active_count() == before
 
 
 def close(logits: torch.Tensor, expected: torch.Tensor) -> bool:
