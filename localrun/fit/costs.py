@@ -16,7 +16,7 @@ SCORE_TILE = 64 << 20  # bytes of attention scores that the reference holds at a
 SCORE_COPIES, CODED_COPIES = 12, 4  # of them at a time; rows of coded layers are taken a block at a time
 UNIT_TOKENS = 512  # of attention: what a thread takes at a time
 SPLIT_ROWS = 8  # of a step whose attention is split into such units
-SCRATCH_BYTES = 2 << 20  # a thread
+SCRATCH_BYTES = 2 << 20  # a thread: LR_SCRATCH_BYTES of kernels/cpu/ops.h
 NATIVE_PROGRAM_BYTES, TORCH_PROGRAM_BYTES = 160 << 20, 400 << 20
 STRIDE = 256  # elements that rows of native buffers are rounded up to
 

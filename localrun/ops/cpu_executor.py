@@ -13,13 +13,7 @@ from localrun.ops.cpu_pool import CpuPool
 from localrun.ops.cpu_program import Buffers, ProgramBuilder
 from localrun.ops.cpu_step import NativeStep
 from localrun.ops.executor import Forward
-from localrun.ops.interface import (
-    CacheLayer,
-    Logits,
-    PlainKV,
-    StepCancelled,
-    StepInput,
-)
+from localrun.ops.interface import CacheLayer, Logits, PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.program import Handle, record_instructions
 

@@ -18,7 +18,6 @@ class NativeStep:
         self.logits_row = (ctypes.c_int32 * max_logits)()
         self.sequences = (abi.SequenceC * max_rows)()
         self.tables = ctypes.c_void_p * n_groups
-        self.halves: list[int] = []  # rotated pairs of every rope kind
         self.keep: list[Any] = []  # what the step points to, beside the buffers above
         rows = (self.token, self.position, self.row_sequence)
         self.c = abi.Step(*map(ctypes.addressof, rows), self.sequences, ctypes.addressof(self.logits_row))
@@ -37,15 +36,9 @@ class NativeStep:
             c.adjust = (abi.Adjust * n_logits)(*map(self.adjustment, step.adjust))
         c.cos, c.sin = angle_pointers(step.cos_sin)
         c.sink_cos, c.sink_sin = angle_pointers(step.sink_cos_sin) if step.sink_cos_sin else (None, None)
-        self.set_halves([cos.shape[-1] for cos, _ in step.cos_sin])
+        c.rope_half = self.address([cos.shape[-1] for cos, _ in step.cos_sin])
         c.cancel = step.cancel.address
         return c
-
-    def set_halves(self, halves: list[int]) -> None:
-        """Those of a model stay what they are."""
-        if halves != self.halves:
-            self.halves, self.half_buffer = halves, abi.int32s(halves)
-            self.c.rope_half = ctypes.addressof(self.half_buffer)
 
     def fill_sequence(self, place: abi.SequenceC, sequence: SequenceInput) -> None:
         place.length, place.ring_first = sequence.length, sequence.ring_first

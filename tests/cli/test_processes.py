@@ -60,7 +60,7 @@ def test_quick_commands_are_quick_and_say_nothing_but_the_answer(arguments: tupl
     ids=" ".join,
 )
 def test_what_needs_no_torch_does_not_import_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """A second and a hundred megabytes: the native library answers without it."""
+    """A second and nearly two hundred megabytes: the native library answers without it."""
     (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')")
     line = f'export PYTHONPATH="{tmp_path}:$PYTHONPATH"; "$@"'
     ran = localrun_in_shell(line, *arguments)
