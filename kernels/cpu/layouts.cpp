@@ -16,7 +16,7 @@ static float e8m0(uint8_t e) {  // 2^(e - 128)
 }
 
 static bool is_super(const lr_layout& layout) {
-  return layout.scale == LR_SCALE_SUPER_I8 || layout.scale == LR_SCALE_SUPER_MIN;
+  return layout.scale == LR_SCALE_SUPER_I8 || layout.scale == LR_SCALE_SUPER_MIN || layout.scale == LR_SCALE_SUPER_MIN_6;
 }
 
 const char* lr_layout_name(int32_t layout) {
@@ -48,9 +48,11 @@ int64_t lr_packed_bytes(int32_t layout, int32_t n_rows, int32_t n_cols) {
   return ((int64_t)n_rows + 15) / 16 * lr_group_bytes(lr_parts(l), n_cols);
 }
 
-// Where a run of 32 columns of one row lies: the first byte of each part, lanes not yet added.
+// Where a run of 32 columns of one row lies: the first byte of each part, lanes not yet added. Scales, minima and supers
+// are those of its block.
 typedef struct {
   const uint8_t *codes, *high, *scales, *minima, *supers;
+  int32_t in_block;
 } Run;
 
 static Run find_run(const lr_matrix* m, const lr_block_parts& parts, int32_t row, int32_t run) {
@@ -63,10 +65,10 @@ static Run find_run(const lr_matrix* m, const lr_block_parts& parts, int32_t row
   base += n * parts.codes;
   r.high = base + i * parts.high;
   base += n * parts.high;
-  r.scales = base + i * parts.scales;
-  base += n * parts.scales;
-  r.minima = base + i * parts.minima;
-  r.supers = base + n * parts.minima;
+  r.scales = base;
+  r.minima = base + n * parts.scales;
+  r.supers = r.minima + n * parts.minima;
+  r.in_block = i;
   return r;
 }
 
@@ -93,12 +95,19 @@ static float unpack_float(const lr_layout& layout, const Run& run, int lane, int
   return value;
 }
 
+// Scales of 6 bits of one lane, as layouts.h says: `at` is its first byte.
+static int six_bit_scale(const uint8_t* at, int group) { return at[group < 4 ? 16 * group : 128 + 16 * (group - 4)] & 63; }
+static int six_bit_minimum(const uint8_t* at, int group) {
+  if (group < 4) return at[64 + 16 * group] & 63;
+  at += 16 * (group - 4);
+  return at[0] >> 6 | at[64] >> 6 << 2 | at[128] >> 6 << 4;
+}
+
 // Scale and minimum of one scale group of a run.
-static void scales_at(const lr_layout& layout, const lr_block_parts& parts, const Run& run, int lane, int group,
-                      float* scale, float* minimum) {
-  const int groups = 32 / layout.group;
-  const uint8_t* s = run.scales + group * (parts.scales / groups);
-  const uint8_t* m = run.minima + group * (parts.minima / groups);
+static void scales_at(const lr_layout& layout, const Run& run, int lane, int group, float* scale, float* minimum) {
+  const int in_block = run.in_block * (32 / layout.group) + group;
+  const uint8_t* s = run.scales + in_block * lr_scale_bytes(layout);
+  const uint8_t* m = run.minima + in_block * lr_scale_bytes(layout);
   *minimum = 0;
   switch (layout.scale) {
     case LR_SCALE_HALF_MIN: *minimum = half_at(m + 2 * lane); [[fallthrough]];
@@ -110,9 +119,13 @@ static void scales_at(const lr_layout& layout, const lr_block_parts& parts, cons
       *scale = super * (float)(int8_t)s[lane];
       return;
     }
-    default:
-      *scale = half_at(run.supers + 2 * lane) * (float)s[lane];
-      *minimum = -(half_at(run.supers + 32 + 2 * lane) * (float)m[lane]);
+    default: {
+      const bool six = layout.scale == LR_SCALE_SUPER_MIN_6;
+      const int of_scale = six ? six_bit_scale(run.scales + lane, in_block) : s[lane];
+      const int of_minimum = six ? six_bit_minimum(run.scales + lane, in_block) : m[lane];
+      *scale = half_at(run.supers + 2 * lane) * (float)of_scale;
+      *minimum = -(half_at(run.supers + 32 + 2 * lane) * (float)of_minimum);
+    }
   }
 }
 
@@ -121,7 +134,7 @@ int lr_unpack_row(const lr_matrix* m, int32_t row, float* out) {
     return LR_BAD_ARGUMENT;
   const lr_layout& layout = lr_layouts[m->layout];
   const lr_block_parts parts = lr_parts(layout);
-  const bool has_minimum = parts.minima != 0;
+  const bool has_minimum = lr_has_minima(layout);
   const int lane = row % 16;
   for (int32_t first = 0; first < m->n_cols; first += 32) {
     const Run run = find_run(m, parts, row, first / 32);
@@ -129,7 +142,7 @@ int lr_unpack_row(const lr_matrix* m, int32_t row, float* out) {
     for (int i = 0; i < n && layout.scale == LR_SCALE_NONE; i++) out[first + i] = unpack_float(layout, run, lane, i);
     for (int g = 0; g < 32 / layout.group && layout.scale != LR_SCALE_NONE; g++) {
       float scale, minimum;
-      scales_at(layout, parts, run, lane, g, &scale, &minimum);
+      scales_at(layout, run, lane, g, &scale, &minimum);
       for (int i = g * layout.group; i < (g + 1) * layout.group; i++) {
         const float value = scale * (float)(code_at(layout, run, lane, i) - layout.zero);
         out[first + i] = has_minimum ? value + minimum : value;

@@ -6,7 +6,9 @@
 //   codes     per 32 columns vectors of 64 bytes: byte 4·r + i is row r, column 4·v + i of vector v. With 4 bits the low
 //             nibbles of a vector are columns 8·v + i, the high nibbles columns 8·v + 4 + i.
 //   high bits (4+1, 4+2) per 32 columns one or two vectors: field v of byte 4·r + i belongs to column 4·v + i
-//   scales    per scale group 16 numbers, one a row; then likewise the minima
+//   scales    per scale group 16 numbers, one a row; then likewise the minima. Those of 6 bits are three vectors of 64
+//             bytes a block: byte 16·g + r has in its low 6 bits the scale of group g, its minimum, and the scale of
+//             group 4 + g; in the high 2 bits, lowest first, the minimum of group 4 + g
 //   supers    16 numbers a block, one a row; then likewise those of the minima
 // Rows beyond the last are zero. No byte is shared by two rows, so slabs of rows may be packed by different threads.
 #pragma once
@@ -21,6 +23,7 @@ enum lr_scale {
   LR_SCALE_E8M0,       // a power of two a group: 2^(byte - 128)
   LR_SCALE_SUPER_I8,   // int8 a group times float a block
   LR_SCALE_SUPER_MIN,  // uint8 a group times half a block, and the same again for what is subtracted
+  LR_SCALE_SUPER_MIN_6,  // 6 bits instead, eight groups a block
 };
 enum lr_table { LR_TABLE_NONE, LR_TABLE_IQ4, LR_TABLE_FP4 };
 
@@ -69,8 +72,8 @@ static constexpr lr_layout lr_layouts[LR_N_LAYOUTS] = {
     {"nvfp4", LR_PLANE_4, LR_SCALE_HALF, 16, 0, LR_TABLE_FP4},
     {"q2_k", LR_PLANE_4, LR_SCALE_SUPER_MIN, 16, 0, LR_TABLE_NONE},
     {"q3_k", LR_PLANE_4, LR_SCALE_SUPER_I8, 16, 4, LR_TABLE_NONE},
-    {"q4_k", LR_PLANE_4, LR_SCALE_SUPER_MIN, 32, 0, LR_TABLE_NONE},
-    {"q5_k", LR_PLANE_4_1, LR_SCALE_SUPER_MIN, 32, 0, LR_TABLE_NONE},
+    {"q4_k", LR_PLANE_4, LR_SCALE_SUPER_MIN_6, 32, 0, LR_TABLE_NONE},
+    {"q5_k", LR_PLANE_4_1, LR_SCALE_SUPER_MIN_6, 32, 0, LR_TABLE_NONE},
     {"q6_k", LR_PLANE_4_2, LR_SCALE_SUPER_I8, 16, 32, LR_TABLE_NONE},
     {"iq4_xs", LR_PLANE_4, LR_SCALE_SUPER_I8, 32, 0, LR_TABLE_IQ4},
     {"i8_k", LR_PLANE_8, LR_SCALE_SUPER_I8, 16, 0, LR_TABLE_NONE},
@@ -104,9 +107,18 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
     case LR_SCALE_E8M0: parts.scales = 16 * groups; break;
     case LR_SCALE_SUPER_I8: parts.scales = 16 * groups; parts.supers = 64; break;
     case LR_SCALE_SUPER_MIN: parts.scales = parts.minima = 16 * groups; parts.supers = 64; break;
+    case LR_SCALE_SUPER_MIN_6: parts.scales = 24; parts.supers = 64; break;
     default: break;
   }
   return parts;
+}
+
+// Bytes of the 16 scales of a group, where each has its own.
+static constexpr int32_t lr_scale_bytes(const lr_layout& layout) {
+  return layout.scale == LR_SCALE_HALF || layout.scale == LR_SCALE_HALF_MIN ? 32 : 16;
+}
+static constexpr bool lr_has_minima(const lr_layout& layout) {
+  return layout.scale == LR_SCALE_HALF_MIN || layout.scale == LR_SCALE_SUPER_MIN || layout.scale == LR_SCALE_SUPER_MIN_6;
 }
 
 // Bytes of a block of n runs of 32 columns, and of a whole group of 16 rows.

@@ -116,19 +116,27 @@ void write_codes(int32_t plane, const uint8_t* codes, uint8_t* to, uint8_t* high
     }
 }
 
-// The scales of one run of 32 columns; `from` is the first of its scale groups within the block of the file.
-void write_scales(const lr_layout& layout, const lr_block_parts& parts, const Block& block, int from, uint8_t* scales,
-                  uint8_t* minima, int lane) {
-  const int groups = 32 / layout.group;
-  for (int g = 0; g < groups; g++) {
-    uint8_t* s = scales + g * (parts.scales / groups);
-    uint8_t* m = minima + g * (parts.minima / groups);
+// The scales of a file's block, which are those from `first` on in a block of the layout.
+void write_scales(const lr_layout& layout, const Block& block, int n, int first, uint8_t* scales, uint8_t* minima, int lane) {
+  const int bytes = lr_scale_bytes(layout);
+  for (int g = 0; g < n; g++) {
+    uint8_t *s = scales + (first + g) * bytes, *m = minima + (first + g) * bytes;
     switch (layout.scale) {
-      case LR_SCALE_HALF_MIN: memcpy(m + 2 * lane, &block.half_min[from + g], 2); [[fallthrough]];
-      case LR_SCALE_HALF: memcpy(s + 2 * lane, &block.half[from + g], 2); break;
-      case LR_SCALE_SUPER_MIN: m[lane] = block.minimum[from + g]; [[fallthrough]];
-      default: s[lane] = block.scale[from + g];
+      case LR_SCALE_HALF_MIN: memcpy(m + 2 * lane, &block.half_min[g], 2); [[fallthrough]];
+      case LR_SCALE_HALF: memcpy(s + 2 * lane, &block.half[g], 2); break;
+      case LR_SCALE_SUPER_MIN: m[lane] = block.minimum[g]; [[fallthrough]];
+      default: s[lane] = block.scale[g];
     }
+  }
+}
+
+// The scales and minima of eight groups, 6 bits each.
+void write_six_bits(const Block& block, uint8_t* to) {
+  for (int g = 0; g < 4; g++) {
+    const uint8_t last = block.minimum[4 + g];
+    to[16 * g] = (uint8_t)(block.scale[g] | last << 6);
+    to[64 + 16 * g] = (uint8_t)(block.minimum[g] | last >> 2 << 6);
+    to[128 + 16 * g] = (uint8_t)(block.scale[4 + g] | last >> 4 << 6);
   }
 }
 
@@ -136,7 +144,8 @@ void write_scales(const lr_layout& layout, const lr_block_parts& parts, const Bl
 void write_blocks(const lr_layout& layout, const Source& source, const uint8_t* raw, int32_t n_cols, uint8_t* group,
                   int lane) {
   const lr_block_parts parts = lr_parts(layout);
-  const int32_t runs = n_cols / 32, block_runs = source.block_columns / 32, run_groups = 32 / layout.group;
+  const int32_t runs = n_cols / 32, block_runs = source.block_columns / 32;
+  const int block_groups = source.block_columns / layout.group;
   Block blocks[8] = {};  // all are read before the first is written out: a store that is loaded at once is waited for
   for (int32_t first = 0; first < runs; first += 8) {
     const int32_t n = runs - first < 8 ? runs - first : 8;
@@ -145,14 +154,15 @@ void write_blocks(const lr_layout& layout, const Source& source, const uint8_t* 
     uint8_t* minima = scales + n * parts.scales;
     uint8_t* supers = minima + n * parts.minima;
     for (int32_t i = 0; raw && i < n; i += block_runs, raw += source.block_bytes) source.read(raw, &blocks[i / block_runs]);
-    for (int32_t i = 0; i < n; i++) {
-      const Block& block = blocks[i / block_runs];
-      const int32_t within = i % block_runs;
-      write_codes(layout.plane, block.code + 32 * within, group + i * parts.codes, high + i * parts.high, lane);
-      write_scales(layout, parts, block, within * run_groups, scales + i * parts.scales, minima + i * parts.minima, lane);
+    for (int32_t i = 0; i < n; i++)
+      write_codes(layout.plane, blocks[i / block_runs].code + 32 * (i % block_runs), group + i * parts.codes,
+                  high + i * parts.high, lane);
+    for (int32_t i = 0; i < n / block_runs; i++) {
+      if (layout.scale == LR_SCALE_SUPER_MIN_6) write_six_bits(blocks[i], scales + lane);
+      else write_scales(layout, blocks[i], block_groups, i * block_groups, scales, minima, lane);
     }
     if (layout.scale == LR_SCALE_SUPER_I8) memcpy(supers + 4 * lane, &blocks[0].super, 4);
-    if (layout.scale == LR_SCALE_SUPER_MIN) {
+    if (layout.scale == LR_SCALE_SUPER_MIN || layout.scale == LR_SCALE_SUPER_MIN_6) {
       memcpy(supers + 2 * lane, &blocks[0].super_half, 2);
       memcpy(supers + 32 + 2 * lane, &blocks[0].super_half_min, 2);
     }
