@@ -61,7 +61,7 @@ void end_instruction(void* data) {
   e->stopped = asked_to_stop(e->step);
 }
 
-// Runs what nobody has claimed yet of the share of `owner`. A single task is the first thread's.
+// Runs what nobody has claimed yet of the share of `owner`.
 void run_share(lr_executor* e, const lr_op_kernels* op, const lr_instruction* instruction, const lr_context* context,
                int32_t phase, int64_t n_tasks, int32_t owner, int parity) {
   const int32_t n_threads = threads_count(e->threads);
@@ -88,9 +88,11 @@ void run_thread(void* data, int32_t thread) {
       const int32_t n_tasks = op->n_tasks(instruction, &context, phase);
       if (!n_tasks && !last) continue;
       e->claims[thread].of[!parity].n.store(0, std::memory_order_relaxed);
-      for (int32_t other = 0; other < n_threads; other++)
+      const int32_t n_owners = n_tasks > 1 ? n_threads : 1;  // a single task is the first thread's, which others wait for
+      for (int32_t other = 0; other < n_owners; other++)
         run_share(e, op, instruction, &context, phase, n_tasks, (thread + other) % n_threads, parity);
       parity = !parity;
+      if (last && i + 1 == e->program->n_instructions) return;  // where a job ends all meet anyway
       threads_meet(e->threads, last ? end_instruction : nullptr, e);
     }
   }
@@ -109,17 +111,6 @@ int make_room(lr_executor* e, int64_t bytes) {
   e->shared = room;
   e->shared_bytes = bytes;
   return LR_OK;
-}
-
-int64_t bytes_of_program(const lr_executor* e) {
-  int64_t most = 0;
-  for (int32_t i = 0; i < e->program->n_instructions; i++) {
-    const lr_instruction* instruction = &e->program->instruction[i];
-    const lr_op_kernels* op = e->kernels->op[instruction->op];
-    const int64_t bytes = op->shared_bytes ? op->shared_bytes(instruction, e->program, e->max_rows) : 0;
-    most = bytes > most ? bytes : most;
-  }
-  return most;
 }
 
 int64_t bytes_of_step(const lr_executor* e) {
@@ -148,8 +139,7 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
   e->span = new (std::nothrow) lr_span[max_rows];
   e->seconds = new (std::nothrow) double[program->n_instructions]();
   e->claims = new (std::nothrow) Claims[threads_count(threads)];
-  if (!e->scratch || !e->span || !e->seconds || !e->claims || lr_commit(e->scratch, scratch_bytes) != LR_OK ||
-      make_room(e, bytes_of_program(e)) != LR_OK) {
+  if (!e->scratch || !e->span || !e->seconds || !e->claims || lr_commit(e->scratch, scratch_bytes) != LR_OK) {
     lr_program_destroy(e);
     return LR_NO_MEMORY;
   }
@@ -178,6 +168,7 @@ int lr_program_run(lr_executor* e, const lr_step* step) {
   e->begun = Clock::now();
   e->stopped = asked_to_stop(step);
   const int status = threads_run(e->threads, run_thread, e);
+  if (status == LR_OK && !e->stopped) end_instruction(e);
   return status != LR_OK ? status : e->stopped ? LR_CANCELLED : LR_OK;
 }
 

@@ -13,7 +13,7 @@ typedef struct {
   const lr_program* program;
   const lr_step* step;
   void* scratch;          // LR_SCRATCH_BYTES of the calling thread, 64-byte aligned; begins with 0 for an instruction
-  void* shared;           // lr_op_kernels::shared_bytes of the step, the same for all tasks of an instruction
+  void* shared;           // lr_op_kernels::step_bytes, the same for all tasks of an instruction
   const lr_span* span;    // [n_sequences]
 } lr_context;
 
@@ -23,6 +23,5 @@ typedef struct {
   int32_t n_phases;
   int32_t (*n_tasks)(const lr_instruction* instruction, const lr_context* context, int32_t phase);
   void (*run)(const lr_instruction* instruction, const lr_context* context, int32_t phase, int32_t task);
-  int64_t (*shared_bytes)(const lr_instruction* instruction, const lr_program* program, int32_t max_rows);  // or null
-  int64_t (*step_bytes)(const lr_instruction* instruction, const lr_context* context);  // or null: of this very step
+  int64_t (*step_bytes)(const lr_instruction* instruction, const lr_context* context);  // or null: that its tasks share
 } lr_op_kernels;
