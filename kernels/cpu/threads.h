@@ -1,5 +1,5 @@
-// The library's own threads. A pool sleeps between jobs; inside a job its threads meet at barriers that spin for 20 µs
-// before they sleep. The caller of a job is its thread 0.
+// The library's own threads. Between jobs, and at the barriers inside one, a thread stays awake for some milliseconds,
+// giving way to whoever wants its core, before it sleeps. The caller of a job is its thread 0.
 #pragma once
 #include <stdint.h>
 
