@@ -16,7 +16,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.philox import uniform
 from localrun.engine.runner import Runner
-from localrun.engine.sampler import SamplerSettings, candidates, choose
+from localrun.engine.sampler import SamplerSettings, choose
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.view import StoreView, block_states, view_store
@@ -263,14 +263,11 @@ def pick(logits: Logits, row: int, sequence: Sequence) -> int:
     if settings.temperature <= 0:
         return int(logits.argmax[row])
     u = uniform(sequence.request.seed, sequence.n_tokens)
-    ids, values = logits.top_ids[row], logits.top_values[row].astype(np.float64)
-    logsumexp = float(logits.logsumexp[row])
-    few = candidates(ids, values, logsumexp, settings.temperature, complete=len(ids) == logits.rows.shape[-1])
-    token = choose(few, settings, u)
+    ids, logsumexp = logits.top_ids[row], float(logits.logsumexp[row])
+    token = choose(ids, logits.top_values[row], logsumexp, len(ids) == logits.rows.shape[-1], settings, u)
     if token is None:
         full = logits.row(row)
         order = np.argsort(-full, kind="stable")
-        every = candidates(order, full[order].astype(np.float64), logsumexp, settings.temperature, complete=True)
-        token = choose(every, settings, u)
+        token = choose(order, full[order], logsumexp, True, settings, u)
     assert token is not None
     return token

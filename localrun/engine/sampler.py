@@ -1,19 +1,21 @@
 """Choosing the next token: small pure functions on the best candidates of a row.
 
-Penalties and bias are already in the logits (ops). The chain is temperature, top-k, top-p, min-p, draw. It runs on
-the 256 best candidates with probabilities of the whole vocabulary; where those cannot decide, it says so by returning
-None and is run again on the full row, with the same result as if that had been done at once.
+Penalties and bias are already in the logits (ops). The chain is top-k, temperature, top-p, min-p, draw. It runs on the
+256 best candidates with probabilities of the whole vocabulary; where those cannot decide, it says so by returning None
+and is run again on the full row, with the same result as if that had been done at once. Candidates are plain lists:
+for so few, and in caches that the weights have just passed through, numpy's machinery takes longer than the sums.
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
+from math import exp
+from operator import neg
 
 import numpy as np
-import numpy.typing as npt
 
 from localrun.base.request import Sampling
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 MAX_SEED = 2**63
 
 
@@ -34,61 +36,66 @@ class SamplerSettings:
 class Candidates:
     """Tokens best first. `probabilities` are shares of the whole vocabulary; `complete`: no other token can win."""
 
-    ids: Ints  # [n]
-    probabilities: Floats  # [n]
+    ids: list[int]
+    probabilities: list[float]
+    reached: list[float]  # sums of the probabilities up to each
     complete: bool
 
     @property
     def mass(self) -> float:
         """What a draw is scaled by: everything, or all that is left."""
-        return float(self.probabilities.sum()) if self.complete else 1.0
+        return self.reached[-1] if self.complete else 1.0
+
+    def best(self, n: int) -> "Candidates":
+        """The best n and no others."""
+        return Candidates(self.ids[:n], self.probabilities[:n], self.reached[:n], complete=True)
 
 
-def candidates(ids: Ints, logits: Floats, logsumexp: float, temperature: float, complete: bool) -> Candidates:
-    """Candidates from adjusted logits; `logsumexp` is that of all logits / temperature."""
-    return Candidates(ids, np.exp(logits / temperature - logsumexp), complete)
-
-
-def keep_top_k(c: Candidates, k: int) -> Candidates | None:
-    """The k best; 0 keeps all."""
-    if k <= 0 or (c.complete and k >= len(c.ids)):
-        return c
-    if k > len(c.ids):
+def keep_top_k(
+    ids: np.ndarray, logits: np.ndarray, logsumexp: float, complete: bool, settings: SamplerSettings
+) -> Candidates | None:
+    """The top_k best of ids [n] with adjusted logits [n], 0: all; `logsumexp` is that of all logits / temperature."""
+    k, n = settings.top_k, len(ids)
+    if k > n and not complete:
         return None
-    return Candidates(c.ids[:k], c.probabilities[:k], complete=True)
+    if 0 < k <= n:
+        ids, logits, complete = ids[:k], logits[:k], True
+    temperature = settings.temperature
+    probabilities = [exp(min(logit / temperature - logsumexp, 0.0)) for logit in logits.tolist()]
+    return Candidates(ids.tolist(), probabilities, list(accumulate(probabilities)), complete)
 
 
 def keep_top_p(c: Candidates, p: float) -> Candidates | None:
     """The smallest set of best tokens that holds share p of what is left (Holtzman et al. 2020)."""
     if p >= 1.0:
         return c
-    n = int(c.probabilities.cumsum().searchsorted(p * c.mass)) + 1
-    if n > len(c.ids):
-        return c if c.complete else None
-    return Candidates(c.ids[:n], c.probabilities[:n], complete=True)
+    n = bisect_left(c.reached, p * c.mass) + 1
+    if n <= len(c.ids):
+        return c.best(n)
+    return c if c.complete else None
 
 
 def keep_min_p(c: Candidates, share: float) -> Candidates | None:
     """Tokens at least `share` as likely as the best (Nguyen et al. 2024)."""
     if share <= 0.0:
         return c
-    n = int((-c.probabilities).searchsorted(-share * c.probabilities[0], side="right"))
-    if n == len(c.ids) and not c.complete:
-        return None
-    return Candidates(c.ids[: max(n, 1)], c.probabilities[: max(n, 1)], complete=True)
+    n = bisect_right(c.probabilities, -share * c.probabilities[0], key=neg)
+    return c.best(max(n, 1)) if c.complete or n < len(c.ids) else None
 
 
 def draw(c: Candidates, u: float) -> int | None:
     """The token at share u in [0, 1) of the candidates laid end to end, best first."""
-    reached = int(c.probabilities.cumsum().searchsorted(u * c.mass, side="right"))
-    if reached < len(c.ids):
-        return int(c.ids[reached])
-    return int(c.ids[-1]) if c.complete else None  # u at the very end, lost to rounding
+    n = bisect_right(c.reached, u * c.mass)
+    if n < len(c.ids):
+        return c.ids[n]
+    return c.ids[-1] if c.complete else None  # u at the very end, lost to rounding
 
 
-def choose(c: Candidates, settings: SamplerSettings, u: float) -> int | None:
-    """Run the chain; None when more candidates are needed to decide."""
-    kept = keep_top_k(c, settings.top_k)
+def choose(
+    ids: np.ndarray, logits: np.ndarray, logsumexp: float, complete: bool, settings: SamplerSettings, u: float
+) -> int | None:
+    """Run the chain on tokens best first, [n] of the row or all of it; None when more are needed to decide."""
+    kept = keep_top_k(ids, logits, logsumexp, complete, settings)
     kept = kept and keep_top_p(kept, settings.top_p)
     kept = kept and keep_min_p(kept, settings.min_p)
     return None if kept is None else draw(kept, u)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from localrun.base.request import Sampling
 from localrun.engine.philox import uniform
-from localrun.engine.sampler import SamplerSettings, candidates, choose, settle
+from localrun.engine.sampler import SamplerSettings, choose, settle
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.reference import finish_logits
 
@@ -40,17 +40,15 @@ def textbook(logits: torch.Tensor, chain: SamplerSettings) -> torch.Tensor:
 def chosen(logits: torch.Tensor, chain: SamplerSettings, draws: Sequence[float]) -> list[int]:
     """Our way: on 256 candidates, and on the full row only if those cannot tell."""
     row = finish_logits(logits.clone()[None], [LogitAdjust(temperature=chain.temperature)])
-    few = candidates(
-        row.top_ids[0], row.top_values[0].astype(np.float64), float(row.logsumexp[0]), chain.temperature, False
-    )
-    tokens = [choose(few, chain, u) for u in draws]
+    few = row.top_ids[0], row.top_values[0], float(row.logsumexp[0]), False
+    tokens = [choose(*few, chain, u) for u in draws]
     return [full_choice(logits, chain, u) if token is None else token for u, token in zip(draws, tokens, strict=True)]
 
 
 def full_choice(logits: torch.Tensor, chain: SamplerSettings, u: float) -> int:
     values, ids = logits.sort(descending=True, stable=True)
     logsumexp = float(torch.logsumexp(logits / chain.temperature, -1))
-    token = choose(candidates(ids.numpy(), values.double().numpy(), logsumexp, chain.temperature, True), chain, u)
+    token = choose(ids.numpy(), values.numpy(), logsumexp, True, chain, u)
     assert token is not None
     return token
 
