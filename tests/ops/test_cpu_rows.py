@@ -173,7 +173,7 @@ def check_candidates(values: Tensor, adjust: Sequence[LogitAdjust | None] = ()) 
         assert row.logsumexp == pytest.approx(float(expected.logsumexp[i]), abs=1e-5, rel=1e-6)
 
 
-@pytest.mark.parametrize("vocab", [1, 15, 17, 255, 256, 257, 1000, 32_003])
+@pytest.mark.parametrize("vocab", [1, 15, 17, 255, 256, 257, 1000, 8191, 8192, 8193, 32_003])
 def test_candidates_are_those_of_the_reference(isa: str, vocab: int) -> None:
     check_candidates(rows(3, vocab) * 5)
 
@@ -202,6 +202,22 @@ def test_penalties_and_bias_come_first(isa: str) -> None:
     check_candidates(values[:1], [banned])
 
 
+def test_a_row_is_adjusted_once_whoever_looks_it_through(isa: str) -> None:
+    """Logits are surveyed by parts of 8,192, each with the changes of its own ids."""
+    edges = (0, 8_191, 8_192, 16_383, 16_384, 19_999)
+    change = LogitAdjust(
+        seen=edges, counts=dict.fromkeys(edges, 2), repeat=1.5, presence=0.5, frequency=0.25, bias={8_192: 3.0, 8_191: 3.0}
+    )
+    check_candidates(rows(2, 20_000) * 2, [change, None])
+
+
+def test_parts_that_are_banned_whole_count_for_nothing(isa: str) -> None:
+    banned = dict.fromkeys(range(8_192, 16_384), -torch.inf)
+    check_candidates(rows(1, 20_000), [LogitAdjust(bias=banned)])
+    every_id_but_one = LogitAdjust(bias=dict.fromkeys(range(1, 8_300), -torch.inf))
+    check_candidates(rows(1, 8_300), [every_id_but_one])
+
+
 def test_scale_and_softcap(isa: str) -> None:
     raw = sample("Q8_0", 500, 64)
     matrix, x = NativeMatrix(raw, "Q8_0", 64), rows(6, 64)
@@ -213,13 +229,21 @@ def test_scale_and_softcap(isa: str) -> None:
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 def test_rows_that_are_not_numbers_are_said_to_be(isa: str, value: float) -> None:
-    values = rows(2, 700)
+    values = rows(2, 9000)
     x, matrix = given(values)
     x[0, 0] = value
     _, candidates = logits(x, matrix, [0, 1])
     assert candidates[0].finite == 0
     assert candidates[0].n_candidates == 0
     assert candidates[1].finite == 1
+
+
+@pytest.mark.parametrize("place", [0, 8_191, 8_192, 8_999])
+def test_one_value_that_is_no_number_is_noticed(isa: str, place: int) -> None:
+    values = rows(1, 9000)
+    values[0, place] = torch.nan
+    _, (found,) = logits(*given(values), [0])
+    assert (found.finite, found.n_candidates) == (0, 0)
 
 
 def test_threads_and_neighbours_change_no_candidate(isa: str) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,6 +82,16 @@ def test_jobs_of_several_callers_take_turns(library: ctypes.CDLL) -> None:
         for thread in callers:
             thread.join(30)
     assert totals == [30 * 190] * 4
+
+
+def test_a_pool_without_work_sleeps(library: ctypes.CDLL) -> None:
+    """Threads wait awake for milliseconds, for the next step of an answer; then they take no time from anybody."""
+    with pool(library, 4) as threads:
+        assert library.lr_parallel(threads, 4, TASK(lambda _data, _index: None), None) == OK
+        time.sleep(0.1)
+        before = time.process_time()
+        time.sleep(0.5)
+        assert time.process_time() - before < 0.1
 
 
 def test_a_job_inside_a_job_is_refused(library: ctypes.CDLL) -> None:
