@@ -3,7 +3,6 @@
 import itertools
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from localrun.base.events import StopReason
 from localrun.cache.lease import Lease
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.sampler import SamplerSettings
+from localrun.ops.token_counts import TokenCounts
 
 _numbers = itertools.count()
 
@@ -50,8 +50,8 @@ class Sequence:
     admitted: bool = False
     announced: bool = False
     lease: Lease | None = None
-    seen: set[int] = field(default_factory=set)  # ids of prompt and answer
-    counts: Counter[int] = field(default_factory=Counter)  # of the answer
+    seen: TokenCounts = field(init=False)  # of prompt and answer
+    counts: TokenCounts = field(default_factory=TokenCounts)  # of the answer
     stop_reason: StopReason | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     started: float = field(default_factory=time.perf_counter)  # seconds
@@ -60,7 +60,7 @@ class Sequence:
 
     def __post_init__(self) -> None:
         self.token_ids = list(self.request.prompt)
-        self.seen = set(self.token_ids)
+        self.seen = TokenCounts(self.token_ids)
 
     @property
     def n_tokens(self) -> int:
@@ -102,6 +102,6 @@ class Sequence:
             return
         self.token_ids.append(token_id)
         self.seen.add(token_id)
-        self.counts[token_id] += 1
+        self.counts.add(token_id)
         if self.n_generated >= self.request.max_tokens:
             self.stop_reason = "length"

@@ -59,10 +59,10 @@ class NativeStep:
             inv_temperature=1.0 / (change.temperature or 1.0),
         )
         if change.repeat != 1.0 and change.seen:
-            out.seen, out.n_seen = self.address(change.seen), len(change.seen)
+            out.seen, out.n_seen = change.seen.ids.buffer_info()
         if change.counts and (change.presence or change.frequency):
-            out.ids, out.counts = self.address(change.counts), self.address(change.counts.values())
-            out.n_ids = len(change.counts)
+            out.ids, out.n_ids = change.counts.ids.buffer_info()
+            out.counts, _ = change.counts.counts.buffer_info()
         if change.bias:
             values = (ctypes.c_float * len(change.bias))(*change.bias.values())
             self.keep.append(values)

@@ -7,7 +7,7 @@ program is recorded. Shapes: R rows (one per token of the step), S sequences, L 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
+from localrun.ops.token_counts import TokenCounts
 
 if TYPE_CHECKING:
     import torch
@@ -59,8 +60,8 @@ class SequenceInput:
 class LogitAdjust:
     """How a request changes its logits before anything is chosen, by token id (OpenAI and CTRL penalties, bias)."""
 
-    seen: Collection[int] = ()  # ids the repeat penalty speaks of: prompt and answer
-    counts: Mapping[int, int] = field(default_factory=dict)  # how often each id stands in the answer
+    seen: TokenCounts = field(default_factory=TokenCounts)  # of prompt and answer: the repeat penalty speaks of its ids
+    counts: TokenCounts = field(default_factory=TokenCounts)  # of the answer
     repeat: float = 1.0
     presence: float = 0.0
     frequency: float = 0.0

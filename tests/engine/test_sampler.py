@@ -13,6 +13,7 @@ from localrun.engine.philox import uniform
 from localrun.engine.sampler import SamplerSettings, choose, settle
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.reference import finish_logits
+from localrun.ops.token_counts import TokenCounts
 
 CHAINS = [
     SamplerSettings(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0),
@@ -96,7 +97,12 @@ def test_equal_logits_rank_by_id() -> None:
 def test_penalties_and_bias_by_the_book() -> None:
     logits = torch.tensor([[2.0, -2.0, 1.0, 0.5, 3.0]])
     change = LogitAdjust(
-        seen={0, 1}, counts={0: 1, 2: 3}, repeat=2.0, presence=0.25, frequency=0.5, bias={3: 4.0, 4: -100.0}
+        seen=TokenCounts([0, 1]),
+        counts=TokenCounts([0, 2, 2, 2]),
+        repeat=2.0,
+        presence=0.25,
+        frequency=0.5,
+        bias={3: 4.0, 4: -100.0},
     )
     rows = finish_logits(logits, [change]).rows[0]
     expected = [2.0 / 2 - 0.25 - 0.5, -2.0 * 2, 1.0 - 0.25 - 1.5, 4.5, -97.0]

@@ -25,6 +25,7 @@ from torch import Tensor
 from localrun.ops import cpu_abi as abi
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.reference import finish_logits, rms_norm
+from localrun.ops.token_counts import TokenCounts
 
 
 @pytest.fixture(params=isas())
@@ -194,7 +195,12 @@ def test_equal_logits_are_ordered_by_id(isa: str) -> None:
 
 def test_penalties_and_bias_come_first(isa: str) -> None:
     change = LogitAdjust(
-        seen=(1, 5, 900), counts={5: 3, 7: 1}, repeat=1.3, presence=0.5, frequency=0.25, bias={2: 9.0, 3: -100.0}
+        seen=TokenCounts((1, 5, 900)),
+        counts=TokenCounts((5, 5, 5, 7)),
+        repeat=1.3,
+        presence=0.5,
+        frequency=0.25,
+        bias={2: 9.0, 3: -100.0},
     )
     values = rows(3, 1000) * 4
     check_candidates(values, [change, None, replace(change, temperature=0.4)])
@@ -206,7 +212,12 @@ def test_a_row_is_adjusted_once_whoever_looks_it_through(isa: str) -> None:
     """Logits are surveyed by parts of 8,192, each with the changes of its own ids."""
     edges = (0, 8_191, 8_192, 16_383, 16_384, 19_999)
     change = LogitAdjust(
-        seen=edges, counts=dict.fromkeys(edges, 2), repeat=1.5, presence=0.5, frequency=0.25, bias={8_192: 3.0, 8_191: 3.0}
+        seen=TokenCounts(edges),
+        counts=TokenCounts(edges * 2),
+        repeat=1.5,
+        presence=0.5,
+        frequency=0.25,
+        bias={8_192: 3.0, 8_191: 3.0},
     )
     check_candidates(rows(2, 20_000) * 2, [change, None])
 

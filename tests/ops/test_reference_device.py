@@ -20,6 +20,7 @@ from localrun.ops.memory import ran_out
 from localrun.ops.reference import ReferenceOps
 from localrun.ops.reference_executor import ReferenceExecutor
 from localrun.ops.reference_rows import RowReferenceOps
+from localrun.ops.token_counts import TokenCounts
 
 MAKERS = {torch.tensor, torch.as_tensor, torch.zeros, torch.ones, torch.empty, torch.full, torch.arange, torch.eye,
           torch.linspace, torch.rand, torch.randn, torch.randint, torch.scalar_tensor}  # fmt: skip
@@ -66,7 +67,15 @@ def test_every_tensor_of_a_step_is_made_on_the_device(case: KVCase, ops: type[Re
 
 def test_whatever_a_request_asks_of_its_logits_is_made_on_the_device() -> None:
     runner = small_runner()
-    adjust = LogitAdjust((1, 2), {1: 2, 5: 1}, repeat=1.3, presence=0.5, frequency=0.1, bias={3: 2.0}, temperature=0.7)
+    adjust = LogitAdjust(
+        TokenCounts((1, 2)),
+        TokenCounts((1, 1, 5)),
+        repeat=1.3,
+        presence=0.5,
+        frequency=0.1,
+        bias={3: 2.0},
+        temperature=0.7,
+    )
     view = sequence_input([(0, 0)], 3, len(runner.groups))
     with DevicesNamed():
         runner.compute([([1, 2, 3], 0)], [view], [2], [adjust])
