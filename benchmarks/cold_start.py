@@ -2,7 +2,7 @@
 
     python benchmarks/cold_start.py MODEL.gguf [--rounds 7]
 
-localrun is its command line as a user calls it (Python, PyTorch, the chat template and all). llama.cpp is its library
+localrun is its command line as a user calls it (Python, numpy, the chat template and all). llama.cpp is its library
 driven by a few lines of Python, so it has no such start of its own. Printed are medians and that of the differences.
 """
 
