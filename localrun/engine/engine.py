@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError, UsageError
 from localrun.base.events import Prefill
 from localrun.cache.groups import BLOCK_TOKENS
@@ -16,7 +14,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.philox import uniform
 from localrun.engine.runner import Runner
-from localrun.engine.sampler import SamplerSettings, choose
+from localrun.engine.sampler import SamplerSettings, choose, choose_of_row
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.view import StoreView, block_states, view_store
@@ -265,9 +263,4 @@ def pick(logits: Logits, row: int, sequence: Sequence) -> int:
     u = uniform(sequence.request.seed, sequence.n_tokens)
     ids, logsumexp = logits.top_ids[row], float(logits.logsumexp[row])
     token = choose(ids, logits.top_values[row], logsumexp, len(ids) == logits.rows.shape[-1], settings, u)
-    if token is None:
-        full = logits.row(row)
-        order = np.argsort(-full, kind="stable")
-        token = choose(order, full[order], logsumexp, True, settings, u)
-    assert token is not None
-    return token
+    return choose_of_row(logits.row(row), logsumexp, settings, u) if token is None else token

@@ -2,7 +2,7 @@
 
 Penalties and bias are already in the logits (ops). The chain is top-k, temperature, top-p, min-p, draw. It runs on the
 256 best candidates with probabilities of the whole vocabulary; where those cannot decide, it says so by returning None
-and is run again on the full row, with the same result as if that had been done at once. Candidates are plain lists:
+and is run again on more of the row, with the same result as if that had been done at once. Candidates are plain lists:
 for so few, and in caches that the weights have just passed through, numpy's machinery takes longer than the sums.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 from localrun.base.request import Sampling
 
 MAX_SEED = 2**63
+MORE_CANDIDATES = 8192  # what a flat distribution is tried with before the whole vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,22 @@ def choose(
     kept = kept and keep_top_p(kept, settings.top_p)
     kept = kept and keep_min_p(kept, settings.min_p)
     return None if kept is None else draw(kept, u)
+
+
+def best_ids(row: np.ndarray, n: int) -> np.ndarray:
+    """At least the n best ids of a row of logits, all that equal the last, best first and equal ones by id."""
+    ids = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
+    return ids[np.argsort(-row[ids], kind="stable")]
+
+
+def choose_of_row(row: np.ndarray, logsumexp: float, settings: SamplerSettings, u: float) -> int:
+    """Run the chain on adjusted logits [vocab]: on the best of them, and on all where those cannot decide."""
+    for n in (min(MORE_CANDIDATES, len(row)), len(row)):
+        ids = best_ids(row, n)
+        token = choose(ids, row[ids], logsumexp, len(ids) == len(row), settings, u)
+        if token is not None:
+            return token
+    raise AssertionError("all tokens decide")
 
 
 def settle(wish: Sampling, own: Sampling) -> SamplerSettings:

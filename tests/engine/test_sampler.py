@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from localrun.base.request import Sampling
 from localrun.engine.philox import uniform
-from localrun.engine.sampler import SamplerSettings, choose, settle
+from localrun.engine.sampler import SamplerSettings, best_ids, choose, choose_of_row, settle
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.reference import finish_logits
 from localrun.ops.token_counts import TokenCounts
@@ -87,6 +87,28 @@ def test_candidates_and_full_row_always_agree(
     logits = torch.randn(1000, generator=torch.Generator().manual_seed(seed)) * spread
     chain = SamplerSettings(temperature, top_k, top_p, min_p)
     assert chosen(logits, chain, [u]) == [full_choice(logits, chain, u)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 1000), st.sampled_from([0, 9000, 30_000]), st.sampled_from([0.3, 0.99, 1.0]), st.floats(0.0, 0.9999)
+)
+def test_a_flat_row_is_looked_through_as_far_as_needed(seed: int, top_k: int, top_p: float, u: float) -> None:
+    logits = torch.randn(20_000, generator=torch.Generator().manual_seed(seed)) * (seed % 3)
+    chain = SamplerSettings(1.0, top_k, top_p, min_p=0.0)
+    logsumexp = float(torch.logsumexp(logits, -1))
+    assert choose_of_row(logits.numpy(), logsumexp, chain, u) == full_choice(logits, chain, u)
+
+
+@pytest.mark.parametrize("n", [1, 2, 50, 999, 1000])
+def test_the_best_ids_of_a_row(n: int) -> None:
+    """As many as asked for and what equals the last of them, in the order of a stable sort of the whole row."""
+    row = np.random.default_rng(n).integers(-40, 40, 1000).astype(np.float32)
+    row[:3] = -np.inf
+    order = np.argsort(-row, kind="stable")
+    found = best_ids(row, n)
+    assert len(found) >= n
+    assert found.tolist() == order[row[order] >= row[order[n - 1]]].tolist()
 
 
 def test_equal_logits_rank_by_id() -> None:
