@@ -5,7 +5,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from localrun.base.errors import ModelFileError
 from localrun.text.gguf_vocabulary import GgufVocabulary
 from localrun.text.library import library_errors
-from localrun.text.specials import TokenType
+from localrun.text.specials import TokenType, ids_of_kind
 from localrun.text.spm_merges import spm_merges
 from localrun.text.tokenizer_model import LONGEST_WORD
 
@@ -85,11 +85,12 @@ def _wordpiece(source: GgufVocabulary) -> Tokenizer:
 
 
 def _add_specials(encoder: Tokenizer, source: GgufVocabulary) -> None:
-    control, user_defined = [], []
-    for i, (text, kind) in enumerate(zip(source.vocabulary.tokens, source.vocabulary.types, strict=True)):
-        if kind in (TokenType.CONTROL, TokenType.UNKNOWN):
-            control.append(AddedToken(text, special=True, normalized=False, rstrip=i in source.strips_right))
-        elif kind == TokenType.USER_DEFINED:
-            user_defined.append(AddedToken(text, special=False, normalized=False, rstrip=i in source.strips_right))
-    encoder.add_special_tokens(control)
-    encoder.add_tokens(user_defined)
+    def added(special: bool, *kinds: TokenType) -> list[AddedToken]:
+        return [
+            AddedToken(words.tokens[i], special=special, normalized=False, rstrip=i in source.strips_right)
+            for i in ids_of_kind(words.types, *kinds)
+        ]
+
+    words = source.vocabulary
+    encoder.add_special_tokens(added(True, TokenType.CONTROL, TokenType.UNKNOWN))
+    encoder.add_tokens(added(False, TokenType.USER_DEFINED))

@@ -15,7 +15,7 @@ from localrun.text.byte_level import CHAR_TO_BYTE
 from localrun.text.character_map import character_map_problem
 from localrun.text.merges import first_bad_merge
 from localrun.text.pretokenize import PRETOKENIZERS, PreTokenizer
-from localrun.text.specials import TokenType, find_specials
+from localrun.text.specials import TokenType, find_specials, ids_of_kind
 from localrun.text.vocabulary import MAX_TOKEN_LENGTH, Vocabulary, is_byte_token
 
 _G = "tokenizer.ggml."
@@ -95,7 +95,7 @@ def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVoc
         notes=(missing,) if model == "gpt2" and not name else (),
     )
     is_phi3 = any(mark in data.get_str("general.name", "").lower() for mark in ("phi-3", "phi3"))
-    special = (TokenType.CONTROL, TokenType.UNKNOWN, TokenType.USER_DEFINED)
+    special = ids_of_kind(specials.types, TokenType.CONTROL, TokenType.UNKNOWN, TokenType.USER_DEFINED)
     return GgufVocabulary(
         vocabulary=vocabulary,
         index=index,
@@ -103,9 +103,7 @@ def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVoc
         merges=merges,
         pre=pre,
         unk_token=tokens[ids["unk"]] if "unk" in ids else None,
-        strips_right=frozenset(
-            i for i, text in enumerate(tokens) if is_phi3 and specials.types[i] in special and text not in _NO_RSTRIP
-        ),
+        strips_right=frozenset(i for i in special if is_phi3 and tokens[i] not in _NO_RSTRIP),
         lowercase=data.get_bool(_G + "normalizer.lowercase", True),
         character_map=_character_map(data, path),
         merges_spaces=data.get_bool(_G + "remove_extra_whitespaces", False),
@@ -145,10 +143,11 @@ def _types(data: Metadata, tokens: list[str], path: str) -> list[int]:
     _check_length("token types", len(types), len(tokens), path)
     if unknown := set(types) - set(TokenType):
         raise _bad(f"there is no token type {min(unknown)}", path)
-    for text, kind in zip(tokens, types, strict=False):
-        if kind == TokenType.BYTE and not is_byte_token(text):
-            raise _bad(f"{shown(text)} is typed as a byte, and names none", path)
-    return types[: len(tokens)]
+    types = types[: len(tokens)]
+    for i in ids_of_kind(types, TokenType.BYTE):
+        if not is_byte_token(tokens[i]):
+            raise _bad(f"{shown(tokens[i])} is typed as a byte, and names none", path)
+    return types
 
 
 def _scores(data: Metadata, n_tokens: int, path: str) -> list[float]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
 
 class TokenType(IntEnum):
     """GGUF's `tokenizer.ggml.token_type`."""
@@ -19,6 +21,12 @@ class TokenType(IntEnum):
     USER_DEFINED = 4
     UNUSED = 5
     BYTE = 6
+
+
+def ids_of_kind(types: Sequence[int], *kinds: TokenType) -> list[int]:
+    """The tokens of these types, ascending; vocabularies are long, and this is asked for some times while one opens."""
+    ids: list[int] = np.flatnonzero(np.isin(np.frombuffer(bytes(types), np.uint8), kinds)).tolist()
+    return ids
 
 
 END_OF_GENERATION = (

@@ -14,7 +14,7 @@ from localrun.text.folder_tokenizer import read_folder_tokenizer
 from localrun.text.gguf_encoder import build_encoder
 from localrun.text.gguf_vocabulary import read_gguf_vocabulary
 from localrun.text.library import library_errors
-from localrun.text.specials import TokenType
+from localrun.text.specials import TokenType, ids_of_kind
 from localrun.text.vocabulary import Vocabulary
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -34,8 +34,7 @@ class Tokenizer:
         self.eog_ids = vocabulary.eog_ids
         self.add_bos = vocabulary.add_bos
         self.add_eos = vocabulary.add_eos
-        control = (TokenType.CONTROL, TokenType.UNKNOWN)
-        self.control_ids = frozenset(i for i, kind in enumerate(vocabulary.types) if kind in control)
+        self.control_ids = frozenset(ids_of_kind(vocabulary.types, TokenType.CONTROL, TokenType.UNKNOWN))
         self._encoder = encoder
         self._added = encoder.get_added_tokens_decoder()
         self._lock = threading.Lock()  # whether control tokens are parsed is a setting of the encoder
