@@ -5,6 +5,8 @@ from array import array
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
+
 from localrun.ops import cpu_abi as abi
 from localrun.ops.interface import Angles, LogitAdjust, SequenceInput, StepInput
 
@@ -82,4 +84,9 @@ class NativeStep:
 def angle_pointers(cos_sin: Sequence[Angles]) -> tuple[Any, Any]:
     """Pointers to the cosines and to the sines of every rope kind."""
     pointers = ctypes.c_void_p * max(1, len(cos_sin))
-    return pointers(*(cos.ctypes.data for cos, _ in cos_sin)), pointers(*(sin.ctypes.data for _, sin in cos_sin))
+    return pointers(*[address_of(cos) for cos, _ in cos_sin]), pointers(*[address_of(sin) for _, sin in cos_sin])
+
+
+def address_of(values: np.ndarray) -> int:
+    """Where numbers begin; `values.ctypes` makes objects of its own for that."""
+    return ctypes.addressof(ctypes.c_float.from_buffer(values.data))
