@@ -1,7 +1,19 @@
-// IEEE halves without instructions for them.
+// The bits of a float, and IEEE halves without instructions for them.
 #pragma once
 #include <stdint.h>
 #include <string.h>
+
+static inline uint32_t float_bits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline float bits_float(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 
 static inline float half_at(const void* p) {
   uint16_t h;
@@ -13,11 +25,7 @@ static inline float half_at(const void* p) {
   } else if (exponent) {
     bits = sign | (exponent + 112) << 23 | fraction << 13;
   } else {  // fraction · 2^-24, exact in float
-    const float magnitude = (float)fraction * 5.9604644775390625e-8f;
-    memcpy(&bits, &magnitude, 4);
-    bits |= sign;
+    bits = float_bits((float)fraction * 5.9604644775390625e-8f) | sign;
   }
-  float value;
-  memcpy(&value, &bits, 4);
-  return value;
+  return bits_float(bits);
 }

@@ -9,14 +9,7 @@
 static const int32_t MAX_COLUMNS = 61440;
 
 static float e8m0(uint8_t e) {  // 2^(e - 128)
-  const uint32_t bits = e > 1 ? (uint32_t)(e - 1) << 23 : 0x00200000u << e;
-  float value;
-  memcpy(&value, &bits, 4);
-  return value;
-}
-
-static bool is_super(const lr_layout& layout) {
-  return layout.scale == LR_SCALE_SUPER_I8 || layout.scale == LR_SCALE_SUPER_MIN || layout.scale == LR_SCALE_SUPER_MIN_6;
+  return bits_float(e > 1 ? (uint32_t)(e - 1) << 23 : 0x00200000u << e);
 }
 
 const char* lr_layout_name(int32_t layout) {
@@ -43,9 +36,9 @@ int32_t lr_layout_form(int32_t layout) {
 
 int64_t lr_packed_bytes(int32_t layout, int32_t n_rows, int32_t n_cols) {
   if (layout < 0 || layout >= LR_N_LAYOUTS || n_rows < 1 || n_cols < 1 || n_cols > MAX_COLUMNS) return -1;
-  const lr_layout& l = lr_layouts[layout];
-  if (l.scale != LR_SCALE_NONE && n_cols % (is_super(l) ? 256 : 32)) return -1;
-  return ((int64_t)n_rows + 15) / 16 * lr_group_bytes(lr_parts(l), n_cols);
+  const lr_block_parts parts = lr_parts(lr_layouts[layout]);
+  if (lr_layouts[layout].scale != LR_SCALE_NONE && n_cols % (parts.supers ? 256 : 32)) return -1;
+  return ((int64_t)n_rows + 15) / 16 * lr_group_bytes(parts, n_cols);
 }
 
 // Where a run of 32 columns of one row lies: the first byte of each part, lanes not yet added. Scales, minima and supers
@@ -90,9 +83,7 @@ static float unpack_float(const lr_layout& layout, const Run& run, int lane, int
   uint32_t bits = 0;
   if (layout.plane == LR_PLANE_F32) memcpy(&bits, at, 4);
   else bits = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 24;
-  float value;
-  memcpy(&value, &bits, 4);
-  return value;
+  return bits_float(bits);
 }
 
 // Scales of 6 bits of one lane, as layouts.h says: `at` is its first byte.

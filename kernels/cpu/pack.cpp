@@ -161,8 +161,9 @@ void write_blocks(const lr_layout& layout, const Source& source, const uint8_t* 
       if (layout.scale == LR_SCALE_SUPER_MIN_6) write_six_bits(blocks[i], scales + lane);
       else write_scales(layout, blocks[i], block_groups, i * block_groups, scales, minima, lane);
     }
-    if (layout.scale == LR_SCALE_SUPER_I8) memcpy(supers + 4 * lane, &blocks[0].super, 4);
-    if (layout.scale == LR_SCALE_SUPER_MIN || layout.scale == LR_SCALE_SUPER_MIN_6) {
+    if (layout.scale == LR_SCALE_SUPER_I8) {
+      memcpy(supers + 4 * lane, &blocks[0].super, 4);
+    } else if (parts.supers) {
       memcpy(supers + 2 * lane, &blocks[0].super_half, 2);
       memcpy(supers + 32 + 2 * lane, &blocks[0].super_half_min, 2);
     }

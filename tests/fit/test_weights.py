@@ -27,6 +27,7 @@ def test_a_file_is_counted_as_a_load_holds_it() -> None:
         ("Q8_0", 1.0),
         ("BF16", 1.0),
         ("Q4_K_M", 1.0),
+        ("UD-Q4_K_XL", 1.0),
         ("UD-Q6_K_XL", 6.625 / 6.5625),
         ("Q2_K", 5.125 / 2.625),
         ("IQ2_M", 8.625 / 2.5625),
