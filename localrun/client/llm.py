@@ -7,6 +7,7 @@ from typing import Any
 
 from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done, Token
+from localrun.base.options import python_spelling
 from localrun.base.request import LoadOptions, Message, Request, Sampling
 
 LOAD_OPTIONS = ("backend", "threads", "ctx", "kv", "window", "prefix_cache", "disk_cache")
@@ -33,16 +34,18 @@ class LLM:
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Completion:
         """Answer the last of several messages ({"role": …, "content": …})."""
-        for event in self._events(messages, options):
-            if isinstance(event, Done):
-                return event.completion
+        with python_spelling():
+            for event in self._events(messages, options):
+                if isinstance(event, Done):
+                    return event.completion
         raise AssertionError("a generation always ends with Done")
 
     def stream(self, prompt: str, **options: Any) -> Iterator[str]:
         """The answer to a prompt, piece by piece. Leaving the iterator early cancels the rest."""
-        for event in self._events([{"role": "user", "content": prompt}], options):
-            if isinstance(event, Token) and event.channel == "answer" and event.text:
-                yield event.text
+        with python_spelling():
+            for event in self._events([{"role": "user", "content": prompt}], options):
+                if isinstance(event, Token) and event.channel == "answer" and event.text:
+                    yield event.text
 
     def close(self) -> None:
         """Free the model; the next call loads it again."""

@@ -102,7 +102,7 @@ def run_case(engine: Engine, case: Case, fill: bool) -> float:
             feed(tracks, case.depth, case.depth + case.n, 1 if case.kind == "decode" else chunk)
             return time.perf_counter() - started
     except OutOfBlocks:
-        hint = "try a smaller --batch, or a larger --ctx"
+        hint = "try a smaller batch (-b), or a larger --ctx"
         raise UsageError(f"the cache has no room for {case.batch} sequences side by side", hint) from None
 
 

@@ -18,7 +18,7 @@ _THINKING_SWITCHES = ("enable_thinking", "thinking")  # that are true or false
 _EFFORTS = ("none", "no_think", "minimal", "low", "medium", "high")
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 _MAX_SHOWN = 400
-_RAW_HINT = "choose another model, or give a raw prompt (--raw)"
+_RAW_HINT = "choose another model, or leave its template out: `localrun run --raw`"
 
 CHATML = (
     "{%- for message in messages -%}"

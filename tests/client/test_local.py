@@ -131,6 +131,12 @@ def test_the_python_surface() -> None:
         localrun.LLM("builtin", context=512)
 
 
+def test_what_to_try_is_said_with_the_names_of_pythons_arguments() -> None:
+    with pytest.raises(UsageError) as caught:
+        localrun.LLM("builtin", ctx=1 << 23).generate("Hello!")
+    assert caught.value.hint.startswith("try ctx=")
+
+
 def test_a_cached_conversation_is_the_conversation_computed_from_nothing(client: LocalClient) -> None:
     questions = ("Hi, I'm Tobias.", "What is a KV cache?", "Tell me a joke", "What's my name?")
     path = resource("localrun/builtin/localrun-tiny.gguf")

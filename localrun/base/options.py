@@ -1,0 +1,45 @@
+"""Options as messages name them: everywhere as on the command line, `--ctx 4096`. Python respells them at its own edge,
+and a test finds a message with an option that it could not respell."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from localrun.base.errors import LocalrunError
+from localrun.base.settings import SETTINGS
+
+# The options that are no settings, and what Python calls them.
+_OTHERS = {"no-prefix-cache": "prefix_cache=False", "precision": "precision", "think": "think", "stop": "stop"}
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =](\d+(?:\.\d+)?|[A-Za-z]\w*))?")
+
+
+def in_python(text: str) -> str:
+    """A message with the options in it as Python spells them: `ctx=4096`."""
+    return _OPTION.sub(_respelled, text)
+
+
+@contextmanager
+def python_spelling() -> Iterator[None]:
+    """Errors that leave this block name Python's arguments."""
+    try:
+        yield
+    except LocalrunError as error:
+        error.message, error.hint = in_python(error.message), in_python(error.hint)
+        error.args = (error.message,)
+        raise
+
+
+def _respelled(found: re.Match[str]) -> str:
+    flag, value = found.groups()
+    name = flag.replace("-", "_")
+    if flag in _OTHERS:
+        name = _OTHERS[flag]
+    elif name not in SETTINGS:
+        return found[0]
+    if value is None:
+        return name
+    if value[0].isdigit():
+        return f"{name}={value}"
+    if flag == "precision" or (name in SETTINGS and value in SETTINGS[name].choices):
+        return f'{name}="{value}"'
+    return found[0].replace(f"--{flag}", name)  # the next word of the sentence
