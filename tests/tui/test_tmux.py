@@ -49,3 +49,19 @@ def test_a_newcomer_starts_chats_branches_leaves_and_finds_it_again(terminal: Te
     terminal.see("1 found")
     terminal.press("Enter")
     terminal.see("/2 ›")  # the answer that says hello, of the two
+
+
+def test_a_paste_arrives_once_with_its_lines_and_before_what_is_typed_after_it(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.see("Welcome to localrun")
+    terminal.press("Enter", "⏎ Choose")
+    terminal.see("builtin Q")
+    terminal.paste("first line\nsecond")
+    terminal.type(" line")
+    terminal.press("C-j")
+    terminal.type("third")
+    terminal.see("third")
+    typed = [line.strip(" ▌│") for line in terminal.text().splitlines()]
+    start = next(number for number, line in enumerate(typed) if "first line" in line)
+    assert [line.rstrip() for line in typed[start : start + 3]] == ["first line", "second line", "third"]
+    assert terminal.text().count("first line") == 1

@@ -15,6 +15,7 @@ from textual.widgets import DirectoryTree, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from .columns import say
+from .fields import LineField
 
 
 class AskText(ModalScreen[str | None]):
@@ -30,7 +31,7 @@ class AskText(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield Static(say(self.question), id="question")
-            yield Input(self.value, id="answer", compact=True)
+            yield LineField(self.value, id="answer", compact=True)
             yield Static(say(self.hint), id="hint")
 
     @on(Input.Submitted)
@@ -116,7 +117,7 @@ class AskFile(ModalScreen[Path | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield Static(say(self.question), id="question")
-            yield Input(placeholder="path of a text file", suggester=PathSuggester(), id="answer", compact=True)
+            yield LineField(placeholder="path of a text file", suggester=PathSuggester(), id="answer", compact=True)
             yield SafeTree(self.root, id="tree")
             yield Static("→ completes, Enter attaches, Tab goes to the files, Escape leaves", id="hint")
 

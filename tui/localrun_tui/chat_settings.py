@@ -14,6 +14,7 @@ from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
 from localrun.base.request import Think
 from localrun.base.sanitize import clean
 
+from .fields import TextField
 from .presets import PRESETS
 
 POLICIES: dict[str, tuple[str, str]] = {
@@ -65,7 +66,7 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
         with VerticalScroll(id="box", can_focus=False):
             yield Static("This chat", id="question")
             yield Static("System prompt: what the model should be like", classes="label")
-            yield TextArea(clean(self.settings.system), id="system", compact=True, tab_behavior="focus")
+            yield TextField(clean(self.settings.system), id="system", compact=True, tab_behavior="focus")
             yield Static("Sampling", classes="label")
             presets = {key: (preset.title, preset.help) for key, preset in PRESETS.items()}
             yield _choices("preset", presets, self.settings.preset)

@@ -2,48 +2,42 @@
 
 from typing import ClassVar
 
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from localrun.base.sanitize import clean
 
 from .attachments import Attachment, join, split
+from .fields import TextField, pasted
 
 _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
 
 
-class Editor(TextArea):
-    """A text area in which Enter sends."""
+class Editor(TextField):
+    """A text area in which Enter sends; it does with its composer what keys and pastes mean, at once and in order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "Send", id="composer.send", priority=True),
+        Binding("enter", "send", "Send", id="composer.send"),
         Binding("up", "leave", "Messages", id="composer.leave", key_display="↑"),
         Binding("up", "cursor_up", show=False, id="composer.up"),
         Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", show=False, id="composer.new-line"),
         Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
+        Binding("ctrl+backspace,alt+backspace", "detach", "Detach", show=False, id="composer.detach"),
+        Binding("ctrl+backspace,alt+backspace", "delete_word_left", show=False, id="composer.delete-word"),
     ]
 
     below_messages = False  # whether there is anything to go up to
 
-    class Send(TextualMessage):
-        """Enter was pressed."""
-
-    class Leave(TextualMessage):
-        """Up was pressed in the first line: to the messages."""
-
-    class LongPaste(TextualMessage):
-        """Much was pasted."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+    def __init__(self, composer: "Composer") -> None:
+        super().__init__(placeholder="Ask anything. Enter sends.", id="editor", show_line_numbers=False, compact=True)
+        self.composer = composer
 
     def action_send(self) -> None:
-        self.post_message(self.Send())
+        self.composer.submit()
 
     def action_new_line(self) -> None:
         self.insert("\n")
@@ -51,22 +45,24 @@ class Editor(TextArea):
     def action_clear(self) -> None:
         self.text = ""
 
+    def action_detach(self) -> None:
+        self.composer.detach()
+
+    def action_leave(self) -> None:
+        self.composer.leave()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "leave":
             return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
+        if action == "detach":  # else the key takes a word back
+            return bool(self.composer.attachments)
         return super().check_action(action, parameters)
-
-    def action_leave(self) -> None:
-        self.post_message(self.Leave())
 
     async def _on_paste(self, event: events.Paste) -> None:
         if len(event.text) > _LONG_PASTE:
             event.prevent_default()
             event.stop()
-            self.post_message(self.LongPaste(event.text))
-        else:
-            event.text = clean(event.text)
-            await super()._on_paste(event)
+            self.composer.attach_paste(pasted(event.text))
 
 
 class Composer(Vertical):
@@ -83,10 +79,6 @@ class Composer(Vertical):
     class LeaveUp(TextualMessage):
         """The user wants to go up to the messages."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+backspace,alt+backspace", "detach", "Detach", show=False, id="composer.detach"),
-    ]
-
     def __init__(self) -> None:
         super().__init__(id="composer")
         self.attachments: list[Attachment] = []
@@ -95,7 +87,7 @@ class Composer(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static(id="chips", markup=False)
-        yield Editor(placeholder="Ask anything. Enter sends.", id="editor", show_line_numbers=False, compact=True)
+        yield Editor(self)
 
     @property
     def editor(self) -> Editor:
@@ -106,7 +98,10 @@ class Composer(Vertical):
         self.attachments.append(attachment)
         self._show_chips()
 
-    def action_detach(self) -> None:
+    def attach_paste(self, text: str) -> None:
+        self.attach(Attachment(f"pasted text {len(self.attachments) + 1}", text))
+
+    def detach(self) -> None:
         """Take the last file back."""
         if self.attachments:
             self.attachments.pop()
@@ -138,7 +133,6 @@ class Composer(Vertical):
             self.editor.text = clean(text)
             self.editor.move_cursor(self.editor.document.end)
 
-    @on(Editor.Send)
     def submit(self) -> None:
         text = self.editor.text.strip()
         if not text and not self.attachments:
@@ -151,13 +145,8 @@ class Composer(Vertical):
             self._show_chips()
         self.post_message(self.Submitted(message, edited))
 
-    @on(Editor.Leave)
     def leave(self) -> None:
         self.post_message(self.LeaveUp())
-
-    @on(Editor.LongPaste)
-    def attach_paste(self, event: Editor.LongPaste) -> None:
-        self.attach(Attachment(f"pasted text {len(self.attachments) + 1}", clean(event.text)))
 
     def _show_chips(self) -> None:
         chips = self.query_one("#chips", Static)

@@ -14,6 +14,7 @@ from localrun.client.endpoint import Endpoint
 
 from .columns import say
 from .endpoints import check_endpoint, travels_in_the_clear
+from .fields import LineField
 
 _FIELDS = (
     ("name", "Name", "what you call it, such as lab"),
@@ -46,7 +47,7 @@ class EndpointForm(ModalScreen[Endpoint | None]):
                 with Horizontal(classes="field"):
                     yield Static(title, classes="name")
                     value = values.get(key, "")
-                    yield Input(value, id=key, placeholder=hint, password=key == "key", compact=True)
+                    yield LineField(value, id=key, placeholder=hint, password=key == "key", compact=True)
             yield Static("", id="problem")
             yield Static("Enter goes on, and keeps it from the last line; Escape leaves it as it was", id="hint")
 

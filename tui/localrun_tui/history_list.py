@@ -15,6 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from .columns import say
+from .fields import LineField
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatSummary
@@ -48,7 +49,7 @@ class ChatOptions(OptionList):
             self.post_message(self.Act(what, option.id))
 
 
-class SearchBox(Input):
+class SearchBox(LineField):
     """Words to look for."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

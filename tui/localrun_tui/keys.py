@@ -7,12 +7,12 @@ def groups() -> list[tuple[str, list[BindingType]]]:
     """Titles with the bindings below them."""
     from .app import LocalrunApp
     from .chat_screen import ChatScreen
-    from .composer import Composer, Editor
+    from .composer import Editor
     from .history_list import ChatOptions, SearchBox
     from .message_view import MessageView
 
     return [
-        ("Writing", [*Editor.BINDINGS, *Composer.BINDINGS]),
+        ("Writing", list(Editor.BINDINGS)),
         ("The chat", list(ChatScreen.BINDINGS)),
         ("A message (↑ from the first line of the editor goes there)", list(MessageView.BINDINGS)),
         ("The list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),

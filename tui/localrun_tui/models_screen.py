@@ -20,6 +20,7 @@ from .choice import Choice
 from .downloads import DownloadBadge, DownloadsScreen
 from .endpoint_form import EndpointForm
 from .endpoints import change_endpoint
+from .fields import LineField
 from .key_bar import KeyBar
 from .model_list import ModelList
 from .model_rows import DiskRow, ServerModel
@@ -29,7 +30,7 @@ from .removal import ask_to_remove
 from .toast import toast_error
 
 
-class FilterBox(Input):
+class FilterBox(LineField):
     """Words to filter a list by, or to search the hub for."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

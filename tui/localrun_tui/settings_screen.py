@@ -21,6 +21,7 @@ from .columns import Column, Row, say
 from .confirm import ConfirmScreen
 from .endpoint_form import EndpointForm
 from .endpoints import change_endpoint, masked
+from .fields import LineField
 from .key_bar import KeyBar
 from .model_list import Item, ModelList
 from .settings_rows import DEFAULT, ServerRow, SettingRow, edited, problem, server_rows, setting_rows
@@ -52,7 +53,7 @@ class SettingsScreen(Screen[bool]):
             yield Static(say(str(config_file() or "kept nowhere: there is no home folder")), id="file")
         yield ModelList[SettingRow | ServerRow](COLUMNS)
         yield Static("", id="detail")
-        yield Input(id="editor", compact=True)
+        yield LineField(id="editor", compact=True)
         yield Static("", id="problem")
         yield KeyBar()
 

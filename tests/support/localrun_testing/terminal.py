@@ -41,6 +41,11 @@ class Terminal:
     def type(self, text: str) -> None:
         self._run("send-keys", "-l", text)
 
+    def paste(self, text: str) -> None:
+        """A bracketed paste, as tmux sends it: CR where a line ends."""
+        self._run("set-buffer", "--", text)
+        self._run("paste-buffer", "-p")
+
     def text(self) -> str:
         return self._run("capture-pane", "-p")
 

@@ -1,0 +1,151 @@
+"""What is typed and pasted arrives once, whole and in order, in every field."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_text
+from localrun_testing.pilots import drive, until, until_text
+from localrun_tui.composer import Editor
+from localrun_tui.fields import LineField, TextField
+from textual import events
+from textual.app import App, ComposeResult
+from textual.keys import key_to_character
+from textual.pilot import Pilot
+
+NAMES = {"\n": "ctrl+j", " ": "space", ".": "full_stop"}
+
+
+async def burst(pilot: Pilot[Any], keys: Iterable[str]) -> None:
+    """Press keys faster than the app looks at them."""
+    for key in keys:
+        name = NAMES.get(key, key)
+        pilot.app.post_message(events.Key(name, key_to_character(name)))
+    await pilot.pause()
+
+
+async def paste(pilot: Pilot[Any], text: str) -> None:
+    """As the terminal hands a bracketed paste to the app."""
+    pilot.app.post_message(events.Paste(text))
+    await pilot.pause()
+
+
+def editor(pilot: Pilot[Any]) -> Editor:
+    return chat_screen(pilot).query_one(Editor)
+
+
+class Fields(App[None]):
+    def compose(self) -> ComposeResult:
+        yield TextField(id="text")
+        yield LineField(id="line")
+
+
+@pytest.mark.parametrize(
+    ("sent", "text", "line"),
+    [
+        ("hi there", "hi there", "hi there"),
+        ("aa\rbb", "aa\nbb", "aa bb"),
+        ("aa\r\nbb\r\n\r\ncc", "aa\nbb\n\ncc", "aa bb  cc"),
+        ("key-1234\n", "key-1234\n", "key-1234"),
+        ("a\x1b[31mb\x07c\u202ed", "abc<U+202E>d", "abc<U+202E>d"),
+        ("\r", "\n", ""),
+    ],
+)
+def test_a_paste_arrives_once_and_with_its_lines(sent: str, text: str, line: str) -> None:
+    app = Fields()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        field = app.query_one(TextField)
+        field.focus()
+        await paste(pilot, sent)
+        await until(pilot, lambda: field.text)
+        assert field.text == text
+        one = app.query_one(LineField)
+        one.focus()
+        await paste(pilot, sent)
+        await until(pilot, lambda: one.value == line)
+
+    drive(app, steps)
+
+
+def test_pastes_reach_the_engine_as_they_were() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await paste(pilot, "hi there")
+        assert editor(pilot).text == "hi there"
+        await paste(pilot, "\raa\r\nbb")
+        await ask(pilot, "")
+        await paste(pilot, "long line\r" * 1000)
+        await until_text(pilot, "▤ pasted text 1")
+        assert editor(pilot).text == ""
+        await ask(pilot, "what is it?")
+
+    drive(app, steps)
+    first, second = client.requests
+    assert first.messages[-1]["content"] == "hi there\naa\nbb"
+    assert "long line\n" * 1000 in second.messages[-1]["content"]
+
+
+def test_keys_act_in_the_order_they_were_pressed() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await burst(pilot, "line 1\nline 2\nend")
+        assert editor(pilot).text == "line 1\nline 2\nend"
+        await burst(pilot, ["ctrl+u", *"abc", "left", "X", "backspace", "Y", "home", "Z"])
+        assert editor(pilot).text == "ZabYc"
+        await burst(pilot, ["ctrl+u", *"first", "enter", *"next"])
+        assert editor(pilot).text == "next"
+        await until_text(pilot, "Hello!")
+
+    drive(app, steps)
+    assert client.requests[0].messages[-1]["content"] == "first"
+
+
+def test_a_long_paste_goes_with_the_enter_right_after_it() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        app.post_message(events.Paste("words " * 1000))
+        await burst(pilot, ["w", "h", "y", "enter", "x"])
+        await until_text(pilot, "Hello!")
+        assert editor(pilot).text == "x"
+
+    drive(app, steps)
+    sent = client.requests[0].messages[-1]["content"]
+    assert sent.startswith("[file: pasted text 1]")
+    assert sent.endswith("why")
+
+
+def test_alt_backspace_takes_a_file_back_and_without_one_a_word() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await paste(pilot, "words " * 1000)
+        await type_text(pilot, "two words")
+        await pilot.press("alt+backspace")
+        assert not chat_screen(pilot).composer.attachments
+        assert editor(pilot).text == "two words"
+        await pilot.press("alt+backspace")
+        assert editor(pilot).text == "two "
+
+    drive(app, steps)
+
+
+def test_a_burst_of_keys_in_a_line_field(home: Path) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: app.screen.query("#answer"))
+        await burst(pilot, [*"abx", "backspace", *"c", "home", "X", "ctrl+k", "Y"])
+        assert app.screen.query_one("#answer", LineField).value == "XY"
+
+    drive(app, steps)

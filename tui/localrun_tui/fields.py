@@ -1,0 +1,44 @@
+"""The fields one types in: keys act in the order they were pressed, and a paste arrives once, with its lines."""
+
+import re
+
+from textual import events
+from textual.screen import Screen
+from textual.widgets import Input, TextArea
+
+from localrun.base.sanitize import clean
+
+
+def pasted(text: str) -> str:
+    """What a terminal hands over as a paste, as text: many send CR where a line ends."""
+    return clean(re.sub("\r\n?", "\n", text))
+
+
+class _InOrder:
+    """Textual asks the app what a key means, and letters that were typed after it act before the answer is there. Here
+    the keys of a field, and of what it is a part of, act at once."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        assert isinstance(self, (Input, TextArea))
+        for node in self.ancestors_with_self:
+            if isinstance(node, Screen):
+                return
+            for binding in node._bindings.key_to_bindings.get(event.key, ()):
+                if await self.app.run_action(binding.action, node):
+                    event.stop()
+                    event.prevent_default()
+                    return
+
+
+class LineField(_InOrder, Input):
+    """One line. A paste of several becomes one."""
+
+    def _on_paste(self, event: events.Paste) -> None:  # Textual goes on to Input's own handler
+        event.text = clean(pasted(event.text).strip("\n"), keep_newlines=False)
+
+
+class TextField(_InOrder, TextArea):
+    """Several lines."""
+
+    async def _on_paste(self, event: events.Paste) -> None:  # Textual goes on to TextArea's own handler
+        event.text = pasted(event.text)
