@@ -30,7 +30,7 @@ struct lr_executor {
   int32_t max_rows;
   std::mutex turn;
 
-  char* scratch = nullptr;  // [threads][LR_SCRATCH_BYTES]
+  char* scratch = nullptr;  // of all threads, with guards
   lr_span* span = nullptr;  // [max_rows]
   double* seconds = nullptr;  // [n_instructions]
   char* shared = nullptr;
@@ -61,6 +61,21 @@ void end_instruction(void* data) {
   e->stopped = asked_to_stop(e->step);
 }
 
+// Each thread's scratch lies between two stretches of address space that nobody may touch.
+enum { GUARD_BYTES = LR_SCRATCH_BYTES };
+
+lr_scratch* scratch_of(const lr_executor* e, int64_t thread) {
+  return (lr_scratch*)(e->scratch + GUARD_BYTES + thread * (LR_SCRATCH_BYTES + GUARD_BYTES));
+}
+
+int64_t scratch_bytes(const lr_executor* e) { return (char*)scratch_of(e, threads_count(e->threads)) - e->scratch; }
+
+int commit_scratch(const lr_executor* e) {
+  for (int32_t thread = 0; thread < threads_count(e->threads); thread++)
+    if (lr_commit(scratch_of(e, thread), LR_SCRATCH_BYTES) != LR_OK) return LR_NO_MEMORY;
+  return LR_OK;
+}
+
 // Runs what nobody has claimed yet of the share of `owner`.
 void run_share(lr_executor* e, const lr_op_kernels* op, const lr_instruction* instruction, const lr_context* context,
                int32_t phase, int64_t n_tasks, int32_t owner, int parity) {
@@ -77,12 +92,12 @@ void run_share(lr_executor* e, const lr_op_kernels* op, const lr_instruction* in
 void run_thread(void* data, int32_t thread) {
   lr_executor* e = (lr_executor*)data;
   const int32_t n_threads = threads_count(e->threads);
-  const lr_context context = {e->program, e->step, e->scratch + (int64_t)thread * LR_SCRATCH_BYTES, e->shared, e->span};
+  const lr_context context = {e->program, e->step, scratch_of(e, thread), e->shared, e->span};
   int parity = 0;
   for (int32_t i = 0; i < e->program->n_instructions && !e->stopped; i++) {
     const lr_instruction* instruction = &e->program->instruction[i];
     const lr_op_kernels* op = e->kernels->op[instruction->op];
-    *(int64_t*)context.scratch = 0;
+    context.scratch->kept = nullptr;
     for (int32_t phase = 0; phase < op->n_phases; phase++) {
       const bool last = phase + 1 == op->n_phases;
       const int32_t n_tasks = op->n_tasks(instruction, &context, phase);
@@ -134,12 +149,11 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
   if (const int wrong = check_program(program, kernels)) return wrong;
   lr_executor* e = new (std::nothrow) lr_executor(program, kernels, threads, max_rows);
   if (!e) return LR_NO_MEMORY;
-  const int64_t scratch_bytes = (int64_t)threads_count(threads) * LR_SCRATCH_BYTES;
-  e->scratch = (char*)lr_reserve(scratch_bytes);
+  e->scratch = (char*)lr_reserve(scratch_bytes(e));
   e->span = new (std::nothrow) lr_span[max_rows];
   e->seconds = new (std::nothrow) double[program->n_instructions]();
   e->claims = new (std::nothrow) Claims[threads_count(threads)];
-  if (!e->scratch || !e->span || !e->seconds || !e->claims || lr_commit(e->scratch, scratch_bytes) != LR_OK) {
+  if (!e->scratch || !e->span || !e->seconds || !e->claims || commit_scratch(e) != LR_OK) {
     lr_program_destroy(e);
     return LR_NO_MEMORY;
   }
@@ -149,7 +163,7 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
 
 void lr_program_destroy(lr_executor* e) {
   if (!e) return;
-  if (e->scratch) lr_release(e->scratch, (int64_t)threads_count(e->threads) * LR_SCRATCH_BYTES);
+  if (e->scratch) lr_release(e->scratch, scratch_bytes(e));
   if (e->shared) lr_release(e->shared, e->shared_bytes);
   delete[] e->span;
   delete[] e->seconds;

@@ -9,10 +9,15 @@ typedef struct {
   int32_t first_row, n_rows;
 } lr_span;
 
+// What a thread's memory for its tasks begins with; kernels get at the rest through Scratch (scratch.inc) only.
+typedef struct {
+  alignas(64) void* kept;  // what a task left there for the next one of its instruction, or null
+} lr_scratch;
+
 typedef struct {
   const lr_program* program;
   const lr_step* step;
-  void* scratch;          // LR_SCRATCH_BYTES of the calling thread, 64-byte aligned; begins with 0 for an instruction
+  lr_scratch* scratch;    // LR_SCRATCH_BYTES of the calling thread; keeps nothing when an instruction begins
   void* shared;           // lr_op_kernels::step_bytes, the same for all tasks of an instruction
   const lr_span* span;    // [n_sequences]
 } lr_context;
