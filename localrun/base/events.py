@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+LOOP_HINT = "A higher temperature, a repeat penalty of 1.1 or a larger model usually helps"
+
 Channel = Literal["answer", "thinking"]
-StopReason = Literal["stop", "length", "cancelled"]
+StopReason = Literal["stop", "length", "cancelled", "loop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,17 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """The answer repeats the same `period` tokens without an end. Comes once, when that is noticed."""
+
+    period: int
+
+    def __str__(self) -> str:
+        what = "the same token" if self.period == 1 else f"the same {self.period:,} tokens"
+        return f"the answer repeats itself: {what} over and over. {LOOP_HINT}"
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """A finished answer: exactly the fields of `run --json`. Durations ms, rates tokens/s, sizes bytes."""
 
@@ -84,6 +97,7 @@ class Completion:
     restore_ms: float = 0.0  # reading saved blocks from disk
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
+    loop_period: int = 0  # tokens that it ended up repeating over and over; 0: it did not
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +147,4 @@ class CacheView:
     memory: tuple[MemoryPart, ...]
 
 
-Event = Prefill | Token | Done
+Event = Prefill | Token | Loop | Done

@@ -57,4 +57,5 @@ class Request:
     known_ids: tuple[int, ...] = ()  # ids of prompt and answer so far, as the engine had them; never encoded again
     now: float | None = None  # Unix time that a template prints as today; a chat keeps the one it began with
     overflow: Overflow = "stop"  # at the end of the context: end the answer, or forget the middle
+    stop_on_loop: bool = False  # end an answer that only repeats itself; it is said either way
     chat_id: str = ""  # names the chat whose blocks may be kept on disk

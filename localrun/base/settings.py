@@ -43,6 +43,7 @@ class Settings:
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     seed: int | None = None
+    stop_on_loop: bool | None = None
     theme: str | None = None
     disk_cache: float | None = None  # GiB
 
@@ -65,7 +66,7 @@ class Setting:
     @property
     def choices(self) -> tuple[str, ...]:
         """The words it may be, where these are few."""
-        return self.parse.names if isinstance(self.parse, one_of) else ()
+        return self.parse.names if isinstance(self.parse, one_of | on_off) else ()
 
 
 def whole(low: int, high: int) -> Callable[[object], int]:
@@ -115,6 +116,18 @@ class one_of:
         return word
 
 
+class on_off:
+    """A parser of on or off, or of what TOML and shells say for them."""
+
+    names = ("on", "off")
+
+    def __call__(self, value: object) -> bool:
+        word = str(value).lower()
+        if word not in ("on", "true", "1", "off", "false", "0"):
+            raise ValueError("on or off is needed")
+        return word in ("on", "true", "1")
+
+
 def text(value: object) -> str:
     """A parser of any text but the empty one."""
     if not isinstance(value, str) or not value.strip():
@@ -149,6 +162,9 @@ SETTINGS: dict[str, Setting] = {
     "presence_penalty": Setting("subtract once from tokens already used", real(-100, 100)),
     "frequency_penalty": Setting("subtract for every use of a token", real(-100, 100)),
     "seed": Setting("the same seed gives the same answer", whole(0, (1 << 64) - 1), "another one each time"),
+    "stop_on_loop": Setting(
+        "end an answer that only repeats itself", on_off(), "on in the app and on a terminal, off for scripts"
+    ),
     "disk_cache": Setting(
         "GiB of disk for what was computed of chats, so that reopening one is quick; 0 keeps nothing",
         real(0, 1 << 20),

@@ -40,7 +40,7 @@ def chat(
         raise UsageError("chat has --jsonl, one object a turn; --json is for one answer", "add --jsonl, or use run")
     if go_on and history is False:
         raise UsageError("--continue writes to the last chat", "leave --no-history out")
-    shared = answering(answer)
+    shared = answering(answer, as_data=output.jsonl)
     at_keyboard = is_terminal(sys.stdin)
     store = open_store(kept=go_on or (at_keyboard if history is None else history))
     talk = begin(store, go_on, answer.system, shared.system)

@@ -132,6 +132,15 @@ class AnswerOptions:
         ),
     ] = None
     seed: Annotated[int | None, _setting("seed", "N", _ANSWER)] = None
+    stop_on_loop: Annotated[
+        bool | None,
+        typer.Option(
+            "--stop-on-loop/--no-stop-on-loop",
+            help=SETTINGS["stop_on_loop"].help,
+            rich_help_panel=_ANSWER,
+            show_default=False,
+        ),
+    ] = None
     stop: Annotated[
         list[str] | None,
         typer.Option("--stop", metavar="TEXT", help="end before this text; repeatable", rich_help_panel=_ANSWER),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.events import Completion, Done, Event, Prefill, Token
+from localrun.base.events import Completion, Done, Event, Loop, Prefill, Token
 from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
@@ -52,7 +52,7 @@ def run(
         raise UsageError("--json and --jsonl exclude each other")
     named, prompt = split_words(words or [], model.model)
     model = replace(model, model=named)
-    shared = answering(answer)
+    shared = answering(answer, as_data=output.json or output.jsonl)
     if raw and go_on:
         raise UsageError("--raw has no chat to go on with", "leave one of --raw and --continue out")
     if raw and shared.system:
@@ -121,6 +121,7 @@ def _request(shared: Answering, prompt: str, raw: bool) -> Request:
         max_tokens=shared.max_tokens,
         stop=shared.stop,
         think=shared.think,
+        stop_on_loop=shared.stop_on_loop,
     )
 
 
@@ -168,6 +169,12 @@ def stream_answer(
                     progress.tell(done, total)
                 case Prefill(done, cached, total) if jsonl:
                     write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
+                case Loop(period) if jsonl:
+                    write_json({"type": "loop", "period": period})
+                case Loop():
+                    thinking.end()
+                    answer.end()
+                    note(f"{event}")
                 case Token(token_id, text, channel) if jsonl:
                     write_json({"type": "token", "id": token_id, "text": text, "channel": channel})
                 case Token(_, text, "answer") if as_text:

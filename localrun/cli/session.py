@@ -89,10 +89,13 @@ class Answering:
     max_tokens: int | None
     stop: tuple[str, ...]
     think: Think
+    stop_on_loop: bool
 
 
-def answering(flags: AnswerOptions) -> Answering:
+def answering(flags: AnswerOptions, *, as_data: bool = False) -> Answering:
+    """`as_data`: what comes out is JSON, for a program."""
     settings = settings_with(flags)
+    for_a_person = is_terminal(sys.stdout) and not as_data
     chosen = {field.name: getattr(settings, field.name) for field in fields(Sampling) if field.name != "logit_bias"}
     return Answering(
         system=settings.system,
@@ -100,6 +103,7 @@ def answering(flags: AnswerOptions) -> Answering:
         max_tokens=settings.max_tokens,
         stop=flags.check_stop(),
         think=cast(Think, flags.think),
+        stop_on_loop=for_a_person if settings.stop_on_loop is None else settings.stop_on_loop,
     )
 
 

@@ -81,6 +81,7 @@ def request_for(chat: Chat, user_id: str, shared: Answering) -> Request:
         max_tokens=shared.max_tokens,
         stop=shared.stop,
         think=shared.think,
+        stop_on_loop=shared.stop_on_loop,
         known_ids=chat.known_ids(user_id),
         now=chat.created,
         overflow="roll" if chat.policy == "roll" else "stop",

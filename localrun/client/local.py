@@ -107,6 +107,7 @@ class LocalClient:
             seed=secrets.randbelow(MAX_SEED) if seed is None else seed,
             logit_bias=request.sampling.logit_bias,
             rolls=rolls,
+            stop_on_loop=request.stop_on_loop,
             rewritten=prompt.note,
         )
 

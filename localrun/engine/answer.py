@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 
-from localrun.base.events import Channel, Completion, ModelInfo, Prefill, Token
+from localrun.base.events import Channel, Completion, Loop, ModelInfo, Prefill, Token
 from localrun.engine.engine import Finished, NewToken, Ticket
 from localrun.engine.sequence import Sequence
 from localrun.text.detokenizer import Detokenizer
@@ -54,11 +54,11 @@ class AnswerStream:
         return Token(token_id, text, channel)
 
 
-def stream_answer(ticket: Ticket, answer: AnswerStream) -> Iterator[Prefill | Token | Sequence]:
+def stream_answer(ticket: Ticket, answer: AnswerStream) -> Iterator[Prefill | Token | Loop | Sequence]:
     """Events of a generation; the last one is its Sequence. Closing the iterator cancels the generation."""
     try:
         for event in ticket:
-            if isinstance(event, Prefill):
+            if isinstance(event, Prefill | Loop):
                 yield event
             elif isinstance(event, NewToken):
                 if answer.hit:  # computed after the stop string, before the engine heard of it
@@ -113,4 +113,5 @@ def completion(
         restore_ms=1000 * sequence.restore_seconds,
         prefill_ms=1000 * sequence.prefill_seconds,
         decode_ms=1000 * (times[-1] - times[0]) if times else 0.0,
+        loop_period=sequence.loop_period,
     )

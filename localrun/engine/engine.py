@@ -8,7 +8,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError, UsageError
-from localrun.base.events import Prefill
+from localrun.base.events import Loop, Prefill
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
@@ -37,7 +37,7 @@ class Finished:
     sequence: Sequence
 
 
-EngineEvent = Prefill | NewToken | Finished | LocalrunError
+EngineEvent = Prefill | NewToken | Loop | Finished | LocalrunError
 
 
 @dataclass(eq=False, slots=True)
@@ -48,7 +48,7 @@ class Ticket:
     engine: "Engine"
     events: "queue.SimpleQueue[EngineEvent]" = field(default_factory=queue.SimpleQueue)
 
-    def __iter__(self) -> Iterator[Prefill | NewToken | Finished]:
+    def __iter__(self) -> Iterator[Prefill | NewToken | Loop | Finished]:
         while True:
             event = self.events.get()
             if isinstance(event, LocalrunError):
@@ -226,10 +226,12 @@ class Engine:
             if sequence.request.background:
                 sequence.stop_reason = "length"
                 continue
-            before = sequence.n_tokens
+            n_before, period_before = sequence.n_tokens, sequence.loop_period
             sequence.append(pick(logits, row, sequence), now)
-            if sequence.n_tokens > before:
+            if sequence.n_tokens > n_before:
                 ticket.events.put(NewToken(sequence.token_ids[-1]))
+            if sequence.loop_period != period_before:
+                ticket.events.put(Loop(sequence.loop_period))
             if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:
                 sequence.stop_reason = "length"
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from localrun.base.events import StopReason
 from localrun.cache.lease import Lease
 from localrun.engine.disk_cache import DiskCache
+from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.sampler import SamplerSettings
 from localrun.ops.token_counts import TokenCounts
 
@@ -31,6 +32,7 @@ class GenerationRequest:
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     rolls: bool = False
     background: bool = False
+    stop_on_loop: bool = False
     rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
 
 
@@ -52,6 +54,7 @@ class Sequence:
     lease: Lease | None = None
     seen: TokenCounts = field(init=False)  # of prompt and answer
     counts: TokenCounts = field(default_factory=TokenCounts)  # of the answer
+    loop_period: int = 0  # tokens that the answer repeats over and over, once that is known
     stop_reason: StopReason | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     started: float = field(default_factory=time.perf_counter)  # seconds
@@ -103,5 +106,9 @@ class Sequence:
         self.token_ids.append(token_id)
         self.seen.add(token_id)
         self.counts.add(token_id)
+        if not self.loop_period and self.n_generated % CHECK_TOKENS == 0:
+            self.loop_period = loop_period(self.token_ids[self.n_prompt :])
+            if self.loop_period and self.request.stop_on_loop:
+                self.stop_reason = "loop"
         if self.n_generated >= self.request.max_tokens:
-            self.stop_reason = "length"
+            self.stop_reason = self.stop_reason or "length"

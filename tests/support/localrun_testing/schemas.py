@@ -33,7 +33,10 @@ COMPLETION = {
     "backend": field(TEXT, "what computed: reference, cpu, cuda or mps"),
     "text": field(TEXT, "the answer"),
     "thinking": field(TEXT, "what the model thought before it, if it does"),
-    "stop_reason": {"enum": ["stop", "length", "cancelled"], "description": "why it ended"},
+    "stop_reason": {
+        "enum": ["stop", "length", "cancelled", "loop"],
+        "description": "why it ended; loop: it only repeated itself, and --stop-on-loop was on",
+    },
     "prompt_tokens": field(WHOLE, "tokens of the prompt, template included", minimum=0),
     "cached_tokens": field(WHOLE, "of these, tokens that were not computed again", minimum=0),
     "completion_tokens": field(WHOLE, "tokens of the answer and the thinking: the length of token_ids", minimum=0),
@@ -59,6 +62,7 @@ COMPLETION = {
     "restore_ms": field(NUMBER, "time to read kept blocks from disk"),
     "prefill_ms": field(NUMBER, "time to read the prompt"),
     "decode_ms": field(NUMBER, "time to write the answer"),
+    "loop_period": field(WHOLE, "tokens that the answer ended up repeating over and over; 0: it did not", minimum=0),
 }
 
 RUN = record("`run --json`", **COMPLETION)
@@ -77,6 +81,11 @@ TOKEN = record(
     id=field([WHOLE, "null"], "its id; null for text that comes without a token of its own"),
     text=field(TEXT, "the text it completed, possibly none"),
     channel={"enum": ["answer", "thinking"], "description": "which text it belongs to"},
+)
+LOOP = record(
+    "the answer only repeats itself; at most once",
+    type={"const": "loop"},
+    period=field(WHOLE, "tokens that it repeats", minimum=1),
 )
 DONE = record("the end: the fields of run --json", type={"const": "done"}, **COMPLETION)
 
@@ -353,6 +362,7 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: start": START,
     "jsonl: prefill": PREFILL,
     "jsonl: token": TOKEN,
+    "jsonl: loop": LOOP,
     "jsonl: done": DONE,
     "perplexity": PERPLEXITY,
     "bench": BENCH,
