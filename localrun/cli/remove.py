@@ -26,6 +26,8 @@ def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: J
     models, removal = _plan(model, precision)
     for path in removal.files:
         note(f"  {path}")
+    for what in removal.left:
+        note(what)
     what = ", ".join(sorted({one.precision or one.format for one in models})) or "unfinished downloads"
     question = f"{model} ({what}): {len(removal.files)} files, frees {gib(removal.freed)}"
     if not yes:
@@ -40,7 +42,14 @@ def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: J
     if was_default:
         note("it was the default model: builtin answers now, `localrun config model NAME` chooses another")
     if json:
-        write_json({"model": model, "files": [str(path) for path in removal.files], "freed": removal.freed})
+        write_json(
+            {
+                "model": model,
+                "files": [str(path) for path in removal.files],
+                "freed": removal.freed,
+                "left": list(removal.left),
+            }
+        )
     return 0
 
 

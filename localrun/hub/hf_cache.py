@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from localrun.hub.api import RemoteFile, RemoteRepo
+from localrun.hub.inside import refuse_links
 
 
 def repo_folder(cache: Path, repo: str) -> Path:
@@ -39,6 +40,7 @@ def link(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
     with suppress(OSError):
         if path.stat().st_size == file.size:
             return path
+    refuse_links(repo_folder(cache, repo.name), path)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{uuid.uuid4().hex}.localrun")
     try:
@@ -67,6 +69,7 @@ def remember_commit(cache: Path, repo: RemoteRepo, revision: str = "main") -> st
     with suppress(OSError, UnicodeDecodeError):
         before = ref.read_text("utf-8").strip()
     if before != repo.commit:
+        refuse_links(repo_folder(cache, repo.name), ref)
         ref.parent.mkdir(parents=True, exist_ok=True)
         fresh = ref.with_name(f".{uuid.uuid4().hex}.localrun")
         fresh.write_text(repo.commit, "utf-8")

@@ -172,11 +172,16 @@ def remove_leftovers(blob: Path) -> None:
             remove_partial(journal)
 
 
-def remove_orphans(blobs: Path) -> None:
-    """Remove the journals of files that are gone."""
-    for journal in blobs.glob(f"*{JOURNAL}"):
-        if not (blob_of(journal).exists() or part_of(journal).exists() or _lives(journal)):
-            journal.unlink(missing_ok=True)
+def orphans(blobs: Path) -> list[Path]:
+    """The journals of files that are gone."""
+    journals = blobs.glob(f"*{JOURNAL}")
+    return [one for one in journals if not (blob_of(one).exists() or part_of(one).exists() or _lives(one))]
+
+
+def is_abandoned(journal: Path) -> bool:
+    """Whether this is a download still, and nobody works on it."""
+    head = read_head(journal)
+    return head is not None and not is_alive(journal, head)
 
 
 def is_alive(journal: Path, head: Head) -> bool:

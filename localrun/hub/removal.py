@@ -1,18 +1,22 @@
 """Removing models: what would go and what it would free, told first; then exactly that."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from localrun.base.errors import HubError, NotFoundError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import FILE_NAME, read_sources, write_setting
 from localrun.hub.access import hub_cache
+from localrun.hub.cached_repo import CachedRepo, freed_by, needed, unneeded
 from localrun.hub.hf_cache import repo_folder
-from localrun.hub.partial import find_partials, is_alive, remove_orphans, remove_partial
+from localrun.hub.inside import refuse_links, remove_empty_folders, unlink_inside
+from localrun.hub.journal import part_of
+from localrun.hub.model_files import files_of_folder, is_beside_weights
+from localrun.hub.partial import find_partials, is_abandoned, is_alive, orphans
 from localrun.hub.resolve import resolve_all
-from localrun.hub.stored import StoredModel, shards_of
+from localrun.hub.stored import StoredModel, entries, shards_of
 
 _OWNERS = {
     "builtin": ("the built-in model is part of localrun", "it goes with `pip uninstall localrun`"),
@@ -24,27 +28,33 @@ _OWNERS = {
 
 @dataclass(frozen=True)
 class Removal:
-    """`files` go, and `freed` bytes with them; `execute` does it. Files shared with others are not counted."""
+    """`files` go, and `freed` bytes with them; `execute` does it. Files shared with others are not counted.
+
+    `left` says what stays that a person might expect to go. Nothing outside of `_root` is touched.
+    """
 
     files: tuple[Path, ...]
     freed: int
-    _cache_strategy: Any = None
-    _blobs: Path | None = None
+    left: tuple[str, ...]
+    _root: Path
+    _unnamed: tuple[Path, ...] = ()  # blobs that only these names led to, and what the cache notes about them
     _partials: tuple[Path, ...] = ()
-    _root: Path | None = None
 
     def execute(self) -> None:
-        """Remove what was told. HubError when the system does not let us."""
+        """Remove what was told. HubError when the system does not let us, or when a link has come in our way."""
         try:
-            for journal in self._partials:
-                remove_partial(journal)
-            if self._cache_strategy is not None:
-                self._cache_strategy.execute()
-                if self._blobs is not None:
-                    remove_orphans(self._blobs)
-            elif self._root is not None:
-                for path in self.files:
-                    _unlink_inside(path, self._root)
+            for journal in filter(is_abandoned, self._partials):
+                unlink_inside(self._root, part_of(journal))
+                unlink_inside(self._root, journal)
+            for path in self.files:
+                unlink_inside(self._root, path)
+            for path in unneeded(self._unnamed, needed(self._root)) if self._unnamed else ():
+                unlink_inside(self._root, path)
+            for folder in {path.parent for path in self._unnamed}:
+                for journal in orphans(folder):
+                    unlink_inside(self._root, journal)
+            for path in (*self.files, *self._unnamed):
+                remove_empty_folders(self._root, path.parent)
         except OSError as error:
             what = error.strerror or type(error).__name__
             raise HubError(
@@ -61,8 +71,14 @@ def plan_removal(models: Sequence[StoredModel]) -> Removal:
     if source == "hub":
         return _from_cache(models)
     root = folder("models")
-    files = tuple(path for model in models for path in _files_of(model))
-    return Removal(files, sum(path.lstat().st_size for path in files), _root=root)
+    assert root is not None
+    files = [path for model in models for path in _files_of(model)]
+    for path in files:
+        refuse_links(root, path)
+    folders = [model.path for model in models if model.format == "safetensors"]
+    others = sorted({path for place in folders for path in entries(place)} - set(files))
+    left = tuple(f"{path} stays: it is not a part of the model" for path in others)
+    return Removal(tuple(files), freed_by(files), left, root)
 
 
 def remove(removal: Removal, models: Sequence[StoredModel]) -> bool:
@@ -82,31 +98,45 @@ def plan_partials(repo: str) -> Removal:
     blobs = repo_folder(hub_cache(), repo) / "blobs"
     found = [(journal, there) for journal, head, there in find_partials(blobs) if not is_alive(journal, head)]
     journals = tuple(journal for journal, _ in found)
-    return Removal(journals, sum(there for _, there in found), _partials=journals)
+    for journal in journals:
+        refuse_links(hub_cache(), journal)
+    return Removal(journals, sum(there for _, there in found), (), hub_cache(), _partials=journals)
+
+
+def discard(journal: Path) -> None:
+    """Remove one unfinished download of the cache that nobody works on."""
+    Removal((journal,), 0, (), hub_cache(), _partials=(journal,)).execute()
 
 
 def _from_cache(models: Sequence[StoredModel]) -> Removal:
-    """By the rules of the cache itself: a blob that another revision or repository needs stays."""
-    from huggingface_hub import scan_cache_dir
-
-    repo_id, cache = models[0].name, hub_cache()
-    info = scan_cache_dir(cache)
-    repo = next((repo for repo in info.repos if repo.repo_id == repo_id and repo.repo_type == "model"), None)
-    if repo is None:
-        raise HubError(f"the Hugging Face cache of {repo_id} is damaged", f"look into {repo_folder(cache, repo_id)}")
-    wanted = {path.name for model in models for path in _files_of(model)}
-    files = [file for revision in repo.revisions for file in revision.files]
-    weights = {file.file_name for file in files if file.file_name.endswith((".gguf", ".safetensors"))}
-    gone = [file for file in files if file.file_name in wanted or weights <= wanted]
-    strategy = info.delete_files(*gone)
-    partials = plan_partials(repo_id) if weights <= wanted else Removal((), 0)
+    """With the last weights goes the rest of the repository; a blob that another revision or repository needs stays."""
+    cache = hub_cache()
+    repo = CachedRepo(cache, models[0].name)
+    paths = [path for model in models for path in _files_of(model)]
+    for path in paths:
+        refuse_links(cache, path)
+    wanted = set(map(repo.inside_snapshot, paths))
+    weights = {path for path in repo.named if path.suffix in (".gguf", ".safetensors")}
+    is_all = {repo.inside_snapshot(path) for path in weights} <= wanted
+    gone = [path for path in repo.named if _goes(path, is_all) or repo.inside_snapshot(path) in wanted]
+    others = sorted(set(repo.named) - set(gone)) if is_all else []
+    left = [f"{path} stays: it is not a part of the model" for path in others]
+    left += [f"{os.path.realpath(path)} stays: {path} is only a link to it" for path in repo.foreign(gone)]
+    blobs = unneeded(repo.blobs if is_all else repo.behind(gone), needed(cache, gone))
+    partials = plan_partials(repo.name) if is_all else Removal((), 0, (), cache)
     return Removal(
-        tuple(file.file_path for file in gone) + partials.files,
-        int(strategy.expected_freed_size) + partials.freed,
-        _cache_strategy=strategy,
-        _blobs=repo_folder(cache, repo_id) / "blobs",
-        _partials=partials.files,
+        (*gone, *partials.files),
+        freed_by([*gone, *blobs]) + partials.freed,
+        tuple(left),
+        cache,
+        (*blobs, *(repo.bookkeeping() if is_all else ())),
+        partials.files,
     )
+
+
+def _goes(path: Path, is_all: bool) -> bool:
+    """Whether a name in the cache goes with the last weights: every link does, and files that are part of a model."""
+    return is_all and (path.is_symlink() or path.suffix in (".gguf", ".safetensors") or is_beside_weights(path.name))
 
 
 def _paths_of(name: str) -> list[Path]:
@@ -120,13 +150,4 @@ def _paths_of(name: str) -> list[Path]:
 def _files_of(model: StoredModel) -> list[Path]:
     if model.format == "gguf":
         return shards_of(model.path) or [model.path]
-    return sorted(path for path in model.path.iterdir() if path.is_file() and path.suffix != ".gguf")
-
-
-def _unlink_inside(path: Path, root: Path) -> None:
-    """Remove one file of our own folder, and its folder when that is empty; never anything behind a link."""
-    if not path.parent.resolve().is_relative_to(root.resolve()):
-        raise HubError(f"{path} is not inside {root}", "remove it yourself")
-    path.unlink(missing_ok=True)
-    if path.parent != root and not any(path.parent.iterdir()):
-        path.parent.rmdir()
+    return files_of_folder(model.path)

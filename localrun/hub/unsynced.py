@@ -15,6 +15,7 @@ from pathlib import Path
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.hub.boot import boot_id
+from localrun.hub.cached_repo import files_below, leads_to
 from localrun.hub.journal import (
     CHUNK_BYTES,
     begin_hash,
@@ -164,8 +165,8 @@ def _take_back(blob: Path, mark: Path, lost: list[int]) -> int:
             lines.seek(0, os.SEEK_END)
             lines.write(b"\n" + b"".join(b"%d -1\n" % chunk for chunk in lost))
         os.utime(mark, (0, 0))
-        for path in (blob.parent.parent / "snapshots").rglob("*"):
-            if path.is_symlink() and Path(os.readlink(path)).name == blob.name and mark.exists():
+        for path in files_below(blob.parent.parent / "snapshots"):
+            if path.is_symlink() and leads_to(path) == blob and mark.exists():
                 path.unlink(missing_ok=True)
         if mark.exists():
             os.replace(blob, part_of(mark))

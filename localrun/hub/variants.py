@@ -11,13 +11,9 @@ from typing import Literal
 from localrun.base.errors import NotFoundError
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteFile, RemoteRepo
+from localrun.hub.model_files import SAFETENSORS_INDEX, is_beside_weights
 from localrun.hub.names import parse_file_name, same_precision
 
-SAFETENSORS_INDEX = "model.safetensors.index.json"
-_BESIDE_WEIGHTS = re.compile(
-    r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template)\.json"
-    r"|chat_template\.jinja|merges\.txt|(tokenizer|spiece)\.model|model\.safetensors\.index\.json"
-)
 _NOT_A_MODEL = re.compile(r"mmproj|imatrix", re.IGNORECASE)
 
 
@@ -84,5 +80,5 @@ def _safetensors(repo: RemoteRepo) -> list[Variant]:
         weights = [file for file in weights if file.path.startswith("model")] or weights
     if not weights or "config.json" not in root:
         return []
-    beside = [file for name, file in sorted(root.items()) if _BESIDE_WEIGHTS.fullmatch(name)]
+    beside = [file for name, file in sorted(root.items()) if is_beside_weights(name)]
     return [Variant("", "safetensors", (*weights, *beside))]

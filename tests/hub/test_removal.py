@@ -6,18 +6,20 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, UsageError
+from localrun.hub import inside
 from localrun.hub.access import Access, read_access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.http import Http
 from localrun.hub.library import scan
-from localrun.hub.removal import plan_partials, plan_removal
+from localrun.hub.removal import discard, plan_partials, plan_removal
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
 
@@ -101,9 +103,281 @@ def test_a_folder_that_leads_outside_is_not_followed(home: Path, tmp_path: Path)
     (home / "models").mkdir(parents=True)
     (home / "models/link").symlink_to(outside)
     model = StoredModel("x", "Q8_0", home / "models/link/x-Q8_0.gguf", 8, "gguf", "models")
-    with pytest.raises(HubError, match="is not inside"):
+    with pytest.raises(HubError, match="nothing behind a link"):
         plan_removal([model]).execute()
     assert (outside / "x-Q8_0.gguf").exists()
+
+
+Attack = Callable[[Path, Path], None]  # (the folder of org/b in the cache, a folder of somebody's own)
+COMMIT = "c0ffee" * 6 + "c0de"
+
+
+def point(path: Path, target: Path | str) -> None:
+    """Make `path` a link to `target`, whatever it was before."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f"{path.name}-before"))
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def move_out(path: Path, own: Path) -> None:
+    """Put a folder elsewhere and a link in its place."""
+    path.rename(own / "moved")
+    path.symlink_to(own / "moved")
+
+
+def loop(repo: Path, own: Path) -> None:
+    """A name that leads to a blob that leads to the name."""
+    name = repo / f"snapshots/{COMMIT}/config.json"
+    blob = name.resolve()
+    point(blob, name)
+
+
+ONLY_THE_LINK_GOES: dict[str, Attack] = {
+    "a file": lambda repo, own: point(repo / f"snapshots/{COMMIT}/config.json", own / "thesis.docx"),
+    "weights": lambda repo, own: point(repo / f"snapshots/{COMMIT}/b-Q8_0.gguf", own / "thesis.docx"),
+    "one more name": lambda repo, own: point(repo / f"snapshots/{COMMIT}/more", own / "thesis.docx"),
+    "a folder": lambda repo, own: point(repo / f"snapshots/{COMMIT}/figures", own / "letters"),
+    "another snapshot": lambda repo, own: point(repo / f"snapshots/{'e' * 40}", own / "figures"),
+    "a blob": lambda repo, own: point((repo / f"snapshots/{COMMIT}/config.json").resolve(), own / "thesis.docx"),
+    "an unknown blob": lambda repo, own: point(repo / f"blobs/{'e' * 40}", own / "thesis.docx"),
+    "a folder of blobs": lambda repo, own: point(repo / f"blobs/{'e' * 64}", own / "letters"),
+    "through blobs": lambda repo, own: point(
+        repo / f"snapshots/{COMMIT}/config.json", f"../../blobs/../../../../../../{own.name}/thesis.docx"
+    ),
+    "blobs itself": lambda repo, own: point(repo / f"snapshots/{COMMIT}/config.json", "../../blobs/.."),
+    "blobs of another repository": lambda repo, own: point(
+        repo / f"snapshots/{COMMIT}/config.json", next((repo.parent / "models--org--other/blobs").iterdir())
+    ),
+    "a revision": lambda repo, own: point(repo / "refs/main", own / "thesis.docx"),
+    "all revisions": lambda repo, own: move_out(repo / "refs", own),
+    "what is missing": lambda repo, own: point(repo / ".no_exist", own / "letters"),
+    "nowhere": lambda repo, own: point(repo / f"snapshots/{COMMIT}/config.json", "/nowhere"),
+    "itself": lambda repo, own: point(repo / f"snapshots/{COMMIT}/more", repo / f"snapshots/{COMMIT}/more"),
+    "a loop": loop,
+}
+REFUSED: dict[str, Attack] = {
+    "the repository": move_out,
+    "snapshots": lambda repo, own: move_out(repo / "snapshots", own),
+    "the snapshot": lambda repo, own: move_out(repo / f"snapshots/{COMMIT}", own),
+    "blobs": lambda repo, own: move_out(repo / "blobs", own),
+}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """Files that are none of our business."""
+    own = tmp_path / "own"
+    (own / "letters").mkdir(parents=True)
+    (own / "figures").mkdir()
+    (own / "figures/one.svg").write_text("drawn")
+    (own / "letters/one.txt").write_text("dear")
+    (own / "letters/empty").touch()
+    (own / "letters/x-Q8_0.gguf").write_bytes(b"precious")
+    (own / "letters/config.json").write_text("{}")
+    (own / "thesis.docx").write_text("precious")
+    return own
+
+
+def contents(*roots: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for root in roots for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("attack", ONLY_THE_LINK_GOES.values(), ids=ONLY_THE_LINK_GOES)
+@pytest.mark.parametrize("all_of_it", [False, True])
+def test_what_a_link_leads_to_stays(access: Access, own: Path, attack: Attack, all_of_it: bool) -> None:
+    repo, other = access.cache / "models--org--b", access.cache / "models--org--other"
+    attack(repo, own)
+    before = contents(own, other)
+    here = contents(repo)
+    models = [model for model in scan() if model.name == "org/b" and (all_of_it or model.precision == "Q8_0")]
+    removal = plan_removal(models)
+    assert contents(repo) == here
+    removal.execute()
+    assert contents(own, other) == before
+    kept = [model.precision for model in scan() if model.name == "org/b"]
+    assert kept == ([] if all_of_it else ["Q4_0"])
+    assert removal.freed <= 20_000 * len(models) + 2 * all_of_it
+
+
+@pytest.mark.parametrize("attack", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("late", [False, True])
+def test_nothing_is_removed_behind_a_link(access: Access, own: Path, attack: Attack, late: bool) -> None:
+    """Also where the link comes between the question and its answer."""
+    repo = access.cache / "models--org--b"
+    models = [model for model in scan() if model.name == "org/b"]
+    removal = plan_removal(models) if late else None
+    attack(repo, own)
+    before = contents(own)
+    with pytest.raises(HubError, match=r"leads to .*, and nothing behind a link is changed"):
+        (removal or plan_removal(models)).execute()
+    assert contents(own) == before
+
+
+def test_a_link_that_comes_between_two_files(access: Access, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = access.cache / "models--org--b"
+    removal = plan_removal([model for model in scan() if model.name == "org/b"])
+    for path in removal.files:
+        (own / "letters" / path.name).write_text("precious")
+    before = contents(own)
+    unlink = os.unlink
+
+    def swap_then_unlink(*arguments: Any, **more: Any) -> None:
+        if not (repo / "before").exists():
+            (repo / f"snapshots/{COMMIT}").rename(repo / "before")
+            (repo / f"snapshots/{COMMIT}").symlink_to(own / "letters")
+        unlink(*arguments, **more)
+
+    monkeypatch.setattr(os, "unlink", swap_then_unlink)
+    with pytest.raises(HubError, match="behind a link"):
+        removal.execute()
+    assert contents(own) == before
+
+
+def test_without_descriptors_the_way_is_looked_at(access: Access, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows."""
+    monkeypatch.setattr(inside, "_BY_DESCRIPTOR", False)
+    repo = access.cache / "models--org--b"
+    models = [model for model in scan() if model.name == "org/b"]
+    plan_removal([model for model in models if model.precision == "Q8_0"]).execute()
+    removal = plan_removal([model for model in scan() if model.name == "org/b"])
+    move_out(repo / f"snapshots/{COMMIT}", own)
+    before = contents(own)
+    with pytest.raises(HubError, match="behind a link"):
+        removal.execute()
+    assert contents(own) == before
+    (repo / f"snapshots/{COMMIT}").unlink()
+    (own / "moved").rename(repo / f"snapshots/{COMMIT}")
+    removal.execute()
+    assert not repo.exists()
+
+
+def test_a_download_writes_nothing_behind_a_link(access: Access, own: Path) -> None:
+    """A revision's folder that is a link to somebody's own: its files would be replaced."""
+    repo = access.cache / "models--org--b"
+    move_out(repo / f"snapshots/{COMMIT}", own)
+    (own / "moved/b-Q8_0.gguf").unlink()
+    (own / "moved/b-Q8_0.gguf").write_text("precious")
+    before = contents(own)
+    http = Http(access)
+    listed = read_repo(http, "org/b")
+    with pytest.raises(HubError, match="behind a link"):
+        download(http, listed, listed.files)
+    assert contents(own) == before
+
+
+def test_links_that_lead_outside_are_named(access: Access, own: Path) -> None:
+    point(access.cache / f"models--org--b/snapshots/{COMMIT}/config.json", own / "thesis.docx")
+    removal = plan_removal([model for model in scan() if model.name == "org/b"])
+    assert [str(own / "thesis.docx") in line for line in removal.left] == [True]
+    assert removal.freed == 40_000 + 2, "the blob that config.json led to goes with the repository"
+
+
+def test_a_cache_behind_a_link_is_the_users_own_choice(
+    access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked = tmp_path / "linked"
+    linked.symlink_to(access.cache)
+    monkeypatch.setenv("HF_HUB_CACHE", str(linked))
+    plan_removal([model for model in scan() if model.name == "org/b"]).execute()
+    assert not (access.cache / "models--org--b").exists()
+
+
+def test_a_blob_that_another_repository_links_to_stays(access: Access) -> None:
+    blob = (access.cache / f"models--org--b/snapshots/{COMMIT}/b-Q8_0.gguf").resolve()
+    borrower = access.cache / f"models--org--other/snapshots/{COMMIT}/borrowed-Q8_0.gguf"
+    borrower.symlink_to(blob)
+    removal = plan_removal([model for model in scan() if model.name == "org/b"])
+    assert removal.freed == 20_002
+    removal.execute()
+    assert borrower.read_bytes() == DATA["q8"]
+
+
+def test_a_blob_that_gets_a_new_name_meanwhile_stays(access: Access) -> None:
+    models = [model for model in scan() if model.name == "org/b"]
+    removal = plan_removal(models)
+    new = access.cache / f"models--org--b/snapshots/{'e' * 40}/new-Q8_0.gguf"
+    new.parent.mkdir()
+    new.symlink_to(f"../../blobs/{models[0].path.resolve().name}")
+    data = new.read_bytes()
+    removal.execute()
+    assert new.read_bytes() == data
+
+
+def test_hard_links_and_copies_instead_of_links(access: Access) -> None:
+    """As on systems where not everybody may make links."""
+    snapshot_folder = access.cache / f"models--org--b/snapshots/{COMMIT}"
+    for path in snapshot_folder.iterdir():
+        blob = path.resolve()
+        path.unlink()
+        if "Q8" in path.name:
+            os.link(blob, path)
+        else:
+            path.write_bytes(blob.read_bytes())
+            blob.unlink()
+    (snapshot_folder / "my-notes.txt").write_text("precious")
+    removal = plan_removal([resolve("org/b", "Q8_0")])
+    assert removal.freed == 20_000
+    removal.execute()
+    assert not (access.cache / "models--org--b/blobs").exists()
+    removal = plan_removal([resolve("org/b")])
+    assert removal.freed == 20_002
+    assert [line.partition(" stays")[0] for line in removal.left] == [str(snapshot_folder / "my-notes.txt")]
+    removal.execute()
+    assert [path for path in (access.cache / "models--org--b").rglob("*") if path.is_file()] == [
+        snapshot_folder / "my-notes.txt"
+    ]
+
+
+def test_other_programs_leave_nothing_behind(access: Access) -> None:
+    """huggingface_hub's own files: a revision's name, a file that is known to be missing, half a download."""
+    repo = access.cache / "models--org--b"
+    (repo / f".no_exist/{COMMIT}").mkdir(parents=True)
+    (repo / f".no_exist/{COMMIT}/adapter_config.json").touch()
+    (repo / "refs/pr").mkdir()
+    (repo / "refs/pr/1").write_text(COMMIT)
+    half = repo / f"blobs/{'e' * 64}.incomplete"
+    half.write_bytes(bytes(1000))
+    models = [model for model in scan() if model.name == "org/b"]
+    assert plan_removal(models).freed == 40_002, "somebody may still write it"
+    os.utime(half, (0, 0))
+    removal = plan_removal(models)
+    assert removal.freed == 41_002
+    removal.execute()
+    assert not repo.exists()
+
+
+def test_a_file_of_ones_own_in_a_model_folder_stays(home: Path) -> None:
+    folder = home / "models/mine"
+    (folder / "pictures").mkdir(parents=True)
+    own = {"my-notes.txt", "adapter.safetensors", "train.py"}
+    parts = {f"model-0000{n}-of-00002.safetensors" for n in (1, 2)} | {"extra.safetensors"}
+    index = {"weight_map": {"a": "extra.safetensors", "b": "../../outside.safetensors", "c": 7}}
+    for name in own | parts | {"tokenizer.json", "merges.txt"}:
+        (folder / name).write_bytes(b"x" * 100)
+    (folder / "config.json").write_text(json.dumps({"dtype": "bfloat16"}))
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    removal = plan_removal([resolve("mine")])
+    assert {path.name for path in removal.files} == parts | {
+        "tokenizer.json",
+        "merges.txt",
+        "config.json",
+        "model.safetensors.index.json",
+    }
+    assert sorted(Path(line.partition(" stays")[0]).name for line in removal.left) == sorted({*own, "pictures"})
+    removal.execute()
+    assert {path.name for path in folder.iterdir()} == {*own, "pictures"}
+
+
+def test_a_folder_with_nothing_but_a_model_goes(home: Path) -> None:
+    folder = home / "models/org/mine"
+    folder.mkdir(parents=True)
+    (folder / "weights.safetensors").write_bytes(b"x" * 100)
+    (folder / "config.json").write_text(json.dumps({"dtype": "bfloat16"}))
+    removal = plan_removal([resolve("mine")])
+    assert (removal.freed, removal.left) == (100 + len('{"dtype": "bfloat16"}'), ())
+    removal.execute()
+    assert list((home / "models").iterdir()) == []
 
 
 @pytest.mark.parametrize("source", ["builtin", "path", "ollama", "lmstudio"])
@@ -116,7 +390,7 @@ def test_what_is_not_ours_stays(source: str, tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_unfinished_downloads_can_be_removed(access: Access) -> None:
+def test_unfinished_downloads_can_be_removed(access: Access, tmp_path: Path) -> None:
     blobs = access.cache / "models--org--b/blobs"
     name = f"{'a' * 64}.part1.owner1"
     head = {"repo": "org/b", "file": "x", "size": 5 << 20, "host": "gone", "pid": 1, "started": 0}
@@ -125,6 +399,14 @@ def test_unfinished_downloads_can_be_removed(access: Access) -> None:
     (blobs / f"{'a' * 64}.part1.localrun-part").write_bytes(b"x")
     assert plan_partials("org/b").freed == 0
     os.utime(journal, (0, 0))
+    elsewhere = tmp_path / "elsewhere"
+    blobs.rename(elsewhere)
+    blobs.symlink_to(elsewhere)
+    for remove in (lambda: plan_partials("org/b"), lambda: discard(journal)):
+        with pytest.raises(HubError, match="behind a link"):
+            remove()
+    blobs.unlink()
+    elsewhere.rename(blobs)
     removal = plan_partials("org/b")
     assert removal.freed == 1 << 20
     removal.execute()

@@ -11,7 +11,8 @@ from localrun.hub.api import RemoteFile, RemoteRepo, read_repo
 from localrun.hub.http import Http
 from localrun.hub.library import unfinished
 from localrun.hub.names import parse_file_name
-from localrun.hub.partial import is_alive, remove_partial
+from localrun.hub.partial import is_alive
+from localrun.hub.removal import discard
 from localrun.hub.stored import stored_at
 from localrun.hub.variants import variants_of
 
@@ -53,7 +54,7 @@ def remove_parts(download: Download) -> int:
         mine = [part for part in parts if download_key(part[1].repo, part[1].file) == download.key]
         ended = [part for part in mine if not is_alive(part[0], part[1])]
         for journal, _, there in ended:
-            remove_partial(journal)
+            discard(journal)
             freed += there
         if len(ended) == len(mine) or time.monotonic() > until:
             return freed

@@ -30,6 +30,7 @@ def ask_to_remove(screen: Screen[Any], model: StoredModel, loaded: str, removed:
         more = len(plan.files) - len(files)
         names = "\n".join([*files, f"and {more} more"] if more else files)
         facts = [("frees", gib(plan.freed)), ("files", names), ("in", str(_folder(plan, model)))]
+        facts += [("stays", "\n".join(plan.left))] if plan.left else []
         screen.app.push_screen(
             ConfirmScreen(f"Delete {name} from the disk?", facts, "Delete", "Keep", danger=True),
             lambda yes: execute(plan) if yes else None,

@@ -198,6 +198,7 @@ RM = record(
     model=field(TEXT, "what was asked for"),
     files=rows("what was removed", field(TEXT, "path")),
     freed=field(WHOLE, "bytes that are free now"),
+    left=rows("what stays and why", field(TEXT, "a sentence")),
 )
 
 FIT = record(

@@ -1,0 +1,77 @@
+"""Removing inside one folder, and never behind a link: what a link leads to belongs to somebody else."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from localrun.base.errors import HubError
+
+_BY_DESCRIPTOR = {os.open, os.unlink, os.rmdir} <= os.supports_dir_fd  # then nobody can put a link in our way meanwhile
+
+
+def unlink_inside(root: Path, path: Path) -> None:
+    """Remove the file or the link at `path`, if it is there. HubError when a link stands between `root` and it."""
+    with suppress(FileNotFoundError), _opened(root, path.parent) as folder:
+        os.unlink(path.name if folder is not None else path, dir_fd=folder)
+
+
+def remove_empty_folders(root: Path, place: Path) -> None:
+    """Remove `place` and what is above it as long as that is empty; `root` stays. Links stay, and so ends it there."""
+    while place != root and root in place.parents:
+        try:
+            with _opened(root, place.parent) as folder:
+                os.rmdir(place.name if folder is not None else place, dir_fd=folder)
+        except FileNotFoundError:
+            pass
+        except (OSError, HubError):
+            return
+        place = place.parent
+
+
+def refuse_links(root: Path, path: Path) -> None:
+    """HubError when a link stands between `root` and `path`; either may be one."""
+    between = [place for place in reversed(path.parents) if root in place.parents]
+    real = Path(os.path.realpath(root))
+    for place in between:
+        if Path(os.path.realpath(place)) != real / place.relative_to(root):
+            raise _behind_a_link(place)
+
+
+def _behind_a_link(link: Path) -> HubError:
+    return HubError(
+        f"{link} leads to {os.path.realpath(link)}, and nothing behind a link is changed or removed",
+        "remove that link yourself, or the files where they are",
+    )
+
+
+@contextmanager
+def _opened(root: Path, place: Path) -> Iterator[int | None]:
+    """A descriptor of the folder `place`, which was reached from `root` over no link; None where there are none."""
+    if root not in (place, *place.parents) or ".." in place.parts:
+        raise HubError(f"{place} is not inside {root}", "remove it yourself")
+    if not _BY_DESCRIPTOR:
+        refuse_links(root, place / "file")
+        yield None
+        return
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        at = root
+        for part in place.relative_to(root).parts:
+            at /= part
+            inner = _open_folder(descriptor, at)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_folder(parent: int, at: Path) -> int:
+    try:
+        return os.open(at.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise _behind_a_link(at) from None
+        raise

@@ -1,0 +1,37 @@
+"""Which files of a folder belong to the model in it, by their names: weights, index, configs and tokenizer."""
+
+import json
+import re
+from pathlib import Path
+
+SAFETENSORS_INDEX = "model.safetensors.index.json"
+_SHARD = re.compile(r"(?:model|consolidated)(?:-\d{5}-of-\d{5})?\.safetensors")
+_BESIDE_WEIGHTS = re.compile(
+    r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template"
+    r"|preprocessor_config|processor_config|quantize_config|tekken)\.json"
+    r"|chat_template\.jinja|merges\.txt|(tokenizer|spiece)\.model|model\.safetensors\.index\.json"
+)
+
+
+def is_beside_weights(name: str) -> bool:
+    """Whether a file of this name is what weights need to be a model."""
+    return _BESIDE_WEIGHTS.fullmatch(name) is not None
+
+
+def files_of_folder(folder: Path) -> list[Path]:
+    """What makes the safetensors model in a folder; whatever else is there is somebody's own."""
+    names = {path.name for path in folder.iterdir() if path.is_file() or path.is_symlink()}
+    weights = {name for name in names if name.endswith(".safetensors")}
+    mine = {name for name in weights if _SHARD.fullmatch(name)} | weights & _indexed(folder / SAFETENSORS_INDEX)
+    if not mine and len(weights) == 1:
+        mine = weights
+    return [folder / name for name in sorted(mine | set(filter(is_beside_weights, names)))]
+
+
+def _indexed(index: Path) -> set[str]:
+    """The files that an index names; none where there is no index that can be read."""
+    try:
+        names = json.loads(index.read_text("utf-8"))["weight_map"].values()
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return set()
+    return {name for name in names if isinstance(name, str)}
