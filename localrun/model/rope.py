@@ -11,8 +11,9 @@ from localrun.formats.source import TensorSource
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 
-SCALING_TYPES = ("none", "default", "dynamic", "linear", "llama3", "yarn", "longrope", "su")
-UNSCALED = ("none", "default", "dynamic")  # dynamic scales only beyond max_context, where we never go
+SCALING_TYPES = ("none", "default", "dynamic", "mrope", "linear", "llama3", "yarn", "longrope", "su")
+# dynamic scales only beyond max_context, where we never go; the three positions of mrope are equal for text
+UNSCALED = ("none", "default", "dynamic", "mrope")
 
 
 def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int) -> RopeSpec:

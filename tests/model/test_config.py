@@ -35,7 +35,8 @@ def config_with(folder: Path, target: Path, **changes: Any) -> ModelConfig:
 @pytest.mark.parametrize("name", TINY_MODELS)
 def test_both_spellings_of_config_json(name: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
     newer = save(name, tmp_path)
-    assert "rope_parameters" in json.loads((newer / "config.json").read_text())
+    values = json.loads((newer / "config.json").read_text())
+    assert "rope_parameters" in values.get("text_config", values)
     assert read_config(open_safetensors(newer)) == read_config(open_safetensors(tiny_folder(name)))
 
 
@@ -166,3 +167,11 @@ def test_untied_checkpoint_without_its_output(tmp_path: Path) -> None:
 def test_a_gguf_cannot_say_that_mistral_has_windows(tiny_gguf: TinyFile) -> None:
     config = read_config(open_gguf(tiny_gguf("mistral")))
     assert (config.arch, config.window) == ("llama", None)
+
+
+def test_a_wrapper_around_a_language_model_of_another_kind(tiny_folder: TinyFile, tmp_path: Path) -> None:
+    """Mistral3ForConditionalGeneration also wraps models with compressed keys and values."""
+    folder = tiny_folder("mistral-small-3")
+    text = json.loads((folder / "config.json").read_text())["text_config"]
+    with pytest.raises(ModelFileError, match="of the kind 'mistral4', is not"):
+        config_with(folder, tmp_path, text_config={**text, "model_type": "mistral4"})

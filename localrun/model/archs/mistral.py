@@ -1,10 +1,28 @@
-"""Mistral: Llama with a sliding window in every layer (GGUF files call it llama)."""
+"""Mistral: Llama, in its first versions with a sliding window in every layer (GGUF files call it llama).
 
+Mistral Small 3 and its kin see as well: their language model is read from under `text_config`.
+"""
+
+from localrun.base.errors import ModelFileError
+from localrun.base.sanitize import clean
+from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
+from localrun.model.config import ModelConfig
 
 
 class Mistral(Arch):
     name = "mistral"
     gguf = ()
-    hf = ("MistralForCausalLM",)
+    hf = ("MistralForCausalLM", "Mistral3ForConditionalGeneration")
     windows = "always"
+
+    def config(self, source: TensorSource) -> ModelConfig:
+        """One wrapper is shared by language models of several kinds."""
+        text = source.metadata.get("text_config")
+        kind = text.get("model_type", "mistral") if isinstance(text, dict) else "mistral"
+        if kind != "mistral":
+            shown = clean(str(kind)[:40])
+            raise ModelFileError(
+                "UNSUPPORTED", f"its language model, of the kind {shown!r}, is not supported", path=str(source.path)
+            )
+        return super().config(source)

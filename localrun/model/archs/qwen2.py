@@ -1,4 +1,4 @@
-"""Qwen2 and 2.5: Llama with biases on q, k and v."""
+"""Qwen2 and 2.5, also as the language model of Qwen2-VL and 2.5-VL: Llama with biases on q, k and v."""
 
 from localrun.model.archs.base import Arch
 from localrun.model.fields import Fields
@@ -6,8 +6,8 @@ from localrun.model.fields import Fields
 
 class Qwen2(Arch):
     name = "qwen2"
-    gguf = ("qwen2",)
-    hf = ("Qwen2ForCausalLM",)
+    gguf = ("qwen2", "qwen2vl")
+    hf = ("Qwen2ForCausalLM", "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration")
     windows = "flagged"
 
     def window_pattern(self, fields: Fields) -> list[bool] | int | None:

@@ -24,7 +24,10 @@ ARCHS = {
     "llama": "llama",
     "mistral": "llama",
     "qwen2": "qwen2",
+    "qwen2_vl_text": "qwen2vl",
+    "qwen2_5_vl_text": "qwen2vl",
     "qwen3": "qwen3",
+    "qwen3_vl_text": "qwen3vl",
     "gemma2": "gemma2",
     "gemma3_text": "gemma3",
     "phi3": "phi3",
@@ -68,7 +71,7 @@ def convert(folder: Path, target: Path, qtype: str = "F32") -> Path:
 
 def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     """Everything `convert` would write, still open to changes in the writer's `kv_data` and `tensors`."""
-    config = transformers.AutoConfig.from_pretrained(folder)
+    config = transformers.AutoConfig.from_pretrained(folder).get_text_config()
     arch = ARCHS[config.model_type]
     writer = gguf.GGUFWriter(target, arch)
     add_hyperparameters(writer, arch, config)
@@ -101,6 +104,8 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     writer.add_value_length(head_dim)
     writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_rope_freq_base(rope["rope_theta"])
+    if "mrope_section" in rope:
+        writer.add_rope_dimension_sections([*rope["mrope_section"], 0])
     add_rope_scaling(writer, config, rope)
     if arch in PAIRS_INTERLEAVED:
         writer.add_vocab_size(config.vocab_size)
@@ -161,8 +166,8 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for shard in sorted(folder.glob("*.safetensors")):
         with safe_open(shard, framework="pt") as file:
-            for hf_name in sorted(file.keys()):
-                name = gguf_name(hf_name, arch)
+            for hf_name in sorted(filter(is_text, file.keys())):
+                name = gguf_name(hf_name.replace("language_model.", "").replace("model.model.", "model."), arch)
                 data = file.get_tensor(hf_name).float()
                 short = name.split(".")[-2]
                 if arch in PAIRS_INTERLEAVED and short in heads:
@@ -170,6 +175,11 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                 if arch in NORMS_AROUND_ZERO and short.endswith("norm"):
                     data = data + 1
                 yield name, data.numpy()
+
+
+def is_text(hf_name: str) -> bool:
+    """Not of the eyes of a model that sees: a GGUF has those in a file of their own."""
+    return not any(part.startswith(("visual", "vision_tower", "multi_modal_projector")) for part in hf_name.split("."))
 
 
 def gguf_name(hf_name: str, arch: str) -> str:

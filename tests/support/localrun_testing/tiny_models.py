@@ -31,13 +31,15 @@ Config = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class TinyModel:
     """A recipe. `config` is transformers' own spelling; the two views say what a GGUF of it can express, and what
-    llama.cpp then makes of that, as changes to the same config (a window that no key holds, for instance).
+    llama.cpp then makes of that, as changes to the same config (a window that no key holds, for instance). `vision` is
+    the config of the eyes of a model that also sees.
     """
 
     model_type: str
     config: Config
     gguf_view: Config = field(default_factory=dict)
     llama_cpp_view: Config = field(default_factory=dict)
+    vision: Config | None = None
 
 
 def _config(**changes: Any) -> dict[str, Any]:
@@ -91,6 +93,8 @@ _LONGROPE = {
     "short_factor": [1.0 + 0.05 * i for i in range(12)],
     "long_factor": [1.5 + 0.9 * i for i in range(12)],
 }
+_MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
+_QWEN_EYES = {"depth": 1, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48}
 _FULL = {"sliding_window": None}
 _NO_WINDOW = {"use_sliding_window": False}
 
@@ -120,6 +124,32 @@ TINY_MODELS: dict[str, TinyModel] = {
     "qwen3-yarn": TinyModel(
         "qwen3",
         _config(head_dim=32, rope_parameters=_YARN),
+    ),
+    "qwen2-vl": TinyModel(
+        "qwen2_vl",
+        _config(rope_parameters=_MROPE),
+        vision={**_QWEN_EYES, "hidden_size": 96},
+    ),
+    "qwen2.5-vl": TinyModel(
+        "qwen2_5_vl",
+        _config(rope_parameters=_MROPE, tie_word_embeddings=True),
+        vision={**_QWEN_EYES, "out_hidden_size": 96, "fullatt_block_indexes": [0]},
+    ),
+    "qwen3-vl": TinyModel(
+        "qwen3_vl",
+        _config(head_dim=40, rope_parameters={**_MROPE, "mrope_section": [8, 6, 6], "mrope_interleaved": True}),
+        vision={**_QWEN_EYES, "out_hidden_size": 96, "deepstack_visual_indexes": [0]},
+    ),
+    "mistral-small-3": TinyModel(
+        "mistral3",
+        {**_config(head_dim=24, sliding_window=None), "model_type": "mistral"},
+        vision={
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "head_dim": 16,
+        },
     ),
     "gemma2": TinyModel("gemma2", _gemma(num_hidden_layers=4, **_GEMMA2_CAPS)),
     # 46 layers is how a GGUF reader recognises the 27B model, whose score scale is not 1/sqrt(head_dim).
@@ -177,8 +207,15 @@ def build(name: str, **config_changes: Any) -> Any:
     """The fp32 transformers model of a recipe, always the same weights, attention computed eagerly."""
     recipe = TINY_MODELS[name]
     settings = copy.deepcopy({**recipe.config, **config_changes})  # transformers edits the rope settings it is given
-    config = transformers.AutoConfig.for_model(recipe.model_type, **settings)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+    if recipe.vision is None:
+        config = transformers.AutoConfig.for_model(recipe.model_type, **settings)
+        model_class = transformers.AutoModelForCausalLM
+    else:
+        nested = {"text_config": settings, "vision_config": dict(recipe.vision)}
+        tied = settings["tie_word_embeddings"]
+        config = transformers.AutoConfig.for_model(recipe.model_type, **nested, tie_word_embeddings=tied)
+        model_class = transformers.AutoModelForImageTextToText
+    model = model_class.from_config(config, attn_implementation="eager", dtype=torch.float32)
     randomise(model, seed=zlib.crc32(name.encode()))
     return model.eval()
 
@@ -232,6 +269,13 @@ def save(
 
 def hub_spelling(config: Config) -> dict[str, Any]:
     """The same configuration with rope settings at the top level, as transformers wrote it before version 5."""
+    if text := config.get("text_config"):
+        older_text = hub_spelling(text)
+        if not config["model_type"].startswith("qwen2"):
+            return {**config, "text_config": older_text}
+        older_text["rope_scaling"] = {"type": "mrope", "mrope_section": text["rope_parameters"]["mrope_section"]}
+        eyes = {key: config[key] for key in ("architectures", "model_type", "tie_word_embeddings", "vision_config")}
+        return older_text | eyes
     older = dict(config)
     rope = dict(older.pop("rope_parameters"))
     if older["model_type"] == "gemma3_text":
@@ -247,6 +291,8 @@ def hub_spelling(config: Config) -> dict[str, Any]:
     kind = rope.pop("rope_type")
     kind_key = "type" if older["model_type"] == "phi3" else "rope_type"  # both are in the wild
     older["rope_scaling"] = None if kind == "default" else {kind_key: kind, **rope}
+    if "mrope_section" in rope:
+        older["rope_scaling"] = {kind_key: kind, **rope}
     older["torch_dtype"] = older.pop("dtype")
     return older
 
