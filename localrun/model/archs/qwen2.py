@@ -1,13 +1,19 @@
 """Qwen2 and 2.5, also as the language model of Qwen2-VL and 2.5-VL: Llama with biases on q, k and v."""
 
+from typing import ClassVar
+
 from localrun.model.archs.base import Arch
 from localrun.model.fields import Fields
 
 
 class Qwen2(Arch):
     name = "qwen2"
-    gguf = ("qwen2", "qwen2vl")
-    hf = ("Qwen2ForCausalLM", "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration")
+    gguf: ClassVar[tuple[str, ...]] = ("qwen2", "qwen2vl")
+    hf: ClassVar[tuple[str, ...]] = (
+        "Qwen2ForCausalLM",
+        "Qwen2VLForConditionalGeneration",
+        "Qwen2_5_VLForConditionalGeneration",
+    )
     windows = "flagged"
 
     def window_pattern(self, fields: Fields) -> list[bool] | int | None:
