@@ -10,8 +10,21 @@ StopReason = Literal["stop", "length", "cancelled", "loop"]
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What computing one token takes: bytes of weights, as they are held, and multiply-adds."""
+
+    weight_bytes: int
+    macs: int  # of 8-bit numbers
+    wide_macs: int  # of wider ones
+    attention_macs: int  # of wider ones, on top for each token before it
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What was loaded. Sizes in bytes, times in milliseconds."""
+    """What was loaded. Sizes in bytes, times in milliseconds.
+
+    Of a remote engine only what its server says is known: the rest is empty or 0.
+    """
 
     name: str
     path: str
@@ -23,6 +36,7 @@ class ModelInfo:
     weights_bytes: int
     load_ms: float
     notes: tuple[str, ...] = ()  # what a user should know: a named default template, a slow path
+    work: Work | None = None  # None where nobody knows, or where other things limit it than memory and arithmetic
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +78,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A finished answer: exactly the fields of `run --json`. Durations ms, rates tokens/s, sizes bytes."""
+    """A finished answer: exactly the fields of `run --json`. Durations ms, rates tokens/s, sizes bytes.
+
+    None is what nobody told: a remote engine says little of itself.
+    """
 
     model: str
     precision: str
@@ -72,18 +89,18 @@ class Completion:
     text: str
     thinking: str
     stop_reason: StopReason
-    prompt_tokens: int
-    cached_tokens: int
+    prompt_tokens: int | None
+    cached_tokens: int | None
     completion_tokens: int
     token_ids: tuple[int, ...]
     load_ms: float
     ttft_ms: float
     itl_ms_p50: float
     itl_ms_p95: float
-    prefill_tps: float
-    decode_tps: float
-    peak_rss: int
-    kv_bytes: int
+    prefill_tps: float | None
+    decode_tps: float | None
+    peak_rss: int | None
+    kv_bytes: int | None
     kv_codec: str
     ctx: int
     seed: int
@@ -98,6 +115,11 @@ class Completion:
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
     loop_period: int = 0  # tokens that it ended up repeating over and over; 0: it did not
+    computed_tokens: int | None = None  # of the prompt, read by the model this time, replayed ones included
+    held_tokens: int | None = None  # of prompt and answer, in the KV cache when it ended
+    kept_kv_bytes: int | None = None  # KV cache of other chats and of earlier states of this one
+    kv_budget_bytes: int | None = None  # what the KV cache may take in all
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +146,18 @@ class GroupView:
 
 
 @dataclass(frozen=True, slots=True)
+class KVBytes:
+    """Whose the blocks of the KV cache are: the last chat's, those kept for chats that may go on, and what both may
+    take in all."""
+
+    chat: int
+    kept: int
+    budget: int
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryPart:
-    """One part of memory: what the plan said and what was allocated, in bytes."""
+    """One part of memory, in bytes: what it may take at most, as planned, and the most it has taken so far."""
 
     name: str
     predicted: int
@@ -145,6 +177,7 @@ class CacheView:
     tree_tokens: int  # kept in the prefix tree, over all chats
     disk_bytes: int
     memory: tuple[MemoryPart, ...]
+    kv: KVBytes = KVBytes(0, 0, 0)
 
 
 Event = Prefill | Token | Loop | Done

@@ -15,6 +15,7 @@ class BlockPool:
     def __init__(self, n_blocks: int) -> None:
         self.references = [0] * n_blocks
         self._free = list(range(n_blocks - 1, -1, -1))
+        self.n_touched = 0  # blocks that have ever been used, and so take memory
 
     @property
     def n_blocks(self) -> int:
@@ -30,6 +31,7 @@ class BlockPool:
             raise OutOfBlocks
         block = self._free.pop()
         self.references[block] = 1
+        self.n_touched = max(self.n_touched, block + 1)
         return block
 
     def share(self, block: int) -> int:

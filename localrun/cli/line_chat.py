@@ -148,11 +148,12 @@ class LineChat:
 
 def status_line(c: Completion, policy: Policy) -> str:
     """The figures of a turn that matter in a chat."""
-    used = c.prompt_tokens + c.completion_tokens
+    used = (c.prompt_tokens or 0) + c.completion_tokens
     context = f"context {used:,} of {c.ctx:,}"
     if used > c.ctx:
         context = f"rolling: the model sees the first and the newest, {c.ctx:,} of {used:,} tokens"
-    line = f"({c.completion_tokens:,} tokens, {tps(c.decode_tps)}; {reuse_line(c)}; {context})"
+    rate = f", {tps(c.decode_tps)}" if c.decode_tps else ""
+    line = f"({'; '.join(part for part in (f'{c.completion_tokens:,} tokens{rate}', reuse_line(c), context) if part)})"
     if c.stop_reason != "length":
         return line
     if used < c.ctx:

@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +16,9 @@ from localrun.base.settings import Settings, read_settings
 from localrun.base.units import gib, ms, tps
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
+from localrun.diagnose.verdict import verdict
 from localrun.fit.machine import memory
+from localrun.fit.rates import known_rates
 from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.library import mark_used
 from localrun.hub.resolve import resolve
@@ -133,10 +135,14 @@ def show_stats(completion: Completion) -> None:
     """How fast the answer was and what it took, on stderr."""
     c = completion
     note(
-        f"prompt  {c.prompt_tokens} tokens, {c.cached_tokens} of them cached, {tps(c.prefill_tps)}\n"
-        f"answer  {c.completion_tokens} tokens, {tps(c.decode_tps)}, first after {ms(c.ttft_ms)},"
+        f"prompt  {c.prompt_tokens} tokens, {c.cached_tokens} of them cached, {tps(c.prefill_tps or 0)}\n"
+        f"answer  {c.completion_tokens} tokens, {tps(c.decode_tps or 0)}, first after {ms(c.ttft_ms)},"
         f" then every {ms(c.itl_ms_p50)} (95 %: {ms(c.itl_ms_p95)})\n"
         f"model   {c.model} {c.precision} on {c.backend}, context {c.ctx}, loaded in {ms(c.load_ms)}\n"
-        f"memory  {gib(c.peak_rss)} at most, {gib(c.kv_bytes)} of it KV cache as {c.kv_codec}\n"
+        f"memory  {gib(c.peak_rss or 0)} at most; KV cache as {c.kv_codec}: {gib(c.kv_bytes or 0)} of this chat,"
+        f" {gib(c.kept_kv_bytes or 0)} of others, {gib(c.kv_budget_bytes or 0)} may be taken\n"
         f"seed    {c.seed}"
     )
+    found = verdict(asdict(c), known_rates())
+    if found and found.bound:
+        note(f"limit   {found.phase} is {found.bound}")

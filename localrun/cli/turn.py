@@ -107,7 +107,9 @@ def drop_turn(chat: Chat, user_id: str) -> bool:
 
 
 def reuse_line(c: Completion) -> str:
-    """How much of the prompt was known, and why not more."""
+    """How much of the prompt was known, and why not more; empty where nobody tells."""
+    if c.cached_tokens is None or c.prompt_tokens is None:
+        return ""
     why = f"; {c.cache_note}" if c.cache_note else ""
     return f"reused {c.cached_tokens:,} of {c.prompt_tokens:,} tokens{why}"
 

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterator
 from types import TracebackType
 
-from localrun.base.events import CacheView, Done, Event, GroupView, MemoryPart, ModelInfo
+from localrun.base.events import CacheView, Done, Event, GroupView, KVBytes, MemoryPart, ModelInfo
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.client.settle import rewritten_history
@@ -13,7 +13,6 @@ from localrun.engine.engine import Ticket
 from localrun.engine.load import LoadedModel, allocated_bytes, load
 from localrun.engine.sampler import MAX_SEED, settle
 from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.fit.bytes import kv_bytes
 from localrun.fit.machine import peak_rss
 from localrun.model.load import Progress
 from localrun.text.model_text import PromptIds
@@ -67,9 +66,10 @@ class LocalClient:
             disk_bytes=0 if engine.disk is None else engine.disk.nbytes,
             memory=(
                 MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.model.weights)),
-                MemoryPart("KV cache", plan.kv_bytes, engine.runner.executor.kv_nbytes),
+                MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),
                 MemoryPart("whole process", plan.peak_bytes, self.model.backend.peak_bytes()),
             ),
+            kv=KVBytes(held.chat_bytes, max(0, held.used_bytes - held.chat_bytes), plan.kv_bytes),
         )
 
     def close(self) -> None:
@@ -86,8 +86,7 @@ class LocalClient:
     def _events(self, request: Request, prompt: PromptIds, ticket: Ticket, answer: AnswerStream) -> Iterator[Event]:
         for event in stream_answer(ticket, answer):
             if isinstance(event, Sequence):
-                held = kv_bytes(self.model.config, self.model.codec, event.n_tokens)
-                figures = completion(event, answer, self.info, prompt, held, peak_rss())
+                figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
                 yield Done(figures, tuple(prompt.ids))
                 again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
                 if again:

@@ -17,6 +17,7 @@ from localrun.client.remote_http import End, Exchange, Json, LeftOut, get_json
 from localrun.text.reasoning import ReasoningSplitter
 
 MAX_MODELS = 10_000
+FEWEST_PIECES, LEAST_SECONDS = 8, 0.2  # of a stream that tell a rate: what was held back on the way comes at once
 _THINKING = ("reasoning_content", "reasoning", "thinking")
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "seed")
 _CONTEXT = ("max_model_len", "context_length", "context_window", "n_ctx", "n_ctx_train")
@@ -174,8 +175,7 @@ class _Answer:
     def completion(self, reason: StopReason | None) -> Completion:
         """The figures: the server's own counts where it gives them, and times as they were here."""
         gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(self._times))
-        n_prompt = _count(self._usage, "prompt_tokens")
-        cached = _count(self._usage.get("prompt_tokens_details"), "cached_tokens")
+        n_prompt, details = _said(self._usage, "prompt_tokens"), self._usage.get("prompt_tokens_details")
         n_tokens = _count(self._usage, "completion_tokens") or len(self._times)
         if "completion_tokens" not in self._usage and self._times:
             self.notes.append("the server gives no counts: pieces of text were counted as tokens")
@@ -184,6 +184,7 @@ class _Answer:
         if self._finish in ("tool_calls", "function_call"):
             self.notes.append("the server wants to call a tool, which is not shown")
         seconds = self._times[-1] - self._times[0] if self._times else 0.0
+        tells_rate = len(self._times) >= FEWEST_PIECES and seconds >= LEAST_SECONDS
         ttft = self._times[0] - self._started if self._times else 0.0
         return Completion(
             model=self._info.name,
@@ -193,17 +194,17 @@ class _Answer:
             thinking="".join(self._texts["thinking"]),
             stop_reason=reason or ("length" if self._finish == "length" else "stop"),
             prompt_tokens=n_prompt,
-            cached_tokens=min(cached, n_prompt),
+            cached_tokens=_said(details, "cached_tokens"),
             completion_tokens=n_tokens,
             token_ids=(),
             load_ms=self._info.load_ms,
             ttft_ms=1000 * ttft,
             itl_ms_p50=statistics.median(gaps) if gaps else 0.0,
             itl_ms_p95=gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))] if gaps else 0.0,
-            prefill_tps=(n_prompt - min(cached, n_prompt)) / ttft if ttft else 0.0,
-            decode_tps=(n_tokens - 1) / seconds if seconds and n_tokens > 1 else 0.0,
-            peak_rss=0,
-            kv_bytes=0,
+            prefill_tps=None,  # the time to the first piece is that of the network and of a queue, too
+            decode_tps=(n_tokens - 1) / seconds if tells_rate else None,
+            peak_rss=None,
+            kv_bytes=None,
             kv_codec="",
             ctx=self._info.ctx,
             seed=self._seed,
@@ -277,6 +278,11 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
 
 def _first(values: Any) -> Json:
     return values[0] if isinstance(values, list) and values and isinstance(values[0], dict) else {}
+
+
+def _said(values: Any, name: str) -> int | None:
+    """A number of tokens, None where the server gives none."""
+    return _count(values, name) if isinstance(values, dict) and name in values else None
 
 
 def _count(values: Any, name: str) -> int:

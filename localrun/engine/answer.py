@@ -74,13 +74,12 @@ def stream_answer(ticket: Ticket, answer: AnswerStream) -> Iterator[Prefill | To
 
 
 def completion(
-    sequence: Sequence, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_bytes: int, peak_rss: int
+    sequence: Sequence, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_budget: int, peak_rss: int
 ) -> Completion:
     """The figures of a finished generation."""
     token_ids = tuple(sequence.token_ids[sequence.n_prompt :])
     times = sequence.token_times
     gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(times))
-    computed = sequence.n_prompt - sequence.n_cached
     return Completion(
         model=info.name,
         precision=info.precision,
@@ -96,10 +95,10 @@ def completion(
         ttft_ms=1000 * (times[0] - sequence.started) if times else 0.0,
         itl_ms_p50=statistics.median(gaps) if gaps else 0.0,
         itl_ms_p95=gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))] if gaps else 0.0,
-        prefill_tps=computed / sequence.prefill_seconds if sequence.prefill_seconds else 0.0,
+        prefill_tps=sequence.prefill_rows / sequence.prefill_seconds if sequence.prefill_seconds else 0.0,
         decode_tps=len(gaps) / (times[-1] - times[0]) if gaps and times[-1] > times[0] else 0.0,
         peak_rss=peak_rss,
-        kv_bytes=kv_bytes,
+        kv_bytes=sequence.kv_bytes,
         kv_codec=info.kv_codec,
         ctx=info.ctx,
         seed=sequence.request.seed,
@@ -114,4 +113,9 @@ def completion(
         prefill_ms=1000 * sequence.prefill_seconds,
         decode_ms=1000 * (times[-1] - times[0]) if times else 0.0,
         loop_period=sequence.loop_period,
+        computed_tokens=sequence.prefill_rows,
+        held_tokens=sequence.n_computed,
+        kept_kv_bytes=sequence.kept_kv_bytes,
+        kv_budget_bytes=kv_budget,
+        work=info.work,
     )

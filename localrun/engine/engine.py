@@ -17,7 +17,7 @@ from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings, choose, choose_of_row
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.engine.view import StoreView, block_states, view_store
+from localrun.engine.view import StoreView, block_states, lease_bytes, used_bytes, view_store
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 
 IDLE_SECONDS = 1.0  # without work, before blocks are written to the disk
@@ -118,10 +118,11 @@ class Engine:
         """What the cache holds now, from any thread."""
         with self.lock:
             if self.last is None:
-                return view_store(self.store, 0, self.last_states)
-            running = self.last.lease is not None
-            states = self._states(self.last) if running else self.last_states
-            return view_store(self.store, self.last.n_computed, states)
+                return view_store(self.store, self.runner.block_sizes, 0, self.last_states, 0)
+            states, n_bytes = self.last_states, self.last.kv_bytes
+            if self.last.lease is not None:
+                states, n_bytes = self._states(self.last), lease_bytes(self.last.lease, self.runner.block_sizes)
+            return view_store(self.store, self.runner.block_sizes, self.last.n_computed, states, n_bytes)
 
     def interrupt(self) -> None:
         """Look at cancellations now rather than after the step."""
@@ -220,6 +221,7 @@ class Engine:
             self.store.commit(sequence.lease, sequence.token_ids, sequence.n_computed)
             if prompt_left > 0:
                 sequence.prefill_seconds += seconds
+                sequence.prefill_rows += n
                 self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
             if sequence.n_computed < sequence.n_tokens:
                 continue
@@ -242,9 +244,11 @@ class Engine:
                 self._finish(ticket.sequence)
 
     def _finish(self, sequence: Sequence) -> None:
+        sequence.kv_bytes = lease_bytes(sequence.lease, self.runner.block_sizes)
         if sequence is self.last:
             self.last_states = self._states(sequence)
         self.scheduler.finish(sequence)
+        sequence.kept_kv_bytes = max(0, used_bytes(self.store, self.runner.block_sizes) - sequence.kv_bytes)
         self.tickets.pop(sequence.number).events.put(Finished(sequence))
 
     def _states(self, sequence: Sequence) -> tuple[str, ...]:

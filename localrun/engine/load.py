@@ -3,10 +3,11 @@
 import time
 from collections import Counter
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from localrun.base.errors import ModelFileError
-from localrun.base.events import ModelInfo
+from localrun.base.events import ModelInfo, Work
 from localrun.base.paths import writable_folder
 from localrun.base.request import LoadOptions, Sampling
 from localrun.cache.disk import DiskTier
@@ -17,16 +18,19 @@ from localrun.engine.engine import Engine
 from localrun.engine.fingerprint import fingerprint
 from localrun.engine.runner import Runner
 from localrun.fit.machine import memory, resident
-from localrun.fit.plan import Plan, plan_load
+from localrun.fit.plan import MemoryPlan, plan_load
 from localrun.formats.detect import open_model_file
 from localrun.formats.requantize import PRECISIONS, RequantizedSource, encode_on_one_thread_each
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Model, ModelWeights
 from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs, work_per_token
+from localrun.model.weights import WeightRef
 from localrun.ops.kv import KVCodec
-from localrun.ops.layouts import F32, FILE
+from localrun.ops.layouts import F32, FILE, Layout
 from localrun.text.model_text import ModelText, load_text
+
+WIDE = ("F32", "F16", "BF16")  # types whose numbers are multiplied as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class LoadedModel:
     text: ModelText
     config: ModelConfig
     codec: KVCodec
-    plan: Plan
+    plan: MemoryPlan
     info: ModelInfo
     sampling: Sampling  # the model's own settings
     threads: int
@@ -71,6 +75,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         window=options.window,
         resident=resident() if backend.in_main_memory else 0,
         threads=backend.threads,
+        keep_chats=options.prefix_cache,
     )
     config = plan.config
     if isinstance(source, RequantizedSource) and backend.name == "cpu":
@@ -94,6 +99,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         weights_bytes=plan.weights_bytes,
         load_ms=1000 * (time.perf_counter() - started),
         notes=(*source.warnings, *text.notes, *backend.notes, *plan.notes, *slow),
+        work=work_of(source, refs, layout, config) if backend.name == "cpu" else None,
     )
     return LoadedModel(
         Engine(runner, store, plan.ctx, endless=all(rope.endless for rope in config.ropes), disk=disk),
@@ -107,6 +113,19 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         text.sampling,
         backend.threads,
         *work_per_token(source, refs),
+    )
+
+
+def work_of(source: TensorSource, refs: dict[str, WeightRef], layout: Layout, config: ModelConfig) -> Work:
+    """What a token takes of the native library."""
+    read = {name: ref for name, ref in refs.items() if name != "embed" or "output" not in refs}
+    matrices = [ref for ref in read.values() if len(ref.shape) == 2]
+    seeing_all = [spec for spec in config.layers if spec.window is None]
+    return Work(
+        weight_bytes=held_bytes(source, read, layout),
+        macs=sum(prod(ref.shape) for ref in matrices if source.tensors[ref.name].qtype not in WIDE),
+        wide_macs=sum(prod(ref.shape) for ref in matrices if source.tensors[ref.name].qtype in WIDE),
+        attention_macs=2 * sum(spec.n_heads * spec.head_dim for spec in seeing_all),
     )
 
 

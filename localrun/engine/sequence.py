@@ -59,6 +59,9 @@ class Sequence:
     cancelled: threading.Event = field(default_factory=threading.Event)
     started: float = field(default_factory=time.perf_counter)  # seconds
     prefill_seconds: float = 0.0
+    prefill_rows: int = 0  # computed in that time, replayed ones included
+    kv_bytes: int = 0  # of its blocks, once it has ended
+    kept_kv_bytes: int = 0  # of the blocks of others, then
     token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
 
     def __post_init__(self) -> None:

@@ -1,10 +1,12 @@
 """What the cache holds of one sequence, for people to look at. No tensors."""
 
 from collections.abc import Container
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS
+from localrun.cache.lease import Lease
 from localrun.cache.prefix import Node
 from localrun.cache.store import CacheStore
 from localrun.engine.sequence import Sequence
@@ -12,19 +14,49 @@ from localrun.engine.sequence import Sequence
 
 @dataclass(frozen=True, slots=True)
 class StoreView:
-    """The blocks of the last sequence, one text a group (see GroupView.states), and what all pools hold."""
+    """The blocks of the last sequence, one text a group (see GroupView.states), and what all pools hold.
+
+    Bytes: of that sequence, of all blocks in use, and of all blocks that were ever used and so take memory.
+    """
 
     n_tokens: int
     states: tuple[str, ...]
     used_blocks: int
     total_blocks: int
     tree_tokens: int
+    chat_bytes: int
+    used_bytes: int
+    touched_bytes: int
 
 
-def view_store(store: CacheStore, n_tokens: int, states: tuple[str, ...]) -> StoreView:
+def view_store(
+    store: CacheStore, block_sizes: SequenceOf[int], n_tokens: int, states: tuple[str, ...], chat_bytes: int
+) -> StoreView:
+    """`block_sizes`: bytes of a block of every pool."""
     coded = store.pools[: len(store.groups)]
     total, free = sum(pool.n_blocks for pool in coded), sum(pool.n_free for pool in coded)
-    return StoreView(n_tokens, states, total - free, total, store.tree.n_tokens)
+    touched = sum(pool.n_touched * size for pool, size in zip(store.pools, block_sizes, strict=True))
+    return StoreView(
+        n_tokens=n_tokens,
+        states=states,
+        used_blocks=total - free,
+        total_blocks=total,
+        tree_tokens=store.tree.n_tokens,
+        chat_bytes=chat_bytes,
+        used_bytes=used_bytes(store, block_sizes),
+        touched_bytes=touched,
+    )
+
+
+def used_bytes(store: CacheStore, block_sizes: SequenceOf[int]) -> int:
+    """Bytes of all blocks that anybody holds."""
+    return sum((p.n_blocks - p.n_free) * size for p, size in zip(store.pools, block_sizes, strict=True))
+
+
+def lease_bytes(lease: Lease | None, block_sizes: SequenceOf[int]) -> int:
+    """Bytes of all blocks that a sequence reads."""
+    tables = [] if lease is None else lease.tables
+    return sum((len(t.blocks) + (t.sink != NO_BLOCK)) * size for t, size in zip(tables, block_sizes, strict=False))
 
 
 def block_states(store: CacheStore, sequence: Sequence, restored: Container[Node] = ()) -> tuple[str, ...]:

@@ -30,6 +30,10 @@ class GroupBlocks:
     def nbytes(self) -> int:
         return self.count * self.block_bytes + self.ring_count * self.ring_bytes
 
+    def used(self, blocks: int, ring_blocks: int) -> int:
+        """Bytes of so many of them, as far as there are so many."""
+        return min(blocks, self.count) * self.block_bytes + min(ring_blocks, self.ring_count) * self.ring_bytes
+
     def grown(self, share: float) -> "GroupBlocks":
         """With `share` times as many blocks on top."""
         return GroupBlocks(

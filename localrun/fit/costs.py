@@ -29,6 +29,11 @@ class Costs(Protocol):
         """What the process holds without any model: libraries, and a large tokenizer."""
         ...
 
+    @property
+    def grows(self) -> bool:
+        """Whether blocks of the cache take memory when they are first used, and not all of them at once."""
+        ...
+
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         """Bytes of one layer of one block; None where the backend cannot keep `spec` in `codec`."""
         ...
@@ -43,6 +48,7 @@ class PlainCosts:
     """The reference operations, on any torch device."""
 
     program_bytes: int = TORCH_PROGRAM_BYTES
+    grows: bool = False
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         return cache_of(spec).nbytes(1, codec) if codec.executable else None
@@ -63,6 +69,7 @@ class NativeCosts:
 
     calls: CpuCalls
     program_bytes: int = NATIVE_PROGRAM_BYTES
+    grows: bool = True
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         code = abi.KV_CODES.get(codec.name)

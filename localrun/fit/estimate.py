@@ -13,7 +13,7 @@ from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.costs import usual_costs
 from localrun.fit.layers import cache_bytes
 from localrun.fit.plan import MARGIN, USUAL_THREADS, Sizes, longest_context
-from localrun.fit.rates import Rates
+from localrun.fit.rates import MAC_SHARE, READ_SHARE, Rates
 from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
@@ -24,7 +24,6 @@ CONTEXTS = (4096, 8192, 16384, 32768, 65536, 131072)
 CODECS = tuple(KV_CODECS[name] for name in BEST_FIRST)
 USUAL_CONTEXT = 8192
 FLUENT_TPS = 8.0  # about as fast as one reads
-READ_SHARE, MAC_SHARE = 0.7, 0.4  # of the peak that is reached in practice
 MOST_SEQUENCES = 4096
 PROMPT_TOKENS = 512  # of the prompt whose first token est_ttft_ms is about
 _ENOUGH_BITS = 8.6  # bits a weight beyond which nobody sees a difference

@@ -6,7 +6,7 @@ from typing import Protocol
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.fit.blocks import CacheShape, GroupBlocks, final_config
+from localrun.fit.blocks import RING_BLOCKS, RING_MORE, CacheShape, GroupBlocks, final_config
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.codecs import choose_codec
 from localrun.fit.costs import costs_of
@@ -18,7 +18,7 @@ GROWTH = 2 << 20  # of the program while it answers, beside what is counted
 MARGIN = 512 << 20  # left to the rest of the machine
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of
 FEWEST_BITS = 2.0  # a weight; below that no precision is worth naming
-SPARE_SHARE = 0.5  # of memory left over that kept prefixes may take
+SPARE_SHARE = 0.5  # of memory left over that kept chats may take
 MOST_SPARE = 3.0  # times the blocks of the context itself
 USUAL_THREADS = 8  # whose scratch is counted where the number is not known
 
@@ -36,8 +36,12 @@ class Sizes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A context and what it costs, in bytes. `groups` are the blocks to reserve, in the order of `group_layers`."""
+class MemoryPlan:
+    """A context and what it costs, in bytes. `groups` are the blocks to reserve, in the order of `group_layers`.
+
+    Whatever is said of the memory of a load is read from here: what one chat needs, what chats kept beside it may
+    take, and the most that the process will hold.
+    """
 
     ctx: int
     config: ModelConfig  # with every choice made that depends on the context and the user's window
@@ -45,10 +49,11 @@ class Plan:
     codecs: tuple[KVCodec, ...]  # [n_layers]
     groups: tuple[GroupBlocks, ...]
     weights_bytes: int
-    needed_kv_bytes: int  # of one context; `groups` hold more where memory is left over, for kept prefixes
+    needed_kv_bytes: int  # for one chat that fills the context
     scratch_bytes: int
     overhead_bytes: int
     budget_bytes: int
+    grows: bool  # blocks take memory when they are first used, not all at once
     notes: tuple[str, ...] = ()
 
     @property
@@ -68,13 +73,34 @@ class Plan:
 
     @property
     def kv_bytes(self) -> int:
-        """What is set aside for keys and values."""
+        """What keys and values may take in all: those of one chat and of chats that are kept."""
         return sum(group.nbytes for group in self.groups)
 
     @property
+    def kept_kv_bytes(self) -> int:
+        """Of these, what one chat does not need: earlier chats and branches stay in it, to be gone on with at once."""
+        return self.kv_bytes - self.needed_kv_bytes
+
+    @property
+    def needed_bytes(self) -> int:
+        """What one chat that fills the context needs of the memory."""
+        return self._beside_cache + self.needed_kv_bytes
+
+    @property
     def peak_bytes(self) -> int:
-        """The most memory the process will hold when the context is full."""
-        return self.overhead_bytes + self.weights_bytes + self.needed_kv_bytes + self.scratch_bytes
+        """The most memory the process will ever hold: all that is set aside, in use."""
+        return self._beside_cache + self.kv_bytes
+
+    def peak_after(self, chats: int) -> int:
+        """The most memory the process has held once that many chats have filled the context."""
+        if not self.grows:
+            return self.peak_bytes
+        blocks, ring = chats * -(-self.ctx // BLOCK_TOKENS) + 1, RING_BLOCKS + (chats - 1) * RING_MORE
+        return self._beside_cache + sum(group.used(blocks, ring) for group in self.groups)
+
+    @property
+    def _beside_cache(self) -> int:
+        return self.overhead_bytes + self.weights_bytes + self.scratch_bytes
 
 
 def plan_load(
@@ -88,13 +114,16 @@ def plan_load(
     window: int | None = None,
     resident: int = 0,
     threads: int = USUAL_THREADS,
-) -> Plan:
+    keep_chats: bool = True,
+) -> MemoryPlan:
     """The wanted context, else the largest that fits `free` bytes, with the best codec that holds it.
 
-    `resident` is what this process holds already and `free` no longer counts. Raises DoesNotFitError, UsageError.
+    `resident` is what this process holds already and `free` no longer counts; with `keep_chats` half of what is left
+    over goes to chats that are kept in memory. Raises DoesNotFitError, UsageError.
     """
     check_context(config, ctx, window)
-    shape = CacheShape(config, costs_of(backend), window)
+    costs = costs_of(backend)
+    shape = CacheShape(config, costs, window)
     budget = free + resident
     overhead = resident + GROWTH if resident else shape.program_bytes
     room = budget - MARGIN - max(shape.program_bytes, overhead) - weights_bytes
@@ -109,8 +138,8 @@ def plan_load(
     groups = shape.groups(choice.ctx, choice.codec)
     needed = sum(group.nbytes for group in groups)
     scratch = shape.scratch_bytes(choice.ctx, choice.codec, threads)
-    spare = min(MOST_SPARE, max(0.0, SPARE_SHARE * (room - needed - scratch) / needed))
-    return Plan(
+    spare = min(MOST_SPARE, max(0.0, SPARE_SHARE * (room - needed - scratch) / needed)) if keep_chats else 0.0
+    return MemoryPlan(
         ctx=choice.ctx,
         config=final,
         codec=choice.codec,
@@ -121,6 +150,7 @@ def plan_load(
         scratch_bytes=scratch,
         overhead_bytes=overhead,
         budget_bytes=budget,
+        grows=costs.grows,
         notes=(choice.note,) if choice.note else (),
     )
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 from localrun.base.paths import folder, writable_folder
@@ -21,6 +21,7 @@ from localrun.ops.limits import LimitProbe
 
 FILE_NAME = "rates.json"
 KEPT_SECONDS = 86400.0
+READ_SHARE, MAC_SHARE = 0.7, 0.4  # of the peak that is reached in practice
 _ROUNDS = 5
 _READ_BYTES = 64 << 20  # a thread; more than a cache holds
 _SIDE = 1024  # of the matrices that are multiplied
@@ -28,10 +29,11 @@ _SIDE = 1024  # of the matrices that are multiplied
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Bytes a second read from memory by all cores, and multiply-adds a second (8-bit; f32 without a library)."""
+    """Bytes a second read from memory by all cores, and multiply-adds a second, of 8-bit and of wider numbers."""
 
     read_bytes: float
     macs: float
+    wide_macs: float = 0.0  # 0: not measured
 
 
 def machine_rates() -> Rates:
@@ -39,15 +41,13 @@ def machine_rates() -> Rates:
 
     Only interference makes a machine slower than it is, so of two measurements the faster one counts.
     """
-    library = load_library()
-    key = f"{platform.node()} {platform.machine()} {cpu_limit()} {library.isa if library else 'numpy'}"
-    home = folder("cache")
-    known, measured_at = _read(home / FILE_NAME, key) if home else (None, 0.0)
+    key = _key()
+    known, measured_at = _known(key)
     if known and 0 <= time.time() - measured_at < KEPT_SECONDS:
         return known
     rates = measure_rates()
     if known:
-        rates = Rates(max(rates.read_bytes, known.read_bytes), max(rates.macs, known.macs))
+        rates = Rates(*map(max, astuple(rates), astuple(known)))
     home = writable_folder("cache")
     if home is not None:
         with suppress(OSError), tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:
@@ -57,11 +57,26 @@ def machine_rates() -> Rates:
     return rates
 
 
+def known_rates() -> Rates | None:
+    """What was ever measured on this machine; nothing is measured now."""
+    return _known(_key())[0]
+
+
+def _key() -> str:
+    library = load_library()
+    return f"{platform.node()} {platform.machine()} {cpu_limit()} {library.isa if library else 'numpy'}"
+
+
+def _known(key: str) -> tuple[Rates | None, float]:
+    home = folder("cache")
+    return _read(home / FILE_NAME, key) if home else (None, 0.0)
+
+
 def _read(path: Path, key: str) -> tuple[Rates | None, float]:
     """What a file says of this machine, and when it was measured; a file that is no such file says nothing."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads(path.read_text("utf-8"))[key]
-        rates = Rates(float(known["read_bytes"]), float(known["macs"]))
+        rates = Rates(float(known["read_bytes"]), float(known["macs"]), float(known.get("wide_macs", 0.0)))
         if rates.read_bytes > 0 and rates.macs > 0:
             return rates, float(known["measured_at"])
     return None, 0.0
@@ -78,7 +93,8 @@ def _measure_native() -> Rates:
         limits = [probe.measure() for _ in range(_ROUNDS)]
     finally:
         probe.close()
-    return Rates(1e9 * max(one.read_gbps for one in limits), 1e9 * max(one.int8_gmacs for one in limits))
+    best = (max(figures) for figures in zip(*((m.read_gbps, m.int8_gmacs, m.bf16_gmacs) for m in limits), strict=True))
+    return Rates(*(1e9 * figure for figure in best))
 
 
 def _measure_numpy() -> Rates:
@@ -90,7 +106,7 @@ def _measure_numpy() -> Rates:
     with ThreadPoolExecutor(n_threads) as pool:
         read = _best(lambda: list(pool.map(np.max, blocks)))
     multiply = _best(lambda: matrix @ matrix)
-    return Rates(n_threads * _READ_BYTES / read, _SIDE**3 / multiply)
+    return Rates(n_threads * _READ_BYTES / read, _SIDE**3 / multiply, _SIDE**3 / multiply)
 
 
 def _best(run: Callable[[], object]) -> float:

@@ -65,7 +65,7 @@ def test_known_ids_are_never_encoded_again(client: LocalClient) -> None:
     second = next_turn(request, answer, prompt, "Another one")
     again, longer = finish(client.stream(second))
     assert longer[: len(second.known_ids)] == second.known_ids
-    assert again.cached_tokens >= len(second.known_ids) - 1
+    assert (again.cached_tokens or 0) >= len(second.known_ids) - 1
     assert again.cache_note == ""
 
 

@@ -46,15 +46,14 @@ def test_events_come_in_order_and_add_up(client: LocalClient) -> None:
     assert "".join(t.text for t in tokens if t.channel == "answer") == done.text
     assert [t.token_id for t in tokens if t.token_id is not None] == list(done.token_ids)
     assert done.completion_tokens == len(done.token_ids) <= 12
-    assert done.kv_bytes > 0
-    assert done.peak_rss > done.kv_bytes
+    assert 0 < (done.kv_bytes or 0) < (done.peak_rss or 0)
     assert done.ttft_ms > 0
 
 
 def test_the_same_prompt_again_is_cached_but_for_its_last_token_and_answers_the_same(client: LocalClient) -> None:
     first = finish(client.stream(ask("Tell me a story about an otter.")))
     again = finish(client.stream(ask("Tell me a story about an otter.")))
-    assert again.cached_tokens == again.prompt_tokens - 1
+    assert again.cached_tokens == (again.prompt_tokens or 0) - 1
     assert again.token_ids == first.token_ids
 
 
@@ -66,7 +65,7 @@ def test_a_conversation_goes_on_from_the_cache(client: LocalClient) -> None:
         {"role": "user", "content": "What is my name?"},
     )
     second = finish(client.stream(replace(request, messages=request.messages + turn)))
-    assert second.cached_tokens >= first.prompt_tokens
+    assert (second.cached_tokens or 0) >= (first.prompt_tokens or 1)
 
 
 def test_a_stop_string_ends_the_answer_before_it(client: LocalClient) -> None:
@@ -123,7 +122,7 @@ def test_the_python_surface() -> None:
         assert first.ctx == 512
         assert first.text
         assert "".join(llm.stream("Hello!", temperature=0, max_tokens=8)) == first.text
-        assert llm.generate("Hello!", temperature=0, max_tokens=8).cached_tokens == first.prompt_tokens - 1
+        assert llm.generate("Hello!", temperature=0, max_tokens=8).cached_tokens == (first.prompt_tokens or 0) - 1
         assert llm.chat([{"role": "user", "content": "Hello!"}], temperature=0, max_tokens=8).text == first.text
         with pytest.raises(UsageError, match="unknown option temprature"):
             llm.generate("Hello!", temprature=0)
@@ -148,4 +147,4 @@ def test_a_cached_conversation_is_the_conversation_computed_from_nothing(client:
             assert computed.cached_tokens == 0
             turn = ({"role": "assistant", "content": cached.text}, {"role": "user", "content": question})
             request = replace(request, messages=request.messages + turn)
-        assert finish(client.stream(request)).cached_tokens > 60
+        assert (finish(client.stream(request)).cached_tokens or 0) > 60

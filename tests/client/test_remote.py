@@ -86,6 +86,7 @@ def test_an_answer_with_its_figures(server: FakeChatServer) -> None:
     assert (done.text, done.thinking, done.stop_reason) == ("Hello, wörld", "", "stop")
     assert (done.prompt_tokens, done.cached_tokens, done.completion_tokens) == (9, 5, 4)
     assert done.ttft_ms > 0
+    assert (done.prefill_tps, done.decode_tps, done.peak_rss, done.kv_bytes, done.work) == (None,) * 5
     assert {seen.key for seen in server.seen} == {KEY}
     assert server.seen[-1].path == "/v1/chat/completions"
     assert server.seen[-1].body == {

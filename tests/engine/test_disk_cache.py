@@ -55,6 +55,7 @@ def test_a_reopened_chat_computes_only_what_is_new_and_answers_the_same(kv: KVCo
     with client(kv, disk_cache=0, prefix_cache=False) as cold:
         expected = ask(cold, next_turn(first))
     assert second.token_ids == expected.token_ids
+    assert first.prompt_tokens is not None
     kept = first.prompt_tokens // 64 * 64
     assert second.restored_tokens >= kept
     assert second.cached_tokens == second.restored_tokens
@@ -69,6 +70,7 @@ def test_asking_the_same_again_after_a_restart_restores_to_the_last_token() -> N
     with client() as again:
         second = ask(again, CHAT)
     assert second.token_ids == first.token_ids
+    assert first.prompt_tokens is not None
     assert second.restored_tokens == first.prompt_tokens - 1
 
 
@@ -98,6 +100,7 @@ def test_another_codec_another_context_use_nothing_of_it(home: Path) -> None:
 def test_a_context_too_small_for_all_that_is_kept_takes_what_it_holds() -> None:
     with client() as one:
         first = ask(one, CHAT)
+    assert first.prompt_tokens is not None
     with client(ctx=first.prompt_tokens + 30) as small:
         assert ask(small, CHAT).token_ids == first.token_ids
 

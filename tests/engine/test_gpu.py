@@ -259,7 +259,7 @@ def test_the_builtin_model_answers_as_on_the_cpu_and_is_back_after_a_restart(dev
             assert one.info.backend == device.type
             found = ask(one, long), ask(one, long + "And why?")
         assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected]
-    assert found[0].restored_tokens >= expected[0].prompt_tokens // 64 * 64
+    assert found[0].restored_tokens >= (expected[0].prompt_tokens or 0) // 64 * 64
 
 
 def test_perplexity_is_that_of_the_cpu(device: torch.device) -> None:
@@ -299,8 +299,7 @@ def test_the_plan_counts_the_memory_of_the_device(cuda: torch.device) -> None:
         ask(one, "word " * 700)
         assert held.predicted == plan.peak_bytes
         grown = one.view().memory[-1].measured
-        spare = plan.kv_bytes - plan.needed_kv_bytes
-        assert plan.weights_bytes + plan.kv_bytes <= grown <= plan.peak_bytes + spare
+        assert plan.weights_bytes + plan.kv_bytes <= grown <= plan.peak_bytes
 
 
 def test_all_memory_of_the_device_comes_back(cuda: torch.device) -> None:
@@ -359,4 +358,4 @@ def test_a_step_without_memory_ends_its_answer_and_nothing_else(cuda: torch.devi
             ask(one, "word " * 500)
         torch.cuda.set_per_process_memory_fraction(1.0)
         assert ask(one, "Hello!").token_ids == before
-        assert ask(one, "word " * 500).prompt_tokens > 400
+        assert (ask(one, "word " * 500).prompt_tokens or 0) > 400

@@ -16,7 +16,7 @@ from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import Choice, choose_codec, q4_objection
 from localrun.fit.costs import PlainCosts
-from localrun.fit.plan import MARGIN, Plan, longest_context, plan_load
+from localrun.fit.plan import MARGIN, MemoryPlan, longest_context, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.reference_executor import ReferenceExecutor
@@ -41,7 +41,7 @@ def config(
     return ModelConfig("llama", hidden, 128256, max_context, 1e-5, layers, (RopeSpec(1e4, head_dim),))
 
 
-def plan(free: float, shape: ModelConfig | None = None, weights: float = 4.6 * GIB, **wishes: Any) -> Plan:
+def plan(free: float, shape: ModelConfig | None = None, weights: float = 4.6 * GIB, **wishes: Any) -> MemoryPlan:
     return plan_load(shape or config(), int(weights), int(free), backend="reference", **wishes)
 
 
@@ -105,9 +105,8 @@ def test_a_plan_stays_within_the_free_memory_or_names_what_fits(free: int, ctx: 
     except DoesNotFitError as error:
         follow_hint(error, free)
         return
-    assert found.peak_bytes <= free - MARGIN
-    assert found.kv_bytes >= found.needed_kv_bytes
-    assert found.peak_bytes + found.kv_bytes - found.needed_kv_bytes <= free - MARGIN
+    assert found.needed_bytes <= found.peak_bytes <= free - MARGIN
+    assert found.kept_kv_bytes == found.kv_bytes - found.needed_kv_bytes >= 0
     if ctx is not None:
         assert found.ctx == ctx
 
@@ -130,7 +129,9 @@ def follow_hint(error: DoesNotFitError, free: int) -> None:
 def test_memory_left_over_goes_to_kept_prefixes_but_not_without_end() -> None:
     one = plan(64 * GIB, ctx=4096, kv="f16")
     assert one.blocks == (4 * one_context(4096),)
-    tight = plan(one.peak_bytes + MARGIN, ctx=4096, kv="f16", resident=PlainCosts().program_bytes)
+    assert one.kept_kv_bytes == one.peak_bytes - one.needed_bytes > 2 * one.needed_kv_bytes
+    assert plan(64 * GIB, ctx=4096, kv="f16", keep_chats=False).kept_kv_bytes == 0
+    tight = plan(one.needed_bytes + MARGIN, ctx=4096, kv="f16", resident=PlainCosts().program_bytes)
     assert tight.blocks[0] >= one_context(4096)
 
 

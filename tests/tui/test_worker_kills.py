@@ -92,7 +92,7 @@ def whole_answer(app: LocalrunApp) -> float:
     assert turn is not None
     assert turn.done is not None
     done = turn.done.completion
-    return done.ttft_ms / 1000 + STORY_TOKENS / done.decode_tps
+    return done.ttft_ms / 1000 + STORY_TOKENS / (done.decode_tps or 1.0)
 
 
 def engine_of(app: LocalrunApp) -> int:

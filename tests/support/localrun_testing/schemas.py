@@ -45,10 +45,10 @@ COMPLETION = {
     "ttft_ms": field(NUMBER, "time to first token, loading not included"),
     "itl_ms_p50": field(NUMBER, "median time between tokens"),
     "itl_ms_p95": field(NUMBER, "95th percentile of it"),
-    "prefill_tps": field(NUMBER, "prompt tokens per second"),
+    "prefill_tps": field(NUMBER, "prompt tokens computed per second; cached ones do not count"),
     "decode_tps": field(NUMBER, "answer tokens per second"),
     "peak_rss": field(WHOLE, "most memory the process had, bytes"),
-    "kv_bytes": field(WHOLE, "KV cache of this sequence, bytes"),
+    "kv_bytes": field(WHOLE, "KV cache that this answer held when it ended, bytes"),
     "kv_codec": field(TEXT, "how the KV cache is stored"),
     "ctx": field(WHOLE, "context length, tokens"),
     "seed": field(WHOLE, "repeats the answer with --seed"),
@@ -63,6 +63,20 @@ COMPLETION = {
     "prefill_ms": field(NUMBER, "time to read the prompt"),
     "decode_ms": field(NUMBER, "time to write the answer"),
     "loop_period": field(WHOLE, "tokens that the answer ended up repeating over and over; 0: it did not", minimum=0),
+    "computed_tokens": field([WHOLE, "null"], "of the prompt, computed this time, replayed ones included", minimum=0),
+    "held_tokens": field([WHOLE, "null"], "of prompt and answer, in the KV cache when it ended", minimum=0),
+    "kept_kv_bytes": field([WHOLE, "null"], "KV cache of other chats, kept to be gone on with", minimum=0),
+    "kv_budget_bytes": field([WHOLE, "null"], "what the KV cache of all chats may take", minimum=0),
+    "work": {
+        **record(
+            "what a token takes; null where that does not tell how fast it can be",
+            weight_bytes=field(WHOLE, "weights that are read"),
+            macs=field(WHOLE, "multiply-adds of 8-bit numbers"),
+            wide_macs=field(WHOLE, "multiply-adds of wider numbers"),
+            attention_macs=field(WHOLE, "as many again for each token before it"),
+        ),
+        "type": ["object", "null"],
+    },
 }
 
 RUN = record("`run --json`", **COMPLETION)

@@ -150,7 +150,7 @@ class ScriptedClient:
             completion_tokens=len(tokens),
             token_ids=tuple(token.token_id for token in tokens if token.token_id is not None),
         )
-        return Done(completion, tuple(range(1000, 1000 + completion.prompt_tokens)))
+        return Done(completion, tuple(range(1000, 1000 + (completion.prompt_tokens or 0))))
 
     def cancel(self) -> None:
         self._cancelled.set()

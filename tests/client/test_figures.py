@@ -1,0 +1,120 @@
+"""The figures of memory and pace: one KV figure wherever it is shown, and rates of work that was done."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localrun.base.events import Completion, Done
+from localrun.base.request import KVCodecName, LoadOptions, Request, Sampling
+from localrun.base.resources import resource
+from localrun.client.local import LocalClient
+from localrun.engine import scheduler
+
+PATH = Path(resource("localrun/builtin/localrun-tiny.gguf"))
+
+
+@pytest.fixture(params=["f16", "q8"])
+def client(request: pytest.FixtureRequest) -> Iterator[LocalClient]:
+    kv: KVCodecName = request.param
+    with LocalClient(LoadOptions(PATH, name="builtin", ctx=1024, kv=kv)) as client:
+        yield client
+
+
+def ask(client: LocalClient, text: str, **options: Any) -> Completion:
+    request = Request(({"role": "user", "content": text},), None, Sampling(temperature=0.0), 5, **options)
+    return next(event.completion for event in client.stream(request) if isinstance(event, Done))
+
+
+def held_blocks(client: LocalClient) -> int:
+    """Bytes of every block that anybody holds, counted one by one."""
+    engine = client.model.engine
+    return sum(
+        size
+        for pool, size in zip(engine.store.pools, engine.runner.block_sizes, strict=True)
+        for references in pool.references
+        if references
+    )
+
+
+def test_the_cache_of_an_answer_is_one_figure(client: LocalClient) -> None:
+    done = ask(client, "word " * 300)
+    view = client.view()
+    coded = sum(sum(state != "w" for state in group.states) * group.block_bytes for group in view.groups)
+    rings = 0 if client.info.kv_codec == "f16" else 3 * client.model.engine.runner.executor.ring_bytes(0)
+    assert done.kv_bytes == view.kv.chat == coded + rings
+    assert (view.kv.kept, view.kv.budget) == (done.kept_kv_bytes, done.kv_budget_bytes)
+    assert view.kv.chat + view.kv.kept >= held_blocks(client)
+    assert view.kv.budget == client.model.plan.kv_bytes
+    assert view.n_tokens == done.held_tokens
+
+
+def test_what_is_kept_of_other_chats_is_counted_beside_it(client: LocalClient) -> None:
+    first = ask(client, "word " * 300)
+    assert (first.kept_kv_bytes or 0) < (first.kv_bytes or 0) / 10
+    second = ask(client, "another " * 200)
+    assert 0.6 < (second.kept_kv_bytes or 0) / (first.kv_bytes or 1) <= 1  # less some 16-bit blocks at its end
+    assert client.view().kv.kept == second.kept_kv_bytes
+    cache = next(part for part in client.view().memory if part.name == "KV cache")
+    assert held_blocks(client) <= cache.measured <= cache.predicted
+
+
+def test_memory_is_measured_as_far_as_it_is_used(client: LocalClient) -> None:
+    """Address space that is set aside and never touched takes nothing."""
+    before = {part.name: part.measured for part in client.view().memory}
+    assert before["KV cache"] == 0
+    assert before["KV cache"] + before["weights"] < before["whole process"]
+    ask(client, "word " * 100)
+    after = {part.name: part.measured for part in client.view().memory}
+    assert 0 < after["KV cache"] < client.model.plan.kv_bytes / 2
+
+
+def test_a_stopped_prefill_counts_what_was_computed(client: LocalClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "MAX_CHUNK", 64)
+    engine, steps = client.model.engine, 0
+    run = engine.runner.run
+
+    def stop_in_the_third(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps == 3:
+            client.cancel()
+        return run(*arguments)
+
+    monkeypatch.setattr(engine.runner, "run", stop_in_the_third)
+    done = ask(client, "word " * 600)
+    assert done.stop_reason == "cancelled"
+    assert (done.prompt_tokens or 0) > 600
+    assert done.computed_tokens == done.held_tokens == client.view().n_tokens
+    assert done.computed_tokens in (128, 192)
+    assert done.prefill_tps == pytest.approx(1000 * done.computed_tokens / done.prefill_ms)
+
+
+def test_a_hit_is_no_work(client: LocalClient) -> None:
+    first, again = ask(client, "word " * 300), ask(client, "word " * 300)
+    assert first.computed_tokens == first.prompt_tokens
+    assert again.computed_tokens == 1
+    assert again.held_tokens == first.held_tokens
+
+
+def test_the_work_of_a_token_is_that_of_all_matrices(client: LocalClient) -> None:
+    work, config = client.info.work, client.model.config
+    if client.info.backend != "cpu":
+        assert work is None
+        return
+    assert work is not None
+    layer = config.layers[0]
+    n_params = config.hidden_size * (2 * layer.head_dim * (layer.n_heads + layer.n_kv_heads) + 3 * layer.ffn_size)
+    assert work.macs + work.wide_macs == config.n_layers * n_params + config.vocab_size * config.hidden_size
+    assert work.attention_macs == 2 * config.n_layers * layer.n_heads * layer.head_dim
+    assert 0.5 * client.info.weights_bytes < work.weight_bytes <= client.info.weights_bytes
+
+
+def test_without_kept_chats_nothing_is_set_aside_for_them() -> None:
+    with LocalClient(LoadOptions(PATH, ctx=512, prefix_cache=False)) as client:
+        plan = client.model.plan
+        assert plan.kept_kv_bytes == 0
+        assert plan.peak_bytes == plan.needed_bytes
+        done = ask(client, "word " * 100)
+        assert (done.kept_kv_bytes, held_blocks(client)) == (0, 0)
