@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, notice, ready, send, type_text, views
+from localrun_testing.chat_app import CHOICE, ENDS, ask, chat_app, chat_screen, notice, ready, send, type_text, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, Script
 from localrun_tui.composer import Editor
@@ -63,6 +63,38 @@ def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> 
         assert client.requests == []
         assert len(ChatStore(tmp_path).summaries()) == 1  # on disk before there is a model
         await until_text(pilot, "Hello!")
+
+    drive(app, steps)
+
+
+def test_a_message_without_a_model_says_how_to_choose_one_and_is_answered_then(home: Path) -> None:
+    chosen = chat_app()[1]
+    app, _ = chat_app(client=chosen, choose=lambda: None)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Welcome to localrun")
+        await pilot.press("escape")
+        await until_text(pilot, "Ask anything. Enter sends.")
+        await send(pilot, "are you there?")
+        await until_text(pilot, "waits for a model: Ctrl+O chooses a model")
+        chat_screen(pilot).attempt(app.session.load(CHOICE))
+        await until_text(pilot, "Hello!")
+        assert "◌" not in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_a_question_that_a_kill_left_unanswered_says_so(tmp_path: Path) -> None:
+    ChatStore(tmp_path).create().add_user("what was killed?")
+    app, _ = chat_app(folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+l", "enter")
+        await until_text(pilot, "◌ not answered: Ctrl+R asks again")
+        await pilot.press("ctrl+r")
+        await until_text(pilot, "Hello!")
+        await until(pilot, lambda: "◌" not in screen_text(app))
 
     drive(app, steps)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_text
-from localrun_testing.pilots import drive, until, until_text
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_tui.composer import Editor
 from localrun_tui.fields import LineField, TextField
 from textual import events
@@ -149,3 +149,26 @@ def test_a_burst_of_keys_in_a_line_field(home: Path) -> None:
         assert app.screen.query_one("#answer", LineField).value == "XY"
 
     drive(app, steps)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_what_is_typed_with_the_inspector_open_stays_in_sight(size: tuple[int, int]) -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await burst(pilot, ["ctrl+g"])
+        await until_text(pilot, "KV cache")
+        await burst(pilot, "typed")
+        await paste(pilot, " and pasted")
+        await until_text(pilot, "typed and pasted")
+        assert "KV cache" in screen_text(app)
+        if size == SMALL:  # there is no room for both
+            await until_text(pilot, "esc Back")
+            await pilot.press("pagedown", "pagedown")
+            await until_text(pilot, "whole process")
+        await pilot.press("enter")
+        await until_text(pilot, "Hello!")
+
+    drive(app, steps, size)
+    assert client.requests[0].messages[-1]["content"] == "typed and pasted"

@@ -45,6 +45,7 @@ class ChatPath:
                 await transcript.show([partial(self._view, message) for message in path], horizon, welcome, wanted)
                 await self._show_live(transcript)
             self._shown, self._horizon = ids, horizon
+            self._mark_unanswered(transcript)
 
     async def begin(self, transcript: Transcript, turn: Turn, welcome: Widget) -> None:
         """An answer is on its way."""
@@ -68,6 +69,7 @@ class ChatPath:
         turn, view = live.turn, live.view
         if turn.answer_id is None:
             await view.remove()
+            self._mark_unanswered(transcript)
             return turn
         message = chat.tree[turn.answer_id]
         view.note = note_of(message, self._reads_again(message))
@@ -76,6 +78,26 @@ class ChatPath:
         if self._find_horizon() != self._horizon:
             await self.show(transcript, Widget(), anew=True)
         return turn
+
+    def _mark_unanswered(self, transcript: Transcript) -> None:
+        """Say below a last question that nobody answers what it waits for."""
+        views = transcript.views
+        for view in views:
+            if view.message is not None and view.message.role == "user":
+                note = self._waits_for() if view is views[-1] else Content()
+                if note != view.note:
+                    view.note = note
+                    view.changed()
+
+    def _waits_for(self) -> Content:
+        session = self._session
+        if session.asking or session.answering or self.live is not None:
+            return Content()
+        words = "◌ not answered: Ctrl+R asks again"
+        if session.info is None:
+            loading = session.model.loading
+            words = "◌ waits until the model is loaded" if loading else "◌ waits for a model: Ctrl+O chooses a model"
+        return Content.styled(words, "$text-warning")
 
     async def walk(self, message_id: str, step: int) -> None:
         """To the version of a message that is `step` further."""

@@ -36,6 +36,7 @@ class ChatScreen(ChatView):
     @on(Composer.Submitted)
     def _submit(self, event: Composer.Submitted) -> None:
         self.say("")
+        self._show_messages()
         if event.edited is not None:
             self.attempt(self.session.edit(event.edited, event.text))
         else:
@@ -45,7 +46,14 @@ class ChatScreen(ChatView):
     def _go_up(self) -> None:
         views = self.transcript.views
         if views:
+            self._show_messages()
             self.set_focus(views[-1])
+
+    def _show_messages(self) -> None:
+        """Where panels take the place of the messages, close them."""
+        if self.has_class("-narrow"):
+            for panel in (self.query_one(HistoryList), self.query_one(Inspector)):
+                self.show_panel(panel, False)
 
     # ---- a message
 
@@ -119,7 +127,8 @@ class ChatScreen(ChatView):
         if action == "stop":
             return not self.composer.edited and (self.session.answering or self.session.model.loading)
         if action == "back":
-            return not isinstance(self.focused, Editor) or bool(self.composer.edited)
+            covered = self.has_class("-narrow", "-panel")
+            return not isinstance(self.focused, Editor) or covered or bool(self.composer.edited)
         return True
 
     def action_stop(self) -> None:
@@ -134,8 +143,9 @@ class ChatScreen(ChatView):
         if self.composer.edited:
             self.composer.edit(None)
         for panel in (self.query_one(HistoryList), self.query_one(Inspector)):
-            if panel.has_focus_within or self.has_class("-narrow"):
+            if panel.has_focus_within:
                 self.show_panel(panel, False)
+        self._show_messages()
         self.set_focus(self.composer.editor)
 
     def action_new_chat(self) -> None:
@@ -161,12 +171,14 @@ class ChatScreen(ChatView):
 
     def action_inspector(self) -> None:
         panel = self.query_one(Inspector)
+        if panel.has_focus_within:
+            self.set_focus(self.composer.editor)
         self.show_panel(panel, not panel.display)
-        self.set_focus(panel if panel.display else self.composer.editor)
 
     def action_scroll(self, pages: int) -> None:
-        size = self.transcript.size.height
-        self.transcript.scroll_relative(y=pages * max(size - 2, 1), animate=False)
+        inspector = self.query_one(Inspector)
+        pages_of = inspector if self.has_class("-narrow") and inspector.display else self.transcript
+        pages_of.scroll_relative(y=pages * max(pages_of.size.height - 2, 1), animate=False)
 
     def action_again(self) -> None:
         if self.session.chat is not None and self.session.chat.tree.head is not None:

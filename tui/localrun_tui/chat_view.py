@@ -195,6 +195,7 @@ class ChatView(Screen[None]):
         panel.display = shown
         self.set_class(any(each.display for each in panels), "-panel")
         self._looked = 0.0
+        self.refresh_bindings()
         self.show_state()
 
     async def show_downloads(self) -> None:

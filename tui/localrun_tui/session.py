@@ -44,6 +44,7 @@ class Session:
         self.think: Think = "auto"
         self.waiting = ""  # a message typed while the one before it was being answered
         self.unanswered: tuple[Chat, str] | None = None  # sent before there was a model
+        self.asking = False  # an answer is about to begin
         self._open_store = open_store
         self._store: ChatStore | None = None
         self._post = post
@@ -78,6 +79,7 @@ class Session:
 
     @property
     def answering(self) -> bool:
+        """Whether an answer is on its way."""
         return self.turn is not None and not self.turn.over
 
     async def send(self, text: str) -> None:
@@ -92,7 +94,6 @@ class Session:
             await self.on_disk(lambda: chat.set(title=title))
         message = await self.on_disk(chat.add_user, text)
         await self._keep_waiting("")
-        self._post(ChatChanged())
         await self.answer(chat, message.id)
 
     async def _keep_waiting(self, text: str) -> None:
@@ -110,22 +111,25 @@ class Session:
     async def answer(self, chat: "Chat", message_id: str) -> None:
         """Answer a user's message, or remember to do so when there is a model."""
         client = self.model.client
+        self.asking = client is not None
+        self.unanswered = None if client else (chat, message_id)
+        self._post(ChatChanged())
         if client is None:
-            self.unanswered = (chat, message_id)
             return
-        self.unanswered = None
-        await self.on_disk(chat.rewind, message_id)
-        request = await self.on_disk(self._request, chat, message_id)
-        self.turn = Turn(chat, message_id, self._keep, self._keep_half)
-        self.turn.start(client, request)
-        self._post(TurnBegan(self.turn))
+        try:
+            await self.on_disk(chat.rewind, message_id)
+            request = await self.on_disk(self._request, chat, message_id)
+            self.turn = Turn(chat, message_id, self._keep, self._keep_half)
+            self.turn.start(client, request)
+            self._post(TurnBegan(self.turn))
+        finally:
+            self.asking = False
 
     async def edit(self, message_id: str, text: str) -> None:
         """Say it in other words, as a branch beside the first, and answer that."""
         if self.chat is not None:
             await self.stop()
             message = await self.on_disk(self.chat.edit, message_id, text)
-            self._post(ChatChanged())
             await self.answer(self.chat, message.id)
 
     async def again(self, message_id: str) -> None:
