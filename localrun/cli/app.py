@@ -93,8 +93,19 @@ def run_command_line(arguments: list[str]) -> int:
     if VARIABLE in os.environ:
         return complete(app)
     try:
-        code = app(args=arguments, prog_name="localrun", standalone_mode=False)
+        code = _invoke(arguments)
     except BaseException as error:
         code = report(error, wants_json(arguments))
     leave_quietly()
+    return code
+
+
+def _invoke(arguments: list[str]) -> int:
+    """What typer's own call does, which also turns Ctrl-C and an end of input into bare exit codes."""
+    line = typer.main.get_command(app)
+    try:
+        with line.make_context("localrun", arguments) as context:
+            code = line.invoke(context)
+    except typer.Exit as end:  # --help, --version
+        code = end.exit_code
     return code if isinstance(code, int) else 0

@@ -1,11 +1,9 @@
 """A model that is not on disk: nothing is downloaded unasked."""
 
-import sys
-
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
-from localrun.cli.console import is_terminal, note, tell
+from localrun.cli.console import agreed, can_ask, note
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import HubOptions, ModelOptions
 from localrun.cli.session import find_model
@@ -28,8 +26,7 @@ def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:
 
 
 def _download(wanted: Wanted, hub: HubOptions, missing: NotFoundError) -> StoredModel:
-    asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
-    if not hub.pull and not asks:
+    if not hub.pull and not can_ask():
         raise NotFoundError(missing.message, f"localrun pull {_spelling(wanted)}")
     with open_hub(hub.offline) as http:
         if http.access.offline:
@@ -43,11 +40,7 @@ def _download(wanted: Wanted, hub: HubOptions, missing: NotFoundError) -> Stored
 
 def _agrees(found: Preview, variant: Variant, why: str) -> bool:
     note(f"{found.wanted.name} is not on this machine.\n{offer(found, variant, why)}")
-    tell("Download it now? [Y/n] ")
-    try:
-        return input().strip().lower() in ("", "y", "yes")
-    except EOFError:
-        return False
+    return agreed("Download it now?", usual=True)
 
 
 def offer(found: Preview, variant: Variant, why: str) -> str:

@@ -91,6 +91,21 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
+def agreed(question: str, usual: bool = False) -> bool:
+    """A question for yes or no, where somebody can be asked. `usual` is what a bare Enter says; no input says no."""
+    tell(f"{clean(question, keep_newlines=False)} [{'Y/n' if usual else 'y/N'}] ")
+    try:
+        answer = input().strip().lower()
+    except EOFError:
+        return False
+    return answer in ("y", "yes") or (usual and not answer)
+
+
+def can_ask() -> bool:
+    """Whether a person reads questions and types answers."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
 class AnswerWriter:
     """The answer on its way to stdout: cleaned for a terminal, raw for a pipe, ended by exactly one line break."""
 

@@ -10,7 +10,6 @@ import typer
 from localrun.base.errors import DoesNotFitError, LocalrunError, UsageError
 from localrun.base.sanitize import clean
 from localrun.cli.console import ReaderGoneError, close_stdout, note, tell, write_json
-from localrun.cli.groups import CancelledError
 
 CANCELLED, READER_GONE = 130, 141
 DOES_NOT_FIT = DoesNotFitError.exit_code
@@ -18,10 +17,11 @@ DOES_NOT_FIT = DoesNotFitError.exit_code
 
 def report(error: BaseException, as_json: bool) -> int:
     """Tell the user about `error`, on stderr and with `as_json` as an object on stdout too. Gives the exit code."""
-    if any(isinstance(cause, ReaderGoneError | BrokenPipeError) for cause in _causes(error)):
+    causes = list(_causes(error))
+    if any(isinstance(cause, ReaderGoneError | BrokenPipeError) for cause in causes):
         close_stdout()
         return READER_GONE
-    if isinstance(error, KeyboardInterrupt | CancelledError):
+    if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
         return _say(CANCELLED, "cancelled", "cancelled before there was an answer", "", as_json)
     known = _as_localrun_error(error)
     if known is None:
@@ -32,7 +32,7 @@ def report(error: BaseException, as_json: bool) -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and those it came from; the help is printed by code that hides a broken pipe in an exit."""
+    """The error and those it came from: the help is printed by code that hides a broken pipe in an exit."""
     current: BaseException | None = error
     while current is not None:
         yield current

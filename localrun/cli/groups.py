@@ -13,10 +13,6 @@ from localrun.base.settings import SETTINGS, one_of
 from localrun.cli.completion import complete_model
 
 
-class CancelledError(Exception):
-    """Ctrl-C before there was an answer."""
-
-
 def _checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], Any]:
     def check(value: str) -> Any:
         try:
@@ -165,10 +161,7 @@ class AnswerOptions:
 
 
 def command(function: Callable[..., int]) -> Callable[..., int]:
-    """`function` for typer: a parameter whose type is a dataclass above stands for all its fields.
-
-    Ctrl-C leaves as CancelledError, since typer would turn it into a bare exit code.
-    """
+    """`function` for typer: a parameter whose type is a dataclass above stands for all its fields."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if name != "return" and is_dataclass(kind)}
     parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in groups]
@@ -182,10 +175,7 @@ def command(function: Callable[..., int]) -> Callable[..., int]:
     def call(**values: Any) -> int:
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name, field.default) for field in fields(group)})
-        try:
-            return function(**values)
-        except KeyboardInterrupt:
-            raise CancelledError from None
+        return function(**values)
 
     parameters = [p.replace(kind=_KEYWORD) for p in parameters]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

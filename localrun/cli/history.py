@@ -15,7 +15,7 @@ from localrun.chat.search import search
 from localrun.cli.chat_commands import write_new
 from localrun.cli.chats import columns, find_chat
 from localrun.cli.completion import complete_chat
-from localrun.cli.console import is_terminal, note, tell, write, write_json, write_table
+from localrun.cli.console import agreed, can_ask, is_terminal, note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch
 
 history = typer.Typer(name="history", help="The chats that are kept: list, show, search, export, remove.")
@@ -104,10 +104,9 @@ def remove_chats(
     found = list({one.id: one for one in (find_chat(store, wanted) for wanted in chats)}.values())
     question = ", ".join(f"{one.title or one.id} ({one.n_messages} messages)" for one in found)
     if not yes:
-        if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        if not can_ask():
             raise UsageError(f"nobody can be asked: {question}", "add --yes")
-        tell(f"Remove {clean(question, keep_newlines=False)}? [y/N] ")
-        if input().strip().lower() not in ("y", "yes"):
+        if not agreed(f"Remove {question}?"):
             note("nothing was removed")
             return 0
     for one in found:

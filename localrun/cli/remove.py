@@ -1,13 +1,12 @@
 """`localrun rm`: remove models from the disk, told before and asked once."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.units import gib
-from localrun.cli.console import is_terminal, note, tell, write_json
+from localrun.cli.console import agreed, can_ask, note, write_json
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.hub.names import parse_hub_name
 from localrun.hub.preview import find_on_hub
@@ -31,10 +30,9 @@ def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: J
     what = ", ".join(sorted({one.precision or one.format for one in models})) or "unfinished downloads"
     question = f"{model} ({what}): {len(removal.files)} files, frees {gib(removal.freed)}"
     if not yes:
-        if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        if not can_ask():
             raise UsageError(f"nobody can be asked: {question}", "add --yes")
-        tell(f"Remove {question}? [y/N] ")
-        if input().strip().lower() not in ("y", "yes"):
+        if not agreed(f"Remove {question}?"):
             note("nothing was removed")
             return 0
     was_default = carry_out(removal, models)

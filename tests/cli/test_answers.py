@@ -63,6 +63,21 @@ def test_ctrl_c_keeps_the_partial_answer(endless: tuple[str, ...]) -> None:
     assert "Traceback" not in process.stderr.read()
 
 
+def test_ctrl_c_before_the_first_token_is_an_answer_that_was_cancelled(endless: tuple[str, ...]) -> None:
+    bias = endless[endless.index("--logit-bias") :]
+    arguments = ("run", "--no-stdin", "--jsonl", *bias, "Tell me a long story. " * 100)
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline()) == {"type": "start"}
+    process.send_signal(signal.SIGINT)
+    last = process.stdout.read().splitlines()[-1]
+    assert process.wait(60) == 130
+    check(json.loads(last), "jsonl: done")
+    assert json.loads(last)["stop_reason"] == "cancelled"
+
+
 def test_ctrl_c_while_loading_is_130() -> None:
     with Terminal("run", "hello", "--json", ends="stderr") as terminal:
         terminal.expect("builtin answers")
@@ -70,7 +85,8 @@ def test_ctrl_c_while_loading_is_130() -> None:
         ran = terminal.finish()
     assert ran.code == 130
     assert "Traceback" not in ran.err
-    assert json.loads(ran.out).get("stop_reason", "cancelled") == "cancelled"
+    said = json.loads(ran.out)
+    assert said.get("stop_reason") == "cancelled" or said["error"]["kind"] == "cancelled"
 
 
 def test_a_reader_that_leaves_stops_the_answer(endless: tuple[str, ...]) -> None:

@@ -73,7 +73,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     """A person at the terminal who types these lines."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
     for module in (consent, remove):
-        monkeypatch.setattr(module, "is_terminal", lambda stream: True)
+        monkeypatch.setattr(module, "can_ask", lambda: True)
 
 
 def test_search_shows_the_catalogue_first_and_then_the_hub(hub: FakeHub, run: Run) -> None:

@@ -11,6 +11,7 @@ from localrun_testing.cli import Terminal, localrun, localrun_in_shell
 from localrun_testing.schemas import check
 
 from localrun.base.settings import write_setting
+from localrun.chat.journal import ChatStore
 
 QUICK = {
     "--help": ("--help",),
@@ -172,6 +173,34 @@ def test_a_stdin_that_says_nothing_is_talked_about_and_can_be_left() -> None:
         ran = terminal.finish()
     assert (ran.code, ran.out) == (130, "")
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("module", ["localrun.cli.failure", "localrun.cli.run", "localrun.fit.machine", "typer.main"])
+@pytest.mark.parametrize("how", ["--json", "--jsonl"])
+def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Press:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Press())\n"
+    )
+    ran = localrun_in_shell(f'export PYTHONPATH="{tmp_path}:$PYTHONPATH"; "$@"', "run", "hello", how)
+    assert ran.code == 130
+    check(ran.json, "error")
+    assert ran.json["error"]["kind"] == "cancelled"
+    assert "Traceback" not in ran.err
+
+
+def test_an_end_of_input_is_no_to_a_question(home: Path) -> None:
+    ChatStore(home / "chats").create().add_user("hello")
+    with Terminal("history", "rm", "1") as terminal:
+        terminal.expect("[y/N]")
+        terminal.send("\x04")
+        ran = terminal.finish()
+    assert (ran.code, "nothing was removed" in ran.out) == (0, True)
+    assert "Traceback" not in ran.out
 
 
 def test_a_stdin_without_end_is_refused() -> None:
