@@ -58,4 +58,4 @@ class Request:
     now: float | None = None  # Unix time that a template prints as today; a chat keeps the one it began with
     overflow: Overflow = "stop"  # at the end of the context: end the answer, or forget the middle
     stop_on_loop: bool = False  # end an answer that only repeats itself; it is said either way
-    chat_id: str = ""  # names the chat whose blocks may be kept on disk
+    chat_id: str = ""  # the kept chat that this belongs to; without one, nothing of it goes to the disk

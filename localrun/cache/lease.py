@@ -20,6 +20,7 @@ class Lease:
     n_prompt: int
     path: list[Node]  # of its full blocks, as far as they are in the tree
     private: bool = False  # nothing of it is for others
+    chat: str = ""  # the kept chat it belongs to
     n_published: int = 0  # full blocks that need not be offered to the tree any more
 
     def __post_init__(self) -> None:

@@ -1,11 +1,12 @@
 """The prefix tree: token ids to the blocks that hold their keys and values. Ints only, no tensors."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool
 from localrun.cache.groups import BLOCK_TOKENS
+from localrun.cache.keys import Key
 
 REMEMBERED = 4096  # evicted blocks whose loss can still be named
 
@@ -22,6 +23,8 @@ class Node:
     blocks: list[int]
     pins: int = 0  # sequences that go on from here
     children: dict[tuple[int, ...], "Node"] = field(default_factory=dict)
+    chats: set[str] = field(default_factory=set)  # kept ones whose text goes through here; without any it stays in RAM
+    disk_key: Key | None = None  # its name on disk, once somebody asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class PrefixTree:
         self.root = Node((), 0, None, [])
         self.evicted: OrderedDict[int, None] = OrderedDict()  # keys of nodes that were dropped
         self.n_tokens = 0
+        self.on_evict: Callable[[Node], None] = lambda node: None  # called before a node loses a block for want of room
 
     def match(self, token_ids: Sequence[int]) -> Match:
         """The longest known prefix of `token_ids`. Nothing is held for the caller yet."""
@@ -170,6 +174,7 @@ class PrefixTree:
         node = self.shelves[index].victim()
         if node is None:
             return False
+        self.on_evict(node)
         self._strip(node, index)
         self._drop_useless(node)
         return True

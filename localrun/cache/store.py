@@ -44,12 +44,13 @@ class CacheStore:
         self.planner = Planner(groups)
         self.copy = copy
         self.keep_prefixes = keep_prefixes
+        self.on_claim: Callable[[Node, str], None] = lambda node, chat: None
 
-    def open(self, token_ids: Sequence[int], n_prompt: int | None = None) -> Lease:
+    def open(self, token_ids: Sequence[int], n_prompt: int | None = None, chat: str = "") -> Lease:
         """Lease what is cached of a new sequence, all but its last token, which always has to be computed.
 
-        `n_prompt`: where an answer may be wanted again; what that needs outlasts other blocks. Raises OutOfBlocks
-        when a block that has to be copied finds no room; then nothing is leased.
+        `n_prompt`: where an answer may be wanted again; what that needs outlasts other blocks. `chat`: the kept one
+        that this is of. Raises OutOfBlocks when a block that has to be copied finds no room; then nothing is leased.
         """
         if not self.keep_prefixes:
             return self.open_empty(n_prompt or len(token_ids))
@@ -58,7 +59,7 @@ class CacheStore:
         n_full, rest = divmod(hit.n_tokens, BLOCK_TOKENS)
         nodes = [*match.path, match.tail] if match.tail else match.path
         source = nodes[n_full] if rest else None
-        lease = Lease(self._tables(), hit, n_prompt or len(token_ids), nodes[:n_full])
+        lease = Lease(self._tables(), hit, n_prompt or len(token_ids), nodes[:n_full], chat=chat)
         used = nodes[: n_full + (rest > 0)]
         held = (*lease.path[-1:], *used[-1:])
         for node in held:
@@ -73,11 +74,13 @@ class CacheStore:
             for node in used[-1:]:
                 self.tree.unpin(node)
         self._use(used, hit.n_tokens)
+        for last in lease.path[-1:]:
+            self._claim(last, lease)
         return lease
 
-    def open_empty(self, n_prompt: int) -> Lease:
+    def open_empty(self, n_prompt: int, chat: str = "") -> Lease:
         """Lease nothing: all will be computed."""
-        return Lease(self._tables(), Hit(0, 0), n_prompt, [], private=not self.keep_prefixes)
+        return Lease(self._tables(), Hit(0, 0), n_prompt, [], private=not self.keep_prefixes, chat=chat)
 
     def open_private(self) -> Lease:
         """Lease nothing for a sequence that leaves nothing behind for others."""
@@ -123,6 +126,7 @@ class CacheStore:
             nodes = list(lease.path)
             if n_tokens % BLOCK_TOKENS:
                 nodes.append(self._put(lease, token_ids, n_tokens // BLOCK_TOKENS, ended=True))
+                self._claim(nodes[-1], lease)
             self._use(nodes, n_tokens)
         self._release(lease)
 
@@ -204,6 +208,7 @@ class CacheStore:
     def _publish(self, lease: Lease, token_ids: Sequence[int]) -> None:
         """Offer the next full block to the tree. One that is known may have lost what was replayed."""
         node = self._put(lease, token_ids, lease.n_published)
+        self._claim(node, lease)
         if lease.n_published == len(lease.path):
             self.tree.pin(node)
             for before in lease.path[-1:]:
@@ -225,6 +230,16 @@ class CacheStore:
         node = self.tree.put(lease.path[block - 1] if block else None, ids, blocks)
         self._keep_first(node)
         return node
+
+    def _claim(self, node: Node, lease: Lease) -> None:
+        """All of the text up to a node belongs to the lease's chat."""
+        new = []
+        while lease.chat and node.parent is not None and lease.chat not in node.chats:
+            node.chats.add(lease.chat)
+            new.append(node)
+            node = node.parent
+        for one in reversed(new):
+            self.on_claim(one, lease.chat)
 
     def _keep_windows(self, lease: Lease, block: int) -> None:
         """After a new block: keep what is seen from places where another text may leave this one.

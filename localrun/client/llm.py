@@ -68,7 +68,9 @@ class LLM:
         for name in ("stop", "tools"):
             if name in rest:
                 rest[name] = (rest[name],) if isinstance(rest[name], str) else tuple(rest[name])
-        return iter(self._loaded().stream(Request(messages=tuple(messages), sampling=sampling, **rest)))
+        return iter(
+            self._loaded().stream(Request(messages=tuple(messages), sampling=sampling, chat_id="python", **rest))
+        )
 
     def _loaded(self) -> Any:
         if self._client is None:

@@ -39,11 +39,11 @@ class LocalClient:
         answer = AnswerStream(text, request.stop, prompt.ids)
         return self._events(request, prompt, ticket, answer)
 
-    def warm(self, token_ids: list[int]) -> None:
+    def warm(self, token_ids: list[int], chat: str = "") -> None:
         """Compute a prompt in the background, unless a later call or a request does so first."""
         if self._warming is not None:
             self._warming.cancel()
-        self._warming = self.model.engine.warm(token_ids)
+        self._warming = self.model.engine.warm(token_ids, chat)
 
     def cancel(self) -> None:
         """End the answer under way; what was generated so far is kept."""
@@ -90,7 +90,7 @@ class LocalClient:
                 yield Done(figures, tuple(prompt.ids))
                 again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
                 if again:
-                    self.warm(again)
+                    self.warm(again, request.chat_id)
             else:
                 yield event
 
@@ -107,6 +107,7 @@ class LocalClient:
             logit_bias=request.sampling.logit_bias,
             rolls=rolls,
             stop_on_loop=request.stop_on_loop,
+            chat=request.chat_id,
             rewritten=prompt.note,
         )
 

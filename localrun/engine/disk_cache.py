@@ -1,153 +1,251 @@
-"""The prefix tree's blocks on disk: written while the engine is idle, brought back when a prompt begins like them."""
+"""The prefix tree's blocks on disk: written beside the engine, brought back when a prompt begins like them.
+
+Only blocks of kept chats are written: while the engine is idle, when they would be evicted, and at the end.
+"""
 
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from weakref import WeakSet
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
-from localrun.cache.disk import DiskTier, Key
+from localrun.cache.disk import DiskTier, Found
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.cache.prefix import Node, common_prefix
+from localrun.cache.keys import Key
+from localrun.cache.prefix import Node
 from localrun.cache.store import CacheStore
+from localrun.cache.trim import trim
 
 Read = Callable[[int, int], bytes]  # (pool, block) -> the backend's private bytes
 Write = Callable[[int, int, memoryview], None]
-Held = tuple[Node, list[int]]
-_QUEUED = 4  # blocks on their way to the disk
-_BUSY_SECONDS = 0.1  # until a writer that has as many may take another
+QUEUE_BYTES = 8 << 20  # of blocks on their way to the disk
+FEWEST_QUEUED = 4  # blocks
+BUSY_SECONDS = 0.1  # until a writer that has as many may take another
+STALLED_SECONDS = 20.0  # for one block, after which the end does not wait for the disk any more
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What memory lacks of a prompt: `token_ids` after the block `before`, of which `n_known` are known."""
+
+    before: Key | None
+    token_ids: Sequence[int]
+    n_known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A block on its way to the disk; without parts it is there already and only belongs to one more chat."""
+
+    key: Key
+    ids: tuple[int, ...]
+    parts: list[bytes]
+    chats: tuple[str, ...]
 
 
 class DiskCache:
-    """Moves blocks between a store and a DiskTier. All but `nbytes` is called on the engine's thread."""
+    """Moves blocks between a store and a DiskTier. All is called on the engine's thread, but what says otherwise.
 
-    def __init__(self, store: CacheStore, disk: DiskTier, read: Read, write: Write, sizes: Sequence[int]) -> None:
-        """`sizes`: bytes of a block of every pool."""
-        self.store, self.disk, self.read, self.write, self.sizes = store, disk, read, write, tuple(sizes)
-        self.saved: set[Key] = set()
+    `problem` is why nothing is written any more, in words for the user. `n_dropped` counts blocks that were lost since
+    the disk was slower than the engine.
+    """
+
+    def __init__(self, store: CacheStore, disk: DiskTier, read: Read, write: Write, budget: int) -> None:
+        """`budget`: bytes on disk, of all models together."""
+        self.store, self.disk, self.read, self.write, self.budget = store, disk, read, write, budget
+        self.saved: set[bytes] = set()  # hashes of blocks that are on disk, or on their way
         self.restored: WeakSet[Node] = WeakSet()  # what came from the disk
-        self._unsaved: deque[tuple[Node, Key]] = deque()
-        self.nbytes = 0  # on disk, as of the last look
-        self._queue: queue.Queue[tuple[Key, tuple[int, ...], list[bytes]] | None] = queue.Queue(_QUEUED)
+        self.problem = ""
+        self.n_dropped = 0
+        self.nbytes = 0  # on disk, as far as is known
+        self.n_written = 0
+        self._unsaved: deque[Node] = deque()
+        self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(disk.sizes)))
+        self._claims: deque[tuple[Key, str]] = deque()  # of blocks that are on disk
+        store.on_claim, store.tree.on_evict = self._note_claim, self._spill
         self._writer = threading.Thread(target=self._write_all, name="localrun-disk-cache", daemon=True)
         self._writer.start()
 
     def restore(self, token_ids: Sequence[int]) -> int:
         """Bring back what is on disk of `token_ids` beyond what the tree knows. Gives the tokens brought back."""
+        missing = self.missing(token_ids)
+        return 0 if missing is None else self.plant(token_ids, self.find(missing))
+
+    def missing(self, token_ids: Sequence[int]) -> Missing | None:
+        """What to look for on the disk; None where memory has all."""
         match = self.store.tree.match(token_ids)
         if match.n_tokens >= len(token_ids) - 1:
-            return 0
-        keys = self._keys(token_ids)
+            return None
+        n = len(match.path) * BLOCK_TOKENS
+        return Missing(self._key(match.path[-1]) if match.path else None, token_ids[n:], match.n_tail)
+
+    def find(self, missing: Missing) -> Iterable[Found]:
+        """Read what is there, block by block. From any thread."""
+        return self.disk.read_on(missing.before, missing.token_ids, missing.n_known)
+
+    def plant(self, token_ids: Sequence[int], found: Iterable[Found]) -> int:
+        """Put blocks that were found into the tree, as many as there is room for. Gives the tokens that are new."""
+        match = self.store.tree.match(token_ids)
         path = list(match.path)
         held = [(node, self.store.hold(node)) for node in path]
+        last: Key | None = None
         try:
-            chain = self._bring_chain(token_ids, keys, path, held, n_known_tail=match.n_tail)
+            for one in found:
+                n_before = (one.key.n_tokens - len(one.ids)) // BLOCK_TOKENS
+                if n_before > len(path):
+                    break  # what it follows was evicted meanwhile
+                node = self._plant(one, path[n_before - 1] if n_before else None)
+                held.append((node, self.store.hold(node)))
+                path[n_before:] = [node]
+                last = one.key
         except OutOfBlocks:
-            chain = keys[: len(path)]  # as much as there is room for
+            pass
         finally:
             for node, blocks in held:
                 self.store.let_go(node, blocks)
-        self.disk.touch(chain)
+        if last is not None:
+            self.disk.touch(last)
         return max(0, self.store.tree.match(token_ids).n_tokens - match.n_tokens)
-
-    def _bring_chain(
-        self, token_ids: Sequence[int], keys: list[Key], path: list[Node], held: list[Held], n_known_tail: int
-    ) -> list[Key]:
-        """Lengthen `path` by what is on disk: full blocks, then the one that shares most of what comes next."""
-
-        def bring(key: Key, ids: tuple[int, ...]) -> bool:
-            node = self._bring(key, ids, path)
-            if node is not None:
-                path.append(node)
-                held.append((node, self.store.hold(node)))
-            return node is not None
-
-        n_in_memory = len(path)
-        while len(path) < len(keys):
-            start = len(path) * BLOCK_TOKENS
-            if not bring(keys[len(path)], tuple(token_ids[start : start + BLOCK_TOKENS])):
-                break
-        chain = keys[: len(path)]
-        wanted = token_ids[len(path) * BLOCK_TOKENS :]
-        following = list(self.disk.following(chain[-1] if chain else None))
-        n_best, (key, ids) = max(
-            ((common_prefix(ids, wanted), (key, ids)) for key, ids in following),
-            key=lambda pair: pair[0],
-            default=(0, (None, ())),
-        )
-        shortest = n_known_tail if len(path) == n_in_memory else 0
-        if key is not None and n_best > shortest and bring(key, ids):
-            return [*chain, key]
-        return chain
 
     def save_one(self) -> float | None:
         """Send one block that is not on disk yet to the writer. Gives the seconds until there may be more to do, None
         when all is saved: until something is computed again there is no need to look."""
-        if self._queue.full():
-            return _BUSY_SECONDS
-        if not self._unsaved:
-            self._unsaved.extend(self._find_unsaved())
+        if self.problem:
+            self._unsaved.clear()
+        if self._unsaved and self._queue.full():
+            return BUSY_SECONDS
         while self._unsaved:
-            node, key = self._unsaved.popleft()
-            if self.store.tree.holds(node):
-                self._send(node, key)
+            if (block := self._unwritten(self._unsaved.popleft())) is not None:
+                self._queue.put_nowait(block)
                 return 0.0
         return None
 
     def close(self) -> None:
-        """Save all that is left, and wait for it."""
-        for node, key in self._find_unsaved():
-            self._send(node, key)
-        self._queue.put(None)
-        self._writer.join()
+        """Save all that is left, and wait for it as long as the disk gets on."""
+        while self._unsaved:
+            if (block := self._unwritten(self._unsaved.popleft())) is not None and not self._put(block):
+                break
+        self._put(None)
+        while self._writer.is_alive():
+            before = self.n_written
+            self._writer.join(STALLED_SECONDS)
+            if self.n_written == before:
+                return
 
-    def _send(self, node: Node, key: Key) -> None:
-        self.saved.add(key)
-        parts = [b"" if b == NO_BLOCK else self.read(pool, b) for pool, b in enumerate(node.blocks)]
-        self._queue.put((key, node.ids, parts))
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of it."""
+        lost = f"{self.n_dropped:,} blocks were not kept: the disk is slower than what is computed"
+        return (*([self.problem] if self.problem else ()), *([lost] if self.n_dropped else ()))
 
-    def _find_unsaved(self) -> list[tuple[Node, Key]]:
-        keys: dict[Node, Key] = {}
-        for node in self.store.tree.nodes():  # parents first
-            before = keys.get(node.parent) if node.parent is not None else None
-            keys[node] = self.disk.key(before, node.ids)
-        return [(node, key) for node, key in keys.items() if key not in self.saved]
-
-    def _keys(self, token_ids: Sequence[int]) -> list[Key]:
-        """The keys of all full blocks of a text."""
-        keys: list[Key] = []
-        for start in range(0, len(token_ids) - BLOCK_TOKENS + 1, BLOCK_TOKENS):
-            before = keys[-1] if keys else None
-            keys.append(self.disk.key(before, token_ids[start : start + BLOCK_TOKENS]))
-        return keys
-
-    def _bring(self, key: Key, ids: tuple[int, ...], path: Sequence[Node]) -> Node | None:
-        """One block from the disk into the tree; None where there is none. Raises OutOfBlocks."""
-        parts = self.disk.load(key, ids, self.sizes)
-        if parts is None:
-            return None
-        self.saved.add(key)
-        fill = [partial(self._fill, pool, data) if data else None for pool, data in enumerate(parts)]
-        node = self.store.plant(path[-1] if path else None, ids, fill)
+    def _plant(self, one: Found, parent: Node | None) -> Node:
+        """One block from the disk into the tree. Raises OutOfBlocks."""
+        fill = [partial(self._fill, pool, data) if data else None for pool, data in enumerate(one.parts)]
+        node = self.store.plant(parent, one.ids, fill)
+        node.disk_key = one.key
+        self.saved.add(one.key.own)
         self.restored.add(node)
         return node
 
     def _fill(self, pool: int, data: memoryview, block: int) -> None:
         self.write(pool, block, data)
 
+    def _key(self, node: Node) -> Key:
+        way: list[Node] = []
+        above: Node | None = node
+        while above is not None and above.disk_key is None and above.parent is not None:
+            way.append(above)
+            above = above.parent
+        key = above.disk_key if above is not None else None
+        for one in reversed(way):
+            key = one.disk_key = self.disk.key(key, one.ids)
+        assert key is not None
+        return key
+
+    def _note_claim(self, node: Node, chat: str) -> None:
+        """A node belongs to a kept chat from now on."""
+        key = self._key(node)
+        if key.own in self.saved:
+            self._claims.append((key, chat))
+        else:
+            self._unsaved.append(node)
+
+    def _unwritten(self, node: Node) -> Unwritten | None:
+        """A node as it is to be written; None where there is no need to, or no use in it."""
+        key = self._key(node)
+        begins = key.before == self.disk.fingerprint
+        if not self.store.tree.holds(node) or key.own in self.saved or not (begins or key.before in self.saved):
+            return None
+        return self._read(node, key)
+
+    def _spill(self, node: Node) -> None:
+        """A node is about to lose a block: write it first, unless the disk is behind."""
+        if not node.chats or self.problem:
+            return
+        key = self._key(node)
+        if key.own in self.saved:
+            return
+        if self._queue.full():
+            self.n_dropped += 1
+        else:
+            self._queue.put_nowait(self._read(node, key))
+
+    def _read(self, node: Node, key: Key) -> Unwritten:
+        self.saved.add(key.own)
+        parts = [b"" if b == NO_BLOCK else self.read(pool, b) for pool, b in enumerate(node.blocks)]
+        return Unwritten(key, node.ids, parts, tuple(node.chats))
+
+    def _put(self, block: Unwritten | None) -> bool:
+        """Hand over to the writer, however long that takes; False where it does not write any more."""
+        while self._writer.is_alive() and not (self.problem and block):
+            before = self.n_written
+            try:
+                self._queue.put(block, timeout=STALLED_SECONDS)
+                return True
+            except queue.Full:
+                if self.n_written == before:
+                    return False
+        return False
+
     def _write_all(self) -> None:
-        self.disk.trim()
-        self.nbytes = self.disk.nbytes()
-        since_trim = 0
-        while (item := self._queue.get()) is not None:
-            key, ids, parts = item
-            if not self.disk.has(key):
-                self.disk.save(key, ids, parts)
-            since_trim += sum(map(len, parts))
-            if since_trim > self.disk.budget // 16:
-                self.disk.trim()
-                since_trim = 0
-                self.nbytes = self.disk.nbytes()
-        self.disk.trim()
+        """The writer's thread. When the disk fails it takes what comes and drops it: nobody waits for it."""
+        self._try(self._trim)
+        while (block := self._queue.get()) is not None:
+            self._try(partial(self._write, block))
+            self.n_written += 1
+        self._try(self._finish)
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            if not self.problem:
+                work()
+        except OSError as error:
+            self.problem = f"nothing more is kept on disk: {error.strerror or error}: {self.disk.root}"
+        except Exception as error:  # a bug of ours must not stop the engine
+            self.problem = f"nothing more is kept on disk: {type(error).__name__}: {error}"
+
+    def _write(self, block: Unwritten) -> None:
+        self._write_claims()
+        self.nbytes += self.disk.save(block.key, block.ids, block.parts, block.chats)
+        if self.nbytes > self.budget:
+            self._trim()
+
+    def _finish(self) -> None:
+        self._write_claims()
+        if self.nbytes > self.budget:
+            self._trim()
+
+    def _write_claims(self) -> None:
+        while self._claims:
+            key, chat = self._claims.popleft()
+            self.disk.claim(key, [chat])
+
+    def _trim(self) -> None:
+        """Make room for a while, not only for the next block: looking through all that is there takes time."""
+        room = self.budget - self.budget // 16 if self.nbytes > self.budget else self.budget
+        self.nbytes, removed = trim(self.disk.root, room, self.disk.label)
+        own = self.disk.fingerprint.hex()
+        self.saved.difference_update(bytes.fromhex(block.own) for block in removed if block.fingerprint == own)

@@ -104,7 +104,7 @@ class Engine:
             self.interrupt()
         return ticket
 
-    def warm(self, token_ids: SequenceOf[int]) -> Ticket | None:
+    def warm(self, token_ids: SequenceOf[int], chat: str = "") -> Ticket | None:
         """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached.
 
         None where it could not be used. It ends when the ticket is cancelled; its events need not be read.
@@ -112,7 +112,9 @@ class Engine:
         if not 0 < len(token_ids) < self.ctx or not self.store.keep_prefixes:
             return None
         nothing = SamplerSettings(temperature=0.0)
-        return self.submit(GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, background=True))
+        return self.submit(
+            GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, background=True, chat=chat)
+        )
 
     def view(self) -> StoreView:
         """What the cache holds now, from any thread."""

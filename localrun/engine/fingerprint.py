@@ -3,24 +3,37 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from localrun.formats.source import TensorInfo, TensorSource
+from localrun.model.config import ModelConfig
 
 SAMPLE_EVERY = 16  # tensors
 SAMPLE_BYTES = 64 << 10  # of each of them
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def fingerprint(source: TensorSource, *choices: object) -> str:
-    """A hash of the weights' identity and of `choices`: config, backend, instruction set, numerics, codecs, precision.
+def fingerprint(*parts: object) -> str:
+    """A hash of the weights' identity, config, backend, instruction set, numerics, codecs, precision.
 
-    `choices` count by their repr, which names all fields of a dataclass.
+    They count by their repr, which names all fields of a dataclass.
     """
     hashed = hashlib.sha256()
-    for part in (*identities(source), *map(repr, choices)):
+    for part in map(repr, parts):
         hashed.update(len(part).to_bytes(8, "little") + part.encode())
     return hashed.hexdigest()
+
+
+def without_sinks(config: ModelConfig) -> ModelConfig:
+    """The config less the window beside the first block: what is computed before that hides anything does not depend
+    on it, nor then on the size of the context that it derives from."""
+    return replace(config, layers=tuple(replace(spec, sink_window=None) for spec in config.layers))
+
+
+def identity_of(source: TensorSource) -> str:
+    """A hash of the weights, and of what lies beside them and tells how ids come about."""
+    return fingerprint(*identities(source))
 
 
 def identities(source: TensorSource) -> Iterable[str]:

@@ -10,12 +10,13 @@ from localrun.base.errors import ModelFileError
 from localrun.base.events import ModelInfo, Work
 from localrun.base.paths import writable_folder
 from localrun.base.request import LoadOptions, Sampling
-from localrun.cache.disk import DiskTier
+from localrun.cache.disk import DISK_FOLDER, DiskTier
+from localrun.cache.label import Label
 from localrun.cache.store import CacheStore
 from localrun.engine.backend import Backend, choose_backend
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
-from localrun.engine.fingerprint import fingerprint
+from localrun.engine.fingerprint import fingerprint, identity_of, without_sinks
 from localrun.engine.runner import Runner
 from localrun.fit.machine import memory, resident
 from localrun.fit.plan import MemoryPlan, plan_load
@@ -28,6 +29,7 @@ from localrun.model.load import Progress, held_bytes, load_model, read_config, r
 from localrun.model.weights import WeightRef
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import F32, FILE, Layout
+from localrun.ops.library import NUMERICS_VERSION
 from localrun.text.model_text import ModelText, load_text
 
 WIDE = ("F32", "F16", "BF16")  # types whose numbers are multiplied as they are
@@ -85,8 +87,11 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
     disk = None
     if options.disk_cache and options.prefix_cache:
-        identity = fingerprint(source, config, plan.codecs, options.precision, backend.rounding, layout.name)
-        disk = open_disk_cache(store, runner, identity, options.disk_cache)
+        weights = identity_of(source)
+        kept = without_sinks(config), plan.codecs, options.precision, backend.rounding, layout.name
+        name = options.name or options.path.stem
+        label = Label(name, str(options.path), options.precision, plan.codec.name, weights, NUMERICS_VERSION)
+        disk = open_disk_cache(store, runner, fingerprint(weights, *kept), label, options.disk_cache)
     slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
     info = ModelInfo(
         name=options.name or options.path.stem,
@@ -129,13 +134,13 @@ def work_of(source: TensorSource, refs: dict[str, WeightRef], layout: Layout, co
     )
 
 
-def open_disk_cache(store: CacheStore, runner: Runner, identity: str, budget: int) -> DiskCache | None:
+def open_disk_cache(store: CacheStore, runner: Runner, identity: str, label: Label, budget: int) -> DiskCache | None:
     """Where blocks are kept between runs; None where nothing can be written."""
     home = writable_folder("cache")
     if home is None:
         return None
-    tier = DiskTier(home / "kv", identity, budget)
-    return DiskCache(store, tier, runner.read, runner.write, runner.block_sizes)
+    tier = DiskTier(home / DISK_FOLDER, identity, runner.block_sizes, label, runner.sink_window)
+    return DiskCache(store, tier, runner.read, runner.write, budget)
 
 
 def allocated_bytes(weights: ModelWeights) -> int:

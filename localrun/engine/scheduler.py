@@ -101,11 +101,13 @@ class Scheduler:
             if self.disk is not None and not line[0].admitted:
                 line[0].restore(self.disk)
             try:
-                lease = self.store.open(line[0].token_ids, line[0].n_prompt)
+                lease = self.store.open(line[0].token_ids, line[0].n_prompt, line[0].request.chat)
             except OutOfBlocks:
                 if self.running:
                     return
-                lease = self.store.open_empty(line[0].n_prompt)  # no room for a copy: compute it again
+                lease = self.store.open_empty(
+                    line[0].n_prompt, line[0].request.chat
+                )  # no room for a copy: compute it again
             sequence = line.popleft()
             sequence.admit(lease)
             self.running.append(sequence)

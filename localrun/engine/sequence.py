@@ -33,6 +33,7 @@ class GenerationRequest:
     rolls: bool = False
     background: bool = False
     stop_on_loop: bool = False
+    chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
 
 

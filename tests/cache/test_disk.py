@@ -5,40 +5,49 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localrun.cache.disk import SUFFIX, DiskTier, Key
+from localrun.cache.disk import DiskTier
+from localrun.cache.keys import Key, digest
+from localrun.cache.stored import stored_blocks
+from localrun.cache.trim import trim
 
 IDS = tuple(range(64))
 PARTS = (b"k" * 300, b"", b"v" * 100)
 SIZES = (300, 50, 100)
+CHATS = ("a",)
+
+
+def tier(root: Path, fingerprint: str = "weights a, f16", sizes: tuple[int, ...] = SIZES) -> DiskTier:
+    return DiskTier(root, fingerprint, sizes)
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> DiskTier:
-    return DiskTier(tmp_path, "weights a, f16", budget=1 << 30)
+    return tier(tmp_path)
 
 
 def saved(disk: DiskTier, ids: tuple[int, ...] = IDS, parts: tuple[bytes, ...] = PARTS) -> Key:
     key = disk.key(None, ids)
-    assert disk.save(key, ids, parts)
+    disk.save(key, ids, parts, CHATS)
     return key
 
 
 def the_file(disk: DiskTier) -> Path:
-    (block,) = disk.blocks()
-    return block.path
+    (block,) = stored_blocks(disk.root)
+    return Path(block.path)
 
 
 def test_what_was_saved_comes_back(disk: DiskTier) -> None:
-    key = saved(disk)
-    assert disk.has(key)
-    assert tuple(map(bytes, disk.load(key, IDS, SIZES) or ())) == PARTS
-    assert disk.nbytes() == the_file(disk).stat().st_size
+    key = disk.key(None, IDS)
+    assert disk.save(key, IDS, PARTS, CHATS) == the_file(disk).stat().st_size
+    assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
+    assert disk.save(key, IDS, PARTS, CHATS) == 0, "it is there"
 
 
 def test_only_its_owner_can_read_it(disk: DiskTier) -> None:
@@ -50,52 +59,99 @@ def test_only_its_owner_can_read_it(disk: DiskTier) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 7))
 def test_every_flipped_bit_is_a_miss(tmp_path_factory: pytest.TempPathFactory, at: int, bit: int) -> None:
-    disk = DiskTier(tmp_path_factory.mktemp("kv"), "f", 1 << 30)
+    disk = tier(tmp_path_factory.mktemp("kv"))
     key = saved(disk)
     content = bytearray(the_file(disk).read_bytes())
     content[at % len(content)] ^= 1 << bit
     the_file(disk).write_bytes(content)
-    assert disk.load(key, IDS, SIZES) is None
-    assert not disk.has(key), "a damaged file is removed"
+    assert disk.load(key, IDS) is None
+    assert not disk.path(key).exists(), "a damaged file is removed"
 
 
-def test_every_cut_and_every_surplus_is_a_miss(disk: DiskTier) -> None:
+def test_every_cut_and_every_surplus_is_a_miss_and_removed(disk: DiskTier) -> None:
     content = (saved(disk), the_file(disk).read_bytes())[1]
-    for damaged in (*(content[:n] for n in range(len(content))), content + b"\0"):
+    for damaged in (*(content[:n] for n in range(len(content))), content + b"\0", content + bytes(10_000)):
         key = saved(disk)
         the_file(disk).write_bytes(damaged)
-        assert disk.load(key, IDS, SIZES) is None, len(damaged)
-        disk.forget([key])
+        assert disk.load(key, IDS) is None, len(damaged)
+        assert not disk.path(key).exists(), len(damaged)
+
+
+@pytest.mark.parametrize("damage", [lambda c: c + b"more", lambda c: c[:-1], lambda c: c[:99] + b"x" + c[100:]])
+def test_saving_a_block_replaces_a_damaged_one(disk: DiskTier, damage: Callable[[bytes], bytes]) -> None:
+    key = saved(disk)
+    the_file(disk).write_bytes(damage(the_file(disk).read_bytes()))
+    saved(disk)
+    assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
+
+
+def test_a_part_that_an_older_file_lacks_is_added_and_none_is_lost(disk: DiskTier) -> None:
+    key = saved(disk)
+    saved(disk, parts=(b"", b"r" * 50, b""))
+    assert tuple(map(bytes, disk.load(key, IDS) or ())) == (PARTS[0], b"r" * 50, PARTS[2])
 
 
 def test_other_ids_other_fingerprint_other_sizes_are_misses(disk: DiskTier, tmp_path: Path) -> None:
     key = saved(disk)
-    assert disk.load(key, (*IDS[:-1], 99), SIZES) is None
+    assert disk.load(key, (*IDS[:-1], 99)) is None
     key = saved(disk)
-    assert disk.load(key, IDS, (299, 50, 100)) is None
+    assert tier(tmp_path, sizes=(299, 50, 100)).load(key, IDS) is None
     key = saved(disk)
-    assert disk.load(key, IDS, SIZES[:2]) is None
+    assert tier(tmp_path, sizes=SIZES[:2]).load(key, IDS) is None
     key = saved(disk)
-    other = DiskTier(tmp_path, "weights b, f16", 1 << 30)
+    other = tier(tmp_path, "weights b, f16")
     assert other.key(None, IDS) != key
-    os.renames(disk._path(key), other._path(key))  # as if somebody had moved it
-    assert other.load(key, IDS, SIZES) is None
+    os.renames(disk.path(key), other.path(key))  # as if somebody had moved it
+    assert other.load(key, IDS) is None
 
 
 def test_a_key_depends_on_everything_before_it(disk: DiskTier) -> None:
     first, other = disk.key(None, IDS), disk.key(None, IDS[::-1])
-    assert disk.key(first, IDS) != disk.key(other, IDS)
-    assert disk.key(first, IDS) != disk.key(first, IDS[:-1])
+    assert disk.key(first, IDS).own != disk.key(other, IDS).own
+    assert disk.key(first, IDS).own != disk.key(first, IDS[:-1]).own
+
+
+def test_a_window_counts_from_the_first_position_on_where_it_hides_something(tmp_path: Path) -> None:
+    """A query at p sees t > p - W and the first 64: all, while p < W + 64."""
+    windows = (None, 128, 200, 320)
+    chains: list[list[bytes]] = []
+    for window in windows:
+        disk = DiskTier(tmp_path, "f", SIZES, window=window)
+        key, chain = None, []
+        for _ in range(8):
+            key = disk.key(key, IDS)
+            chain.append(key.own)
+        chains.append(chain)
+    for window, chain in zip(windows[1:], chains[1:], strict=True):
+        assert window is not None
+        equal = [a == b for a, b in zip(chain, chains[0], strict=True)]
+        assert equal == [64 * (block + 1) <= window + 64 for block in range(8)]
+    assert len({chain[-1] for chain in chains}) == len(windows)
 
 
 def test_what_follows_a_block_is_found_with_its_ids(disk: DiskTier) -> None:
     first = saved(disk)
     after = {ids: disk.key(first, ids) for ids in ((1, 2, 3), (1, 2), (9,) * 64)}
     for ids, key in after.items():
-        assert disk.save(key, ids, PARTS)
+        assert disk.save(key, ids, PARTS, CHATS)
     assert {ids: key for key, ids in disk.following(first)} == after
     assert [ids for _, ids in disk.following(None)] == [IDS]
     assert list(disk.following(after[1, 2])) == []
+
+
+def test_reading_on_gives_whole_blocks_and_then_the_one_that_shares_most(disk: DiskTier) -> None:
+    first = saved(disk)
+    second = disk.key(first, (7,) * 64)
+    disk.save(second, (7,) * 64, PARTS, CHATS)
+    for ids in ((8,), (8, 9, 10), (8, 9), (5,) * 64):
+        disk.save(disk.key(second, ids), ids, PARTS, CHATS)
+    wanted = [*IDS, *(7,) * 64, 8, 9, 10, 11]
+    assert [one.ids for one in disk.read_on(None, wanted)] == [IDS, (7,) * 64, (8, 9, 10)]
+    assert [one.ids for one in disk.read_on(first, wanted[64:])] == [(7,) * 64, (8, 9, 10)]
+    assert [one.ids for one in disk.read_on(second, wanted[128:], n_known=2)] == [(8, 9, 10)]
+    assert [one.ids for one in disk.read_on(second, wanted[128:], n_known=3)] == []
+    disk.path(disk.key(second, (8, 9, 10))).write_bytes(b"damaged")
+    assert [one.ids for one in disk.read_on(second, wanted[128:])] == [(8, 9)]
 
 
 def test_a_hostile_file_among_those_that_follow_is_no_more_than_a_miss(disk: DiskTier) -> None:
@@ -104,47 +160,27 @@ def test_a_hostile_file_among_those_that_follow_is_no_more_than_a_miss(disk: Dis
     for content in (b"", b"x", b"\xff" * 40, b"\xff" * 10_000):
         path.write_bytes(content)
         for key, ids in disk.following(None):
-            assert disk.load(key, ids, SIZES) is None
+            assert disk.load(key, ids) is None
 
 
-def test_the_least_recently_used_go_first_and_of_one_text_its_end(tmp_path: Path) -> None:
-    disk = DiskTier(tmp_path, "f", budget=0)
-    chains = []
-    for text in range(3):
-        chain: list[Key] = []
-        for block in range(4):
-            ids = (text, block)
-            chain.append(disk.key(chain[-1] if chain else None, ids))
-            assert disk.save(chain[-1], ids, (bytes(1000),))
-        disk.touch(chain)
-        chains.append(chain)
-        time.sleep(0.01)
-    disk.touch(chains[0])
-    one = next(disk.blocks()).nbytes
-    disk.budget = 6 * one
-    assert disk.trim() == 6 * one
-    assert [[disk.has(key) for key in chain] for chain in chains] == [
-        [True] * 4,
-        [False] * 4,
-        [True, True, False, False],
-    ]
+def test_what_follows_is_looked_for_among_few_files_however_many_there_are(disk: DiskTier) -> None:
+    for n in range(600):
+        before = Key(b"", digest(str(n).encode()), 64)
+        disk.save(disk.key(before, (n,)), (n,), PARTS, CHATS)
+    buckets = [len(list(path.iterdir())) for path in disk.folder.iterdir() if len(path.name) == 2]
+    assert sum(buckets) == 600
+    assert max(buckets) < 20
 
 
-def test_what_nobody_used_for_a_month_goes(disk: DiskTier) -> None:
-    old, new = saved(disk), saved(disk, IDS[::-1])
-    month_ago = time.time() - 31 * 86400
-    os.utime(disk._path(old), (month_ago, month_ago))
-    disk.trim()
-    assert (disk.has(old), disk.has(new)) == (False, True)
-
-
-def test_a_full_or_forbidden_disk_keeps_nothing_and_raises_nothing(tmp_path: Path) -> None:
+def test_a_forbidden_folder_is_a_miss_and_saving_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    disk = DiskTier(tmp_path / "file" / "below", "f", 1 << 30)
+    disk = tier(tmp_path / "file" / "below")
     key = disk.key(None, IDS)
-    assert not disk.save(key, IDS, PARTS)
-    assert disk.load(key, IDS, SIZES) is None
-    assert disk.nbytes() == disk.trim() == 0
+    with pytest.raises(OSError, match="Not a directory"):
+        disk.save(key, IDS, PARTS, CHATS)
+    assert disk.load(key, IDS) is None
+    assert list(disk.read_on(None, IDS)) == []
+    assert trim(disk.root, 0) == (0, [])
 
 
 def test_what_a_dead_process_left_is_removed_later_and_not_at_once(disk: DiskTier) -> None:
@@ -153,7 +189,7 @@ def test_what_a_dead_process_left_is_removed_later_and_not_at_once(disk: DiskTie
     for path in (fresh, stale):
         path.write_bytes(b"half")
     os.utime(stale, (0, 0))
-    disk.trim()
+    trim(disk.root, 1 << 30)
     assert fresh.exists()
     assert not stale.exists()
 
@@ -162,19 +198,21 @@ HAMMER = """
 import random, sys, time
 from pathlib import Path
 from localrun.cache.disk import DiskTier
-disk = DiskTier(Path(sys.argv[1]), "f", budget=60_000)
+from localrun.cache.erase import erase_chats
+from localrun.cache.trim import trim
+disk = DiskTier(Path(sys.argv[1]), "f", (3000, 500))
 rng = random.Random(int(sys.argv[2]))
-sizes, hits, until = (3000, 500), 0, time.monotonic() + float(sys.argv[3])
+hits, until = 0, time.monotonic() + float(sys.argv[3])
 while time.monotonic() < until:
     ids = (rng.randrange(20),) * 8
     key = disk.key(None, ids)
     parts = (bytes([ids[0]]) * 3000, bytes([ids[0] + 100]) * 500)
     match rng.randrange(6):
-        case 0 | 1: disk.save(key, ids, parts)
-        case 2: disk.trim()
-        case 3: disk.forget([key])
-        case 4: disk.touch([key])
-    found = disk.load(key, ids, sizes)
+        case 0 | 1 | 2: disk.save(key, ids, parts, [f"chat{rng.randrange(3)}"])
+        case 3: trim(disk.root, 60_000) if rng.random() < 0.1 else None
+        case 4: disk.touch(key)
+        case 5: erase_chats(disk.root, [f"chat{rng.randrange(3)}"], for_good=False) if rng.random() < 0.02 else None
+    found = disk.load(key, ids)
     assert found is None or tuple(map(bytes, found)) == parts
     hits += found is not None
 print(hits)
@@ -195,10 +233,8 @@ def hammer(folder: Path, seconds: float, kill: bool) -> None:
         out, _ = worker.communicate(timeout=seconds + 60)
         assert worker.returncode == 0
         assert int(out) > 0
-    disk = DiskTier(folder, "f", budget=60_000)
-    disk.trim()
-    assert disk.nbytes() <= 60_000
-    assert all(block.path.suffix == SUFFIX for block in disk.blocks())
+    trim(folder, 60_000)
+    assert sum(block.nbytes for block in stored_blocks(folder)) <= 60_000
 
 
 def test_eight_processes_in_one_folder(tmp_path: Path) -> None:

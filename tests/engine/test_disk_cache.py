@@ -8,8 +8,6 @@ import pytest
 from localrun.base.events import Completion, Done
 from localrun.base.request import KVCodecName, LoadOptions, Message, Request, Sampling
 from localrun.base.resources import resource
-from localrun.cache.disk import Key
-from localrun.cache.prefix import Node
 from localrun.client.local import LocalClient
 from localrun.engine.disk_cache import DiskCache
 
@@ -29,14 +27,14 @@ def blocks(home: Path) -> list[Path]:
 
 
 def client(
-    kv: KVCodecName = "f16", disk_cache: int = BUDGET, prefix_cache: bool = True, ctx: int = 1024
+    kv: KVCodecName = "f16", disk_cache: int = BUDGET, prefix_cache: bool = True, ctx: int | None = 1024
 ) -> LocalClient:
     path = resource("localrun/builtin/localrun-tiny.gguf")
     return LocalClient(LoadOptions(path, ctx=ctx, kv=kv, disk_cache=disk_cache, prefix_cache=prefix_cache))
 
 
-def ask(one: LocalClient, messages: list[Message]) -> Completion:
-    request = Request(messages=tuple(messages), sampling=Sampling(temperature=0.0), max_tokens=24)
+def ask(one: LocalClient, messages: list[Message], chat: str = "a") -> Completion:
+    request = Request(messages=tuple(messages), sampling=Sampling(temperature=0.0), max_tokens=24, chat_id=chat)
     return next(event.completion for event in one.stream(request) if isinstance(event, Done))
 
 
@@ -87,7 +85,7 @@ def test_damage_is_a_miss_and_the_answer_the_same(home: Path) -> None:
     assert second.token_ids == first.token_ids
 
 
-def test_another_codec_another_context_use_nothing_of_it(home: Path) -> None:
+def test_another_codec_uses_nothing_of_it(home: Path) -> None:
     with client() as one:
         ask(one, CHAT)
     n_blocks = len(blocks(home))
@@ -95,6 +93,46 @@ def test_another_codec_another_context_use_nothing_of_it(home: Path) -> None:
     with client("q8") as other:
         assert ask(other, CHAT).restored_tokens == 0
     assert len(blocks(home)) > n_blocks
+
+
+@pytest.mark.parametrize("kv", ["f16", "q8"])
+def test_another_size_of_the_context_uses_all_of_it(kv: KVCodecName) -> None:
+    """Under --ctx auto the context is another one each time, as memory is free; so is the window a chat may roll in."""
+    with client(kv, ctx=1024) as one:
+        first = ask(one, CHAT)
+    for ctx in (1000, 777, None):
+        with client(kv, ctx=ctx) as again:
+            second = ask(again, CHAT)
+        assert second.restored_tokens + 1 == first.prompt_tokens
+        assert second.token_ids == first.token_ids
+
+
+@pytest.mark.parametrize("kv", ["f16", "q8"])
+def test_a_chat_that_rolled_is_not_mistaken_for_one_in_another_window(kv: KVCodecName, home: Path) -> None:
+    """What is computed after the first position that no longer sees all depends on the window, and only that."""
+    long_chat: list[Message] = [{"role": "user", "content": LONG * 2}]
+
+    def rolled(ctx: int, disk_cache: int = BUDGET) -> Completion:
+        with client(kv, ctx=ctx, disk_cache=disk_cache, prefix_cache=disk_cache > 0) as one:
+            request = Request(
+                messages=tuple(long_chat),
+                sampling=Sampling(temperature=0.0),
+                max_tokens=24,
+                overflow="roll",
+                chat_id="rolled",
+            )
+            return next(event.completion for event in one.stream(request) if isinstance(event, Done))
+
+    expected = {ctx: rolled(ctx, disk_cache=0).token_ids for ctx in (128, 192, 1024)}
+    for ctx in (128, 192, 1024):
+        found = rolled(ctx)
+        assert (found.prompt_tokens or 0) > 192
+        assert found.token_ids == expected[ctx]
+        assert found.restored_tokens in {128: (0,), 192: range(64, 129), 1024: range(128, 193)}[ctx]
+    for ctx in (128, 192, 1024):
+        again = rolled(ctx)
+        assert again.token_ids == expected[ctx]
+        assert again.restored_tokens + 1 == again.prompt_tokens
 
 
 def test_a_context_too_small_for_all_that_is_kept_takes_what_it_holds() -> None:
@@ -126,22 +164,24 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_speed(home: Path) -> 
 
 
 def test_an_idle_engine_saves_by_itself_and_then_rests(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[float] = []
-    find = DiskCache._find_unsaved
+    looked: list[float | None] = []
+    save = DiskCache.save_one
 
-    def counted(self: DiskCache) -> list[tuple[Node, Key]]:
-        looked.append(time.monotonic())
-        return find(self)
+    def counted(self: DiskCache) -> float | None:
+        looked.append(save(self))
+        return looked[-1]
 
     monkeypatch.setattr("localrun.engine.engine.IDLE_SECONDS", 0.05)
-    monkeypatch.setattr(DiskCache, "_find_unsaved", counted)
+    monkeypatch.setattr(DiskCache, "save_one", counted)
     with client() as one:
         ask(one, CHAT)
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
+        while not (looked and looked[-1] is None) and time.monotonic() < until:
+            time.sleep(0.05)
+        n_looks = len(looked)
+        assert looked[-1] is None
         while len(blocks(home)) < 2 and time.monotonic() < until:
             time.sleep(0.05)
         assert len(blocks(home)) >= 2
-        time.sleep(0.5)
-        n_looks = len(looked)
-        time.sleep(0.5)
+        time.sleep(0.3)
         assert len(looked) == n_looks, "nothing was computed: there is nothing to look for"

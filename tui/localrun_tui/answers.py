@@ -34,7 +34,7 @@ def build_request(chat: "Chat", message_id: str, think: Think, ctx: int) -> Requ
         known_ids=chat.known_ids(message_id),
         overflow="roll" if chat.policy == "roll" else "stop",
         now=chat.created,
-        chat_id=chat.id,
+        chat_id=chat.id if chat.kept else "",
     )
 
 

@@ -1,0 +1,54 @@
+"""One block as a file: a head, the token ids, then its parts. Whatever is not exactly what was packed is nothing."""
+
+import struct
+import zlib
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+
+MAGIC = b"lrkv\x02\r\n\x1a"
+_MAX_IDS = 4096  # of a block that somebody else may have written
+_HEAD = struct.Struct("<8s16sIII")  # magic, fingerprint, ids, parts, CRC-32 of all that follows the head
+
+
+def pack(fingerprint: bytes, ids: Sequence[int], parts: Sequence[bytes]) -> list[bytes]:
+    """The pieces of a file, in order; b"" stands for a part that is not there."""
+    body = [pack_ids(ids), b"".join(len(part).to_bytes(8, "little") for part in parts), *parts]
+    checksum = 0
+    for piece in body:
+        checksum = zlib.crc32(piece, checksum)
+    return [_HEAD.pack(MAGIC, fingerprint, len(ids), len(parts), checksum), *body]
+
+
+def parse(data: memoryview, fingerprint: bytes, ids: Sequence[int], sizes: Sequence[int]) -> list[memoryview] | None:
+    """The parts, if `data` is a whole file that holds `ids`; part i has `sizes[i]` bytes or none."""
+    if len(data) < _HEAD.size:
+        return None
+    body = data[_HEAD.size :]
+    *found, checksum = _HEAD.unpack_from(data)
+    if found != [MAGIC, fingerprint, len(ids), len(sizes)] or zlib.crc32(body) != checksum:
+        return None
+    lengths_at, parts_at = 4 * len(ids), 4 * len(ids) + 8 * len(sizes)
+    if body[:lengths_at] != pack_ids(ids) or len(body) < parts_at:
+        return None
+    lengths = struct.unpack_from(f"<{len(sizes)}Q", body, lengths_at)
+    if len(body) != parts_at + sum(lengths) or any(n not in (0, m) for n, m in zip(lengths, sizes, strict=True)):
+        return None
+    ends = accumulate(lengths, initial=parts_at)
+    return [body[end : end + length] for end, length in zip(ends, lengths, strict=False)]
+
+
+def most_bytes(ids: Sequence[int], sizes: Sequence[int]) -> int:
+    """How long the file of such a block is when it has all of its parts."""
+    return _HEAD.size + 4 * len(ids) + 8 * len(sizes) + sum(sizes)
+
+
+def claimed_ids(path: Path) -> tuple[int, ...]:
+    """The ids that a file says it holds. Raises OSError or struct.error."""
+    with open(path, "rb") as file:
+        _, _, n_ids, _, _ = _HEAD.unpack(file.read(_HEAD.size))
+        return struct.unpack(f"<{n_ids}I", file.read(4 * min(n_ids, _MAX_IDS)))
+
+
+def pack_ids(ids: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(ids)}I", *ids)

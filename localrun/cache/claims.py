@@ -1,0 +1,77 @@
+"""Which chats blocks on disk belong to, so that nothing of a chat stays when it is erased.
+
+Beside the blocks of a fingerprint each chat has a file with a line for each of its blocks. A block is claimed before it
+is written; one that nobody claims may go at any time. An erased chat leaves a mark without text for a while, so that
+another process, which still has it in memory, does not write it anew.
+"""
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+FOLDER = "chats"  # beside the blocks of one fingerprint
+ERASED = "erased"  # beside the fingerprints
+MARKED_SECONDS = 30 * 86400  # no process lives longer
+_CHAT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+_NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
+
+
+class Claims:
+    """Of one fingerprint. What cannot be read claims nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / FOLDER
+        self._known: dict[str, set[str]] = {}  # what this process has read or written
+
+    def add(self, chat: str, names: Iterable[str]) -> None:
+        """These blocks belong to a chat. Raises OSError."""
+        if chat not in self._known:
+            self._known[chat] = self.of(chat)
+        new = sorted(set(names) - self._known[chat])
+        if new:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with open(self.folder / file_name(chat), "a", encoding="ascii") as file:
+                file.write("".join(f"\n{name}" for name in new))
+            self._known[chat].update(new)
+
+    def of(self, chat: str) -> set[str]:
+        return read_claims(self.folder / file_name(chat))
+
+    def drop(self, chat: str) -> None:
+        """Raises OSError."""
+        self._known.pop(chat, None)
+        (self.folder / file_name(chat)).unlink(missing_ok=True)
+
+    def chats(self) -> list[str]:
+        with suppress(OSError):
+            return sorted(path.name for path in self.folder.iterdir())
+        return []
+
+
+def read_claims(path: Path) -> set[str]:
+    """Names of blocks; a line that a crash cut short is none."""
+    with suppress(OSError, UnicodeDecodeError):
+        return {line for line in path.read_text("ascii").splitlines() if _NAME.fullmatch(line)}
+    return set()
+
+
+def file_name(chat: str) -> str:
+    """The chat's id where it may be the name of a file, else what stands for it."""
+    return chat if _CHAT.fullmatch(chat) else hashlib.sha256(chat.encode(errors="replace")).hexdigest()[:32]
+
+
+def mark_erased(root: Path, chat: str) -> None:
+    """Raises OSError."""
+    (root / ERASED).mkdir(parents=True, exist_ok=True, mode=0o700)
+    (root / ERASED / file_name(chat)).touch()
+
+
+def is_erased(root: Path, chat: str) -> bool:
+    """Raises OSError."""
+    try:
+        return time.time() - (root / ERASED / file_name(chat)).stat().st_mtime < MARKED_SECONDS
+    except FileNotFoundError:
+        return False

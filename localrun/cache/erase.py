@@ -1,0 +1,47 @@
+"""Removing blocks from the disk on purpose: a chat, a model, all."""
+
+import os
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from localrun.cache.claims import Claims, mark_erased
+from localrun.cache.stored import fingerprints, stored_blocks
+from localrun.cache.trim import tidy
+
+
+def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> int:
+    """Remove all that only these chats claim, and what nobody claims: it may be theirs. Gives the bytes removed.
+
+    `for_good`: processes that still have them in memory write nothing of them any more. Raises OSError.
+    """
+    if not root.is_dir():
+        return 0
+    for chat in chats if for_good else ():
+        mark_erased(root, chat)
+    kept: set[str] = set()
+    for folder in fingerprints(root):
+        claims = Claims(folder)
+        for chat in chats:
+            claims.drop(chat)
+        kept.update(*(claims.of(chat) for chat in claims.chats()))
+    blocks = list(stored_blocks(root, stale_seconds=0))
+    gone = [block for block in blocks if block.name not in kept]
+    for block in gone:
+        with suppress(FileNotFoundError):
+            os.unlink(block.path)
+    tidy(root, [block for block in blocks if block.name in kept])
+    return sum(block.nbytes for block in gone)
+
+
+def erase_fingerprints(root: Path, names: Collection[str]) -> int:
+    """Remove all blocks of these fingerprints, whatever chats they are of. Gives the bytes removed. Raises OSError."""
+    nbytes = sum(block.nbytes for block in stored_blocks(root) if block.fingerprint in names)
+    for name in names:
+        shutil.rmtree(root / name)
+    return nbytes
+
+
+def erase_all(root: Path) -> int:
+    return erase_fingerprints(root, [folder.name for folder in fingerprints(root)])

@@ -1,0 +1,44 @@
+"""What the blocks of one fingerprint were computed with, for people, and for telling what nobody can use any more."""
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FILE = "label.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """`weights` and `numerics` are those that the fingerprint counts with."""
+
+    model: str = ""
+    path: str = ""
+    precision: str = ""
+    codec: str = ""
+    weights: str = ""
+    numerics: int = 0
+
+    def outlives(self, other: "Label") -> bool:
+        """Blocks of `other` are of no use to anybody any more: its model is gone or changed, or computes otherwise."""
+        changed = other.path == self.path and other.weights != self.weights
+        return changed or other.numerics != self.numerics or not os.path.exists(other.path)
+
+
+NO_LABEL = Label()
+
+
+def write_label(folder: Path, label: Label) -> None:
+    """Once, into the folder of a fingerprint."""
+    path = folder / FILE
+    if not path.exists():
+        with suppress(OSError):
+            path.write_text(json.dumps(asdict(label)), "utf-8")
+
+
+def read_label(folder: Path) -> Label:
+    """NO_LABEL where there is none that can be read."""
+    with suppress(OSError, ValueError, TypeError):
+        return Label(**json.loads((folder / FILE).read_text("utf-8")))
+    return NO_LABEL

@@ -1,0 +1,104 @@
+"""What of the disk cache goes first: what is of no use, then the ends of texts, the least recently used before others.
+
+A block is of use only behind those it follows. So it counts as used when what follows it was, and goes after that.
+"""
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from localrun.cache.claims import ERASED, MARKED_SECONDS, Claims
+from localrun.cache.label import FILE as LABEL_FILE
+from localrun.cache.label import NO_LABEL, Label, read_label
+from localrun.cache.stored import StoredBlock, fingerprints, stored_blocks
+
+MAX_AGE_SECONDS = 30 * 86400  # unused for so long goes: as long as a deleted chat can be brought back
+
+
+def trim(root: Path, budget: int, label: Label = NO_LABEL) -> tuple[int, list[StoredBlock]]:
+    """Remove what was not used for a month, and what goes first beyond the budget. Gives the bytes that are left and
+    what was removed. `label` is that of the process that trims: what it knows to be of no use goes before all else."""
+    dead = {folder.name for folder in fingerprints(root) if label.outlives(read_label(folder))}
+    blocks = list(stored_blocks(root))
+    left = sum(block.nbytes for block in blocks)
+    oldest = time.time() - MAX_AGE_SECONDS
+    removed, kept = [], []
+    for block, last_used in in_order(blocks, dead):
+        if (left > budget or last_used < oldest) and remove(block):
+            left -= block.nbytes
+            removed.append(block)
+        else:
+            kept.append(block)
+    if removed:
+        tidy(root, kept)
+    return left, removed
+
+
+def in_order(blocks: Sequence[StoredBlock], dead: Collection[str] = ()) -> list[tuple[StoredBlock, float]]:
+    """All blocks in the order in which they go, and when each, or one that follows it, was last used."""
+    known = {(block.fingerprint, block.own): block for block in blocks}
+    depths = _depths(known)
+    used: dict[tuple[str, str], float] = {}
+    for block in sorted(blocks, key=lambda one: one.last_used, reverse=True):
+        key = block.fingerprint, block.own
+        while key in known and key not in used:
+            used[key] = block.last_used
+            key = block.fingerprint, known[key].before
+
+    def place(block: StoredBlock) -> tuple[bool, bool, float, int]:
+        key = block.fingerprint, block.own
+        return block.fingerprint not in dead, depths[key] > 0, used[key], -depths[key]
+
+    return [(block, used[block.fingerprint, block.own]) for block in sorted(known.values(), key=place)]
+
+
+def _depths(known: dict[tuple[str, str], StoredBlock]) -> dict[tuple[str, str], int]:
+    """How many blocks there are up to each; 0 where one of those before it is gone."""
+    depths: dict[tuple[str, str], int] = {}
+    for key in known:
+        way = []
+        while key in known and key not in depths:
+            way.append(key)
+            depths[key] = 0  # for names that go round in a circle
+            key = key[0], known[key].before
+        depth = depths.get(key, 0)
+        begins = key[0] == key[1]  # the first block of a text follows the fingerprint
+        for one in reversed(way):
+            depth = depths[one] = depth + 1 if depth or begins else 0
+    return depths
+
+
+def remove(block: StoredBlock) -> bool:
+    """False where it stays."""
+    try:
+        os.unlink(block.path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def tidy(root: Path, left: Sequence[StoredBlock]) -> None:
+    """Remove what says nothing any more: claims on blocks that are gone, empty folders, old marks of erased chats."""
+    names: dict[str, set[str]] = {}
+    for block in left:
+        names.setdefault(block.fingerprint, set()).add(block.name)
+    for folder in fingerprints(root):
+        claims = Claims(folder)
+        for chat in claims.chats():
+            if claims.of(chat).isdisjoint(names.get(folder.name, ())):
+                with suppress(OSError):
+                    claims.drop(chat)
+        if folder.name not in names:
+            with suppress(OSError):
+                (folder / LABEL_FILE).unlink(missing_ok=True)
+            for path in (*folder.iterdir(), folder):
+                with suppress(OSError):
+                    path.rmdir()
+    with suppress(OSError):
+        for mark in (root / ERASED).iterdir():
+            if mark.stat().st_mtime < time.time() - MARKED_SECONDS:
+                mark.unlink()

@@ -1,0 +1,146 @@
+"""What a full disk cache gives up: nothing that leaves another block of no use."""
+
+import os
+import random
+import time
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localrun.cache.claims import Claims
+from localrun.cache.disk import DiskTier
+from localrun.cache.keys import Key
+from localrun.cache.label import Label
+from localrun.cache.stored import StoredBlock, stored_blocks
+from localrun.cache.trim import in_order, trim
+
+SIZES = (1000,)
+PART = (bytes(1000),)
+
+
+def grow(disk: DiskTier, texts: list[str], chat: str = "a") -> dict[str, Key]:
+    """Each text is a chain of blocks, a letter each; equal beginnings are shared. Gives the key of every prefix."""
+    keys: dict[str, Key] = {}
+    for text in texts:
+        for n in range(1, len(text) + 1):
+            before = keys.get(text[: n - 1])
+            keys[text[:n]] = disk.key(before, (ord(text[n - 1]),))
+            disk.save(keys[text[:n]], (ord(text[n - 1]),), PART, [chat])
+    return keys
+
+
+def left(disk: DiskTier, keys: dict[str, Key]) -> set[str]:
+    return {text for text, key in keys.items() if disk.path(key).exists()}
+
+
+def used(disk: DiskTier, keys: dict[str, Key], **seconds: int) -> None:
+    for text, at in seconds.items():
+        os.utime(disk.path(keys[text]), (at, at))
+
+
+TREES = st.lists(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=8)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TREES, st.randoms(use_true_random=False))
+def test_after_any_removal_what_each_block_follows_is_there_and_older_texts_went_first(
+    texts: list[str], rng: random.Random
+) -> None:
+    prefixes = sorted({text[:n] for text in texts for n in range(1, len(text) + 1)})
+    times = {prefix: float(rng.randrange(10)) for prefix in prefixes}
+    blocks = [StoredBlock("", prefix[:-1], prefix, prefix, 1, times[prefix]) for prefix in prefixes]
+    rng.shuffle(blocks)
+    order = in_order(blocks)
+    assert sorted(block.own for block, _ in order) == prefixes
+    latest = {prefix: max(t for other, t in times.items() if other.startswith(prefix)) for prefix in prefixes}
+    assert all(when == latest[block.own] for block, when in order)
+    for n in range(len(order) + 1):
+        kept = {block.own for block, _ in order[n:]}
+        assert all(prefix[:end] in kept for prefix in kept for end in range(1, len(prefix)))
+        leaves_gone = [latest[block.own] for block, _ in order[:n]]
+        assert max(leaves_gone, default=0.0) <= min((latest[prefix] for prefix in kept), default=10.0)
+
+
+def test_a_chain_one_block_over_the_budget_loses_its_end(tmp_path: Path) -> None:
+    disk = DiskTier(tmp_path, "f", SIZES)
+    keys = grow(disk, ["abcdefghijklmnopqrst"])
+    one = next(stored_blocks(tmp_path)).nbytes
+    nbytes, removed = trim(tmp_path, 19 * one)
+    assert nbytes == 19 * one
+    assert [block.own for block in removed] == [keys["abcdefghijklmnopqrst"].own.hex()]
+    assert left(disk, keys) == set(keys) - {"abcdefghijklmnopqrst"}
+
+
+def test_the_use_of_a_text_is_the_use_of_all_that_it_follows(tmp_path: Path) -> None:
+    disk = DiskTier(tmp_path, "f", SIZES)
+    now = int(time.time())
+    keys = grow(disk, ["abc", "abd", "xyz"])
+    used(disk, keys, a=now - 900, ab=now - 900, abc=now - 800, abd=now - 100, x=now - 500, xy=now - 400, xyz=now - 300)
+    one = next(stored_blocks(tmp_path)).nbytes
+    expected = [{"abc"}, {"abc", "xyz"}, {"abc", "xyz", "xy"}, {"abc", "xyz", "xy", "x"}]
+    for n, gone in enumerate(expected, 1):
+        trim(tmp_path, (len(keys) - n) * one)
+        assert left(disk, keys) == set(keys) - gone
+
+
+def test_what_cannot_be_reached_goes_before_what_can(tmp_path: Path) -> None:
+    disk = DiskTier(tmp_path, "f", SIZES)
+    now = int(time.time())
+    keys = grow(disk, ["abcd", "xy"])
+    used(disk, keys, x=now - 900, xy=now - 900)
+    disk.path(keys["ab"]).unlink()
+    one = next(stored_blocks(tmp_path)).nbytes
+    trim(tmp_path, 3 * one)
+    assert left(disk, keys) == {"a", "x", "xy"}
+
+
+def test_what_nobody_can_use_any_more_goes_first_and_other_models_do_not(tmp_path: Path) -> None:
+    weights = tmp_path / "other.gguf"
+    weights.touch()
+    root = tmp_path / "kv"
+    now = Label("m", str(tmp_path / "m.gguf"), weights="new", numerics=4)
+    labels = {
+        "mine": now,
+        "other model": Label("o", str(weights), weights="w", numerics=4),
+        "old weights": Label("m", str(tmp_path / "m.gguf"), weights="old", numerics=4),
+        "old numerics": Label("o", str(weights), weights="w", numerics=3),
+        "deleted model": Label("d", str(tmp_path / "deleted.gguf"), weights="w", numerics=4),
+    }
+    (tmp_path / "m.gguf").touch()
+    tiers = {name: DiskTier(root, name, SIZES, label) for name, label in labels.items()}
+    keys = {name: grow(disk, ["ab"]) for name, disk in tiers.items()}
+    unlabelled = DiskTier(root, "from before there were labels", SIZES)
+    grow(unlabelled, ["ab"])
+    (unlabelled.folder / "label.json").unlink()
+    an_hour_ago = int(time.time()) - 3600
+    for name in ("mine", "other model"):  # used longer ago than all that is of no use
+        used(tiers[name], keys[name], a=an_hour_ago, ab=an_hour_ago)
+    one = next(stored_blocks(root)).nbytes
+    trim(root, 4 * one, now)
+    assert {name for name, disk in tiers.items() if left(disk, keys[name])} == {"mine", "other model"}
+    assert sorted(path.name for path in root.iterdir()) == sorted(tiers[n].folder.name for n in ("mine", "other model"))
+
+
+def test_what_nobody_used_for_a_month_goes_and_with_it_what_was_said_of_it(tmp_path: Path) -> None:
+    disk = DiskTier(tmp_path, "f", SIZES)
+    keys = grow(disk, ["ab"], "old") | grow(disk, ["xy"], "new")
+    month_ago = int(time.time()) - 31 * 86400
+    used(disk, keys, a=month_ago, ab=month_ago, x=month_ago)
+    assert trim(tmp_path, 1 << 30)[0] > 0
+    assert left(disk, keys) == {"x", "xy"}
+    assert Claims(disk.folder).chats() == ["new"]
+
+
+def test_names_that_go_round_in_a_circle_are_of_no_use_and_go(tmp_path: Path) -> None:
+    blocks = [StoredBlock("f", *pair, "", 1, 1.0) for pair in (("a", "b"), ("b", "a"), ("c", "c"), ("f", "z"))]
+    assert [block.own for block, _ in in_order(blocks)][-1] == "z"
+
+
+def test_an_older_layout_is_removed_with_the_rest(tmp_path: Path) -> None:
+    folder = tmp_path / ("0" * 32)
+    folder.mkdir()
+    (folder / f"{'0' * 32}-{'1' * 32}.kv").write_bytes(b"x" * 100)
+    nbytes, removed = trim(tmp_path, 0)
+    assert (nbytes, [block.nbytes for block in removed]) == (0, [100])
+    assert not any(tmp_path.iterdir())
