@@ -95,6 +95,7 @@ _LONGROPE = {
 }
 _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 _QWEN_EYES = {"depth": 1, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48}
+_NO_EPS = {"rms_norm_eps": 0.0}  # llama.cpp does not read it for qwen2vl
 _FULL = {"sliding_window": None}
 _NO_WINDOW = {"use_sliding_window": False}
 
@@ -128,16 +129,18 @@ TINY_MODELS: dict[str, TinyModel] = {
     "qwen2-vl": TinyModel(
         "qwen2_vl",
         _config(rope_parameters=_MROPE),
+        llama_cpp_view=_NO_EPS,
         vision={**_QWEN_EYES, "hidden_size": 96},
     ),
     "qwen2.5-vl": TinyModel(
         "qwen2_5_vl",
         _config(rope_parameters=_MROPE, tie_word_embeddings=True),
+        llama_cpp_view=_NO_EPS,
         vision={**_QWEN_EYES, "out_hidden_size": 96, "fullatt_block_indexes": [0]},
     ),
     "qwen3-vl": TinyModel(
         "qwen3_vl",
-        _config(head_dim=40, rope_parameters={**_MROPE, "mrope_section": [8, 6, 6], "mrope_interleaved": True}),
+        _config(head_dim=40, rope_parameters={**_MROPE, "mrope_section": [7, 7, 6], "mrope_interleaved": True}),
         vision={**_QWEN_EYES, "out_hidden_size": 96, "deepstack_visual_indexes": [0]},
     ),
     "mistral-small-3": TinyModel(
