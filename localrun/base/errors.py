@@ -35,10 +35,14 @@ class DoesNotFitError(LocalrunError):
 
 
 class PromptTooLongError(LocalrunError):
-    """The prompt is longer than the context."""
+    """The prompt is longer than the context. `n_tokens` is its length; 0 where nobody counted."""
 
     exit_code = 5
     kind = "prompt_too_long"
+
+    def __init__(self, message: str, hint: str = "", n_tokens: int = 0) -> None:
+        super().__init__(message, hint)
+        self.n_tokens = n_tokens
 
 
 class ModelFileError(LocalrunError):

@@ -56,12 +56,21 @@ def plan_overflow(
     return OverflowPlan(False, total)
 
 
-def plan_for(chat: Chat, question: str, ctx: int, policy: Policy, reserve: int) -> OverflowPlan:
-    """How to go on with the branch that ends at `question`, which was not counted yet."""
+def plan_for(chat: Chat, question: str, ctx: int, policy: Policy, reserve: int, total: int = 0) -> OverflowPlan:
+    """How to go on with the branch that ends at `question`, which was not counted yet; `total` tokens where somebody
+    has counted them."""
     path = chat.tree.path(question)
     sizes = turn_sizes(path)
-    sizes[-1] = sizes[-1] or _guess(path[-1])
+    sizes[-1] = max(total - sum(sizes[:-1]), 0) or sizes[-1] or _guess(path[-1])
     return plan_overflow(path, sizes, ctx, policy, reserve=reserve)
+
+
+def drop_turn(chat: Chat, question: str) -> bool:
+    """Drop the oldest turn the model is shown; False when only the last one is left."""
+    following = next((message for message in chat.visible(question)[1:] if message.role == "user"), None)
+    if following is not None:
+        chat.set(horizon=following.id)
+    return following is not None
 
 
 def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan | None:

@@ -7,7 +7,7 @@ from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Completion, Done, Event, Token
 from localrun.base.request import Request
 from localrun.chat.conversation import Chat, Policy
-from localrun.chat.overflow import make_room
+from localrun.chat.overflow import drop_turn, make_room
 from localrun.cli.console import note
 from localrun.cli.session import Answering
 
@@ -61,7 +61,7 @@ def answer_in(
             if chat.policy == "stop" and (policy := ask()) != "stop":
                 chat.set(policy=policy)
                 _drop_turns(chat, user_id, ctx, reserve)
-            elif not (chat.policy == "drop" and drop_turn(chat, user_id)):
+            elif not (chat.policy == "drop" and _drop_one(chat, user_id)):
                 chat.rewind(chat.tree[user_id].parent)
                 raise
         except BaseException:
@@ -95,15 +95,12 @@ def _drop_turns(chat: Chat, user_id: str, ctx: int, reserve: int) -> None:
         note(f"{plan}")
 
 
-def drop_turn(chat: Chat, user_id: str) -> bool:
-    """Drop the oldest turn the model is shown; False when only the last one is left."""
-    path = chat.visible(user_id)
-    following = next((message for message in path[1:] if message.role == "user"), None)
-    if following is None:
-        return False
-    chat.set(horizon=following.id)
-    note("the oldest turn was dropped: the model no longer sees it")
-    return True
+def _drop_one(chat: Chat, user_id: str) -> bool:
+    """The same where a guess was too low; False when only the last turn is left."""
+    dropped = drop_turn(chat, user_id)
+    if dropped:
+        note("the oldest turn was dropped: the model no longer sees it")
+    return dropped
 
 
 def reuse_line(c: Completion) -> str:

@@ -95,6 +95,7 @@ class Engine:
             raise PromptTooLongError(
                 f"the prompt has {len(request.prompt):,} tokens; the context holds {self.ctx:,}, the answer needs one",
                 "shorten it, or give the model a larger context with --ctx",
+                len(request.prompt),
             )
         if not request.prompt:
             raise EngineError("the prompt is empty", "give at least one token")

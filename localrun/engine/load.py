@@ -93,6 +93,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         label = Label(name, str(options.path), options.precision, plan.codec.name, weights, NUMERICS_VERSION)
         disk = open_disk_cache(store, runner, fingerprint(weights, *kept), label, options.disk_cache)
     slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
+    engine = Engine(runner, store, plan.ctx, endless=all(rope.endless for rope in config.ropes), disk=disk)
     info = ModelInfo(
         name=options.name or options.path.stem,
         path=str(options.path),
@@ -105,9 +106,10 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         load_ms=1000 * (time.perf_counter() - started),
         notes=(*source.warnings, *text.notes, *backend.notes, *plan.notes, *slow),
         work=work_of(source, refs, layout, config) if backend.name == "cpu" else None,
+        can_roll=engine.can_roll,
     )
     return LoadedModel(
-        Engine(runner, store, plan.ctx, endless=all(rope.endless for rope in config.ropes), disk=disk),
+        engine,
         model,
         backend,
         text,

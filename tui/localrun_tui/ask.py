@@ -17,6 +17,8 @@ from textual.widgets.option_list import Option
 from .columns import say
 from .fields import LineField
 
+_DEAF = 0.7  # seconds
+
 
 class AskText(ModalScreen[str | None]):
     """One line of text; None when it was left with Escape."""
@@ -40,14 +42,24 @@ class AskText(ModalScreen[str | None]):
 
 
 class AskOne(ModalScreen[str | None]):
-    """One of several: rows of (key, title, explanation)."""
+    """One of several: rows of (key, title, explanation).
+
+    A question that comes `unasked` is deaf at first: keys that are pressed then were meant for what was there before.
+    """
 
     CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="ask.cancel")]
 
-    def __init__(self, question: str, rows: Sequence[tuple[str, str, str]], text: str = "", current: str = "") -> None:
+    def __init__(
+        self,
+        question: str,
+        rows: Sequence[tuple[str, str, str]],
+        text: str = "",
+        current: str = "",
+        unasked: bool = False,
+    ) -> None:
         super().__init__()
-        self.question, self.rows, self.text, self.current = question, rows, text, current
+        self.question, self.rows, self.text, self.current, self.deaf = question, rows, text, current, unasked
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
@@ -60,7 +72,19 @@ class AskOne(ModalScreen[str | None]):
     def on_mount(self) -> None:
         options = self.query_one(OptionList)
         options.highlighted = next((n for n, row in enumerate(self.rows) if row[0] == self.current), 0)
+        options.disabled = self.deaf
         options.focus()
+        if self.deaf:
+            self.call_after_refresh(self.set_timer, _DEAF, self._listen)
+
+    def _listen(self) -> None:
+        self.deaf = False
+        options = self.query_one(OptionList)
+        options.disabled = False
+        options.focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return not self.deaf
 
     @on(OptionList.OptionSelected)
     def accept(self, event: OptionList.OptionSelected) -> None:

@@ -146,10 +146,11 @@ class ChatView(Screen[None]):
         await self.history.show()
         if turn.error is None:
             await self.session.send_waiting()
-        elif isinstance(turn.error, PromptTooLongError) and turn.chat.policy == "stop":
-            from .overflow import ask_overflow
+        elif isinstance(turn.error, PromptTooLongError) and turn.chat is self.session.chat:
+            from .too_long import mend_too_long
 
-            await ask_overflow(self.app, self.session, turn, turn.error.message)
+            if await mend_too_long(self.app, self.session, turn, turn.error):
+                self.composer.edit(turn.parent_id, turn.chat.tree[turn.parent_id].text)
         elif turn.answer_id is None:  # else the half answer says so
             self.show_error(turn.error)
 

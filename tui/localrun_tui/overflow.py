@@ -1,13 +1,9 @@
-"""When the chat outgrows the context: what is hidden from the model, and the user's choice."""
+"""How much of the context a chat leaves free, and what of it is hidden from the model."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from localrun.chat.journal import Chat, Policy
-
-    from .app import LocalrunApp
-    from .session import Session
-    from .turn import Turn
+    from localrun.chat.journal import Chat
 
 _MOST_RESERVED = 512  # tokens
 
@@ -23,24 +19,3 @@ def horizon_of(chat: "Chat", ctx: int) -> int | None:
 
     first = first_seen(chat, ctx) if ctx else chat.horizon
     return next((n for n, message in enumerate(chat.tree.path(chat.tree.head)) if message.id == first), None)
-
-
-async def ask_overflow(app: "LocalrunApp", session: "Session", turn: "Turn", reason: str) -> None:
-    """Let the user choose what happens with the full chat, and answer again if anything does."""
-    from localrun.chat.overflow import plan_for
-
-    from .ask import AskOne
-    from .chat_settings import POLICIES
-
-    chat, ctx = turn.chat, session.info.ctx if session.info else 0
-    policies: tuple[Policy, ...] = ("drop", "roll", "stop")
-    rows = []
-    for key in policies:
-        title, explanation = POLICIES[key]
-        plan = await session.on_disk(plan_for, chat, turn.parent_id, ctx, key, reserve_of(ctx))
-        rows.append((key, title, str(plan) or explanation))
-    text = f"{reason}\nWhat should happen with this chat?"
-    choice = await app.push_screen_wait(AskOne("The context is full", rows, text))
-    if choice in ("drop", "roll"):
-        await session.on_disk(lambda: chat.set(policy=choice))
-        await session.answer(chat, turn.parent_id)
