@@ -2,12 +2,14 @@
 
 import secrets
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.chat.conversation import Chat, Policy
 from localrun.chat.file import JournalFile
 from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
+from localrun.chat.traces import erase_index, erase_traces
 
 __all__ = ["Chat", "ChatStore", "ChatSummary", "Policy"]
 
@@ -60,17 +62,26 @@ class ChatStore:
         """Size and time of change in ns of each file that holds a chat; equal ones hold the same."""
         if self.folder is None:
             return {}
-        found = self._summaries.read(self.folder)
+        found = self._read_summaries()
         return {chat_id: self._summaries.state(chat_id) for chat_id, one in found.items() if not one.deleted}
 
-    def summaries(self) -> list[ChatSummary]:
-        """Every chat that is not deleted, the one last written to first."""
-        found = {} if self.folder is None else self._summaries.read(self.folder)
+    def summaries(self, deleted: bool = False) -> list[ChatSummary]:
+        """Every chat that is not deleted, or every one that is, the one last written to first."""
+        found = self._read_summaries()
         for chat in self._chats.values():  # of those not on disk
             if len(chat.tree) and (self.folder is None or chat.problem):
                 found[chat.id] = summary_of(chat)
-        shown = [summary for summary in found.values() if not summary.deleted]
+        shown = [summary for summary in found.values() if summary.deleted == deleted]
         return sorted(shown, key=lambda summary: (summary.updated, summary.id), reverse=True)
+
+    def _read_summaries(self) -> dict[str, ChatSummary]:
+        """Of all files. Chats that were deleted long ago are erased on the way."""
+        found = {} if self.folder is None else self._summaries.read(self.folder)
+        for chat_id in [one.id for one in found.values() if one.expired]:
+            with suppress(LocalrunError):
+                self.erase(chat_id)
+                del found[chat_id]
+        return found
 
     def rename(self, chat_id: str, title: str) -> None:
         chat = self.open(chat_id)
@@ -89,14 +100,18 @@ class ChatStore:
         _check_written(chat)
 
     def erase(self, chat_id: str) -> None:
-        """Remove a chat for good, now."""
+        """Remove a chat for good, now, and all on disk that holds its text."""
         path = self._path(chat_id)
         self._chats.pop(chat_id, None)
-        if path is not None:
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise LocalrunError(f"{path} cannot be removed: {error.strerror}", "check its permissions") from None
+        if path is None:
+            return
+        try:
+            erase_traces(path.parent, chat_id)
+            path.unlink(missing_ok=True)
+            erase_index(path.parent)  # a search may have read the chat just before
+        except OSError as error:
+            what = error.filename or path
+            raise LocalrunError(f"{what} cannot be removed: {error.strerror}", "check its permissions") from None
 
     def close(self) -> None:
         """Try once more to write what is not on disk."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.journal import ChatStore
+from localrun.chat.traces import INDEX_NAME
 
 if TYPE_CHECKING:
     import sqlite3
 
-INDEX_NAME = "search.sqlite"
 _VERSION = 1
 _CJK = r"\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")  # scripts without spaces: each character is a word

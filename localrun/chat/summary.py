@@ -29,6 +29,11 @@ class ChatSummary:
     n_messages: int
     deleted: bool = False
 
+    @property
+    def expired(self) -> bool:
+        """Deleted too long ago to be brought back."""
+        return self.deleted and self.updated > 0 and time.time() - self.updated > KEPT_SECONDS
+
 
 class Summaries:
     """Summaries of the chats in a folder; a file that did not change is not read again."""
@@ -37,7 +42,7 @@ class Summaries:
         self._known: dict[str, tuple[tuple[int, int], ChatSummary]] = {}
 
     def read(self, folder: Path) -> dict[str, ChatSummary]:
-        """By id, deleted ones included. Removes what was deleted long ago. A folder that cannot be read is empty."""
+        """By id, deleted ones included. A folder that cannot be read is empty."""
         found: dict[str, ChatSummary] = {}
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -57,8 +62,6 @@ class Summaries:
         if known is None or known[0] != state:
             known = self._known[chat_id] = state, summarise(chat_id, read_file(path))
         summary = known[1]
-        if summary.deleted and summary.updated and time.time() - summary.updated > KEPT_SECONDS:
-            path.unlink()
         return summary if summary.updated else replace(summary, updated=now.st_mtime)
 
 

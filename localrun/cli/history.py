@@ -96,12 +96,13 @@ def export_chat(
 def remove_chats(
     chats: Annotated[list[str], typer.Argument(metavar="CHAT…", autocompletion=complete_chat)],
     yes: Annotated[bool, switch("--yes", "do not ask")] = False,
-    erase: Annotated[bool, switch("--erase", "remove the file now, not after 30 days")] = False,
+    erase: Annotated[bool, switch("--erase", "leave nothing, now and not after 30 days")] = False,
     json: JsonSwitch = False,
 ) -> int:
     """Remove chats from the history. Until 30 days have passed, `history restore` brings one back."""
     store = _store()
-    found = list({one.id: one for one in (find_chat(store, wanted) for wanted in chats)}.values())
+    removed = {one.id: one for one in store.summaries(deleted=True)} if erase else {}
+    found = list({one.id: one for one in (removed.get(c) or find_chat(store, c) for c in chats)}.values())
     question = ", ".join(f"{one.title or one.id} ({one.n_messages} messages)" for one in found)
     if not yes:
         if not can_ask():
