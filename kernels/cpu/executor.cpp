@@ -1,27 +1,12 @@
-// Runs a program: every thread walks the instructions, does its share of a phase's tasks, takes over what others have
-// left of theirs, and meets them after it. A share is a run of neighbours: a thread that streams a weight goes on where
-// it stopped.
+// Runs a program: a job whose phases are those of its instructions, one after the other.
 #include "check.h"
 #include "threads.h"
 
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <new>
 
 typedef std::chrono::steady_clock Clock;
-
-namespace {
-
-// How many tasks of a thread's share have been claimed, in even and in odd phases: while one is counted, its owner
-// clears the other, which nobody looks at before all have met.
-struct Claims {
-  struct alignas(64) {
-    std::atomic<int32_t> n{0};
-  } of[2];
-};
-
-}  // namespace
 
 struct lr_executor {
   const lr_program* program;
@@ -37,8 +22,8 @@ struct lr_executor {
   int64_t shared_bytes = 0;
 
   const lr_step* step = nullptr;
-  Claims* claims = nullptr;  // [threads]
-  int32_t current = 0;  // instruction; this and below are written only while all threads meet
+  int32_t current = 0, phase = 0;  // instruction and its phase; this and below change only between phases
+  int64_t n_begun = 0;             // instructions, of all steps
   bool stopped = false, timing = false;
   Clock::time_point begun;
 
@@ -50,15 +35,14 @@ namespace {
 
 bool asked_to_stop(const lr_step* step) { return step->cancel && *step->cancel; }
 
-void end_instruction(void* data) {
-  lr_executor* e = (lr_executor*)data;
+void end_instruction(lr_executor* e) {
   if (e->timing) {
     const Clock::time_point now = Clock::now();
     e->seconds[e->current] += std::chrono::duration<double>(now - e->begun).count();
     e->begun = now;
   }
   e->current++;
-  e->stopped = asked_to_stop(e->step);
+  e->phase = 0;
 }
 
 // Each thread's scratch lies between two stretches of address space that nobody may touch.
@@ -76,42 +60,39 @@ int commit_scratch(const lr_executor* e) {
   return LR_OK;
 }
 
-// Runs what nobody has claimed yet of the share of `owner`.
-void run_share(lr_executor* e, const lr_op_kernels* op, const lr_instruction* instruction, const lr_context* context,
-               int32_t phase, int64_t n_tasks, int32_t owner, int parity) {
-  const int32_t n_threads = threads_count(e->threads);
-  const auto share = [&](int64_t thread) { return (int32_t)((n_tasks * thread + n_threads - 1) / n_threads); };
-  const int32_t first = share(owner), n = share(owner + 1) - first;
-  std::atomic<int32_t>& claimed = e->claims[owner].of[parity].n;
-  while (claimed.load(std::memory_order_relaxed) < n) {
-    const int32_t task = claimed.fetch_add(1, std::memory_order_relaxed);
-    if (task < n) op->run(instruction, context, phase, first + task);
-  }
+lr_context context_of(const lr_executor* e, int32_t thread) {
+  return {e->program, e->step, scratch_of(e, thread), e->shared, e->span};
 }
 
-void run_thread(void* data, int32_t thread) {
+int64_t next_phase(void* data) {
   lr_executor* e = (lr_executor*)data;
-  const int32_t n_threads = threads_count(e->threads);
-  const lr_context context = {e->program, e->step, scratch_of(e, thread), e->shared, e->span};
-  int parity = 0;
-  for (int32_t i = 0; i < e->program->n_instructions && !e->stopped; i++) {
-    const lr_instruction* instruction = &e->program->instruction[i];
+  for (e->phase++; e->current < e->program->n_instructions;) {
+    const lr_instruction* instruction = &e->program->instruction[e->current];
     const lr_op_kernels* op = e->kernels->op[instruction->op];
-    context.scratch->kept = nullptr;
-    for (int32_t phase = 0; phase < op->n_phases; phase++) {
-      const bool last = phase + 1 == op->n_phases;
-      const int32_t n_tasks = op->n_tasks(instruction, &context, phase);
-      if (!n_tasks && !last) continue;
-      e->claims[thread].of[!parity].n.store(0, std::memory_order_relaxed);
-      const int32_t n_owners = n_tasks > 1 ? n_threads : 1;  // a single task is the first thread's, which others wait for
-      for (int32_t other = 0; other < n_owners; other++)
-        run_share(e, op, instruction, &context, phase, n_tasks, (thread + other) % n_threads, parity);
-      parity = !parity;
-      if (last && i + 1 == e->program->n_instructions) return;  // where a job ends all meet anyway
-      threads_meet(e->threads, last ? end_instruction : nullptr, e);
+    if (e->phase == op->n_phases) {
+      end_instruction(e);
+      continue;
     }
+    if (e->phase == 0) {
+      e->stopped = asked_to_stop(e->step);
+      if (e->stopped) return -1;
+      e->n_begun++;
+    }
+    const lr_context context = context_of(e, 0);
+    return op->n_tasks(instruction, &context, e->phase);
   }
+  return -1;
 }
+
+void run_task(void* data, int32_t thread, int64_t task) {
+  lr_executor* e = (lr_executor*)data;
+  const lr_instruction* instruction = &e->program->instruction[e->current];
+  const lr_context context = context_of(e, thread);
+  if (context.scratch->instruction != e->n_begun) *context.scratch = {nullptr, e->n_begun};
+  e->kernels->op[instruction->op]->run(instruction, &context, e->phase, (int32_t)task);
+}
+
+const lr_job STEP = {next_phase, run_task, false};
 
 // Room for the states that this step's instructions share between phases; grows, never shrinks.
 int make_room(lr_executor* e, int64_t bytes) {
@@ -152,8 +133,7 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
   e->scratch = (char*)lr_reserve(scratch_bytes(e));
   e->span = new (std::nothrow) lr_span[max_rows];
   e->seconds = new (std::nothrow) double[program->n_instructions]();
-  e->claims = new (std::nothrow) Claims[threads_count(threads)];
-  if (!e->scratch || !e->span || !e->seconds || !e->claims || commit_scratch(e) != LR_OK) {
+  if (!e->scratch || !e->span || !e->seconds || commit_scratch(e) != LR_OK) {
     lr_program_destroy(e);
     return LR_NO_MEMORY;
   }
@@ -167,7 +147,6 @@ void lr_program_destroy(lr_executor* e) {
   if (e->shared) lr_release(e->shared, e->shared_bytes);
   delete[] e->span;
   delete[] e->seconds;
-  delete[] e->claims;
   delete e;
 }
 
@@ -178,11 +157,10 @@ int lr_program_run(lr_executor* e, const lr_step* step) {
   e->step = step;
   if (const int wrong = make_room(e, bytes_of_step(e))) return wrong;
   e->current = 0;
-  for (int32_t t = 0; t < threads_count(e->threads); t++) e->claims[t].of[0].n.store(0);
+  e->phase = -1;
+  e->stopped = false;
   e->begun = Clock::now();
-  e->stopped = asked_to_stop(step);
-  const int status = threads_run(e->threads, run_thread, e);
-  if (status == LR_OK && !e->stopped) end_instruction(e);
+  const int status = threads_run(e->threads, &STEP, e);
   return status != LR_OK ? status : e->stopped ? LR_CANCELLED : LR_OK;
 }
 

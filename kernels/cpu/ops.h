@@ -1,6 +1,6 @@
 // Between the executor and the kernels of an instruction set: an op is one or more phases, a phase is a list of
-// independent tasks, shared out among threads, with a barrier after each phase. What a task is may depend on the step's
-// shape, never on the number of threads.
+// independent tasks, shared out among threads; a phase begins when the one before is done. What a task is may depend on
+// the step's shape, never on the number of threads.
 #pragma once
 #include "program.h"
 
@@ -12,6 +12,7 @@ typedef struct {
 // What a thread's memory for its tasks begins with; kernels get at the rest through Scratch (scratch.inc) only.
 typedef struct {
   alignas(64) void* kept;  // what a task left there for the next one of its instruction, or null
+  int64_t instruction;     // that the thread did a task of last, counted by the executor
 } lr_scratch;
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
 
 typedef struct {
   int32_t n_phases;
+  // Asked once a phase, when it begins and nothing else runs.
   int32_t (*n_tasks)(const lr_instruction* instruction, const lr_context* context, int32_t phase);
   void (*run)(const lr_instruction* instruction, const lr_context* context, int32_t phase, int32_t task);
   int64_t (*step_bytes)(const lr_instruction* instruction, const lr_context* context);  // or null: that its tasks share

@@ -1,5 +1,6 @@
 // Measures of the machine, taken by the pool that runs the programs.
 #include "isa.h"
+#include "os_thread.h"
 #include "threads.h"
 
 #include <atomic>
@@ -25,14 +26,17 @@ int64_t chunk_bytes(const Memory* memory, int64_t i) {
 }
 
 struct Race {
-  lr_threads* threads;
   int64_t (*multiply)(int64_t rounds);
-  std::atomic<int64_t> rate;  // of all threads together
+  int32_t n_threads;
+  std::atomic<int32_t> n_ready{0};
+  std::atomic<int64_t> rate{0};  // of all threads together
 };
 
-void multiply_once(void* data, int32_t) {
+// One task a thread: none begins before all are there.
+void multiply_once(void* data, int64_t) {
   Race* race = (Race*)data;
-  threads_meet(race->threads, nullptr, nullptr);
+  race->n_ready++;
+  while (race->n_ready.load() < race->n_threads) pause_briefly(), let_others_run();
   const Clock::time_point begun = Clock::now();
   const int64_t done = race->multiply(ROUNDS);
   race->rate.fetch_add((int64_t)((double)done / seconds_since(begun)));
@@ -65,11 +69,10 @@ double lr_probe_read(lr_threads* threads, const void* start, int64_t bytes) {
 double lr_probe_multiply(lr_threads* threads, int32_t kind) {
   const lr_probe_kernels* kernels = lr_current_kernels()->probe;
   if (!threads || (kind != LR_PROBE_INT8 && kind != LR_PROBE_F16)) return -1.0;
-  Race race = {threads, kind == LR_PROBE_INT8 ? kernels->multiply_int8 : kernels->multiply_f16, {0}};
   int64_t best = 0;
   for (int i = 0; i < REPEATS; i++) {
-    race.rate = 0;
-    if (threads_run(threads, multiply_once, &race) != LR_OK) return -1.0;
+    Race race = {kind == LR_PROBE_INT8 ? kernels->multiply_int8 : kernels->multiply_f16, threads_count(threads)};
+    if (lr_parallel(threads, race.n_threads, multiply_once, &race) != LR_OK) return -1.0;
     best = race.rate > best ? race.rate.load() : best;
   }
   return (double)best;

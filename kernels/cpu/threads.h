@@ -1,14 +1,20 @@
-// The library's own threads. Between jobs, and at the barriers inside one, a thread stays awake for some milliseconds,
-// giving way to whoever wants its core, before it sleeps. The caller of a job is its thread 0.
+// The library's own threads. A job is phases one after the other, a phase a number of independent tasks. A phase ends
+// when its tasks are done: nobody waits for a thread that took none. Between phases and jobs a thread stays awake for
+// some milliseconds, giving way to whoever wants its core, before it sleeps. The caller of a job is its thread 0.
 #pragma once
 #include <stdint.h>
 
 #include "localrun_cpu.h"
 
-// Runs job(data, thread) once on every thread and returns when all are done. LR_BUSY inside a job or in a forked child.
-int threads_run(lr_threads* threads, void (*job)(void* data, int32_t thread), void* data);
+typedef struct {
+  // Tasks of the next phase; -1: the job is over. Called by one thread at a time, while no task runs.
+  int64_t (*next)(void* data);
+  void (*run)(void* data, int32_t thread, int64_t task);
+  // Its tasks wait for one another, or measure all threads: none may stay away because others want its core.
+  bool wants_all;
+} lr_job;
 
-// All threads of the running job meet here. The last to arrive calls last(data), if given, before any goes on.
-void threads_meet(lr_threads* threads, void (*last)(void* data), void* data);
+// Returns when the job is over. LR_BUSY inside a job or in a forked child.
+int threads_run(lr_threads* threads, const lr_job* job, void* data);
 
 int32_t threads_count(const lr_threads* threads);

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from localrun_testing import REPOSITORY
 from localrun_testing.native import BAD_ARGUMENT, BUSY, OK, TASK, NativeLayer, Rows, Shape, native_library
 
 
@@ -63,6 +65,53 @@ def test_many_short_jobs_one_after_another(library: ctypes.CDLL) -> None:
         for _ in range(2000 if n_threads < 8 else 300):
             assert library.lr_program_run(layer.executor, ctypes.byref(step)) == OK
         layer.close()
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_driver(tmp_path_factory.mktemp("threads"))
+
+
+def build_driver(folder: Path, *flags: str) -> Path:
+    """tests/support/threads_driver.cpp with the threads of the library."""
+    if sys.platform == "win32":
+        pytest.skip("the driver holds threads by signals: windows has none")
+    kernels, built = REPOSITORY / "kernels" / "cpu", folder / "driver"
+    sources = (REPOSITORY / "tests" / "support" / "threads_driver.cpp", kernels / "threads.cpp")
+    command = ["c++", "-std=c++17", "-O1", "-pthread", *flags, "-I", kernels, *sources, "-o", built]
+    subprocess.run(command, check=True, capture_output=True)
+    return built
+
+
+def drive(*command: str | Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]
+
+
+def test_nobody_waits_for_a_thread_that_took_no_task(driver: Path) -> None:
+    """One is held fast, as on a core that others keep busy, while hundreds of jobs run to their end."""
+    drive(driver, "held")
+
+
+def test_phases_follow_one_another_and_every_task_runs_once(driver: Path) -> None:
+    drive(driver, "stress", "400")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only linux keeps a process to one core: not windows, not macos")
+def test_phases_of_more_threads_than_cores(driver: Path) -> None:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})  # of this thread and what it starts
+    try:
+        drive(driver, "stress", "150")
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", [("held",), ("stress", "300")])
+def test_threads_race_for_nothing(what: tuple[str, ...], tmp_path: Path) -> None:
+    built = build_driver(tmp_path, "-fsanitize=thread", "-g1")
+    drive(*(["setarch", "-R"] if shutil.which("setarch") else []), built, *what)
 
 
 def test_jobs_of_several_callers_take_turns(library: ctypes.CDLL) -> None:

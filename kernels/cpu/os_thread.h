@@ -1,0 +1,76 @@
+// What a thread asks of the system and of its processor, by platform.
+#pragma once
+#include <stdint.h>
+
+#include <chrono>
+#if defined(_WIN32)
+#include <windows.h>
+#else
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+#if defined(_WIN32)
+typedef HANDLE Thread;
+#define THREAD_BODY DWORD WINAPI
+inline unsigned long process() { return GetCurrentProcessId(); }
+inline bool start(Thread* thread, DWORD(WINAPI* body)(void*), void* data) {
+  return (*thread = CreateThread(nullptr, 0, body, data, 0, nullptr)) != nullptr;
+}
+inline void join(Thread thread) {
+  WaitForSingleObject(thread, INFINITE);
+  CloseHandle(thread);
+}
+inline void let_others_run() { SwitchToThread(); }
+// Windows counts a thread's time in slices too coarse for this: there it counts as always running.
+inline std::chrono::nanoseconds time_on_core() { return std::chrono::steady_clock::now().time_since_epoch(); }
+#else
+typedef pthread_t Thread;
+#define THREAD_BODY void*
+inline pid_t process() { return getpid(); }
+inline bool start(Thread* thread, void* (*body)(void*), void* data) {
+  return pthread_create(thread, nullptr, body, data) == 0;
+}
+inline void join(Thread thread) { pthread_join(thread, nullptr); }
+inline void let_others_run() { sched_yield(); }
+// How long the calling thread has run.
+inline std::chrono::nanoseconds time_on_core() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+#endif
+
+inline void pause_briefly() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// Round to nearest, keep subnormals, trap nothing: what the results depend on and a host program may have changed.
+class FloatMode {
+ public:
+#if defined(__x86_64__) || defined(_M_X64)
+  FloatMode() : before_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~FloatMode() { _mm_setcsr(before_); }
+
+ private:
+  unsigned before_;
+#elif defined(__aarch64__)
+  FloatMode() {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
+    __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)0));
+  }
+  ~FloatMode() { __asm__ volatile("msr fpcr, %0" ::"r"(before_)); }
+
+ private:
+  uint64_t before_;
+#endif
+};
