@@ -78,7 +78,7 @@ def build_driver(folder: Path, *flags: str) -> Path:
         pytest.skip("the driver holds threads by signals: windows has none")
     kernels, built = REPOSITORY / "kernels" / "cpu", folder / "driver"
     sources = (REPOSITORY / "tests" / "support" / "threads_driver.cpp", kernels / "threads.cpp")
-    command = ["c++", "-std=c++17", "-O1", "-pthread", *flags, "-I", kernels, *sources, "-o", built]
+    command: list[str | Path] = ["c++", "-std=c++17", "-O1", "-pthread", *flags, "-I", kernels, *sources, "-o", built]
     subprocess.run(command, check=True, capture_output=True)
     return built
 
