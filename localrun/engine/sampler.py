@@ -16,7 +16,7 @@ import numpy as np
 
 from localrun.base.request import Sampling
 
-MAX_SEED = 2**63
+MAX_SEED = 2**53  # of the seeds we draw: readers of JSON in other languages keep no more digits
 MORE_CANDIDATES = 8192  # what a flat distribution is tried with before the whole vocabulary
 
 

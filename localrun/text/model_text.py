@@ -12,7 +12,7 @@ from localrun.formats.source import TensorSource
 from localrun.text.history import note, splice
 from localrun.text.prompt import encode_rendered, render_chat
 from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, reasoning_tags
-from localrun.text.template import ChatTemplate, default_template
+from localrun.text.template import RAW_HINT, ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
 
 GGUF_SAMPLING = {
@@ -63,6 +63,8 @@ class ModelText:
         if request.prompt is not None:
             started = time.perf_counter()
             ids = self.tokenizer.encode(request.prompt, special=True, bos=True)
+            if not ids:
+                raise UsageError("the prompt is empty", "give it at least one character")
             return PromptIds(ids, 0, "", 0.0, _ms_since(started))
         if not request.messages:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
@@ -71,6 +73,9 @@ class ModelText:
         kwargs = self.thinking(request.think)
         started = time.perf_counter()
         rendered = render_chat(self.tokenizer, self.template.at(request.now), messages, tools=tools, **kwargs)
+        if not rendered.text:
+            what = "the chat template writes nothing for these messages"
+            raise ModelFileError("BAD_TEMPLATE", what, hint=RAW_HINT)
         render_ms, started = _ms_since(started), time.perf_counter()
         encoded = encode_rendered(self.tokenizer, rendered)
         if not request.known_ids:

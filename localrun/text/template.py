@@ -18,7 +18,7 @@ _THINKING_SWITCHES = ("enable_thinking", "thinking")  # that are true or false
 _EFFORTS = ("none", "no_think", "minimal", "low", "medium", "high")
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 _MAX_SHOWN = 400
-_RAW_HINT = "choose another model, or leave its template out: `localrun run --raw`"
+RAW_HINT = "choose another model, or leave its template out: `localrun run --raw`"
 
 CHATML = (
     "{%- for message in messages -%}"
@@ -193,10 +193,10 @@ def _error(answer: Mapping[str, Any]) -> ModelFileError | UsageError:
         return UsageError(f"the model's chat template refuses these messages: {text}", "change the messages")
     if kind == "syntax":
         return ModelFileError(
-            "BAD_TEMPLATE", f"the chat template is wrong in line {answer['line']}: {text}", hint=_RAW_HINT
+            "BAD_TEMPLATE", f"the chat template is wrong in line {answer['line']}: {text}", hint=RAW_HINT
         )
     if kind == "failed":
-        return ModelFileError("BAD_TEMPLATE", f"the chat template failed: {text}", hint=_RAW_HINT)
+        return ModelFileError("BAD_TEMPLATE", f"the chat template failed: {text}", hint=RAW_HINT)
     return _limit("it takes too much memory" if kind == "memory" else "what it writes does not end")
 
 
@@ -205,4 +205,4 @@ def _too_deep() -> UsageError:
 
 
 def _limit(reason: str) -> ModelFileError:
-    return ModelFileError("TEMPLATE_LIMIT", f"the chat template was stopped: {reason}", hint=_RAW_HINT)
+    return ModelFileError("TEMPLATE_LIMIT", f"the chat template was stopped: {reason}", hint=RAW_HINT)

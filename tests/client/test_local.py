@@ -116,6 +116,12 @@ def test_an_empty_request_is_refused(client: LocalClient) -> None:
         client.stream(Request())
 
 
+def test_a_seed_that_was_drawn_survives_readers_of_json(client: LocalClient) -> None:
+    seeds = {finish(client.stream(ask(max_tokens=1))).seed for _ in range(20)}
+    assert len(seeds) == 20
+    assert max(seeds) < 2**53, "what a double holds"
+
+
 def test_the_python_surface() -> None:
     with localrun.LLM("builtin", ctx=512) as llm:
         first = llm.generate("Hello!", temperature=0, max_tokens=8)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from localrun_testing.vocabularies import byte_level, sentencepiece, small_bpe, tokenizer_json, vocabulary_of
 
-from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.errors import LocalrunError, ModelFileError, UsageError
 from localrun.base.request import Request, Sampling
 from localrun.text.history import Spliced, note, rewritten_turn, splice
 from localrun.text.model_text import ModelText
@@ -280,3 +280,15 @@ def test_a_chat_keeps_the_day_it_began_on() -> None:
     for never in (float("nan"), 1e300, -1e300):
         with pytest.raises(UsageError):
             text.prepare(Request(messages=(user("x"),), now=never))
+
+
+@pytest.mark.parametrize("source", ["", "{% for m in messages %}{% endfor %}", "{# nothing #}"])
+def test_a_template_that_writes_nothing_is_a_mistake_of_the_file(source: str) -> None:
+    with pytest.raises(ModelFileError, match="writes nothing") as caught:
+        model_text(source).prepare(Request(messages=(user("x"),)))
+    assert caught.value.code == "BAD_TEMPLATE"
+
+
+def test_a_raw_prompt_without_a_token_is_a_mistake_of_the_call() -> None:
+    with pytest.raises(UsageError, match="empty"):
+        model_text("").prepare(Request(prompt=""))
