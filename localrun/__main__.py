@@ -14,11 +14,11 @@ def main() -> None:
         waiting.end()
         sys.exit(130 if waiting.pressed else open_app())
     from localrun.cli.app import run_command_line
-    from localrun.cli.failure import report, wants_json
+    from localrun.cli.failure import report
 
     waiting.end()
     arguments = sys.argv[1:]
-    code = report(KeyboardInterrupt(), wants_json(arguments)) if waiting.pressed else run_command_line(arguments)
+    code = report(KeyboardInterrupt(), arguments) if waiting.pressed else run_command_line(arguments)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is said: nothing that still closes has a traceback to print
     sys.exit(code)
 

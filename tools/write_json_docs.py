@@ -21,10 +21,9 @@ def page() -> str:
 
 
 def section(schema: Schema) -> str:
-    lines = [f"{sentence(schema['description'])}\n"]
-    if schema.get("properties") or schema.get("items"):
-        lines += ["\n| field | type | |\n|---|---|---|\n", *rows(schema, "")]
-    return "".join(lines)
+    table = rows(schema, "")
+    head = ["\n| field | type | |\n|---|---|---|\n"] if table else []
+    return "".join([f"{sentence(schema['description'])}\n", *head, *table])
 
 
 def rows(schema: Schema, prefix: str) -> list[str]:

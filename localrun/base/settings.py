@@ -10,11 +10,11 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
 from localrun.base.errors import UsageError
+from localrun.base.nearest import did_you_mean
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.request import Backend, KVCodecName
 
@@ -223,8 +223,7 @@ def write_setting(key: str, value: str | None) -> Path:
 def check_key(key: str, where: str = "") -> None:
     """UsageError unless `key` is a setting; the hint names the nearest ones."""
     if key not in SETTINGS:
-        near = get_close_matches(key, SETTINGS, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(SETTINGS)}"
+        hint = did_you_mean(key.replace("-", "_"), SETTINGS) or f"there are {', '.join(SETTINGS)}"
         raise UsageError(f"{where}there is no setting {key!r}", hint)
 
 

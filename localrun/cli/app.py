@@ -11,9 +11,9 @@ from localrun.cli.bench import bench
 from localrun.cli.chat import chat
 from localrun.cli.completion import VARIABLE, complete, completion
 from localrun.cli.config import config
-from localrun.cli.console import is_terminal, open_streams, write
+from localrun.cli.console import ONE_OR_MANY, is_terminal, open_streams, write
 from localrun.cli.doctor import doctor
-from localrun.cli.failure import leave_quietly, report, wants_json
+from localrun.cli.failure import leave_quietly, report
 from localrun.cli.fit import fit
 from localrun.cli.groups import command
 from localrun.cli.history import history
@@ -81,9 +81,7 @@ def _alone(
     if not is_terminal(sys.stdin):
         return command(run)()
     if not is_terminal(sys.stdout):
-        raise UsageError(
-            "stdout is not a terminal", 'localrun run "…" answers one prompt, localrun chat is a plain chat'
-        )
+        raise UsageError("stdout is not a terminal", ONE_OR_MANY)
     return command(chat)() if is_plain() else open_app()
 
 
@@ -95,7 +93,7 @@ def run_command_line(arguments: list[str]) -> int:
     try:
         code = _invoke(arguments)
     except BaseException as error:
-        code = report(error, wants_json(arguments))
+        code = report(error, arguments)
     leave_quietly()
     return code
 

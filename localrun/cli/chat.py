@@ -36,8 +36,6 @@ def chat(
     """Chat line by line. With stdin from a pipe or a file, every line is one message and stdout has the answers."""
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
-    if output.json:
-        raise UsageError("chat has --jsonl, one object a turn; --json is for one answer", "add --jsonl, or use run")
     if go_on and history is False:
         raise UsageError("--continue writes to the last chat", "leave --no-history out")
     shared = answering(answer, as_data=output.jsonl)

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import Cleaner, clean
 
+ONE_OR_MANY = 'localrun run "…" answers one prompt, localrun chat is a plain chat'
 FIRST_NOTE_SECONDS, NEXT_NOTE_SECONDS = 2.0, 5.0
 
 

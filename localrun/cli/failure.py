@@ -1,29 +1,33 @@
 """The one place where an exception becomes a message and an exit code."""
 
 import errno
+import shlex
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import typer
 
 from localrun.base.errors import DoesNotFitError, LocalrunError, UsageError
+from localrun.base.nearest import did_you_mean
 from localrun.base.sanitize import clean
 from localrun.cli.console import ReaderGoneError, close_stdout, note, tell, write_json
 
 CANCELLED, READER_GONE = 130, 141
 DOES_NOT_FIT = DoesNotFitError.exit_code
+TEXT_COMMANDS = ("localrun run", "localrun tokenize")  # whose argument may begin with anything
 
 
-def report(error: BaseException, as_json: bool) -> int:
-    """Tell the user about `error`, on stderr and with `as_json` as an object on stdout too. Gives the exit code."""
+def report(error: BaseException, arguments: Sequence[str]) -> int:
+    """Tell the user about `error`, on stderr and where JSON is asked for on stdout too. Gives the exit code."""
+    as_json = _wants_json(arguments)
     causes = list(_causes(error))
     if any(isinstance(cause, ReaderGoneError | BrokenPipeError) for cause in causes):
         close_stdout()
         return READER_GONE
     if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
         return _say(CANCELLED, "cancelled", "cancelled before there was an answer", "", as_json)
-    known = _as_localrun_error(error)
+    known = _as_localrun_error(error, arguments)
     if known is None:
         tell(clean("".join(traceback.format_exception(error))))
         what = f"an error inside localrun: {type(error).__name__}: {error}"
@@ -39,7 +43,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         current = current.__context__
 
 
-def _as_localrun_error(error: BaseException) -> LocalrunError | None:
+def _as_localrun_error(error: BaseException, arguments: Sequence[str]) -> LocalrunError | None:
     if isinstance(error, LocalrunError):
         return error
     if isinstance(error, MemoryError):
@@ -48,11 +52,7 @@ def _as_localrun_error(error: BaseException) -> LocalrunError | None:
         close_stdout()
         return LocalrunError("no space is left on the device", "free some space, or write elsewhere")
     if isinstance(error, typer.TyperException):
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "localrun"
-        message = error.format_message().rstrip(".")
-        behind_run = ', or did you mean `localrun run "…"`?' if message.startswith("No such command") else ""
-        return UsageError(message, f"see `{command} --help`{behind_run}")
+        return _usage_error(error, arguments)
     return None
 
 
@@ -66,7 +66,26 @@ def _say(code: int, kind: str, message: str, hint: str, as_json: bool) -> int:
     return code
 
 
-def wants_json(arguments: list[str]) -> bool:
+def _usage_error(error: typer.TyperException, arguments: Sequence[str]) -> UsageError:
+    """What is wrong with the words of the call, and which of them may have been meant."""
+    context = getattr(error, "ctx", None)
+    first = [word for word in arguments[:1] if not word.startswith("-")]
+    command = context.command_path if context else " ".join(["localrun", *first])
+    hint, message = f"see `{command} --help`", error.format_message().rstrip(".")
+    option = getattr(error, "option_name", "")
+    if context and message.startswith("No such option"):
+        known = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
+        near = did_you_mean(option, known) if option.startswith("--") else ""
+        word = next((word for word in arguments if word.startswith(option)), option)
+        if command in TEXT_COMMANDS and (" " in word or not near):
+            near = f"a text that begins with - goes behind --: {command} -- {shlex.quote(word)};"
+        return UsageError(f"there is no option {option}", f"{near} {hint}".lstrip())
+    if message.startswith("No such command") and not getattr(context, "parent", None):
+        hint += ', or did you mean `localrun run "…"`?'
+    return UsageError(message, hint)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
     """Whether the command line asks for JSON, known even where it could not be parsed."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options or "--jsonl" in options

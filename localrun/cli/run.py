@@ -12,7 +12,7 @@ from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
 from localrun.cli.consent import find_or_pull
-from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, at_terminal, note, write_json
+from localrun.cli.console import ONE_OR_MANY, AnswerWriter, PrefillNotes, ThinkingWriter, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.session import Answering, CancelOnInterrupt, answering, open_client, show_stats
@@ -30,8 +30,14 @@ class OutputOptions:
     """What comes out."""
 
     stats: Annotated[bool, switch("--stats", "speed and memory, on stderr")] = False
-    json: Annotated[bool, switch("--json", "the answer and its figures as one JSON object")] = False
     jsonl: Annotated[bool, switch("--jsonl", "events as they happen, one JSON object a line")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutput(OutputOptions):
+    """The same of a single answer."""
+
+    json: Annotated[bool, switch("--json", "the answer and its figures as one JSON object")] = False
 
 
 def run(
@@ -41,7 +47,7 @@ def run(
     no_stdin: Annotated[bool, switch("--no-stdin", "do not read stdin")] = False,
     raw: Annotated[bool, switch("--raw", "the prompt as it is, without the chat template")] = False,
     go_on: ContinueSwitch = False,
-    output: OutputOptions,
+    output: RunOutput,
     model: ModelOptions,
     hub: HubOptions,
     answer: AnswerOptions,
@@ -57,7 +63,7 @@ def run(
         raise UsageError("--raw has no chat to go on with", "leave one of --raw and --continue out")
     if raw and shared.system:
         raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
-    if not (prompt or file) and at_terminal():
+    if not (prompt or file or output.json) and at_terminal():
         from localrun.cli.chat import chat
 
         return chat(go_on=go_on, model=model, hub=hub, answer=answer, load=load, output=output)
@@ -68,7 +74,7 @@ def run(
         texts.append(read_stdin(notice=any(texts)))
     prompt = "\n\n".join(text for text in texts if text)
     if not prompt:
-        raise UsageError("there is no prompt", 'localrun run "your question"')
+        raise UsageError("there is no prompt", ONE_OR_MANY)
     with open_client(stored, load, disk_cache=last is not None and last.kept) as client:
         if not (output.json or output.jsonl):
             for line in client.info.notes:

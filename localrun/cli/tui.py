@@ -6,7 +6,7 @@ import typer
 
 from localrun.base.errors import UsageError
 from localrun.cli.completion import complete_model
-from localrun.cli.console import at_terminal
+from localrun.cli.console import ONE_OR_MANY, at_terminal
 from localrun.cli.groups import ModelOptions
 from localrun.cli.open_app import is_plain, open_app
 
@@ -22,7 +22,7 @@ def tui(
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
     if not at_terminal():
-        raise UsageError("the app needs a terminal", 'localrun run "…" answers one prompt, localrun chat is plain')
+        raise UsageError("the app needs a terminal", ONE_OR_MANY)
     if is_plain():
         raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
     return open_app(named or model.model, model.precision)

@@ -215,7 +215,10 @@ def test_what_localrun_alone_does() -> None:
     assert ran.code == 2
     assert "localrun run" in ran.err
     assert "localrun chat" in ran.err
-    assert localrun(stdin="").code == 2, "a pipe with nothing in it is no prompt"
+    for ran in (localrun(stdin=""), localrun(stdin=None), localrun_in_shell('"$@" <&-')):
+        assert (ran.code, ran.out) == (2, "")
+        assert "localrun run" in ran.err
+        assert "localrun chat" in ran.err
 
 
 def test_one_word_that_is_a_model_runs_nothing_at_a_terminal(home: Path) -> None:

@@ -1,8 +1,12 @@
 """The JSON of every command, as JSON Schema. `tools/write_json_docs.py` turns it into docs/json.md."""
 
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import jsonschema  # type: ignore[import-untyped]
+
+from localrun.base.settings import SETTINGS, Settings
+from localrun.hub.stored import Source
 
 Schema = dict[str, Any]
 
@@ -259,7 +263,10 @@ LIST = rows(
         path=field(TEXT, "the file (of a split model the first), or the folder"),
         bytes=field(WHOLE, "size on disk, all parts"),
         format={"enum": ["gguf", "safetensors"], "description": "container"},
-        source={"enum": ["builtin", "models", "hub"], "description": "shipped, localrun's folder, Hugging Face cache"},
+        source={
+            "enum": [source for source in get_args(Source) if source != "path"],
+            "description": "shipped, localrun's folder, the Hugging Face cache, or another program's models",
+        },
         last_used=field([TEXT, "null"], "UTC time of the last use"),
     ),
 )
@@ -302,7 +309,17 @@ DOCTOR = record(
     problems=rows("what is missing", record("one", what=field(TEXT, "what"), hint=field(TEXT, "what to do"))),
 )
 
-CONFIG = field("object", "`config --json`: every setting, null where nothing is set")
+
+def _setting_kinds(key: str) -> list[str]:
+    kinds = {str: TEXT, int: WHOLE, float: NUMBER, bool: "boolean", NoneType: "null"}
+    declared = [kinds[kind] for kind in get_args(get_type_hints(Settings)[key])]
+    return [TEXT, *declared] if key == "ctx" else declared  # or auto
+
+
+CONFIG = record(
+    "`config --json`: every setting, null where nothing is set; `config KEY --json`: that one",
+    **{key: field(_setting_kinds(key), setting.help, optional=True) for key, setting in SETTINGS.items()},
+)
 
 HISTORY_LIST = rows(
     "`history list --json`, the chat last written to first",

@@ -1,0 +1,27 @@
+import pytest
+
+from localrun.base.nearest import did_you_mean, nearest
+
+NAMES = ("temperature", "top_k", "top_p", "max_tokens", "stop", "Threads")
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("temp", ["temperature"]),
+        ("TEMP", ["temperature"]),
+        ("top", ["top_k", "top_p"]),
+        ("tokens", ["max_tokens"]),
+        ("tempreature", ["temperature"]),
+        ("thread", ["Threads"]),
+        ("colour", []),
+        ("", []),
+    ],
+)
+def test_what_was_meant(typed: str, found: list[str]) -> None:
+    assert nearest(typed, NAMES) == found
+
+
+def test_the_question() -> None:
+    assert did_you_mean("top", NAMES) == "did you mean top_k or top_p?"
+    assert did_you_mean("colour", NAMES) == ""
