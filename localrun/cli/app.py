@@ -8,6 +8,7 @@ import typer
 
 from localrun.base.errors import UsageError
 from localrun.cli.bench import bench
+from localrun.cli.cache import cache
 from localrun.cli.chat import chat
 from localrun.cli.completion import VARIABLE, complete, completion
 from localrun.cli.config import config
@@ -58,6 +59,7 @@ for name, function, panel in (
     app.command(name, rich_help_panel=panel)(command(function))
 app.command("ls", hidden=True)(command(list_models))
 app.add_typer(history, rich_help_panel=_CHAT)
+app.add_typer(cache, rich_help_panel=_CHAT)
 
 
 def _print_version(wanted: bool) -> None:

@@ -378,6 +378,32 @@ HISTORY_SEARCH = rows(
 
 HISTORY_RM = rows("`history rm --json`: what was removed", field(TEXT, "id of a chat"))
 
+CACHE_LIST = rows(
+    "`cache list --json`: what is kept on disk of what was computed, the model used last first",
+    record(
+        "a model in one KV codec, computed in one way",
+        model=field(TEXT, "its name; empty where an earlier version kept it"),
+        path=field(TEXT, "where it was"),
+        precision=field(TEXT, "which of several"),
+        kv_codec=field(TEXT, "how the KV cache is stored"),
+        bytes=field(WHOLE, "on disk"),
+        blocks=field(WHOLE, "files of up to 64 tokens"),
+        used=field(TEXT, "UTC, as 2026-01-31T12:00:00Z"),
+        chats=rows(
+            "the chat used last first",
+            record(
+                "a chat",
+                chat=field(TEXT, "its id, or python for what localrun.LLM keeps"),
+                title=field(TEXT, "its title; empty where there is no such chat"),
+                bytes=field(WHOLE, "on disk"),
+                shared_bytes=field(WHOLE, "of these, what other chats begin with, too"),
+                used=field(TEXT, "UTC"),
+            ),
+        ),
+    ),
+)
+CACHE_CLEAR = record("`cache clear --json`", freed=field(WHOLE, "bytes that were removed"))
+
 ERROR = record(
     "on stdout when a command with --json or --jsonl fails; of --jsonl it is the last line",
     error=record(
@@ -410,6 +436,8 @@ SCHEMAS: dict[str, Schema] = {
     "history show": HISTORY_SHOW,
     "history search": HISTORY_SEARCH,
     "history rm": HISTORY_RM,
+    "cache list": CACHE_LIST,
+    "cache clear": CACHE_CLEAR,
     "error": ERROR,
 }
 

@@ -1,0 +1,157 @@
+"""`localrun cache`: what is kept on disk of what was computed, so that chats reopen quickly."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from localrun.base.errors import LocalrunError, NotFoundError, UsageError
+from localrun.base.paths import folder
+from localrun.base.settings import read_settings
+from localrun.base.units import gib
+from localrun.cache.disk import DISK_FOLDER
+from localrun.cache.erase import erase_all, erase_chats, erase_fingerprints
+from localrun.cache.inventory import KeptChat, KeptModel, inventory
+from localrun.chat.export import iso_date
+from localrun.chat.journal import ChatStore
+from localrun.cli.chats import find_chat, when
+from localrun.cli.completion import complete_chat, complete_model
+from localrun.cli.console import agreed, can_ask, note, write, write_json, write_table
+from localrun.cli.groups import JsonSwitch, command, switch
+
+cache = typer.Typer(name="cache", help="What is kept on disk of what was computed: list it, clear it.")
+
+_OLD = "(of an earlier version)"
+
+
+def list_cache(json: JsonSwitch = False) -> int:
+    """What is kept, by model and chat: its size, and when it was used last."""
+    models = inventory(_root())
+    titles = _titles()
+    if json:
+        write_json([_as_row(model, titles) for model in models])
+        return 0
+    for model in models:
+        write(f"{_name(model)}  {gib(model.nbytes)}, used {when(model.last_used)}\n")
+        if model.chats:
+            write_table([_columns(chat, titles) for chat in model.chats])
+    total, budget = sum(model.nbytes for model in models), read_settings().disk_cache_bytes
+    note(f"{gib(total)} of {gib(budget)} (`localrun config disk_cache N` changes how many GiB)")
+    return 0
+
+
+def clear_cache(
+    chat: Annotated[
+        str | None,
+        typer.Option(
+            "--chat", metavar="CHAT", help="only what no other chat shares of this one", autocompletion=complete_chat
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("-m", "--model", metavar="MODEL", help="only this model's", autocompletion=complete_model),
+    ] = None,
+    yes: Annotated[bool, switch("--yes", "do not ask")] = False,
+    json: JsonSwitch = False,
+) -> int:
+    """Remove it: all, one chat's or one model's. Chats stay, and are computed again when they are reopened."""
+    if chat is not None and model is not None:
+        raise UsageError("--chat and --model exclude each other", "call it twice")
+    root = _root()
+    models = inventory(root)
+    if chat is not None:
+        name = _find_chat(models, chat)
+        what, nbytes = f"of the chat {_titles().get(name) or name}", _own_bytes(models, name)
+        work: Callable[[], int] = partial(erase_chats, root, [name], for_good=False)
+    elif model is not None:
+        found = _find_model(models, model)
+        what, nbytes = f"of {model}", sum(one.nbytes for one in found)
+        work = partial(erase_fingerprints, root, [one.fingerprint for one in found])
+    else:
+        what, nbytes = "of all models and chats", sum(one.nbytes for one in models)
+        work = partial(erase_all, root)
+    question = f"what was computed {what}: {gib(nbytes)}"
+    if not yes and nbytes:
+        if not can_ask():
+            raise UsageError(f"nobody can be asked: {question}", "add --yes")
+        if not agreed(f"Remove {question}?"):
+            note("nothing was removed")
+            return 0
+    try:
+        removed = work()
+    except OSError as error:
+        raise LocalrunError(f"{error.filename} cannot be removed: {error.strerror}", "check its permissions") from None
+    if json:
+        write_json({"freed": removed})
+    note(f"removed {gib(removed)} of what was computed {what}")
+    return 0
+
+
+def _root() -> Path:
+    home = folder("cache")
+    if home is None:
+        raise NotFoundError("nothing is kept: there is no home folder", "set HOME or LOCALRUN_HOME")
+    return home / DISK_FOLDER
+
+
+def _titles() -> dict[str, str]:
+    return {chat.id: chat.title for chat in ChatStore(folder("chats")).summaries()}
+
+
+def _find_chat(models: list[KeptModel], wanted: str) -> str:
+    """A chat that is kept here, though its file may be gone; else as `history` finds one."""
+    if any(chat.chat == wanted for model in models for chat in model.chats):
+        return wanted
+    return find_chat(ChatStore(folder("chats")), wanted).id
+
+
+def _find_model(models: list[KeptModel], wanted: str) -> list[KeptModel]:
+    """All that is kept of a model, in any codec."""
+    found = [one for one in models if wanted.lower() in (one.label.model.lower(), one.label.path.lower())]
+    if not found:
+        names = ", ".join(sorted({one.label.model for one in models if one.label.model}))
+        raise NotFoundError(f"nothing is kept of {wanted}", f"there is something of {names}" if names else "")
+    return found
+
+
+def _own_bytes(models: list[KeptModel], name: str) -> int:
+    return sum(chat.nbytes - chat.shared_bytes for model in models for chat in model.chats if chat.chat == name)
+
+
+def _name(model: KeptModel) -> str:
+    label = model.label
+    return "  ".join(part for part in (label.model or _OLD, label.precision, label.codec) if part)
+
+
+def _columns(chat: KeptChat, titles: dict[str, str]) -> tuple[str, ...]:
+    shared = f"{gib(chat.shared_bytes)} shared" if chat.shared_bytes else ""
+    return "", gib(chat.nbytes), shared, when(chat.last_used), titles.get(chat.chat, ""), chat.chat
+
+
+def _as_row(model: KeptModel, titles: dict[str, str]) -> dict[str, Any]:
+    """The fields of `cache list --json`."""
+    return {
+        "model": model.label.model,
+        "path": model.label.path,
+        "precision": model.label.precision,
+        "kv_codec": model.label.codec,
+        "bytes": model.nbytes,
+        "blocks": model.n_blocks,
+        "used": iso_date(model.last_used),
+        "chats": [
+            {
+                "chat": chat.chat,
+                "title": titles.get(chat.chat, ""),
+                "bytes": chat.nbytes,
+                "shared_bytes": chat.shared_bytes,
+                "used": iso_date(chat.last_used),
+            }
+            for chat in model.chats
+        ],
+    }
+
+
+for name, function in (("list", list_cache), ("clear", clear_cache)):
+    cache.command(name)(command(function))
