@@ -105,7 +105,9 @@ def test_files_go_along_as_chips(tmp_path: Path) -> None:
     assert client.requests[0].messages[0]["content"] == "[file: notes.md]\n````\nignore ``` fences\n\n````\n\nsum up"
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_attached_is_refused_and_another_one_may_be_named(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("words")
     picture = tmp_path / "cat.png"
     picture.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     app, _ = chat_app()
@@ -115,7 +117,14 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         await until(pilot, lambda: app.screen.query("#answer"))
         app.screen.query_one("#answer", Input).value = str(picture)
         await pilot.press("enter")
-        await until(pilot, lambda: "cat.png is not UTF-8 text" in notice(pilot))
+        await until_text(pilot, "cat.png is not UTF-8 text")
+        app.screen.query_one("#answer", Input).value = str(tmp_path / "nothing")
+        await until(pilot, lambda: "is not UTF-8 text" not in screen_text(app))
+        await pilot.press("enter")
+        await until_text(pilot, "nothing is not a file")
+        app.screen.query_one("#answer", Input).value = str(notes)
+        await pilot.press("enter")
+        await until_text(pilot, "▤ notes.txt")
 
     drive(app, steps)
 
@@ -133,6 +142,32 @@ def test_a_long_paste_becomes_a_chip() -> None:
 
     drive(app, steps)
     assert "\x1b" not in client.requests[0].messages[0]["content"]
+
+
+def test_a_system_prompt_that_was_typed_is_not_lost_by_escape() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.screen.query("#system"))
+        await pilot.press("escape")  # nothing was changed
+        await until_text(pilot, "Ask anything. Enter sends.")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.screen.query("#system"))
+        await pilot.press(*"Be brief", "escape")
+        await until_text(pilot, "Save the changes to this chat?")
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen.query("#system"))
+        assert app.screen.query_one("#system", TextArea).text == "Be brief"
+        await pilot.press("escape")
+        await until_text(pilot, "Save the changes to this chat?")
+        await pilot.press("enter")
+        await until_text(pilot, "Ask anything. Enter sends.")
+        await ask(pilot, "ahoy")
+
+    drive(app, steps)
+    assert client.requests[0].messages[0]["content"] == "Be brief"
 
 
 def test_settings_of_the_chat_reach_the_engine() -> None:

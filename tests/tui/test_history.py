@@ -69,6 +69,7 @@ def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypa
         app.screen.query_one(Input).value = "Holiday"
         await pilot.press("enter")
         await until_text(pilot, "● Holiday")
+        await until_text(pilot, "◆ Holiday")  # in the first line
 
         for key, suffix in (("x", "md"), ("x", "json")):
             await pilot.press(key)

@@ -1,5 +1,6 @@
 """Models on servers, from the app: added, chosen, spoken to; and servers that die or want another key."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from textual.widgets import Input
 
 from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.chat.journal import ChatStore
+from localrun.client import remote
 from localrun.client.endpoint import Endpoint
 
 KEY = "sk-canary-123456"
@@ -103,6 +105,24 @@ def test_a_server_is_added_in_the_settings(server: FakeChatServer) -> None:
         await choose(pilot, "big-model")
         await ask(pilot, "Hi")
         assert views(pilot)[-1].source == "Hello, wörld"
+
+    drive(app, steps, LARGE)
+
+
+def test_enter_does_nothing_while_a_server_is_asked(server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+    ask_really = remote.list_models
+    monkeypatch.setattr(remote, "list_models", lambda endpoint: answers.wait(30) and ask_really(endpoint))
+    app = new_app()
+    write_endpoints([Endpoint("lab", server.url, KEY)])
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await to_servers(pilot)
+        await until_text(pilot, "asking…")
+        await pilot.press("enter", "enter")
+        assert "A server that speaks" not in screen_text(app)
+        answers.set()
+        await choose(pilot, "big-model")
 
     drive(app, steps, LARGE)
 

@@ -1,7 +1,6 @@
-"""Short questions: one line of text, one of several, a text file."""
+"""Short questions: one line of text, one of several."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -10,8 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.suggester import Suggester
-from textual.widgets import DirectoryTree, Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from .columns import say
@@ -94,62 +92,3 @@ class AskOne(ModalScreen[str | None]):
         mark = "● " if key == self.current else "  "
         first = Content(mark) + say(title, "bold")
         return first + Content("\n  ") + say(explanation, "$foreground-muted") if explanation else first
-
-
-class PathSuggester(Suggester):
-    """Completes a path from what is in its folder."""
-
-    def __init__(self) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)
-
-    async def get_suggestion(self, value: str) -> str | None:
-        folder, _, begun = value.rpartition("/")
-        try:
-            names = sorted(
-                path.name for path in Path(f"{folder}/" if folder or value[:1] == "/" else ".").expanduser().iterdir()
-            )
-        except (OSError, ValueError, RuntimeError):
-            return None
-        name = next((name for name in names if begun and name.startswith(begun) and name != begun), None)
-        return None if name is None or not name.isprintable() else value[: len(value) - len(begun)] + name
-
-
-class SafeTree(DirectoryTree):
-    """A folder's files without hidden ones; names are foreign text."""
-
-    ICON_NODE, ICON_NODE_EXPANDED, ICON_FILE = "▸ ", "▾ ", "  "
-
-    def filter_paths(self, paths: Iterable[Path]) -> Iterable[Path]:
-        return [path for path in paths if not path.name.startswith(".")]
-
-    def render_label(self, node, base_style, style):  # type: ignore[no-untyped-def]
-        label = super().render_label(node, base_style, style)
-        label.plain = say(label.plain).plain
-        return label
-
-
-class AskFile(ModalScreen[Path | None]):
-    """A file: typed, with completion, or found in the tree below."""
-
-    CSS_PATH = "ask.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="ask.cancel")]
-
-    def __init__(self, question: str, root: Path) -> None:
-        super().__init__()
-        self.question, self.root = question, root
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="box"):
-            yield Static(say(self.question), id="question")
-            yield LineField(placeholder="path of a text file", suggester=PathSuggester(), id="answer", compact=True)
-            yield SafeTree(self.root, id="tree")
-            yield Static("→ completes, Enter attaches, Tab goes to the files, Escape leaves", id="hint")
-
-    @on(Input.Submitted)
-    def accept(self, event: Input.Submitted) -> None:
-        typed = event.value.strip().strip("'\"")
-        self.dismiss(Path(typed).expanduser() if typed else None)
-
-    @on(DirectoryTree.FileSelected)
-    def accept_file(self, event: DirectoryTree.FileSelected) -> None:
-        self.dismiss(event.path)

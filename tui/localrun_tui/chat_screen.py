@@ -113,8 +113,12 @@ class ChatScreen(ChatView):
 
     @on(ChatOptions.Act)
     def _do_with_chat(self, event: ChatOptions.Act) -> None:
-        work = {"rename": self.history.rename, "export": self.history.export, "delete": self._delete}[event.what]
+        work = {"rename": self._rename, "export": self.history.export, "delete": self._delete}[event.what]
         self.attempt(work(event.chat_id))
+
+    async def _rename(self, chat_id: str) -> None:
+        await self.history.rename(chat_id)
+        await self.show_path()  # the first line has the title
 
     async def _delete(self, chat_id: str) -> None:
         deleted = await self.history.delete(chat_id)
@@ -188,12 +192,11 @@ class ChatScreen(ChatView):
         self.attempt(self._attach_file())
 
     async def _attach_file(self) -> None:
-        from .ask import AskFile
-        from .attachments import read_attachment
+        from .attach_screen import AttachScreen
 
-        path = await self.app.push_screen_wait(AskFile("Attach a text file", Path.cwd()))
-        if path is not None:
-            self.composer.attach(await self.session.on_disk(read_attachment, path))
+        attachment = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
+        if attachment is not None:
+            self.composer.attach(attachment)
 
     def action_chat_settings(self) -> None:
         self.attempt(self._chat_settings())

@@ -1,6 +1,6 @@
 """What holds for one chat: its system prompt, how it samples, and what happens when the context is full."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual import on
@@ -14,6 +14,7 @@ from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
 from localrun.base.request import Think
 from localrun.base.sanitize import clean
 
+from .ask import AskOne
 from .fields import TextField
 from .presets import PRESETS
 
@@ -54,19 +55,20 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
 
     CSS_PATH = "chat_settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Cancel", id="chat-settings.cancel"),
+        Binding("escape", "leave", "Leave", id="chat-settings.leave"),
         Binding("ctrl+s", "save", "Save", id="chat-settings.save"),
     ]
 
     def __init__(self, settings: ChatSettings) -> None:
         super().__init__()
-        self.settings = settings
+        preset = settings.preset if settings.preset in PRESETS else next(iter(PRESETS))
+        self.settings = replace(settings, system=clean(settings.system).strip(), preset=preset)
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="box", can_focus=False):
             yield Static("This chat", id="question")
             yield Static("System prompt: what the model should be like", classes="label")
-            yield TextField(clean(self.settings.system), id="system", compact=True, tab_behavior="focus")
+            yield TextField(self.settings.system, id="system", compact=True, tab_behavior="focus")
             yield Static("Sampling", classes="label")
             presets = {key: (preset.title, preset.help) for key, preset in PRESETS.items()}
             yield _choices("preset", presets, self.settings.preset)
@@ -81,14 +83,29 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
 
     @on(Button.Pressed, "#save")
     def action_save(self) -> None:
+        self.dismiss(self._chosen())
+
+    def action_leave(self) -> None:
+        """Without a word where nothing is lost by it."""
+        if self._chosen() == self.settings:
+            self.dismiss(None)
+            return
+        rows = [("save", "Save them", ""), ("discard", "Discard them", ""), ("stay", "Go on editing", "")]
+        self.app.push_screen(AskOne("Save the changes to this chat?", rows), self._leave)
+
+    def _leave(self, answer: str | None) -> None:
+        if answer == "save":
+            self.action_save()
+        elif answer == "discard":
+            self.dismiss(None)
+
+    def _chosen(self) -> ChatSettings:
         think: tuple[Think, ...] = ("auto", "on", "off")
-        self.dismiss(
-            ChatSettings(
-                system=self.query_one("#system", TextArea).text.strip(),
-                preset=list(PRESETS)[self._pressed("preset")],
-                policy=list(POLICIES)[self._pressed("policy")],
-                think=think[self._pressed("think")],
-            )
+        return ChatSettings(
+            system=self.query_one("#system", TextArea).text.strip(),
+            preset=list(PRESETS)[self._pressed("preset")],
+            policy=list(POLICIES)[self._pressed("policy")],
+            think=think[self._pressed("think")],
         )
 
     def _pressed(self, name: str) -> int:

@@ -65,12 +65,13 @@ class HubRow:
 
 @dataclass(frozen=True, slots=True)
 class ServerModel:
-    """A model on a server; or, with a `problem`, why there is none. `ctx` 0: the server does not say."""
+    """A model on a server; or, with a `problem`, why there is none, perhaps none yet. `ctx` 0: it does not say."""
 
     endpoint: Endpoint
     problem: str = ""
     hint: str = ""
     ctx: int = 0
+    asking: bool = False
 
 
 def disk_rows() -> list[DiskRow]:

@@ -178,7 +178,7 @@ class RemoteSection(Section[ServerModel]):
 
     def _ask(self, endpoints: list[Endpoint]) -> None:
         for endpoint in endpoints:
-            self._found[endpoint.name] = [ServerModel(endpoint, "asking…")]
+            self._found[endpoint.name] = [ServerModel(endpoint, "asking…", asking=True)]
             run_in_background(self, partial(_models_of, endpoint), partial(self._answer, endpoint.name))
         self._show_found()
 

@@ -105,9 +105,9 @@ class ModelsScreen(Screen[Choice | None]):
     def _open(self, event: ModelList.Chosen) -> None:
         value = event.item.value
         if isinstance(value, ServerModel):
-            if value.problem:
+            if value.problem and not value.asking:
                 self.action_change_server()
-            else:
+            elif not value.problem:
                 self.dismiss(Choice(value.endpoint))
         else:
             self.app.push_screen(PrecisionMenu(subject_of(value), self.budget), self._chosen)
