@@ -79,6 +79,13 @@ def shared_dir() -> Path:
     return folder
 
 
+def pytest_report_header() -> str:
+    """Who ran what: a run says little about an instruction set that nobody ran."""
+    from localrun_testing.instruction_sets import said
+
+    return said()
+
+
 def _guard_network() -> None:
     """Connecting anywhere but this machine raises, so no test can depend on the network."""
 

@@ -129,7 +129,14 @@ LR_INLINE float f_greatest(F v) {  // none of them a NaN
 LR_INLINE B b_load(const void* p) {
   return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)p + 1)};
 }
+LR_INLINE void b_store(void* p, B v) {
+  _mm256_storeu_si256((__m256i*)p, v.lo);
+  _mm256_storeu_si256((__m256i*)p + 1, v.hi);
+}
 LR_INLINE __m256i b_bytes(int x) { return _mm256_set1_epi8((char)x); }
+template <int n> LR_INLINE B b_take(B v) {
+  return {_mm256_sub_epi8(v.lo, b_bytes(n)), _mm256_sub_epi8(v.hi, b_bytes(n))};
+}
 LR_INLINE B b_low4(B v) { return {_mm256_and_si256(v.lo, b_bytes(15)), _mm256_and_si256(v.hi, b_bytes(15))}; }
 LR_INLINE B b_high4(B v) { return b_low4({_mm256_srli_epi16(v.lo, 4), _mm256_srli_epi16(v.hi, 4)}); }
 LR_INLINE B b_signed(B v) {

@@ -3,29 +3,21 @@
 import ctypes
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import torch
-from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, Shape, isas, native_library
+from localrun_testing.native import BAD_ARGUMENT, BLOCK, NativeLayer, Rows, Shape, native_library
 from torch import Tensor
 
 from localrun.ops.reference import attend, visible
 
 NMSE = {"f32": 1e-11, "f16": 5e-5}  # against float attention on unrounded keys and values
-EVERY_ISA = ["generic", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm"]
 
 
-@pytest.fixture(params=EVERY_ISA)
-def library(request: pytest.FixtureRequest) -> Iterator[ctypes.CDLL]:
-    native = native_library()
-    if request.param not in isas(native):
-        pytest.skip(f"no instruction set {request.param} on this machine")
-    before = native.lr_isa()
-    assert native.lr_use_isa(request.param.encode()) == OK
-    yield native
-    native.lr_use_isa(before)
+@pytest.fixture
+def library(isa: str) -> ctypes.CDLL:
+    return native_library()
 
 
 def make_rows(shape: Shape, n: int, seed: int, table: list[int], first: int = 0) -> Rows:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from localrun_testing.instruction_sets import all_here, library_in_use, native, using
 from localrun_testing.kv_cases import CASES, NMSE, Blocks, KVCase, nmse, run, sizes, step
 from localrun_testing.native import BAD_ARGUMENT, NativeLayer, Rows, Shape, native_library
 
@@ -22,16 +23,22 @@ from localrun.ops.reference_executor import ReferenceExecutor
 
 MakeExecutor = Callable[..., CpuExecutor]
 CODED = ("q8", "k8v4", "q4")
-ISAS = ("generic", "avx2", "avxvnni", "neon", "i8mm")  # beside the strongest, on which everything runs
+
+
+@pytest.fixture(params=dict.fromkeys((all_here()[-1:] or ("generic",)) + native()[-1:]))
+def strong_isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The strongest of this machine, and AMX by a model: on others a sample runs."""
+    with using(request.param):
+        yield request.param
 
 
 @pytest.fixture
-def executor(library: NativeLibrary) -> Iterator[MakeExecutor]:
+def executor() -> Iterator[MakeExecutor]:
     """Makes executors of a case with `threads`; they are closed at the end."""
     made: list[CpuExecutor] = []
 
     def make(case: KVCase, threads: int = 2) -> CpuExecutor:
-        layout, (n_blocks, n_ring), n = CpuLayout(calls_of(library), threads), sizes(case), case.n_tokens
+        layout, (n_blocks, n_ring), n = CpuLayout(calls_of(library_in_use()), threads), sizes(case), case.n_tokens
         forward = case.forward(layout)
         made.append(CpuExecutor(layout, forward, [case.layer], case.plan, [n_blocks], [n_ring], n, n))
         return made[-1]
@@ -42,18 +49,14 @@ def executor(library: NativeLibrary) -> Iterator[MakeExecutor]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_it_is_a_loop_over_queries(case: KVCase, executor: MakeExecutor) -> None:
+def test_it_is_a_loop_over_queries(case: KVCase, strong_isa: str, executor: MakeExecutor) -> None:
     chunks = [1, 62, 2, case.n_tokens - 66, 1]
     out = run(case, executor(case), chunks, seed=random.Random(str(case)).randrange(99), poison=True)
     assert nmse(out[case.telling_rows], case.expected(case.telling_rows)) < NMSE[case.codec]
 
 
-@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("codec", CODED)
-def test_every_instruction_set_is(codec: str, isa: str, library: NativeLibrary, executor: MakeExecutor) -> None:
-    if isa not in library.isas:
-        pytest.skip(f"this machine lacks the instruction set {isa}")
-    library.use_isa(isa)
+def test_every_instruction_set_is(codec: str, isa: str, executor: MakeExecutor) -> None:
     for case in (KVCase(codec, 136, 4, 1, 150), KVCase(codec, 24, 2, 2, 150, sink_window=70, sinks=True)):
         whole, tokens = run(case, executor(case), poison=True), run(case, executor(case), [1] * 150, 1, poison=True)
         assert torch.equal(whole, tokens)
@@ -68,7 +71,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize("case", EXACT, ids=str)
-def test_chunks_threads_and_tables_do_not_show(case: KVCase, executor: MakeExecutor) -> None:
+def test_chunks_threads_and_tables_do_not_show(case: KVCase, strong_isa: str, executor: MakeExecutor) -> None:
     whole = run(case, executor(case))
     ragged = [1, 13, 64, 100, 57, 16, 15, 3, 1, 1, 200, 121, 8]
     for seed, (chunks, threads) in enumerate((([450] + [1] * 150, 1), (ragged, 3), ([64] * 9 + [24], 2)), 1):

@@ -1,11 +1,9 @@
 """Linear on every instruction set and layout: right, and to the bit the same however rows are put together."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 import torch.nn.functional as F
-from localrun_testing.native_ops import NativeMatrix, decoded, isas, library, linear, nmse, sample
+from localrun_testing.native_ops import NativeMatrix, decoded, linear, nmse, sample
 from torch import Tensor
 
 from localrun.formats.quant import QUANT_TYPES
@@ -16,15 +14,6 @@ LAYOUTS = [
     "Q5_K", "Q6_K", "IQ4_XS", "Q8_K", "IQ1_M", "IQ2_XS", "IQ3_S", "TQ2_0",
 ]  # fmt: skip
 COLUMNS = {1: (33, 100, 288), 32: (32, 96, 288), 64: (64, 320), 256: (256, 768)}
-
-
-@pytest.fixture(params=isas())
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    native = library().library
-    before = native.isa
-    native.use_isa(request.param)
-    yield request.param
-    native.use_isa(before)
 
 
 def rows(n: int, n_cols: int, seed: int = 1) -> Tensor:

@@ -1,16 +1,14 @@
 """NEON by an emulator: layouts, and linears that have the very bits of AVX2, whose arithmetic is the same."""
 
-import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
 from localrun_testing import REPOSITORY
-from localrun_testing.native_ops import NativeMatrix, decoded, gguf_id, isas, library, linear, sample
+from localrun_testing.instruction_sets import native, tool, using
+from localrun_testing.native_ops import NativeMatrix, decoded, gguf_id, linear, sample
 from torch import Tensor
 
 pytestmark = pytest.mark.slow
@@ -34,13 +32,6 @@ TYPES = [
 N_ROWS, N_COLS, N_TOKENS = 53, 512, 11
 
 
-def tool(name: str) -> str:
-    found = shutil.which(name, path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin")
-    if not found:
-        pytest.skip(f"{name} is not installed: NEON is another instruction set")
-    return found
-
-
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the driver."""
@@ -58,13 +49,10 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture
 def avx2() -> Iterator[None]:
-    if "avx2" not in isas():
+    if "avx2" not in native():
         pytest.skip("AVX2 is another instruction set")
-    native = library().library
-    before = native.isa
-    native.use_isa("avx2")
-    yield
-    native.use_isa(before)
+    with using("avx2"):
+        yield
 
 
 @pytest.mark.parametrize("qtype", TYPES)

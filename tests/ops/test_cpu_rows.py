@@ -1,7 +1,7 @@
 """Norm, embedding and logits of the CPU library against the reference."""
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +13,6 @@ from localrun_testing.native_ops import (
     NativeValue,
     decoded,
     instruction,
-    isas,
-    library,
     linear,
     nmse,
     run,
@@ -26,15 +24,6 @@ from localrun.ops import cpu_abi as abi
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.reference import finish_logits, rms_norm
 from localrun.ops.token_counts import TokenCounts
-
-
-@pytest.fixture(params=isas())
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    native = library().library
-    before = native.isa
-    native.use_isa(request.param)
-    yield request.param
-    native.use_isa(before)
 
 
 def rows(n: int, n_cols: int, seed: int = 1) -> Tensor:

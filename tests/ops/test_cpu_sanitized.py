@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
-from localrun_testing.native_ops import isas
+from localrun_testing.instruction_sets import native
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ def test_sanitizers_find_nothing_in_the_operations(tmp_path: Path) -> None:
         pytest.skip("this compiler has no address sanitizer: windows and macos build theirs in another way")
     build = tmp_path / "build"
     sources = REPOSITORY / "kernels" / "cpu"
-    units = f"{isas()[0]};{isas()[-1]}"
+    units = f"{native()[0]};{native()[-1]}"
     options = [f"-DCMAKE_CXX_FLAGS={FLAGS}", f"-DCMAKE_CXX_FLAGS_RELEASE={LEVEL}", f"-DLOCALRUN_ISA_UNITS={units}"]
     subprocess.run([cmake, "-S", sources, "-B", build, *options], check=True, capture_output=True)
     subprocess.run([cmake, "--build", build, "-j2"], check=True, capture_output=True)

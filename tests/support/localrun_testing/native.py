@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 
 from localrun.ops import cpu_abi as abi
-from localrun.ops.library import load_library, why_no_library
+
+from .instruction_sets import library_in_use
 
 BLOCK = 64
 Angles = tuple[Tensor, Tensor] | None  # cosines and sines, f32 [R, head_dim / 2 or fewer]
@@ -51,11 +51,8 @@ def bind(path: Path) -> ctypes.CDLL:
 
 
 def native_library() -> ctypes.CDLL:
-    """The library that localrun loads; a skip where it was built without one."""
-    loaded = load_library()
-    if loaded is None:
-        pytest.skip(f"no native library: {why_no_library()}")
-    return bind(loaded.path)
+    """The library in use; a skip where localrun was built without one."""
+    return bind(library_in_use().path)
 
 
 def isas(library: ctypes.CDLL) -> list[str]:

@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from gguf import quants
 from torch import Tensor
@@ -18,19 +17,22 @@ from torch import Tensor
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import cpu_abi as abi
 from localrun.ops.cpu_calls import CpuCalls, calls_of
-from localrun.ops.library import load_library, why_no_library
+from localrun.ops.library import NativeLibrary
+
+from .instruction_sets import library_in_use
 
 GRID_TYPES = ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S")
 PAGE = mmap.PAGESIZE
 POISON = 0xA5
 
 
-@cache
 def library() -> CpuCalls:
-    """The loaded library with its grids; skips where there is none."""
-    native = load_library()
-    if native is None:
-        pytest.skip(f"no native library: {why_no_library()}")
+    """The library in use, with its grids; skips where there is none."""
+    return with_grids(library_in_use())
+
+
+@cache
+def with_grids(native: NativeLibrary) -> CpuCalls:
     calls = calls_of(native)
     for name in GRID_TYPES:
         owner = getattr(quants, name)
@@ -43,12 +45,6 @@ def gguf_id(qtype: str) -> int:
     number = QUANT_TYPES[qtype].gguf_id
     assert number is not None
     return number
-
-
-def isas() -> tuple[str, ...]:
-    """What this machine runs, for parametrising tests."""
-    native = load_library()
-    return native.isas if native else ("generic",)
 
 
 # Where the fp16 scales of a block are, for types that nothing here encodes.

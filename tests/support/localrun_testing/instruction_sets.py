@@ -1,0 +1,113 @@
+"""The instruction sets that tests can run here: those of the machine, and AMX by a model of its instructions."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from localrun.ops.library import FILE_NAME, NativeLibrary, load_library, why_no_library
+
+from . import REPOSITORY
+
+SOURCES = REPOSITORY / "kernels" / "cpu"
+SUPPORT = REPOSITORY / "tests" / "support"
+MODEL_FLAGS = f"-DLR_AMX_MODEL -I{SUPPORT}"  # of every file; the unit's own are those of its vectors
+VECTORS = {"avx512": (), "avx2": ("-Dflags_amx=-mavx2;-mfma;-mf16c",)}  # what a model computes with, best first
+EMULATED = ("neon", "i8mm")
+
+
+def tool(name: str) -> str:
+    """The path of a program that a test needs."""
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin")
+    if not found:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+def native() -> tuple[str, ...]:
+    """What this machine runs, weakest first."""
+    loaded = load_library()
+    return loaded.isas if loaded else ()
+
+
+def model_vectors() -> str | None:
+    """The vectors a model of AMX runs with here; None where it is not needed, or no vectors are wide enough."""
+    if sys.platform != "linux" or "amx" in native():
+        return None
+    return next((isa for isa in VECTORS if isa in native()), None)
+
+
+def all_here() -> tuple[str, ...]:
+    """Every instruction set that tests run on here, for parametrising them."""
+    return (*native(), "amx") if model_vectors() else native()
+
+
+def said() -> str:
+    """One line about who ran what."""
+    parts = [f"{', '.join(native()) or 'none'} natively"]
+    if vectors := model_vectors():
+        parts.append(f"amx by a model of its tiles on {vectors}")
+    if emulated := [isa for isa in EMULATED if isa not in native()]:
+        parts.append(f"{', '.join(emulated)} by qemu-user in the slow tests")
+    return f"instruction sets: {'; '.join(parts)}"
+
+
+def build(folder: Path, units: str, *options: str, flags: str = "", optimize: str = "-O1") -> Path:
+    """A library of these units in `folder`; what has not changed is not compiled again."""
+    cmake = tool("cmake")
+    flag_options = f"-DCMAKE_CXX_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS_RELEASE={optimize}"
+    where = ["-S", str(SOURCES), "-B", str(folder)]
+    for command in (
+        [*where, f"-DLOCALRUN_ISA_UNITS={units}", *flag_options, *options],
+        ["--build", str(folder), "-j2"],
+    ):
+        done = subprocess.run([cmake, *command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / FILE_NAME
+
+
+@cache
+def amx_model(vectors: str) -> NativeLibrary:
+    """A library whose only unit is AMX, by the model. Built once a checkout; workers wait for each other."""
+    import fcntl  # there is a model on Linux only
+
+    name = hashlib.sha256(f"{SOURCES} {MODEL_FLAGS} {VECTORS[vectors]}".encode()).hexdigest()[:12]
+    folder = REPOSITORY / "build" / f"amx-model-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return NativeLibrary(build(folder, "amx", *VECTORS[vectors], flags=MODEL_FLAGS))
+
+
+_in_use: list[NativeLibrary] = []
+
+
+def library_in_use() -> NativeLibrary:
+    """The library that `using` has chosen, or the one that localrun loads; skips where there is none."""
+    if _in_use:
+        return _in_use[-1]
+    loaded = load_library()
+    if loaded is None:
+        pytest.skip(f"no native library: {why_no_library()}")
+    return loaded
+
+
+@contextmanager
+def using(isa: str) -> Iterator[NativeLibrary]:
+    """The library that runs `isa`, with it in use."""
+    vectors = model_vectors() if isa not in native() else None
+    library = amx_model(vectors) if vectors else library_in_use()
+    before = library.isa
+    library.use_isa(isa)
+    _in_use.append(library)
+    try:
+        yield library
+    finally:
+        _in_use.pop()
+        library.use_isa(before)
