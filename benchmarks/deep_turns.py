@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from localrun.engine.engine import Engine, Finished
+from localrun.engine.engine import Engine
 from localrun.engine.runner import lease_input
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest, Sequence
+from localrun.engine.ticket import Finished
 
 NEW = 20  # tokens of a question
 ANSWER = 32

@@ -12,6 +12,13 @@ class LocalrunError(Exception):
         self.message = message
         self.hint = hint
 
+    def twin(self) -> "LocalrunError":
+        """The same error once more, without its traceback."""
+        twin = type(self).__new__(type(self))
+        twin.args = self.args
+        vars(twin).update(vars(self))
+        return twin
+
 
 class UsageError(LocalrunError):
     """The call itself is wrong, or asks for a backend this machine lacks."""

@@ -4,15 +4,16 @@ import secrets
 from collections.abc import Iterator
 from types import TracebackType
 
+from localrun.base.check import check_request
 from localrun.base.events import CacheView, Done, Event, GroupView, KVBytes, MemoryPart, ModelInfo
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.client.settle import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
-from localrun.engine.engine import Ticket
 from localrun.engine.load import LoadedModel, allocated_bytes, load
 from localrun.engine.sampler import MAX_SEED, settle
 from localrun.engine.sequence import GenerationRequest, Sequence
+from localrun.engine.ticket import Ticket
 from localrun.fit.machine import peak_rss
 from localrun.model.load import Progress
 from localrun.text.model_text import PromptIds
@@ -32,6 +33,7 @@ class LocalClient:
 
     def stream(self, request: Request) -> Iterator[Event]:
         """Generate. Raises LocalrunError; a prompt that is too long raises before the first event."""
+        check_request(request)
         text = self.model.text
         prompt = text.prepare(request)
         ticket = self.model.engine.submit(self._generation(request, prompt))

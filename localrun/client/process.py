@@ -161,8 +161,9 @@ class WorkerProcess:
             self._life.join(_REAP_SECONDS)
 
     def _live(self, started: threading.Event) -> None:
-        kills = oom_kills()
+        kills = 0
         try:
+            kills = oom_kills()
             self._process = process = _spawn(self._module)
         except OSError as error:
             reason = f"the engine's process cannot be started: {error.strerror or error}"

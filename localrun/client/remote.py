@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from localrun.base.check import check_request
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, NotFoundError
 from localrun.base.events import CacheView, Channel, Completion, Done, Event, ModelInfo, StopReason, Token
 from localrun.base.request import Request
@@ -78,6 +79,7 @@ class RemoteClient:
 
     def stream(self, request: Request) -> Iterator[Event]:
         """Generate. EngineDiedError when the server breaks off, after what had arrived."""
+        check_request(request)
         page, body = _body(request, self._endpoint.model)
         exchange = Exchange(self._endpoint, page, body)
         self._exchanges.add(exchange)

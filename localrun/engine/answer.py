@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 
 from localrun.base.events import Channel, Completion, Loop, ModelInfo, Prefill, Token
-from localrun.engine.engine import Finished, NewToken, Ticket
 from localrun.engine.sequence import Sequence
+from localrun.engine.ticket import Finished, NewToken, Ticket
 from localrun.text.detokenizer import Detokenizer
 from localrun.text.model_text import ModelText, PromptIds
 from localrun.text.stop import StopStrings

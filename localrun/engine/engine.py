@@ -1,11 +1,11 @@
 """The engine: one thread that schedules, runs and postprocesses steps until told to stop."""
 
+import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass, field
 
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError, UsageError
 from localrun.base.events import Loop, Prefill
@@ -17,49 +17,12 @@ from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings, choose, choose_of_row
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
+from localrun.engine.ticket import Finished, NewToken, Ticket
 from localrun.engine.view import StoreView, block_states, lease_bytes, used_bytes, view_store
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 
 IDLE_SECONDS = 1.0  # without work, before blocks are written to the disk
-
-
-@dataclass(frozen=True, slots=True)
-class NewToken:
-    """The engine chose a token that belongs to the answer."""
-
-    token_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A generation ended; its Sequence holds the figures."""
-
-    sequence: Sequence
-
-
-EngineEvent = Prefill | NewToken | Loop | Finished | LocalrunError
-
-
-@dataclass(eq=False, slots=True)
-class Ticket:
-    """A generation under way: iterate it for its events, `cancel` it from any thread."""
-
-    sequence: Sequence
-    engine: "Engine"
-    events: "queue.SimpleQueue[EngineEvent]" = field(default_factory=queue.SimpleQueue)
-
-    def __iter__(self) -> Iterator[Prefill | NewToken | Loop | Finished]:
-        while True:
-            event = self.events.get()
-            if isinstance(event, LocalrunError):
-                raise event
-            yield event
-            if isinstance(event, Finished):
-                return
-
-    def cancel(self) -> None:
-        self.sequence.cancelled.set()
-        self.engine.interrupt()
+CLOSE_SECONDS = 120.0  # for the engine to end, with all it has to write
 
 
 class Engine:
@@ -76,6 +39,10 @@ class Engine:
         self.tickets: dict[int, Ticket] = {}
         self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self.cancel_step = CancelFlag()
+        self.in_step: tuple[Sequence, ...] = ()  # what the running step computes
+        self.step_lock = threading.Lock()  # held for a moment, while `in_step` or `cancel_step` change
+        self.is_closed = self.has_ended = False
+        self.process = os.getpid()
         self.lock = threading.Lock()  # held while what `view` reads changes; never during a step
         self.last: Sequence | None = None  # the newest that somebody waited for
         self.last_states: tuple[str, ...] = ("",) * len(store.groups)  # of its blocks, once it has ended
@@ -83,7 +50,81 @@ class Engine:
         self.thread.start()
 
     def submit(self, request: GenerationRequest) -> Ticket:
-        """Start a generation. Raises PromptTooLongError or UsageError before anything is computed."""
+        """Start a generation. Raises PromptTooLongError, UsageError or EngineError before anything is computed."""
+        self._check(request)
+        if (why := self.why_gone()) is not None:
+            raise why
+        ticket = Ticket(Sequence(request), self.interrupt, self.why_gone)
+        self.inbox.put(ticket)
+        if not request.background:
+            self.interrupt(for_somebody=True)
+        return ticket
+
+    def warm(self, token_ids: SequenceOf[int], chat: str = "") -> Ticket | None:
+        """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached.
+
+        None where it could not be used. It ends when the ticket is cancelled; its events need not be read.
+        """
+        if not 0 < len(token_ids) < self.ctx or not self.store.keep_prefixes or self.why_gone() is not None:
+            return None
+        nothing = SamplerSettings(temperature=0.0)
+        return self.submit(
+            GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, background=True, chat=chat)
+        )
+
+    def view(self) -> StoreView:
+        """What the cache holds now, from any thread. Raises EngineError where the engine is gone."""
+        if (why := self.why_gone()) is not None:
+            raise why
+        with self.lock:
+            if self.last is None:
+                return view_store(self.store, self.runner.block_sizes, 0, self.last_states, 0)
+            states, n_bytes = self.last_states, self.last.kv_bytes
+            if self.last.lease is not None:
+                states, n_bytes = self._states(self.last), lease_bytes(self.last.lease, self.runner.block_sizes)
+            return view_store(self.store, self.runner.block_sizes, self.last.n_computed, states, n_bytes)
+
+    def interrupt(self, for_somebody: bool = False) -> None:
+        """Cut the running step short if nobody waits for any of it: for others it would have to be computed again.
+
+        `for_somebody`: there is work that goes before what is computed in the background.
+        """
+        with self.step_lock:
+            if self.in_step and all(s.cancelled.is_set() or (for_somebody and s.background) for s in self.in_step):
+                self.cancel_step.set()
+
+    def why_gone(self) -> LocalrunError | None:
+        """A new error for whoever waits for an engine that does nothing any more; None while it lives."""
+        if self.thread.is_alive() and not (self.is_closed or self.has_ended):
+            return None
+        if os.getpid() != self.process:
+            what = "the model was loaded before this process was forked, and its engine stayed behind"
+            return EngineError(what, "load the model in the process that uses it")
+        if self.is_closed:
+            return EngineError("the model is closed", "load it again")
+        return EngineError("the engine has stopped", "load the model again, and please report this")
+
+    def stop(self) -> None:
+        """Have the thread end what runs as cancelled, keep what is to be kept, and free all; does not wait."""
+        self.is_closed = True
+        with self.step_lock:
+            self.cancel_step.set()
+        self.inbox.put(None)
+
+    def close(self) -> None:
+        """Stop, and wait for it."""
+        if not self.thread.is_alive():
+            return
+        self.stop()
+        if threading.current_thread() is self.thread:  # a finalizer may run anywhere
+            return
+        self.thread.join(CLOSE_SECONDS)
+        if self.thread.is_alive():
+            raise EngineError(
+                f"the engine did not stop within {CLOSE_SECONDS:.0f} seconds", "end the program; is the disk stuck?"
+            )
+
+    def _check(self, request: GenerationRequest) -> None:
         if request.rolls and not self.can_roll:
             why = "positions of this model depend on the size of the context"
             raise UsageError(
@@ -97,73 +138,30 @@ class Engine:
                 "shorten it, or give the model a larger context with --ctx",
                 len(request.prompt),
             )
-        if not request.prompt:
-            raise EngineError("the prompt is empty", "give at least one token")
-        ticket = Ticket(Sequence(request), self)
-        self.inbox.put(ticket)
-        if self.scheduler.in_background and not request.background:
-            self.interrupt()
-        return ticket
-
-    def warm(self, token_ids: SequenceOf[int], chat: str = "") -> Ticket | None:
-        """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached.
-
-        None where it could not be used. It ends when the ticket is cancelled; its events need not be read.
-        """
-        if not 0 < len(token_ids) < self.ctx or not self.store.keep_prefixes:
-            return None
-        nothing = SamplerSettings(temperature=0.0)
-        return self.submit(
-            GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, background=True, chat=chat)
-        )
-
-    def view(self) -> StoreView:
-        """What the cache holds now, from any thread."""
-        with self.lock:
-            if self.last is None:
-                return view_store(self.store, self.runner.block_sizes, 0, self.last_states, 0)
-            states, n_bytes = self.last_states, self.last.kv_bytes
-            if self.last.lease is not None:
-                states, n_bytes = self._states(self.last), lease_bytes(self.last.lease, self.runner.block_sizes)
-            return view_store(self.store, self.runner.block_sizes, self.last.n_computed, states, n_bytes)
-
-    def interrupt(self) -> None:
-        """Look at cancellations now rather than after the step."""
-        self.cancel_step.set()
-
-    def close(self) -> None:
-        """Stop the thread; running generations end as cancelled."""
-        if not self.thread.is_alive():
-            return
-        for ticket in list(self.tickets.values()):
-            ticket.cancel()
-        self.inbox.put(None)
-        self.thread.join()
-        self.runner.executor.close()
+        request.check(self.runner.vocab_size)
 
     def _loop(self) -> None:
-        while self._receive():
-            try:
-                self._step()
-            except LocalrunError as error:
-                self._fail(error)
-            except MemoryError:
-                self._fail(EngineError("memory ran out during a step", "try a smaller context"))
-            except Exception as error:  # a bug of ours must reach the caller, not vanish with the thread
-                failure = EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")
-                failure.__cause__ = error
-                self._fail(failure)
+        try:
+            while self._turn():
+                pass
+        finally:
+            self._end()
+
+    def _turn(self) -> bool:
+        """Take new work and compute a step; False to stop."""
+        try:
+            if not self._receive():
+                return False
+            self._step()
+        except Exception as error:  # a bug of ours must reach the callers, not vanish with the thread
+            self._fail([ticket.sequence for ticket in self.tickets.values()], error)
+        return True
 
     def _receive(self) -> bool:
         """Take new work, waiting for some when idle; False to stop."""
         while not self.inbox.empty() or not self.scheduler.busy:
             ticket = self._next_ticket()
             if ticket is None:
-                for left in list(self.tickets.values()):
-                    left.sequence.stop_reason = "cancelled"
-                    self._finish(left.sequence)
-                if self.disk is not None:
-                    self.disk.close()
                 return False
             self.tickets[ticket.sequence.number] = ticket
             self.scheduler.add(ticket.sequence)
@@ -176,12 +174,33 @@ class Engine:
             try:
                 return self.inbox.get(timeout=seconds)
             except queue.Empty:
-                seconds = self.disk.save_one()
+                seconds = self._save_one()
         return self.inbox.get()
+
+    def _save_one(self) -> float | None:
+        try:
+            return None if self.disk is None else self.disk.save_one()
+        except Exception:  # answers do not depend on it
+            self.disk = None
+            return None
+
+    def _end(self) -> None:
+        """Nobody is left waiting, and nothing is left in memory."""
+        self.has_ended = True
+        for ticket in list(self.tickets.values()):
+            ticket.sequence.stop_reason = "cancelled"
+            self._finish(ticket.sequence)
+        while not self.inbox.empty():
+            ticket_left = self.inbox.get()
+            why = self.why_gone()
+            if ticket_left is not None and why is not None:
+                ticket_left.put(why)
+        if self.disk is not None:
+            self.disk.close()
+        self.runner.executor.close()
 
     def _step(self) -> None:
         """Schedule, run, postprocess."""
-        self.cancel_step.clear()
         with self.lock:
             self._drop_cancelled()
             plan = self.scheduler.schedule()
@@ -189,8 +208,11 @@ class Engine:
         if plan.work:
             try:
                 started = time.perf_counter()
-                logits = self.runner.run(plan, self.cancel_step)
+                logits = self._run(plan)
             except StepCancelled:
+                return
+            except Exception as error:  # nothing tells whose it is
+                self._fail([sequence for sequence, _ in plan.work], error)
                 return
             with self.lock:
                 self._postprocess(plan, logits, time.perf_counter() - started)
@@ -198,47 +220,67 @@ class Engine:
             for sequence in [t.sequence for t in self.tickets.values() if t.sequence.stop_reason is not None]:
                 self._finish(sequence)
 
+    def _run(self, plan: Plan) -> Logits:
+        with self.step_lock:
+            self.in_step = tuple(sequence for sequence, _ in plan.work)
+            self.cancel_step.clear()
+        self.interrupt(for_somebody=not self.inbox.empty())  # what came since this step was planned
+        try:
+            return self.runner.run(plan, self.cancel_step)
+        finally:
+            with self.step_lock:
+                self.in_step = ()
+
     def _announce(self) -> None:
         """Tell what is cached of newly admitted sequences, before anything is computed."""
         for sequence in self.scheduler.running:
             if not sequence.announced:
                 sequence.announced = True
                 self._tell_progress(sequence, sequence.n_cached)
-                self.last = self.last if sequence.request.background else sequence
+                self.last = self.last if sequence.background else sequence
 
     def _tell_progress(self, sequence: Sequence, done: int) -> None:
-        event = Prefill(done, sequence.n_cached, sequence.n_prompt, sequence.note)
-        self.tickets[sequence.number].events.put(event)
+        self.tickets[sequence.number].put(Prefill(done, sequence.n_cached, sequence.n_prompt, sequence.note))
 
     def _postprocess(self, plan: Plan, logits: Logits, seconds: float) -> None:
-        now = time.perf_counter()
+        """Take what the step found; what goes wrong with one row is the end of that generation alone."""
         if any(n > 1 for _, n in plan.work):
             self.scheduler.observe(plan.n_rows, seconds)
         for row, (sequence, n) in enumerate(plan.work):
-            ticket = self.tickets[sequence.number]
-            prompt_left = sequence.n_prompt - sequence.n_computed
-            if not bool(logits.finite[row]):
-                raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
-            sequence.n_computed += n
-            assert sequence.lease is not None
-            self.store.commit(sequence.lease, sequence.token_ids, sequence.n_computed)
-            if prompt_left > 0:
-                sequence.prefill_seconds += seconds
-                sequence.prefill_rows += n
-                self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
-            if sequence.n_computed < sequence.n_tokens:
-                continue
-            if sequence.request.background:
-                sequence.stop_reason = "length"
-                continue
-            n_before, period_before = sequence.n_tokens, sequence.loop_period
-            sequence.append(pick(logits, row, sequence), now)
-            if sequence.n_tokens > n_before:
-                ticket.events.put(NewToken(sequence.token_ids[-1]))
-            if sequence.loop_period != period_before:
-                ticket.events.put(Loop(sequence.loop_period))
-            if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:
-                sequence.stop_reason = "length"
+            try:
+                if not bool(logits.finite[row]):
+                    raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
+                self._take(sequence, n, seconds)
+                if sequence.n_computed == sequence.n_tokens:
+                    self._choose(sequence, logits, row)
+            except Exception as error:
+                self._fail([sequence], error)
+
+    def _take(self, sequence: Sequence, n: int, seconds: float) -> None:
+        """Count the next n tokens of a sequence as computed."""
+        prompt_left = sequence.n_prompt - sequence.n_computed
+        sequence.n_computed += n
+        assert sequence.lease is not None
+        self.store.commit(sequence.lease, sequence.token_ids, sequence.n_computed)
+        if prompt_left > 0:
+            sequence.prefill_seconds += seconds
+            sequence.prefill_rows += n
+            self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
+
+    def _choose(self, sequence: Sequence, logits: Logits, row: int) -> None:
+        """The next token, or the end."""
+        if sequence.background:
+            sequence.stop_reason = "length"
+            return
+        ticket = self.tickets[sequence.number]
+        n_before, period_before = sequence.n_tokens, sequence.loop_period
+        sequence.append(pick(logits, row, sequence), time.perf_counter())
+        if sequence.n_tokens > n_before:
+            ticket.put(NewToken(sequence.token_ids[-1]))
+        if sequence.loop_period != period_before:
+            ticket.put(Loop(sequence.loop_period))
+        if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:
+            sequence.stop_reason = "length"
 
     def _drop_cancelled(self) -> None:
         for ticket in list(self.tickets.values()):
@@ -252,16 +294,30 @@ class Engine:
             self.last_states = self._states(sequence)
         self.scheduler.finish(sequence)
         sequence.kept_kv_bytes = max(0, used_bytes(self.store, self.runner.block_sizes) - sequence.kv_bytes)
-        self.tickets.pop(sequence.number).events.put(Finished(sequence))
+        self.tickets.pop(sequence.number).put(Finished(sequence))
 
     def _states(self, sequence: Sequence) -> tuple[str, ...]:
         return block_states(self.store, sequence, () if self.disk is None else self.disk.restored)
 
-    def _fail(self, error: LocalrunError) -> None:
-        """End every generation of the failed step with its error; nothing it computed is kept."""
-        for ticket in list(self.tickets.values()):
-            self.scheduler.abandon(ticket.sequence)
-            self.tickets.pop(ticket.sequence.number).events.put(error)
+    def _fail(self, sequences: Iterable[Sequence], error: Exception) -> None:
+        """End these generations with an error; nothing they computed is kept."""
+        for sequence in sequences:
+            ticket = self.tickets.pop(sequence.number)
+            try:
+                self.scheduler.abandon(sequence)
+            finally:
+                ticket.put(as_localrun_error(error))
+
+
+def as_localrun_error(error: Exception) -> LocalrunError:
+    """A new error for everybody who gets it: one that is raised twice collects the tracebacks of both."""
+    if isinstance(error, LocalrunError):
+        return error.twin()
+    if isinstance(error, MemoryError):
+        return EngineError("memory ran out during a step", "try a smaller context")
+    failure = EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")
+    failure.__cause__ = error
+    return failure
 
 
 def pick(logits: Logits, row: int, sequence: Sequence) -> int:

@@ -20,6 +20,7 @@ class Runner:
     def __init__(self, config: ModelConfig, executor: Executor, codecs: SequenceOf[KVCodec] | None = None) -> None:
         """`codecs`: of every layer, as the executor has them."""
         self.executor = executor
+        self.vocab_size = config.vocab_size
         self.groups = group_layers(config.layers, codecs)
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in config.ropes]
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)

@@ -42,7 +42,7 @@ class Scheduler:
         self.rows_per_second = 256.0
 
     def add(self, sequence: Sequence) -> None:
-        (self.background if sequence.request.background else self.waiting).append(sequence)
+        (self.background if sequence.background else self.waiting).append(sequence)
 
     @property
     def busy(self) -> bool:
@@ -51,7 +51,7 @@ class Scheduler:
     @property
     def in_background(self) -> bool:
         """Nobody waits for what is being computed."""
-        return bool(self.running) and all(sequence.request.background for sequence in self.running)
+        return bool(self.running) and all(sequence.background for sequence in self.running)
 
     def schedule(self) -> Plan:
         """The next step; empty when nothing can run."""
@@ -94,7 +94,7 @@ class Scheduler:
 
     def _admit(self) -> None:
         if self.waiting:
-            for sequence in [s for s in self.running if s.request.background]:
+            for sequence in [s for s in self.running if s.background]:
                 self._preempt(sequence)
         line = self.waiting if self.waiting or self.running else self.background
         while line and len(self.running) < (1 if line is self.background else self.max_running):
@@ -135,7 +135,7 @@ class Scheduler:
     def _preempt(self, sequence: Sequence) -> None:
         self.finish(sequence)
         sequence.n_computed = 0
-        (self.background if sequence.request.background else self.waiting).appendleft(sequence)
+        (self.background if sequence.background else self.waiting).appendleft(sequence)
 
     def _chunk(self, sequence: Sequence, others: bool) -> int:
         """Rows of the next prefill chunk: whole blocks, as many as fit the time a step may take."""

@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from localrun.base.check import check_bias, check_number, check_sampling
+from localrun.base.errors import UsageError
 from localrun.base.events import StopReason
 from localrun.cache.lease import Lease
 from localrun.engine.disk_cache import DiskCache
@@ -35,6 +37,19 @@ class GenerationRequest:
     stop_on_loop: bool = False
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
+
+    def check(self, vocab_size: int) -> None:
+        """UsageError for what would fail, or mean nothing, in the middle of a step."""
+        if not self.prompt:
+            raise UsageError("the prompt is empty", "give at least one token")
+        if min(self.prompt) < 0 or max(self.prompt) >= vocab_size:
+            wrong = next(token for token in self.prompt if not 0 <= token < vocab_size)
+            raise UsageError(f"the prompt has the token id {wrong}", f"the model has 0 to {vocab_size - 1}")
+        check_sampling(self.settings)
+        check_number("seed", self.seed)
+        check_bias(self.logit_bias, vocab_size)
+        if not self.background:
+            check_number("max_tokens", self.max_tokens)
 
 
 @dataclass(eq=False, slots=True)
@@ -68,6 +83,10 @@ class Sequence:
     def __post_init__(self) -> None:
         self.token_ids = list(self.request.prompt)
         self.seen = TokenCounts(self.token_ids)
+
+    @property
+    def background(self) -> bool:
+        return self.request.background
 
     @property
     def n_tokens(self) -> int:

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.request import Request, Sampling
+from localrun.base.settings import SETTINGS
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.text.history import note, splice
@@ -123,12 +125,13 @@ def load_text(source: TensorSource) -> ModelText:
 
 
 def read_sampling(values: Mapping[str, Any], names: Mapping[str, str], prefix: str = "") -> Sampling:
-    """Generation settings that a model brings along; what is not a number is passed over."""
+    """Generation settings that a model brings along; what is no number or out of range is passed over."""
     found: dict[str, Any] = {}
     for ours, theirs in names.items():
         value = values.get(prefix + theirs)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1e6:
-            found[ours] = int(value) if ours in INTEGERS else float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            with suppress(ValueError, OverflowError):
+                found[ours] = SETTINGS[ours].parse(int(value) if ours in INTEGERS else float(value))
     return Sampling(**found)
 
 

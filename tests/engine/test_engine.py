@@ -11,10 +11,11 @@ from localrun_testing.small_model import finish, greedy, small_engine, small_mod
 
 from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
 from localrun.base.events import Prefill
-from localrun.engine.engine import Engine, Finished, NewToken, Ticket
+from localrun.engine.engine import Engine
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler
 from localrun.engine.sequence import Sequence
+from localrun.engine.ticket import Finished, NewToken, Ticket
 from localrun.ops.reference_rows import RowReferenceOps
 
 

@@ -27,9 +27,10 @@ from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.diagnose.perplexity import perplexity
 from localrun.engine.backend import choose_backend
-from localrun.engine.engine import Engine, NewToken
+from localrun.engine.engine import Engine
 from localrun.engine.reference_backend import GPUS, ReferenceBackend, why_no_device
 from localrun.engine.sampler import SamplerSettings
+from localrun.engine.ticket import NewToken
 from localrun.fit.machine import memory
 from localrun.ops.layouts import F32, FILE, Layout
 from localrun.ops.reference import ReferenceOps

@@ -7,9 +7,10 @@ import pytest
 from localrun_testing.small_model import finish, greedy, small_engine
 
 from localrun.base.events import Loop
-from localrun.engine.engine import Engine, NewToken
+from localrun.engine.engine import Engine
 from localrun.engine.loops import CHECK_TOKENS, MAX_PERIOD, MIN_TIMES, MIN_TOKENS, loop_period
 from localrun.engine.sequence import Sequence
+from localrun.engine.ticket import NewToken
 
 
 def searched_period(ids: list[int]) -> int:

@@ -12,7 +12,8 @@ from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
 
 from localrun.base.errors import EngineError, ModelFileError, UsageError
 from localrun.base.events import Prefill
-from localrun.engine.engine import Engine, NewToken
+from localrun.engine.engine import Engine
+from localrun.engine.ticket import NewToken
 from localrun.ops.interface import StepCancelled
 from localrun.ops.library import load_library, why_no_library
 

@@ -1,0 +1,68 @@
+"""What may be asked for: every figure of a request is looked at here, before anything is computed."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from localrun.base.errors import UsageError
+from localrun.base.request import Overflow, Request, Sampling, Think
+from localrun.base.settings import SETTINGS
+
+MAX_BIAS = 1e6
+_CHOSEN = tuple(name for name in Sampling.__dataclass_fields__ if name in SETTINGS)
+
+
+def check_request(request: Request) -> None:
+    """Types and ranges of all that a face may set."""
+    check_sampling(request.sampling)
+    check_bias(request.sampling.logit_bias)
+    check_number("max_tokens", request.max_tokens)
+    check_choice("think", request.think, get_args(Think))
+    check_choice("overflow", request.overflow, get_args(Overflow))
+    check(request.prompt is None or isinstance(request.prompt, str), "prompt", request.prompt, "a text is needed")
+    for message in request.messages:
+        is_one = isinstance(message, Mapping) and isinstance(message.get("role"), str)
+        check(is_one, "a message", message, '{"role": "user", "content": "…"} is needed')
+    for text in request.stop:
+        check(isinstance(text, str) and text != "", "stop", text, "a text that is not empty is needed")
+
+
+def check_sampling(values: object) -> None:
+    """The numbers of a Sampling, or of anything that has some of its fields."""
+    for name in _CHOSEN:
+        check_number(name, getattr(values, name, None))
+
+
+def check_number(name: str, value: object) -> None:
+    """A number that is a setting, too; None leaves it open."""
+    if value is None:
+        return
+    try:
+        if isinstance(value, str):  # settings may come as text
+            raise ValueError("a number is needed, not a text")
+        SETTINGS[name].parse(value)
+    except ValueError as error:
+        check(False, name, value, str(error))
+
+
+def check_bias(bias: object, vocab_size: int = 1 << 31) -> None:
+    """What is added to logits, by token id."""
+    if not isinstance(bias, Mapping):
+        check(False, "logit_bias", bias, "{token id: number} is needed")
+        return
+    for token, value in bias.items():
+        is_id = isinstance(token, int) and not isinstance(token, bool) and 0 <= token < vocab_size
+        check(is_id, "logit_bias", token, f"a token id from 0 to {vocab_size - 1} is needed")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_BIAS
+        check(is_number, f"logit_bias[{token}]", value, f"a number from {-MAX_BIAS:g} to {MAX_BIAS:g} is needed")
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """One of a few words."""
+    check(isinstance(value, str) and value in choices, name, value, f"one of {', '.join(choices)} is needed")
+
+
+def check(is_right: bool, name: str, value: Any, needed: str) -> None:
+    """UsageError with what is needed, unless it is right."""
+    if not is_right:
+        shown = repr(value)
+        raise UsageError(f"{name} is {shown if len(shown) <= 80 else shown[:80] + '…'}", needed)

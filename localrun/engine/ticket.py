@@ -1,0 +1,72 @@
+"""A generation under way, as whoever asked for it holds it."""
+
+import queue
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from localrun.base.errors import LocalrunError
+from localrun.base.events import Loop, Prefill
+from localrun.engine.sequence import Sequence
+
+WAIT_SECONDS = 1.0  # between two looks at whether the engine is still there
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """The engine chose a token that belongs to the answer."""
+
+    token_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A generation ended; its Sequence holds the figures."""
+
+    sequence: Sequence
+
+
+EngineEvent = Prefill | NewToken | Loop | Finished | LocalrunError
+
+
+@dataclass(eq=False, slots=True)
+class Ticket:
+    """Iterate it for its events, `cancel` it from any thread.
+
+    `interrupt` has the engine look at cancellations now; `why_gone` says why no more events can come, None as long as
+    they can.
+    """
+
+    sequence: Sequence
+    interrupt: Callable[[], None]
+    why_gone: Callable[[], LocalrunError | None]
+    events: "queue.SimpleQueue[EngineEvent]" = field(default_factory=queue.SimpleQueue)
+    is_over: bool = False  # its last event is among `events`, or has been read
+
+    def put(self, event: EngineEvent) -> None:
+        """Called by the engine."""
+        self.is_over = self.is_over or isinstance(event, Finished | LocalrunError)
+        self.events.put(event)
+
+    def __iter__(self) -> Iterator[Prefill | NewToken | Loop | Finished]:
+        while True:
+            event = self._next()
+            if isinstance(event, LocalrunError):
+                raise event
+            yield event
+            if isinstance(event, Finished):
+                return
+
+    def cancel(self) -> None:
+        """End this generation and no other; nothing happens to one that is over."""
+        if not self.is_over:
+            self.sequence.cancelled.set()
+            self.interrupt()
+
+    def _next(self) -> EngineEvent:
+        while True:
+            why = self.why_gone()  # before the queue is looked at: what is put later never comes
+            try:
+                return self.events.get(timeout=0 if why else WAIT_SECONDS)
+            except queue.Empty:
+                if why:
+                    raise why from None
