@@ -181,6 +181,7 @@ typedef struct {
   const float* const* sink_cos;  // likewise for sink_out of rope_append, or null
   const float* const* sink_sin;
   const int32_t* rope_half;     // [rope kind]: rotated pairs
+  const float* query_scale;     // [n_rows]: queries are multiplied by it once they have turned; or null
   const volatile int32_t* cancel;
   int32_t n_rows, n_sequences, n_logits, reserved;
 } lr_step;

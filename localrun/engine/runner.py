@@ -11,7 +11,7 @@ from localrun.model.config import ModelConfig
 from localrun.ops.executor import Executor
 from localrun.ops.interface import Angles, CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
 from localrun.ops.kv import KVCodec
-from localrun.ops.rope import RopeKind
+from localrun.ops.rope import RopeKind, query_scales
 
 
 class Runner:
@@ -23,6 +23,7 @@ class Runner:
         self.vocab_size = config.vocab_size
         self.groups = group_layers(config.layers, codecs)
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in config.ropes]
+        self.query_scale = config.query_scale
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
 
     def run(self, plan: Plan, cancel: CancelFlag | None = None) -> Logits:
@@ -54,6 +55,7 @@ class Runner:
             adjust=adjust,
             cos_sin=[rope.cos_sin(positions) for rope in self.ropes],
             sink_cos_sin=self.sink_cos_sin(positions),
+            query_scale=query_scales(positions, scale.beta, scale.floor) if (scale := self.query_scale) else None,
             cancel=cancel or CancelFlag(),
         )
         return self.executor.run(step).result()

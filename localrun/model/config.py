@@ -38,6 +38,14 @@ class RopeSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryScale:
+    """A query at `position` is multiplied by 1 + beta · log(1 + position // floor), as Llama 4 and Ministral 3 do."""
+
+    beta: float
+    floor: int
+
+
+@dataclass(frozen=True, slots=True)
 class LayerSpec:
     """One decoder layer. `rope` indexes ModelConfig.ropes (None: positions are not encoded in this layer)."""
 
@@ -72,6 +80,7 @@ class ModelConfig:
     embed_scale: float = 1.0
     logit_scale: float = 1.0
     logit_softcap: float | None = None
+    query_scale: QueryScale | None = None
 
     @property
     def n_layers(self) -> int:

@@ -25,8 +25,16 @@ def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int
         "factor": keys.get(prefix + "factor", keys.get(f"{fields.prefix}.rope.scale_linear", 1.0)),
         "original_max_position_embeddings": keys.get(prefix + "original_context_length"),
         "attention_factor": keys.get(prefix + "attn_factor"),
+        "beta_fast": keys.get(prefix + "yarn_beta_fast"),
+        "beta_slow": keys.get(prefix + "yarn_beta_slow"),
+        "mscale": 1.0,
+        "mscale_all_dim": keys.get(prefix + "yarn_log_multiplier"),
     }
     check_dims(fields, dims)
+    for name in ("yarn_ext_factor", "yarn_attn_factor"):
+        if keys.get(prefix + name, 1.0) != 1.0:
+            shown = clean(f"{prefix}{name} = {keys[prefix + name]!r}"[:80])
+            raise ModelFileError("UNSUPPORTED", f"{shown} is not supported: only 1 is", path=fields.path)
     if prefix + "type" not in keys and scaling["factor"] not in (0.0, 1.0):  # zero stands for one there
         scaling["rope_type"] = "linear"
     if "rope_freqs.weight" in source.tensors:

@@ -203,6 +203,7 @@ class Step(Structure):
         ("sink_cos", POINTER(c_void_p)),
         ("sink_sin", POINTER(c_void_p)),
         ("rope_half", c_void_p),
+        ("query_scale", c_void_p),
         ("cancel", c_void_p),
         ("n_rows", c_int32),
         ("n_sequences", c_int32),

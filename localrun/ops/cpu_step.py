@@ -39,6 +39,7 @@ class NativeStep:
         c.cos, c.sin = angle_pointers(step.cos_sin)
         c.sink_cos, c.sink_sin = angle_pointers(step.sink_cos_sin) if step.sink_cos_sin else (None, None)
         c.rope_half = self.address([cos.shape[-1] for cos, _ in step.cos_sin])
+        c.query_scale = None if step.query_scale is None else address_of(step.query_scale)
         c.cancel = step.cancel.address
         return c
 

@@ -101,6 +101,7 @@ class StepInput:
     adjust: Sequence[LogitAdjust | None] = ()  # [L] or empty
     cos_sin: Sequence[Angles] = ()  # per rope kind
     sink_cos_sin: Sequence[Angles] = ()  # likewise at min(position, sink_window + 63); empty: no sinks
+    query_scale: np.ndarray | None = None  # f32 [R]: queries are multiplied by it once they have turned
     cancel: CancelFlag = field(default_factory=CancelFlag)
 
     @property

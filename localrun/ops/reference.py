@@ -33,6 +33,7 @@ class ReferenceOps:
         self.pool.begin(step)
         self.positions = torch.tensor(step.positions, device=self.device)  # [R]
         self.cos_sin, self.sink_cos_sin = self.angles(step.cos_sin), self.angles(step.sink_cos_sin)
+        self.query_scale = None if step.query_scale is None else on_device(step.query_scale, self.device)[:, None, None]
         self.rows_of: list[dict[int, list[int]]] = [{} for _ in step.sequences]  # [S]: rows by the block they lie in
         for row, (sequence, position) in enumerate(zip(step.row_sequence, step.positions, strict=True)):
             self.rows_of[sequence].setdefault(position // BLOCK_TOKENS, []).append(row)
@@ -106,6 +107,8 @@ class ReferenceOps:
             q, k = (rotate(x, *self.cos_sin[rope]) for x in (q, k))
             if sink_q is not None:
                 sink_q = rotate(sink_q, *self.sink_cos_sin[rope])
+        if self.query_scale is not None:
+            q, sink_q = q * self.query_scale, None if sink_q is None else sink_q * self.query_scale
         if self.pool.codecs[layer].rotates:
             k, v = (rotate_hadamard(x.clamp(-MAX_F16, MAX_F16)) for x in (k, v))
             q, sink_q = rotate_hadamard(q), None if sink_q is None else rotate_hadamard(sink_q)

@@ -1,4 +1,4 @@
-"""Cosines and sines of a step's positions, once per rope kind."""
+"""What a step's positions mean to queries and keys: cosines and sines once per rope kind, and scales of queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,3 +41,8 @@ class RopeKind:
 def kept_run(kind: RopeKind, run: int) -> Angles:
     """cos and sin of AHEAD positions from run · AHEAD on."""
     return kind.compute(range(run * AHEAD, (run + 1) * AHEAD))
+
+
+def query_scales(positions: Sequence[int], beta: float, floor: int) -> np.ndarray:
+    """What the queries at `positions` are multiplied by, f32: it grows each time another `floor` tokens lie before."""
+    return (1.0 + beta * np.log1p(np.asarray(positions) // floor)).astype(np.float32)

@@ -56,6 +56,7 @@ CONFIG_MISTAKES: dict[str, tuple[str, Callable[[ModelConfig], ModelConfig]]] = {
     "embeddings not scaled": ("gemma3", lambda c: replace(c, embed_scale=1.0)),
     "residuals not scaled": ("granite", every_layer(residual_scale=1.0)),
     "logits not scaled": ("granite", lambda c: replace(c, logit_scale=1.0)),
+    "queries not scaled by position": ("ministral-3", lambda c: replace(c, query_scale=None)),
     "wrong activation": ("llama", every_layer(activation="gelu")),
     "eps of another model": ("llama", lambda c: replace(c, rms_eps=1e-3)),
 }

@@ -54,6 +54,13 @@ CASES: dict[str, tuple[str, Change, str]] = {
     "values unlike keys": ("llama", key(".attention.value_length", 16), "UNSUPPORTED"),
     **{f"rope dims {n}": ("llama", key(".rope.dimension_count", n), HPARAM) for n in (0, 15, 64)},
     **{f"rope base {x}": ("llama", key(".rope.freq_base", x), HPARAM) for x in (0.0, math.nan, -1.0, math.inf, 1.0)},
+    **{
+        f"yarn with {name} {x}": ("qwen3-yarn", key(f".rope.scaling.{name}", x), "UNSUPPORTED")
+        for name in ("yarn_ext_factor", "yarn_attn_factor")
+        for x in (0.5, math.nan, "1")
+    },
+    "fast beta of yarn is text": ("qwen3-yarn", key(".rope.scaling.yarn_beta_fast", "32"), HPARAM),
+    "queries scaled by nothing known": ("qwen3", key(".attention.temperature_scale", 0.1), HPARAM),
     **{f"eps {x}": ("llama", key(".attention.layer_norm_rms_epsilon", x), HPARAM) for x in (math.nan, -1.0, 0.0)},
     "no eps": ("llama", key(".attention.layer_norm_rms_epsilon", ...), HPARAM),
     "a million experts": ("llama", key(".expert_count", 2**20), HPARAM),

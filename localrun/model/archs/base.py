@@ -8,7 +8,7 @@ from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.names import GGUF_NAMES
-from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, ModelConfig, QueryScale, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf
 from localrun.ops.terms import Activation, QKNorm
@@ -93,6 +93,7 @@ class Arch:
             embed_scale=self.embed_scale(fields),
             logit_scale=self.logit_scale(fields),
             logit_softcap=fields["logit_softcap"] or None,
+            query_scale=query_scale(fields),
         )
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
@@ -208,6 +209,20 @@ def hf_theta(fields: Fields, scaling: Mapping[str, Any]) -> float:
     if theta is None:
         return float(fields["rope_theta"])
     return float(fields.within(scaling)["rope_theta"])
+
+
+def query_scale(fields: Fields) -> QueryScale | None:
+    """How queries grow with their position, counted in contexts of the size the model was first trained with."""
+    if fields.format == "gguf":
+        beta, floor = fields["query_beta"], fields["original_context"]
+    else:
+        nested = fields.within(hf_rope_parameters(fields))
+        beta, floor = nested["query_beta"], nested["original_context"]
+    if not beta:
+        return None
+    if floor is None:
+        raise fields.error("queries are scaled by their position, but the original size of the context is missing")
+    return QueryScale(beta, floor)
 
 
 def vocab_size(source: TensorSource, fields: Fields) -> int:

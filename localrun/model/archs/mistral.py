@@ -1,6 +1,6 @@
-"""Mistral: Llama, in its first versions with a sliding window in every layer (GGUF files call it llama).
+"""Mistral (GGUF files call it llama) and Ministral 3: Llama, in its first versions with a window in every layer.
 
-Mistral Small 3 and its kin see as well: their language model is read from under `text_config`.
+Mistral Small 3, Ministral 3 and their kin see as well: their language model is read from under `text_config`.
 """
 
 from localrun.base.errors import ModelFileError
@@ -9,18 +9,21 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.config import ModelConfig
 
+TEXT_KINDS = ("mistral", "ministral3")
+
 
 class Mistral(Arch):
     name = "mistral"
-    gguf = ()
-    hf = ("MistralForCausalLM", "Mistral3ForConditionalGeneration")
+    gguf = ("mistral3",)
+    hf = ("MistralForCausalLM", "Ministral3ForCausalLM", "Mistral3ForConditionalGeneration")
+    permuted_in_gguf = True
     windows = "always"
 
     def config(self, source: TensorSource) -> ModelConfig:
         """One wrapper is shared by language models of several kinds."""
         text = source.metadata.get("text_config")
         kind = text.get("model_type", "mistral") if isinstance(text, dict) else "mistral"
-        if kind != "mistral":
+        if kind not in TEXT_KINDS:
             shown = clean(str(kind)[:40])
             raise ModelFileError(
                 "UNSUPPORTED", f"its language model, of the kind {shown!r}, is not supported", path=str(source.path)

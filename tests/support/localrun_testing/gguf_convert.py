@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 ARCHS = {
     "llama": "llama",
     "mistral": "llama",
+    "ministral3": "mistral3",
     "qwen2": "qwen2",
     "qwen2_vl_text": "qwen2vl",
     "qwen2_5_vl_text": "qwen2vl",
@@ -36,7 +37,12 @@ ARCHS = {
     "granite": "granite",
     "smollm3": "smollm3",
 }
-PAIRS_INTERLEAVED = {"llama", "granite", "smollm3"}  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
+PAIRS_INTERLEAVED = {
+    "llama",
+    "mistral3",
+    "granite",
+    "smollm3",
+}  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
 NORMS_AROUND_ZERO = {"gemma2", "gemma3"}  # the checkpoint stores w - 1, the GGUF stores w
 POST_NORMED = {"gemma2", "gemma3", "olmo2"}
 
@@ -140,6 +146,11 @@ def add_rope_scaling(writer: gguf.GGUFWriter, config: Any, rope: dict[str, Any])
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        if "llama_4_scaling_beta" in rope:
+            writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+            writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+            writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+            writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     elif kind == "longrope":
         original = rope["original_max_position_embeddings"]
         stretch = config.max_position_embeddings / original

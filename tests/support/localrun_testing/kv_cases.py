@@ -19,7 +19,7 @@ from localrun.ops.kv_codes import decode, encode, rotate_hadamard
 from localrun.ops.layouts import F32, Layout, Packed, RowReader
 from localrun.ops.reference import ReferenceOps
 from localrun.ops.reference_executor import ReferenceExecutor
-from localrun.ops.rope import RopeKind
+from localrun.ops.rope import RopeKind, query_scales
 
 # Normalised mean square error that a backend's own arithmetic may add. 8-bit codes are multiplied as integers, with q
 # and the weighted scales of V rounded to 8 bits too.
@@ -27,6 +27,7 @@ NMSE = {"f32": 1e-10, "f16": 5e-5, "q8": 1e-4, "k8v4": 1e-4, "q4": 1e-4}
 
 
 CPU = torch.device("cpu")
+QUERY_BETA = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,12 @@ class KVCase:
     softcap: float | None = None
     sinks: bool = False
     rope: bool = True
+    query_floor: int = 0  # queries grow each time this many tokens lie before them; 0: they do not
     outliers: bool = True  # a few channels of K are much larger than the others, as in trained models
 
     def __str__(self) -> str:
         options = {"window": self.window, "sink_window": self.sink_window, "softcap": self.softcap, "sinks": self.sinks}
+        options["query_floor"] = self.query_floor
         said = [f"{name}={value}" for name, value in options.items() if value] + ["nope"] * (not self.rope)
         shape = f"{self.codec}-d{self.head_dim}-h{self.n_heads}of{self.n_kv_heads}-n{self.n_tokens}"
         return "-".join((shape, *said))
@@ -119,6 +122,9 @@ class KVCase:
             near = [min(p, self.sink_window + BLOCK_TOKENS - 1) if self.sink_window else p for p in positions]
             sink_q = turn(q, self.cos_sin(near))
             q, k = (turn(x, self.cos_sin(positions)) for x in (q, k))
+        if self.query_floor:
+            grown = torch.tensor([1 + QUERY_BETA * math.log(1 + p // self.query_floor) for p in positions])
+            q, sink_q = (x * grown[:, None, None] for x in (q, sink_q))
         turned = rotate_hadamard if self.kv_codec.rotates else (lambda x: x)
         q, k, v, sink_q = (turned(x) for x in (q, k, v, sink_q))
         bits = (self.kv_codec.k_bits, self.kv_codec.v_bits)
@@ -251,6 +257,7 @@ def step(case: KVCase, executor: Executor, view: SequenceInput, start: int, n: i
         logits_rows=range(n),
         cos_sin=[case.cos_sin(positions)],
         sink_cos_sin=[case.cos_sin(near)] if case.sink_window else [],
+        query_scale=query_scales(positions, QUERY_BETA, case.query_floor) if case.query_floor else None,
     )
     return torch.as_tensor(executor.run(inputs).result().rows).clone()
 
@@ -286,6 +293,8 @@ CASES: tuple[KVCase, ...] = (
     *(KVCase(codec, head_dim, n_tokens=140) for codec in _CODECS for head_dim in (80, 96, 128, 256)),
     *(KVCase(codec, 192, 2, 1, n_tokens=140) for codec in ("q8", "q4")),
     *(KVCase(codec, 64, heads, 1, n_tokens=140) for codec in _CODECS for heads in (1, 8)),
+    # queries that grow with their position
+    *(KVCase(codec, n_tokens=150, sink_window=100, query_floor=40) for codec in _CODECS),
     # widths no power of two divides well, windows on a boundary, decode at the edge of a unit
     *(KVCase(codec, 24, 3, 3, n_tokens=200, window=64) for codec in _CODECS),
     *(KVCase(codec, 64, 2, 1, n_tokens=1090, sink_window=448) for codec in ("f16", "q8", "q4")),

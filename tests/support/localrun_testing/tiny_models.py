@@ -95,6 +95,13 @@ _LONGROPE = {
 }
 _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 _QWEN_EYES = {"depth": 1, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48}
+_PIXTRAL_EYES = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "head_dim": 16,
+}
 _NO_EPS = {"rms_norm_eps": 0.0}  # llama.cpp does not read it for qwen2vl
 _FULL = {"sliding_window": None}
 _NO_WINDOW = {"use_sliding_window": False}
@@ -146,13 +153,24 @@ TINY_MODELS: dict[str, TinyModel] = {
     "mistral-small-3": TinyModel(
         "mistral3",
         {**_config(head_dim=24, sliding_window=None), "model_type": "mistral"},
-        vision={
-            "hidden_size": 32,
-            "intermediate_size": 48,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "head_dim": 16,
+        vision=_PIXTRAL_EYES,
+    ),
+    "ministral-3": TinyModel(
+        "mistral3",
+        {
+            **_config(head_dim=24, sliding_window=None, tie_word_embeddings=True),
+            "model_type": "ministral3",
+            "rope_parameters": {
+                **_YARN,
+                "original_max_position_embeddings": 16,
+                "beta_fast": 8.0,
+                "beta_slow": 0.5,
+                "mscale": 1.0,
+                "mscale_all_dim": 1.0,
+                "llama_4_scaling_beta": 0.4,
+            },
         },
+        vision=_PIXTRAL_EYES,
     ),
     "gemma2": TinyModel("gemma2", _gemma(num_hidden_layers=4, **_GEMMA2_CAPS)),
     # 46 layers is how a GGUF reader recognises the 27B model, whose score scale is not 1/sqrt(head_dim).
