@@ -45,4 +45,4 @@ def kept_run(kind: RopeKind, run: int) -> Angles:
 
 def query_scales(positions: Sequence[int], beta: float, floor: int) -> np.ndarray:
     """What the queries at `positions` are multiplied by, f32: it grows each time another `floor` tokens lie before."""
-    return (1.0 + beta * np.log1p(np.asarray(positions) // floor)).astype(np.float32)
+    return np.asarray(1.0 + beta * np.log1p(np.asarray(positions) // floor), dtype=np.float32)
