@@ -45,14 +45,13 @@ def _agrees(found: Preview, variant: Variant, why: str) -> bool:
 
 def offer(found: Preview, variant: Variant, why: str) -> str:
     """What a person should know before saying yes: size, fit and licence."""
-    lines = [
-        f"  from      {found.wanted.repo} ({found.licence or 'no licence named'})",
-        f"  size      {gib(variant.bytes)} as {variant.precision or variant.format}: {why}",
-        f"  fits      {_fit_line(found, variant)}",
-    ]
-    if found.shape is not None and found.shape.obstacle:
-        lines.append(f"  but       {found.shape.obstacle}")
-    return "\n".join(lines)
+    return "\n".join(
+        (
+            f"  from      {found.wanted.repo} ({found.licence or 'no licence named'})",
+            f"  size      {gib(variant.bytes)} as {variant.precision or variant.format}: {why}",
+            f"  fits      {_fit_line(found, variant)}",
+        )
+    )
 
 
 def _fit_line(found: Preview, variant: Variant) -> str:

@@ -14,6 +14,7 @@ from localrun.fit.machine import memory
 from localrun.hub.access import read_access
 from localrun.hub.download import download
 from localrun.hub.http import Http
+from localrun.hub.loadable import require_runnable
 from localrun.hub.preview import Preview, recommended_variant
 from localrun.hub.progress import Emit, Event, Finished, Notice, Progress, Started
 from localrun.hub.stored import StoredModel, stored_at
@@ -34,8 +35,11 @@ def open_hub(offline: bool = False) -> Iterator[Http]:
 
 
 def choose(http: Http, found: Preview) -> tuple[Variant, str]:
-    """The precision that was asked for, or the one for this machine, and why."""
-    return recommended_variant(http, found, memory().available)
+    """The precision that was asked for, or the one for this machine, and why. ModelFileError for what cannot be run."""
+    assert found.repo is not None
+    variant, why = recommended_variant(http, found, memory().available)
+    require_runnable(http, found.repo, variant.files)
+    return variant, why
 
 
 def pull(http: Http, found: Preview, variant: Variant) -> tuple[StoredModel, dict[str, Any]]:

@@ -9,6 +9,7 @@ from localrun.cli.console import note, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.library import scan, unfinished
+from localrun.hub.loadable import stored_obstacle
 from localrun.hub.partial import is_alive
 from localrun.hub.stored import StoredModel
 
@@ -23,6 +24,9 @@ def list_models(duplicates: Duplicates = False, json: JsonSwitch = False) -> int
         return 0
     header = ("NAME", "PRECISION", "SIZE", "USED", "PATH")
     write_table([header, *(_columns(model) for model in models)])
+    for model in models:
+        if why := stored_obstacle(model):
+            note(f"{model.name} {model.precision} cannot be run: {why}")
     for group in find_duplicates(models, read=duplicates):
         places = ", ".join(str(model.path) for model in group)
         note(f"the same bytes {len(group)} times, {gib(reclaimable(group))} too many: {places}")
@@ -37,7 +41,7 @@ def list_models(duplicates: Duplicates = False, json: JsonSwitch = False) -> int
 def as_row(model: StoredModel) -> dict[str, Any]:
     """The fields of `list --json`."""
     used = None if model.last_used is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(model.last_used))
-    return {**asdict(model), "path": str(model.path), "last_used": used}
+    return {**asdict(model), "path": str(model.path), "last_used": used, "obstacle": stored_obstacle(model) or None}
 
 
 def _columns(model: StoredModel) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
 from localrun.hub import api
 from localrun.hub.catalogue import catalogue_shape, search_catalogue
+from localrun.model.capability import obstacle_of
 
 Term = Annotated[str, typer.Argument(metavar="TERM", help="a name, a size, a task: qwen3, 4b, coder")]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100, help="rows from the hub")]
@@ -54,6 +55,7 @@ def _catalogue_row(name: str) -> dict[str, Any]:
         "gated": None,
         "thinking": model.get("thinking", False),
         "note": model["note"],
+        "obstacle": (shape.obstacle or None) if shape else None,
     }
 
 
@@ -69,11 +71,13 @@ def _hub_row(found: api.FoundModel) -> dict[str, Any]:
         "gated": found.gated,
         "thinking": None,
         "note": found.arch,
+        "obstacle": obstacle_of(found.arch) or None,
     }
 
 
 def _columns(row: dict[str, Any]) -> tuple[str, ...]:
-    note_parts = [row["note"], "asks you to accept a licence" if row["gated"] else ""]
+    cannot = f"cannot be run: {row['obstacle']}" if row["obstacle"] else ""
+    note_parts = [cannot or row["note"], "asks you to accept a licence" if row["gated"] else ""]
     return (
         row["name"],
         count(row["n_params"]) if row["n_params"] else "",

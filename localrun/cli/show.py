@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from localrun.base.errors import ModelFileError, NotFoundError, UsageError
+from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.units import count, gib
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
@@ -19,6 +19,8 @@ from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.hub.preview import Wanted, find_on_hub, preview
 from localrun.hub.stored import StoredModel
+from localrun.model.archs import arch_of
+from localrun.model.capability import obstacle
 from localrun.model.config import ModelConfig
 
 ModelFile = GgufFile | SafetensorsFolder
@@ -62,8 +64,9 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
     with open_hub(offline) as http:
         found = preview(http, wanted)
     note(f"not on this machine: {'the catalogue' if found.approximate else wanted.repo} says this")
-    if found.note or (found.shape and found.shape.obstacle):
-        note(found.note or (found.shape.obstacle if found.shape else ""))
+    why = found.note or (found.shape.obstacle if found.shape else "")
+    if why:
+        note(f"this version cannot run it: {why}")
     variants = {variant.precision: variant.bytes for variant in found.variants}
     sizes = variants or {candidate.precision: candidate.weights_bytes for candidate in found.candidates}
     return {
@@ -85,6 +88,7 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
         "note": wanted.entry["note"] if wanted.entry else None,
         "precisions": sizes,
         "approximate": found.approximate,
+        "obstacle": why or None,
     }
 
 
@@ -92,6 +96,9 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
     """The fields of `show --json`. Those of the architecture are None where there is none that we know."""
     types = Counter(tensor.qtype for tensor in source.tensors.values())
     template = _chat_template(source)
+    why = obstacle(source) if source.tensors else "it holds no weights"
+    if why:
+        note(f"this version cannot run it: {why}")
     return {
         "name": stored.name,
         "path": str(stored.path),
@@ -102,23 +109,11 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         "n_params": source.n_params,
         "qtypes": dict(types.most_common()),
         "layouts": _layouts(source),
-        **_shape(_config(source)),
+        **_shape(None if why else arch_of(source).config(source)),
         "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest() if template else None,
         "tokenizer": _tokenizer(source),
+        "obstacle": why or None,
     }
-
-
-def _config(source: ModelFile) -> ModelConfig | None:
-    """None for a vocabulary without weights and for an architecture we do not know; a broken file still raises."""
-    from localrun.model.archs import arch_of
-
-    try:
-        return arch_of(source).config(source) if source.tensors else None
-    except ModelFileError as error:
-        if error.code != "UNSUPPORTED":
-            raise
-        note(f"{error.message}\n  {error.hint}")
-        return None
 
 
 def _shape(config: ModelConfig | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from localrun.fit.layers import LayerCache
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.archs.base import fields_of
+from localrun.model.capability import obstacle
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
 
@@ -41,18 +42,15 @@ def shape_of(source: TensorSource) -> Shape:
     A model of an architecture that cannot run yet has one too: its layers are taken to be alike, and to keep what its
     metadata says.
     """
-    obstacle = ""
-    experts = _experts(source)
+    why = obstacle(source)
+    caches: tuple[LayerCache, ...] = ()
     try:
         config = arch_of(source).config(source)
-    except ModelFileError as error:
-        if error.code != "UNSUPPORTED":
-            raise
-        obstacle = error.message.partition(": ")[2] or error.message
+    except ModelFileError:
         config = _plain_config(fields_of(source, {"rms_eps": 1e-6}), source)
-    caches = foreign_layers(source.metadata, config) if obstacle else ()
+        caches = foreign_layers(source.metadata, config)
     tied = source.metadata.get("tie_word_embeddings") is not False or source.format == "gguf"
-    return replace(make_shape(config, tied, experts, obstacle), caches=caches)
+    return replace(make_shape(config, tied, _experts(source), why), caches=caches)
 
 
 def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, obstacle: str = "") -> Shape:

@@ -87,6 +87,16 @@ def read_up_to(file: BinaryIO, path: Path, offset: int, n_bytes: int) -> bytearr
         raise _unreadable(path, error) from error
 
 
+def fetch_from(path: Path) -> Fetch:
+    """The bytes of a file on disk, for the readers of headers; opened anew each time."""
+
+    def fetch(offset: int, n_bytes: int) -> bytearray:
+        with open_regular(path) as file:
+            return read_up_to(file, path, offset, n_bytes)
+
+    return fetch
+
+
 def read_range(path: Path, offset: int, n_bytes: int, stamp: Stamp) -> bytearray:
     """Exactly `n_bytes` of a file that was `stamp` when it was checked."""
     with open_regular(path) as file:

@@ -6,6 +6,7 @@ from typing import NotRequired, TypedDict, cast
 
 from localrun.base.resources import resource
 from localrun.fit.shape import Experts, Shape, make_shape
+from localrun.model.capability import obstacle_of
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 
 BUILTIN = "builtin"
@@ -101,4 +102,4 @@ def catalogue_shape(model: CatalogueModel) -> Shape | None:
     experts = None
     if "n_experts" in shape:
         experts = Experts(shape["n_experts"], shape["n_experts_used"], shape["expert_ffn_size"])
-    return make_shape(config, shape["tied"], experts)
+    return make_shape(config, shape["tied"], experts, obstacle_of(shape["arch"], shape.get("n_experts", 0)))

@@ -1,7 +1,7 @@
 """What a model is before it is here: its repository, its precisions and their sizes, its shape, and what would fit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 
@@ -142,7 +142,11 @@ def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Varian
 
 
 def _fit(shape: Shape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
-    return fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel))
+    """Sizes are told of what cannot be run too, but nobody is advised to take it."""
+    fit = fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel))
+    if not shape.obstacle:
+        return fit
+    return Fit(tuple(replace(row, recommended=False) for row in fit.rows), shape.obstacle)
 
 
 def _in_catalogue(name: str, precision: str, entry: CatalogueModel) -> Wanted:

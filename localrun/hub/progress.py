@@ -68,14 +68,19 @@ class Control:
     """Stops a download from any thread. What has arrived stays, so this is how to pause one, too."""
 
     def __init__(self) -> None:
-        self._cancelled = False
+        self._cancelled = threading.Event()
 
     def cancel(self) -> None:
-        self._cancelled = True
+        self._cancelled.set()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but no longer than until it is cancelled: CancelledError then."""
+        self._cancelled.wait(seconds)
+        self.check()
 
     def check(self) -> None:
         """CancelledError once cancelled."""
-        if self._cancelled:
+        if self._cancelled.is_set():
             raise CancelledError("the download was stopped", "start it again to go on where it stopped")
 
 

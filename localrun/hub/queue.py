@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.errors import HubError, LocalrunError
+from localrun.hub import transfer
 from localrun.hub.access import Access
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.download import download
-from localrun.hub.http import Http
+from localrun.hub.http import Http, NetworkError
+from localrun.hub.loadable import require_runnable
 from localrun.hub.progress import CancelledError, Control, Event, Notice, Progress
 
 State = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
@@ -116,6 +118,7 @@ class DownloadQueue:
                 self._update(number, {"note": event.text}, "running")
 
         try:
+            self._look_at(http, number)
             paths = tuple(download(http, repo, files, follow, control))
         except CancelledError:
             self._update(number, {"state": "cancelled", "bytes_per_second": 0.0}, "running")
@@ -126,6 +129,19 @@ class DownloadQueue:
             done = sum(file.size for file in files)
             still = {"bytes_per_second": 0.0, "note": ""}
             self._update(number, {"state": "done", "done": done, "paths": paths, **still})
+
+    def _look_at(self, http: Http, number: int) -> None:
+        """Refuse what cannot be run here; a line that is down is waited for as a download waits."""
+        repo, files, control = self._work[number]
+        for seconds in (*transfer.RETRY_SECONDS, None):
+            try:
+                require_runnable(http, repo, files)
+                return
+            except NetworkError as error:
+                if seconds is None:
+                    raise
+                self._update(number, {"note": f"{error.message}: trying again"}, "running")
+                control.pause(seconds)
 
     def _next(self) -> int | None:
         """The first queued job, when there is one; None once closed."""

@@ -1,22 +1,26 @@
 """What a model is, before its download: the header of a GGUF or a config.json, by a few small requests."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from localrun.base.errors import HubError
+from localrun.formats.files import Fetch, fetch_from
 from localrun.formats.gguf_cursor import ARRAY, Cursor
 from localrun.formats.gguf_header import read_header
 from localrun.formats.json_files import parse_json
 from localrun.formats.metadata import Metadata
+from localrun.formats.safetensors_header import read_header as read_safetensors_header
 from localrun.formats.source import TensorInfo
 from localrun.hub.api import RemoteFile, RemoteRepo, file_url, patiently, read_small_file
+from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import MIRROR_HINT, Http, host_of
 from localrun.hub.refusals import check_status
 from localrun.hub.variants import Variant
 
+WEIGHTS = (".gguf", ".safetensors")
 MAX_HEADER_BYTES = 64 << 20
 _TOKENS = "tokenizer.ggml.tokens"
 _LONG_ARRAY = 4096  # elements; longer ones are vocabularies
@@ -73,13 +77,36 @@ def read_remote(http: Http, repo: RemoteRepo, variant: Variant) -> RemoteModel:
         raw = read_small_file(http, repo, "config.json")
         return RemoteModel(path, "safetensors", Metadata(parse_json(raw, path, "BAD_CONFIG"), path), len(raw))
     reader = RangeReader(http, repo, file)
-    values = skim_gguf(reader, file.size, path)
-    if not _is_enough(values):
-        values = read_header(reader, file.size, path).metadata
-    return RemoteModel(path, "gguf", Metadata(values, path), reader.fetched)
+    return RemoteModel(path, "gguf", read_key_values(reader, file.size, path), reader.fetched)
 
 
-def skim_gguf(fetch: RangeReader, size: int, path: Path) -> dict[str, Any]:
+def read_key_values(fetch: Fetch, size: int, path: Path) -> Metadata:
+    """The key-values of a GGUF, of the vocabulary only the length where that will do."""
+    values = skim_gguf(fetch, size, path)
+    return Metadata(values if _is_enough(values) else read_header(fetch, size, path).metadata, path)
+
+
+def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> RemoteModel:
+    """All key-values and tensors of a model, from the disk where they are there. Raises like read_remote."""
+    weights = [file for file in files if file.path.endswith(WEIGHTS)]
+    path = Path(repo.name) / weights[0].path
+    is_gguf = path.suffix == ".gguf"
+    values: Mapping[str, Any] = {}
+    tensors: dict[str, TensorInfo] = {}
+    for file in weights:
+        stored = find_stored(http.access.cache, repo, file)
+        fetch = RangeReader(http, repo, file) if stored is None else fetch_from(stored)
+        place = Path(repo.name) / file.path
+        if is_gguf:
+            header = read_header(fetch, file.size, place)
+            values = values or header.metadata
+        tensors |= header.tensors if is_gguf else read_safetensors_header(fetch, file.size, place)
+    if not is_gguf:
+        values = parse_json(read_small_file(http, repo, "config.json"), path, "BAD_CONFIG")
+    return RemoteModel(path, path.suffix[1:], Metadata(values, path), 0, tensors)
+
+
+def skim_gguf(fetch: Fetch, size: int, path: Path) -> dict[str, Any]:
     """Key-values up to the first long array, which is the vocabulary: of that only the length, as a range."""
     cursor = Cursor(fetch, size, path)
     if cursor.head(4) != b"GGUF":

@@ -110,6 +110,12 @@ def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVoc
     )
 
 
+def check_kind(metadata: Mapping[str, Any], path: str = "") -> None:
+    """Raises ModelFileError UNSUPPORTED for a kind of tokenizer we do not have. Reads no vocabulary."""
+    data = Metadata(metadata, Path(path or "GGUF metadata"))
+    _pre_tokenizer(data, data.get_str(_G + "model", ""), path)
+
+
 def _pre_tokenizer(data: Metadata, model: str, path: str) -> PreTokenizer:
     if not model:
         raise _unsupported("the file has no tokenizer", path)

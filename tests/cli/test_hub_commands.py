@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-import gguf
-import numpy as np
 import pytest
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.schemas import check
+from localrun_testing.stub_gguf import stub_gguf
 
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
@@ -24,30 +23,41 @@ from localrun.hub import api
 Run = Callable[..., tuple[int, str, str]]
 
 
-def tiny(path: Path, name: str) -> bytes:
-    writer = gguf.GGUFWriter(path / name, "qwen3")
-    writer.add_context_length(8192)
-    writer.add_embedding_length(64)
-    writer.add_block_count(2)
-    writer.add_feed_forward_length(128)
-    writer.add_head_count(4)
-    writer.add_layer_norm_rms_eps(1e-6)
-    writer.add_vocab_size(320)
-    writer.add_tensor("token_embd.weight", np.zeros((320, 64), np.float16 if "16" in name else np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return (path / name).read_bytes()
+def cannot_run(folder: Path) -> dict[str, dict[str, bytes]]:
+    """Repositories of models that this version cannot run, each for a reason of its own."""
+    unknown_type = bytearray(stub_gguf(folder, "old-F16.gguf"))
+    at = unknown_type.index(b"token_embd.weight") + len("token_embd.weight") + 4 + 2 * 8
+    unknown_type[at : at + 4] = (31).to_bytes(4, "little")  # Q4_0_4_4, which there was once
+    odd_words = stub_gguf(
+        folder, "odd-F16.gguf", more={"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "martian"}
+    )
+    config = {"architectures": ["MambaForCausalLM"], "model_type": "mamba", "hidden_size": 64}
+    return {
+        "org/moe-GGUF": {
+            "moe-F16.gguf": stub_gguf(folder, "moe-F16.gguf", arch="llama", more={"llama.expert_count": 8})
+        },
+        "org/mamba-GGUF": {"mamba-F16.gguf": stub_gguf(folder, "mamba-F16.gguf", arch="mamba")},
+        "org/old-GGUF": {"old-F16.gguf": bytes(unknown_type)},
+        "org/odd-GGUF": {"odd-F16.gguf": odd_words},
+        "org/broken-GGUF": {"broken-F16.gguf": b"<html>" + bytes(8000)},
+        "org/mamba": {"config.json": json.dumps(config).encode(), "model.safetensors": empty_safetensors()},
+        "Qwen/Qwen3-30B-A3B-GGUF": {"q-Q4_K_M.gguf": stub_gguf(folder, "q-Q4_K_M.gguf", arch="qwen3moe")},
+    }
+
+
+def empty_safetensors() -> bytes:
+    header = json.dumps({"a": {"dtype": "F32", "shape": [1024], "data_offsets": [0, 4096]}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(4096)
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    files = {name: tiny(tmp_path, name) for name in ("tiny-F16.gguf", "tiny-F32.gguf")}
+    files = {name: stub_gguf(tmp_path, name) for name in ("tiny-F16.gguf", "tiny-F32.gguf")}
     repos = {
         "org/tiny-GGUF": FakeRepo({**files, "README.md": b"hi"}, gguf={"architecture": "qwen3", "total": 20_000_000}),
         "Qwen/Qwen3-0.6B-GGUF": FakeRepo({"Qwen3-0.6B-Q8_0.gguf": files["tiny-F16.gguf"]}),
         "org/locked-GGUF": FakeRepo(files, gated=True),
+        **{repo: FakeRepo(files) for repo, files in cannot_run(tmp_path).items()},
     }
     monkeypatch.setattr(api, "RETRY_SECONDS", ())
     with FakeHub(repos) as running:
@@ -194,6 +204,63 @@ def test_pull_errors(hub: FakeHub, run: Run, arguments: list[str], code: int, sa
     assert any(text in err for text in says.split("|"))
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("org/moe-GGUF", "mixtures of experts"),
+        ("org/mamba-GGUF", "architecture 'mamba'"),
+        ("org/old-GGUF", "unknown type 31"),
+        ("org/odd-GGUF", "pre-tokenizer 'martian'"),
+        ("org/broken-GGUF", "not a GGUF file"),
+        ("org/mamba", "architecture 'MambaForCausalLM'"),
+        ("qwen3-30b-a3b", "architecture 'qwen3moe'"),
+    ],
+)
+@pytest.mark.parametrize("how", ["pull", "run", "asked"])
+def test_what_cannot_be_run_is_not_downloaded(
+    hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch, home: Path, name: str, why: str, how: str
+) -> None:
+    if how == "asked":
+        terminal(monkeypatch, "y")
+    command = ["pull", name] if how == "pull" else ["run", "--no-stdin", "-m", name, "hello"]
+    code, out, err = run(*command, *(["--pull"] if how == "run" else []))
+    assert (code, out) == (6, "")
+    assert "nothing was downloaded" in err
+    assert why in err
+    assert read_settings().model is None
+    assert [row["source"] for row in json.loads(run("list", "--json")[1])] == ["builtin"]
+    assert not list(home.rglob("*.localrun-part"))
+
+
+def test_what_cannot_be_run_is_marked_everywhere(hub: FakeHub, run: Run, home: Path) -> None:
+    _, out, err = run("fit", "qwen3-30b-a3b", "--offline")
+    assert "this version cannot run it: mixtures of experts" in err
+    assert "None is recommended: mixtures of experts cannot be run" in out
+    assert run("fit", "qwen3-30b-a3b", "--offline", "--check", "--memory", "1TB")[0] == 4
+    for name in ("qwen3-30b-a3b", "mixtral-8x7b"):
+        _, out, err = run("show", name, "--offline", "--json")
+        answer = json.loads(out)
+        check(answer, "show")
+        assert "mixtures of experts" in answer["obstacle"]
+        assert "this version cannot run it" in err
+        row = next(row for row in json.loads(run("search", name, "--offline", "--json")[1]) if row["name"] == name)
+        assert "mixtures of experts" in row["obstacle"]
+    hub.repos["org/mamba-GGUF"].gguf = {"architecture": "mamba", "total": 1_000_000}
+    assert "cannot be run: architecture 'mamba'" in run("search", "mamba")[1]
+    assert json.loads(run("show", "qwen3-4b", "--offline", "--json")[1])["obstacle"] is None
+    (home / "models").mkdir(exist_ok=True)
+    for name in ("org/moe-GGUF", "org/odd-GGUF"):
+        for file, content in hub.repos[name].files.items():
+            (home / "models" / file).write_bytes(content)
+    _, out, err = run("list")
+    assert "moe F16 cannot be run: mixtures of experts" in err
+    assert "odd F16 cannot be run: the tokenizer splits" in err
+    rows = json.loads(run("list", "--json")[1])
+    check(rows, "list")
+    assert [bool(row["obstacle"]) for row in rows] == [row["name"] != "builtin" for row in rows]
+    assert "mixtures of experts" in json.loads(run("show", "moe", "--json")[1])["obstacle"]
+
+
 def test_show_before_a_download(hub: FakeHub, run: Run) -> None:
     code, out, _ = run("show", "org/tiny-GGUF", "--json")
     answer = json.loads(out)
@@ -263,6 +330,7 @@ def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, monkeypatch: pytest.M
 
 
 def test_list_mentions_unfinished_downloads(hub: FakeHub, run: Run, home: Path) -> None:
+    hub.break_file("tiny-F32.gguf", "", times=1)  # its header
     hub.break_file("tiny-F32.gguf", "html")
     assert run("pull", "org/tiny-GGUF:F32")[0] == 7
     _, _, err = run("list")

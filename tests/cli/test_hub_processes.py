@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from localrun_testing.cli import Terminal, environment, localrun
 from localrun_testing.fake_hub import FakeHub
-
-PARTS = {f"big-Q8_0-{i:05d}-of-00002.gguf": random.Random(i).randbytes(3 << 20) for i in (1, 2)}
+from localrun_testing.stub_gguf import stub_gguf
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    with FakeHub({"org/big-GGUF": PARTS}) as running:
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    parts = {name: stub_gguf(tmp_path, name) for name in (f"big-Q8_0-{i:05d}-of-00002.gguf" for i in (1, 2))}
+    noise = {name: random.Random(name).randbytes((3 << 20) - len(head)) for name, head in parts.items()}
+    with FakeHub({"org/big-GGUF": {name: head + noise[name] for name, head in parts.items()}}) as running:
         running.bytes_per_second = 2e6
         monkeypatch.setenv("HF_ENDPOINT", running.url)
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
@@ -42,7 +43,7 @@ def test_bars_at_a_terminal_and_ctrl_c(hub: FakeHub, home: Path) -> None:
     assert ran.code == 0
     assert "\r" not in ran.err
     assert 0 < answer["fetched"] < answer["bytes"] == 6 << 20
-    assert Path(answer["path"]).read_bytes() == PARTS["big-Q8_0-00001-of-00002.gguf"]
+    assert Path(answer["path"]).read_bytes() == hub.repos["org/big-GGUF"].files["big-Q8_0-00001-of-00002.gguf"]
 
 
 NO_SOCKETS = """

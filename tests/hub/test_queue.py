@@ -13,7 +13,7 @@ from localrun.hub.queue import DownloadQueue, Job, State
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
-FILES = {name: random.Random(name).randbytes(6 << 20) for name in ("a.gguf", "b.gguf", "c.gguf")}
+FILES = {name: random.Random(name).randbytes(6 << 20) for name in ("a.bin", "b.bin", "c.bin")}
 
 
 def until(queue: DownloadQueue, number: int, *states: State) -> Job:
@@ -51,7 +51,7 @@ def test_pause_lets_others_go_first_and_resume_goes_on(setting: tuple[FakeHub, A
     hub, access, repo = setting
     hub.bytes_per_second = 4e6
     queue = DownloadQueue(access)
-    for name in ("a.gguf", "b.gguf"):
+    for name in ("a.bin", "b.bin"):
         queue.add(repo, [repo.file(name)])
     while queue.jobs()[0].done < 2 << 20:
         time.sleep(0.01)
@@ -60,10 +60,10 @@ def test_pause_lets_others_go_first_and_resume_goes_on(setting: tuple[FakeHub, A
     until(queue, 2, "done")
     assert queue.jobs()[0].state == "paused"
     arrived = queue.jobs()[0].done
-    before = hub.sent("a.gguf")
+    before = hub.sent("a.bin")
     queue.resume(1)
-    assert until(queue, 1, "done").paths[0].read_bytes() == FILES["a.gguf"]
-    assert hub.sent("a.gguf") - before <= (6 << 20) - arrived + (1 << 20)
+    assert until(queue, 1, "done").paths[0].read_bytes() == FILES["a.bin"]
+    assert hub.sent("a.bin") - before <= (6 << 20) - arrived + (1 << 20)
     queue.close()
 
 
@@ -84,10 +84,10 @@ def test_cancel_and_close(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
 
 def test_a_failure_is_told_and_can_be_tried_again(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
     hub, access, repo = setting
-    hub.break_file("a.gguf", "html")
+    hub.break_file("a.bin", "html")
     queue = DownloadQueue(access)
-    queue.add(repo, [repo.file("a.gguf")])
-    queue.add(repo, [repo.file("b.gguf")])
+    queue.add(repo, [repo.file("a.bin")])
+    queue.add(repo, [repo.file("b.bin")])
     failed = until(queue, 1, "failed")
     assert isinstance(failed.error, HubError)
     until(queue, 2, "done")

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
-from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine, tiny_gguf
+from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.stub_gguf import stub_gguf
 from localrun_tui.choice import Choice
 from localrun_tui.download import Download
 from localrun_tui.downloads import DownloadsScreen, badge_text, duration
@@ -35,7 +36,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setattr(transfer, "RETRY_SECONDS", (0.05,) * 40)
     with hub_with_models(tmp_path, monkeypatch) as running:
         noise = random.Random(1).randbytes(12 * MIB)
-        files = {name: tiny_gguf(tmp_path, name) + noise for name in ("large-F16.gguf", "large-F32.gguf")}
+        files = {name: stub_gguf(tmp_path, name) + noise for name in ("large-F16.gguf", "large-F32.gguf")}
         running.repos["org/large-GGUF"] = FakeRepo(files)
         yield running
 

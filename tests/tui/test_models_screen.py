@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from localrun_testing.fake_chat_server import FakeChatServer, fake_chat_server
 from localrun_testing.fake_hub import FakeHub
-from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine, tiny_gguf
+from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
+from localrun_testing.stub_gguf import stub_gguf
 from localrun_tui.choice import Choice
 from localrun_tui.endpoints import write_endpoints
 from localrun_tui.model_rows import catalogue_rows, first_model, used_when
@@ -50,7 +51,7 @@ def stored(home: Path) -> Path:
     folder = home / "models"
     folder.mkdir(parents=True)
     for name in ("mine-F16.gguf", "mine-F32.gguf"):
-        tiny_gguf(folder, name)
+        stub_gguf(folder, name)
     return folder
 
 
@@ -196,7 +197,7 @@ def test_foreign_names_are_text_and_a_server_is_chosen(hub: FakeHub, chat_server
     folder = home / "models"
     folder.mkdir(parents=True)
     evil = folder / "[red]evil[@click=app.quit]\x1b]0;pwned\x07\u202e-F16.gguf"
-    tiny_gguf(folder, evil.name)
+    stub_gguf(folder, evil.name)
     hub.repos["org/tiny-GGUF"].card["license"] = "[bold]\x1b[31mfree"
     write_endpoints([Endpoint("lab", chat_server.url, "sk-canary-123456"), Endpoint("off", "http://127.0.0.1:9")])
 

@@ -8,7 +8,7 @@ from .columns import Column, Row, say
 from .fact import lines
 from .model_list import Item
 from .model_rows import SOURCES, CatalogueRow, DiskRow, HubRow, ServerModel, copies_note, size_of, speed, used_when
-from .verdicts import MEANING, verdict_text
+from .verdicts import CANNOT, MEANING, cannot_be_run, verdict_text
 
 DISK_COLUMNS = (
     Column("NAME"),
@@ -46,6 +46,8 @@ def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
     name = say(model.name)
     if is_default:
         name += Content.styled("  default", "$text-accent")
+    if row.obstacle:
+        name += Content.styled("  cannot be run", "$text-warning")
     cells = (
         name,
         say(model.precision or "?"),
@@ -58,7 +60,7 @@ def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
 
 def disk_detail(row: DiskRow) -> Content:
     path = say(str(row.model.path), _MUTED)
-    note = copies_note(row)
+    note = cannot_be_run(row.obstacle) if row.obstacle else copies_note(row)
     return lines(path, say(note, "$text-warning")) if note else path
 
 
@@ -72,7 +74,7 @@ def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
         name,
         say(size_of(row.n_params)),
         say(row.entry["licence"], _MUTED),
-        verdict_text(row.verdict if row.n_params else None),
+        CANNOT if row.obstacle else verdict_text(row.verdict if row.n_params else None),
         say(row.best.precision if row.best else ""),
         say(speed(row.best)),
     )
@@ -84,6 +86,8 @@ def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
     context = f"up to {row.entry['max_context']:,} tokens" if "max_context" in row.entry else ""
     repo = row.entry.get("gguf") or row.entry.get("safetensors", "")
     about = say(" · ".join(part for part in (repo, context) if part) + thinks, _MUTED)
+    if row.obstacle:
+        return lines(say(cannot_be_run(row.obstacle), "$text-warning"), about)
     if row.best is None:
         return lines(say("none of its precisions fits the free memory of this machine", "$text-error"), about)
     size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens"
@@ -101,7 +105,7 @@ def hub_item(row: HubRow) -> Item[HubRow]:
         say(size_of(found.n_params)),
         say(found.licence, _MUTED),
         say(f"{found.downloads:,}"),
-        verdict_text(row.verdict, about=True),
+        CANNOT if row.obstacle else verdict_text(row.verdict, about=True),
     )
     return Item(found.repo, Row(HUB_COLUMNS, cells), row)
 
@@ -111,6 +115,7 @@ def hub_detail(row: HubRow) -> Content:
     context = f"{found.max_context:,} tokens of context at most" if found.max_context else ""
     about = " · ".join(part for part in (found.arch, context, found.licence or "no licence named") if part)
     gate = "its authors want you to accept a licence on its page first" if found.gated else ""
+    gate = cannot_be_run(row.obstacle) if row.obstacle else gate
     return lines(say(about, _MUTED), say(gate, "$text-warning")) if gate else say(about, _MUTED)
 
 

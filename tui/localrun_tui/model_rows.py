@@ -17,8 +17,10 @@ from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggest
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.http import Http
 from localrun.hub.library import scan
+from localrun.hub.loadable import stored_obstacle
 from localrun.hub.preview import find_on_hub, fit_preview, preview
 from localrun.hub.stored import StoredModel
+from localrun.model.capability import obstacle_of
 
 SOURCES = {
     "builtin": "localrun",
@@ -33,11 +35,15 @@ _USUAL_PRECISION = "Q4_K_M"
 
 @dataclass(frozen=True, slots=True)
 class DiskRow:
-    """A model on disk. `copies`: in how many places the same bytes are; `extra` bytes would be free with one."""
+    """A model on disk. `copies`: in how many places the same bytes are; `extra` bytes would be free with one.
+
+    `obstacle` here and below: why this version cannot run it.
+    """
 
     model: StoredModel
     copies: int = 1
     extra: int = 0
+    obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,7 @@ class CatalogueRow:
     n_params: int
     best: FitRow | None
     on_disk: bool
+    obstacle: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -61,6 +68,7 @@ class HubRow:
 
     found: FoundModel
     verdict: Verdict | None
+    obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ def disk_rows() -> list[DiskRow]:
     for group in find_duplicates(models):
         for model in group:
             copies[model.path] = len(group), reclaimable(group)
-    rows = [DiskRow(model, *copies.get(model.path, (1, 0))) for model in models]
+    rows = [DiskRow(model, *copies.get(model.path, (1, 0)), stored_obstacle(model)) for model in models]
     return sorted(rows, key=lambda row: (-(row.model.last_used or 0.0), row.model.name.lower(), row.model.bytes))
 
 
@@ -91,16 +99,17 @@ def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[Catalogue
     http = Http(Access(offline=True))
     rows = []
     for name, entry in search_catalogue("").items():
-        wanted, n_params, best = find_on_hub(name), 0, None
+        wanted, n_params, best, obstacle = find_on_hub(name), 0, None, ""
         repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
         try:
             assert wanted is not None
             found = preview(http, wanted)
             n_params = found.shape.n_params if found.shape else 0
+            obstacle = found.shape.obstacle if found.shape else ""
             best = fit_preview(found, budget, USUAL_CONTEXT).recommended
         except LocalrunError:  # the catalogue does not know its shape
             pass
-        rows.append(CatalogueRow(name, entry, n_params, best, bool(there & {name.lower(), *repos})))
+        rows.append(CatalogueRow(name, entry, n_params, best, bool(there & {name.lower(), *repos}), obstacle))
     return rows
 
 
@@ -115,7 +124,10 @@ def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow
 
 
 def hub_rows(found: Sequence[FoundModel], budget: int) -> list[HubRow]:
-    return [HubRow(one, rough_verdict(one.n_params, budget) if one.n_params else None) for one in found]
+    return [
+        HubRow(one, rough_verdict(one.n_params, budget) if one.n_params else None, obstacle_of(one.arch))
+        for one in found
+    ]
 
 
 def rough_verdict(n_params: int, budget: int) -> Verdict:

@@ -27,7 +27,8 @@ from .model_rows import DiskRow, ServerModel
 from .model_sections import SECTIONS, Section, machine_line, subject_of
 from .precision_menu import DOWNLOADING, PrecisionMenu
 from .removal import ask_to_remove
-from .toast import toast_error
+from .toast import toast, toast_error
+from .verdicts import cannot_be_run
 
 
 class FilterBox(LineField):
@@ -132,6 +133,9 @@ class ModelsScreen(Screen[Choice | None]):
         item = self.section.highlighted
         if item is not None and isinstance(item.value, DiskRow):
             name = item.value.model.name
+            if item.value.obstacle:
+                toast(self, f"{name} is not made the default", cannot_be_run(item.value.obstacle), "warning")
+                return
             run_in_background(
                 self,
                 lambda task: write_setting("model", name),

@@ -28,6 +28,7 @@ from .model_list import ModelList
 from .precision_items import COLUMNS, precision_item
 from .precision_offer import Offer, Precision, Subject, read_offer
 from .toast import toast
+from .verdicts import cannot_be_run
 
 DOWNLOADING = "downloading"
 
@@ -177,6 +178,9 @@ class PrecisionMenu(Screen[Choice | str | None]):
         if offer is None or offer.found is None:
             return
         found, variant = offer.found, one.variant
+        if found.shape is not None and found.shape.obstacle:
+            toast(self, "It is not downloaded", f"{cannot_be_run(found.shape.obstacle).capitalize()}.", "warning")
+            return
         if found.repo is None or variant is None:
             toast(self, "localrun is offline", "It can be downloaded once there is a network.", "warning")
             return

@@ -18,6 +18,7 @@ from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
 
 from .background import Task
+from .verdicts import cannot_be_run
 
 NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it
 
@@ -162,7 +163,7 @@ def _hub_offer(subject: Subject, found: Preview, budget: int, notes: list[str]) 
     if found.approximate:
         notes.append("offline: sizes are estimated from the public shape (≈)")
     if found.shape is not None and found.shape.obstacle:
-        notes.append(f"this version cannot run it: {found.shape.obstacle}")
+        notes.append(cannot_be_run(found.shape.obstacle))
     return Offer(subject, tuple(precisions), fit)
 
 

@@ -15,6 +15,12 @@ MEANING: dict[Verdict, str] = {
     "no": "it needs more memory than is free",
 }
 
+CANNOT = Content.styled("✘ can't", "$text-warning")
+
+
+def cannot_be_run(obstacle: str) -> str:
+    return f"this version cannot run it: {obstacle}"
+
 
 def verdict_text(verdict: Verdict | None, about: bool = False) -> Content:
     """The verdict for a cell; `about` marks a guess, None is shown as nothing."""

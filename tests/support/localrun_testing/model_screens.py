@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import gguf
-import numpy as np
 import pytest
 from localrun_tui import first_run, model_sections, models_screen
 from localrun_tui.downloads_queue import Downloads
@@ -17,8 +15,7 @@ from localrun.fit.machine import Memory
 from localrun.fit.rates import Rates
 from localrun.hub import api, preview
 from localrun_testing.fake_hub import FakeHub, FakeRepo
-
-PRECISIONS = {"F16": np.float16, "F32": np.float32}
+from localrun_testing.stub_gguf import stub_gguf
 
 
 class ScreenApp(App[None]):
@@ -42,26 +39,6 @@ class ScreenApp(App[None]):
         self.closed = True
 
 
-def tiny_gguf(folder: Path, name: str, rows: int = 320, layers: int = 2) -> bytes:
-    """A GGUF that says enough for `fit`, with one tensor of `rows` × 64; F16 or F32 by its name."""
-    path = folder / name
-    writer = gguf.GGUFWriter(path, "qwen3")
-    writer.add_context_length(8192)
-    writer.add_embedding_length(64)
-    writer.add_block_count(layers)
-    writer.add_feed_forward_length(128)
-    writer.add_head_count(4)
-    writer.add_layer_norm_rms_eps(1e-6)
-    writer.add_vocab_size(rows)
-    precision = next(dtype for word, dtype in PRECISIONS.items() if word in name)
-    writer.add_tensor("token_embd.weight", np.zeros((rows, 64), precision))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path.read_bytes()
-
-
 def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose memory and speed do not depend on where and when the test runs."""
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
@@ -72,7 +49,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def hub_with_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     """A hub that the environment points to: a tiny model in two precisions, a gated one, and one of the catalogue."""
-    files = {name: tiny_gguf(folder, name) for name in ("tiny-F16.gguf", "tiny-F32.gguf")}
+    files = {name: stub_gguf(folder, name) for name in ("tiny-F16.gguf", "tiny-F32.gguf")}
     repos = {
         "org/tiny-GGUF": FakeRepo(files, gguf={"architecture": "qwen3", "total": 20_000_000, "context_length": 8192}),
         "org/locked-GGUF": FakeRepo(files, gated=True),

@@ -180,6 +180,7 @@ SHOW = record(
     note=field([TEXT, "null"], "before a download: what it is good for", optional=True),
     precisions={**counts(WHOLE, "before a download: bytes of each precision there is"), "optional": True},
     approximate=field("boolean", "before a download: sizes follow from the shape alone", optional=True),
+    obstacle=field([TEXT, "null"], "why this version cannot run it"),
 )
 
 PULL = record(
@@ -208,6 +209,7 @@ SEARCH = rows(
         gated=field(["boolean", "null"], "whether the authors want a licence accepted"),
         thinking=field(["boolean", "null"], "whether it can think before it answers"),
         note=field(TEXT, "what it is good for, or its architecture"),
+        obstacle=field([TEXT, "null"], "why this version cannot run it"),
     ),
 )
 
@@ -268,6 +270,7 @@ LIST = rows(
             "description": "shipped, localrun's folder, the Hugging Face cache, or another program's models",
         },
         last_used=field([TEXT, "null"], "UTC time of the last use"),
+        obstacle=field([TEXT, "null"], "why this version cannot run it"),
     ),
 )
 

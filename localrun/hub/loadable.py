@@ -1,0 +1,49 @@
+"""Which models can be run here: asked before the first byte of a download, and of what is on disk already."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from localrun.base.errors import LocalrunError, ModelFileError
+from localrun.formats.files import fetch_from
+from localrun.formats.json_files import read_json
+from localrun.formats.metadata import Metadata
+from localrun.hub.api import RemoteFile, RemoteRepo
+from localrun.hub.http import Http
+from localrun.hub.remote import WEIGHTS, RemoteModel, read_headers, read_key_values, without_rope_scaling
+from localrun.hub.stored import StoredModel
+from localrun.model.capability import check_runnable, obstacle
+
+
+def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
+    """Refuse files that would be of no use here, by their headers. Raises ModelFileError, and HubError like a download.
+
+    Files that are no weights are not looked at.
+    """
+    if not any(file.path.endswith(WEIGHTS) for file in files):
+        return
+    try:
+        check_runnable(without_rope_scaling(read_headers(http, repo, files)))
+    except ModelFileError as error:
+        hint = "take another model: `localrun search` says which ones cannot be run"
+        known = error.code == "UNSUPPORTED"
+        raise ModelFileError(
+            error.code, f"nothing was downloaded: {error.message}", hint=hint if known else error.hint
+        ) from None
+
+
+def stored_obstacle(model: StoredModel) -> str:
+    """Why a model on disk cannot be run, by the first bytes of it; empty when nothing is known against it."""
+    try:
+        return obstacle(without_rope_scaling(_skim(model)))
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    except LocalrunError as error:
+        return error.message.removeprefix(f"{getattr(error, 'path', '')}: ")
+
+
+def _skim(model: StoredModel) -> RemoteModel:
+    if model.format == "safetensors":
+        path: Path = model.path / "config.json"
+        return RemoteModel(path, "safetensors", Metadata(read_json(path, "BAD_CONFIG"), path), 0)
+    size = model.path.stat().st_size
+    return RemoteModel(model.path, "gguf", read_key_values(fetch_from(model.path), size, model.path), 0)

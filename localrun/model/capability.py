@@ -1,0 +1,38 @@
+"""Whether this version can run a model: one question, for lists, `fit`, `show`, downloads and the app. Torch-free."""
+
+from localrun.base.errors import ModelFileError
+from localrun.base.sanitize import clean
+from localrun.formats.source import TensorSource
+from localrun.model.archs import ARCHS, arch_of
+
+EXPERTS = "mixtures of experts cannot be run"
+_TOKENIZER = "tokenizer.ggml.model"
+
+
+def check_runnable(source: TensorSource) -> None:
+    """Raises ModelFileError: UNSUPPORTED for an architecture, a part of one or a tokenizer that we do not have, and
+    other codes for key-values that make no sense."""
+    arch_of(source).config(source)
+    if source.format == "gguf" and source.metadata.get(_TOKENIZER) is not None:
+        from localrun.text.gguf_vocabulary import check_kind  # takes a while to import
+
+        check_kind(source.metadata, str(source.path))
+
+
+def obstacle(source: TensorSource) -> str:
+    """Why a model cannot be run, in half a sentence; empty when it can be. Raises like check_runnable, for the rest."""
+    try:
+        check_runnable(source)
+    except ModelFileError as error:
+        if error.code != "UNSUPPORTED":
+            raise
+        return error.message.removeprefix(f"{error.path}: ")
+    return ""
+
+
+def obstacle_of(arch: str, n_experts: int = 0) -> str:
+    """The same by no more than a GGUF's name for its architecture; a name that is not known, as "", is no obstacle."""
+    if n_experts:
+        return EXPERTS
+    known = {name for one in ARCHS for name in one.gguf}
+    return f"architecture {clean(arch)!r} is not supported" if arch and arch not in known else ""
