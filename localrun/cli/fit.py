@@ -124,6 +124,8 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
     else:
         cache = "" if found.kv_codec == "f16" else f" and the KV cache as {found.kv_codec}"
         write(f"Recommended: {found.precision} with a context of {found.ctx:,}{cache}: {table.reason}.\n")
+        if found.kept_kv_bytes:
+            write(f"Chats that are kept in memory may take up to {gib(found.kept_kv_bytes)} more of what is free.\n")
 
 
 def _cell(row: FitRow) -> str:

@@ -65,7 +65,8 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     check_vocabulary(source, config, text)
     types = [source.tensors[ref.name].qtype for ref in refs.values() if len(ref.shape) == 2]
     backend = choose_backend(options.backend, options.threads, config, types)
-    budget = backend.free_bytes(memory().available)
+    main = memory()
+    budget = backend.free_bytes(main.available)
     layout = backend.layout(held_bytes(source, refs, F32), budget)
     plan = plan_load(
         config,
@@ -78,6 +79,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         resident=resident() if backend.in_main_memory else 0,
         threads=backend.threads,
         keep_chats=options.prefix_cache,
+        limit=main.limit if backend.in_main_memory else "",
     )
     config = plan.config
     if isinstance(source, RequantizedSource) and backend.name == "cpu":

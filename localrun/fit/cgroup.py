@@ -11,13 +11,15 @@ OWN = Path("/proc/self/cgroup")
 def memory_left() -> tuple[int, int] | None:
     """(limit, what is left of it) in bytes of the tightest group this process is in; None where nothing is limited.
 
-    File pages count as left: the kernel drops them before it kills anything.
+    File pages count as left: the kernel drops them before it kills anything. Above `memory.high` it kills nothing, but
+    slows everything down.
     """
     found: list[tuple[int, int]] = []
     for folder in _folders("memory"):
-        limit = _number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")
+        limits = [_number(folder / name) for name in ("memory.max", "memory.high", "memory.limit_in_bytes")]
+        limit = min((limit for limit in limits if limit is not None), default=1 << 60)
         used = _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes")
-        if limit is not None and used is not None and limit < 1 << 60:  # version 1 says "no limit" with a huge number
+        if used is not None and limit < 1 << 60:  # version 1 says "no limit" with a huge number
             found.append((limit, max(0, limit - used + _file_pages(folder))))
     return min(found, key=lambda pair: pair[1], default=None)
 

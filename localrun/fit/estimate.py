@@ -12,7 +12,7 @@ from localrun.fit.blocks import CacheShape
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.costs import usual_costs
 from localrun.fit.layers import cache_bytes
-from localrun.fit.plan import MARGIN, USUAL_THREADS, Sizes, longest_context
+from localrun.fit.plan import USUAL_THREADS, Sizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import MAC_SHARE, READ_SHARE, Rates
 from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
@@ -43,13 +43,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class FitRow:
-    """One row of `fit --json`. Bytes, tokens, tokens a second, milliseconds."""
+    """One row of `fit --json`. Bytes, tokens, tokens a second, milliseconds.
+
+    `kept_kv_bytes` comes on top of `total_bytes`: what is left over and may be taken by chats that are kept.
+    """
 
     precision: str
     ctx: int
     kv_codec: str
     weights_bytes: int
     kv_bytes: int
+    kept_kv_bytes: int
     scratch_bytes: int
     total_bytes: int
     budget_bytes: int
@@ -132,7 +136,7 @@ def _rows(
 ) -> list[FitRow]:
     """One precision and codec, every context."""
     budget, parallel = question.budget, question.parallel
-    room = budget - MARGIN - sizes.program_bytes - candidate.weights_bytes
+    room = budget - margin_of(budget) - sizes.program_bytes - candidate.weights_bytes
     longest = longest_context(sizes, codec, room, parallel=parallel)
     read = question.rates.read_bytes * READ_SHARE
     multiply = question.rates.macs * MAC_SHARE
@@ -147,10 +151,11 @@ def _rows(
                 kv_codec=codec.name,
                 weights_bytes=candidate.weights_bytes,
                 kv_bytes=cache,
+                kept_kv_bytes=int(cache * spare_share(room - scratch, cache)) if cache else 0,
                 scratch_bytes=scratch,
                 total_bytes=total,
                 budget_bytes=budget,
-                verdict="fits" if total <= budget - MARGIN else "tight" if total <= budget else "no",
+                verdict="fits" if total <= budget - margin_of(budget) else "tight" if total <= budget else "no",
                 max_ctx=longest or 0,
                 max_sequences=_most_sequences(sizes, ctx, codec, room - scratch),
                 est_decode_tps=round(read / (candidate.active_bytes + sizes.nbytes(ctx, codec)), 1),

@@ -1,33 +1,54 @@
 """What memory this machine has left, and how many threads are worth starting. Torch-free."""
 
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
+from localrun.base.units import gib
 from localrun.fit.cgroup import cpu_quota, memory_left
 
 STATUS = Path("/proc/self/status")
+UNUSED_ADDRESSES = 640 << 20  # taken and never touched: stacks, arenas of the C library, the last piece of weights
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of main memory; both also respect the limit a container sets."""
+    """Bytes of main memory, or of the part of it that something allows; `limit` says what."""
 
     total: int
     available: int
+    limit: str = ""
 
 
 def memory() -> Memory:
     """Main memory now."""
     system = psutil.virtual_memory()
-    total, available = int(system.total), int(system.available)
-    limited = memory_left()
-    if limited is not None and limited[0] < total:
-        total, available = limited[0], min(available, limited[1])
-    return Memory(total, available)
+    machine = Memory(int(system.total), int(system.available))
+    limits = [Memory(*left, f"a limit of {gib(left[0])} set by {what}") for what, left in _limits()]
+    tightest = min((one for one in limits if one.total < machine.total), key=lambda one: one.available, default=machine)
+    return replace(tightest, available=min(tightest.available, machine.available))
+
+
+def _limits() -> Iterator[tuple[str, tuple[int, int]]]:
+    """What limits this process, and (limit, what is left of it)."""
+    group = memory_left()
+    if group is not None:
+        yield "a control group", group
+    if sys.platform == "linux":
+        import resource
+
+        used = psutil.Process().memory_info()
+        for what, number, now in (
+            ("`ulimit -v`", resource.RLIMIT_AS, used.vms),
+            ("`ulimit -d`", resource.RLIMIT_DATA, used.data),
+        ):
+            soft, _ = resource.getrlimit(number)
+            if soft != resource.RLIM_INFINITY:
+                yield what, (soft, max(0, soft - now - UNUSED_ADDRESSES))
 
 
 def resident() -> int:

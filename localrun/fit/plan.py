@@ -1,5 +1,6 @@
 """What fits: the codec, the context and the blocks of a load, solved from exact bytes. Torch-free."""
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 
 GROWTH = 2 << 20  # of the program while it answers, beside what is counted
-MARGIN = 512 << 20  # left to the rest of the machine
+MARGIN, MARGIN_PART = 512 << 20, 8  # left to other programs and to what is not counted: so much, or one part of so many
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of
 FEWEST_BITS = 2.0  # a weight; below that no precision is worth naming
 SPARE_SHARE = 0.5  # of memory left over that kept chats may take
@@ -93,10 +94,14 @@ class MemoryPlan:
 
     def peak_after(self, chats: int) -> int:
         """The most memory the process has held once that many chats have filled the context."""
+        return self._beside_cache + self.kv_after(chats)
+
+    def kv_after(self, chats: int) -> int:
+        """Of these, the cache: a block of one takes memory as long as the process lives."""
         if not self.grows:
-            return self.peak_bytes
+            return self.kv_bytes
         blocks, ring = chats * -(-self.ctx // BLOCK_TOKENS) + 1, RING_BLOCKS + (chats - 1) * RING_MORE
-        return self._beside_cache + sum(group.used(blocks, ring) for group in self.groups)
+        return sum(group.used(blocks, ring) for group in self.groups)
 
     @property
     def _beside_cache(self) -> int:
@@ -115,30 +120,36 @@ def plan_load(
     resident: int = 0,
     threads: int = USUAL_THREADS,
     keep_chats: bool = True,
+    limit: str = "",
 ) -> MemoryPlan:
     """The wanted context, else the largest that fits `free` bytes, with the best codec that holds it.
 
     `resident` is what this process holds already and `free` no longer counts; with `keep_chats` half of what is left
-    over goes to chats that are kept in memory. Raises DoesNotFitError, UsageError.
+    over goes to chats that are kept in memory. `limit` names what makes memory less than the machine has. Raises
+    DoesNotFitError, UsageError.
     """
     check_context(config, ctx, window)
     costs = costs_of(backend)
     shape = CacheShape(config, costs, window)
     budget = free + resident
     overhead = resident + GROWTH if resident else shape.program_bytes
-    room = budget - MARGIN - max(shape.program_bytes, overhead) - weights_bytes
+    room = budget - margin_of(budget) - overhead - weights_bytes
     try:
         choice = choose_codec(kv, config, ctx, lambda codec: longest_context(shape, codec, room, threads))
     except DoesNotFitError as error:
-        needs = f"weights take {gib(weights_bytes)} of the {gib(free)} that are free"
-        raise DoesNotFitError(
-            f"{error.message}: {needs}", error.hint or _precision_hint(shape, room + weights_bytes, threads)
-        ) from None
+        program = overhead - resident + _least(shape, threads)
+        needs = (
+            f"weights take {gib(weights_bytes)} of the {gib(free)} that are free{limit and f' under {limit}'},"
+            f" cache and program {gib(program)}, and {gib(margin_of(budget))} are left to others"
+        )
+        others = "raise that limit" if limit else "close other programs"
+        hint = error.hint or _precision_hint(shape, room + weights_bytes, threads, others)
+        raise DoesNotFitError(f"{error.message}: {needs}", hint) from None
     final = final_config(config, choice.ctx, window)
     groups = shape.groups(choice.ctx, choice.codec)
     needed = sum(group.nbytes for group in groups)
     scratch = shape.scratch_bytes(choice.ctx, choice.codec, threads)
-    spare = min(MOST_SPARE, max(0.0, SPARE_SHARE * (room - needed - scratch) / needed)) if keep_chats else 0.0
+    spare = spare_share(room - scratch, needed) if keep_chats else 0.0
     return MemoryPlan(
         ctx=choice.ctx,
         config=final,
@@ -153,6 +164,16 @@ def plan_load(
         grows=costs.grows,
         notes=(choice.note,) if choice.note else (),
     )
+
+
+def margin_of(budget: int) -> int:
+    """What a plan leaves of so many bytes: less of a small container than of a large machine."""
+    return min(MARGIN, budget // MARGIN_PART)
+
+
+def spare_share(room: int, needed: int) -> float:
+    """How much of a chat's cache is set aside once more for kept chats, where cache may take `room` bytes."""
+    return min(MOST_SPARE, max(0.0, SPARE_SHARE * (room - needed) / needed))
 
 
 def check_context(config: ModelConfig, ctx: int | None, window: int | None) -> None:
@@ -187,13 +208,17 @@ def longest_context(
     return min(low * BLOCK_TOKENS, most)
 
 
-def _precision_hint(shape: CacheShape, for_weights: int, threads: int) -> str:
+def _precision_hint(shape: CacheShape, for_weights: int, threads: int, others: str) -> str:
     """What would fit where nothing does beside these weights; `for_weights` is all that is free for anything."""
+    bits = 8 * (for_weights - _least(shape, threads)) / make_shape(shape.config, tied=True).n_params
+    if bits < FEWEST_BITS:
+        return f"choose a smaller model, or {others}"
+    ctx, bits = min(SMALL_CONTEXT, shape.config.max_context), math.floor(10 * bits) / 10
+    return f"a precision of at most {bits} bits a weight fits with {ctx:,} tokens; `localrun fit` lists them"
+
+
+def _least(shape: CacheShape, threads: int) -> int:
+    """Bytes of the smallest cache and working memory that are worth having."""
     ctx = min(SMALL_CONTEXT, shape.config.max_context)
     held = [codec for codec in KV_CODECS.values() if shape.holds(codec)]
-    least = min(shape.nbytes(ctx, codec) + shape.scratch_bytes(ctx, codec, threads) for codec in held)
-    left = for_weights - least
-    bits = 8 * left / make_shape(shape.config, tied=True).n_params
-    if bits < FEWEST_BITS:
-        return "choose a smaller model, or close other programs"
-    return f"a precision of at most {bits:.1f} bits a weight fits with {ctx:,} tokens; `localrun fit` lists them"
+    return min(shape.nbytes(ctx, codec) + shape.scratch_bytes(ctx, codec, threads) for codec in held)

@@ -37,9 +37,9 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
 
 
 def test_a_load_that_does_not_fit_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.engine.load.memory", lambda: Memory(1 << 30, 64 << 20))
+    monkeypatch.setattr("localrun.engine.load.memory", lambda: Memory(1 << 30, 16 << 20))
     monkeypatch.setattr("localrun.engine.load.load_model", lambda *_: pytest.fail("weights were read"))
-    with pytest.raises(DoesNotFitError, match=r"weights take 6\.39 MiB of the 64\.0 MiB") as refused:
+    with pytest.raises(DoesNotFitError, match=r"weights take 6\.39 MiB of the 16\.0 MiB") as refused:
         opened(ctx=1024)
     assert refused.value.hint == "choose a smaller model, or close other programs"
 

@@ -79,6 +79,38 @@ def test_version_1(groups: Path) -> None:
     assert cgroup.cpu_quota() == 2
 
 
+def test_memory_high_slows_a_group_down_before_its_end(groups: Path) -> None:
+    (groups / "own").write_text("0::/app\n")
+    write(groups / "cgroup" / "app", memory__max=4 * GIB, memory__high=2 * GIB, memory__current=GIB)
+    assert cgroup.memory_left() == (2 * GIB, GIB)
+    write(groups / "cgroup" / "app", memory__max="max", memory__high="max")
+    assert cgroup.memory_left() is None
+
+
+def test_what_limits_memory_is_named(groups: Path) -> None:
+    assert memory().limit == ""
+    (groups / "own").write_text("0::/app\n")
+    write(groups / "cgroup" / "app", memory__max=GIB, memory__current=GIB // 4)
+    assert memory().limit == "a limit of 1.00 GiB set by a control group"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v is of Linux")
+@pytest.mark.parametrize("switch", ["-v", "-d"])
+def test_limits_of_a_shell_are_respected(switch: str) -> None:
+    """A process that may have little says so before it tries, and one that may have enough runs."""
+    command = f'ulimit {switch} "$1"; exec "$0" -m localrun run --no-stdin --max-tokens 3 --threads 1 hello'
+
+    def ran(limit: int) -> "subprocess.CompletedProcess[str]":
+        arguments = ["bash", "-c", command, sys.executable, str(limit >> 10)]
+        return subprocess.run(arguments, capture_output=True, text=True, check=False)
+
+    refused, enough = ran(700 << 20), ran(2 * GIB)
+    assert refused.returncode == 4
+    assert f"a limit of 0.68 GiB set by `ulimit {switch}`" in refused.stderr
+    assert "raise that limit" in refused.stderr
+    assert enough.returncode == 0, enough.stderr
+
+
 @pytest.mark.parametrize("text", ["", "garbage", "0::/../../etc\n", ":::\n", "0::/x\n" * 3])
 def test_odd_group_lists_do_no_harm(groups: Path, text: str) -> None:
     (groups / "own").write_text(text)

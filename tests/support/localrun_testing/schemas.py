@@ -241,6 +241,7 @@ FIT = record(
             kv_codec=field(TEXT, "how the KV cache is stored"),
             weights_bytes=field(WHOLE, "weights as they are held in memory"),
             kv_bytes=field(WHOLE, "KV cache of all --parallel conversations"),
+            kept_kv_bytes=field(WHOLE, "beside total_bytes, what chats kept in memory may take of what is left over"),
             scratch_bytes=field(WHOLE, "working memory"),
             total_bytes=field(WHOLE, "these and the program itself"),
             budget_bytes=field(WHOLE, "what there is"),
