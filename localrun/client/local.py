@@ -2,10 +2,11 @@
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from types import TracebackType
 
 from localrun.base.check import check_request
-from localrun.base.events import CacheView, Done, Event, GroupView, KVBytes, MemoryPart, ModelInfo
+from localrun.base.events import CacheView, Completion, Done, Event, GroupView, KVBytes, MemoryPart, ModelInfo
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.client.settle import rewritten_history
@@ -89,12 +90,17 @@ class LocalClient:
         for event in stream_answer(ticket, answer):
             if isinstance(event, Sequence):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
-                yield Done(figures, tuple(prompt.ids))
+                yield Done(self._with_disk_notes(figures), tuple(prompt.ids))
                 again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
                 if again:
                     self.warm(again, request.chat_id)
             else:
                 yield event
+
+    def _with_disk_notes(self, figures: Completion) -> Completion:
+        disk = self.model.engine.disk
+        notes = () if disk is None else disk.notes
+        return replace(figures, cache_note="; ".join(note for note in (figures.cache_note, *notes) if note))
 
     def _generation(self, request: Request, prompt: PromptIds) -> GenerationRequest:
         rolls = request.overflow == "roll"

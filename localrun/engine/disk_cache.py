@@ -61,7 +61,8 @@ class DiskCache:
         self.problem = ""
         self.n_dropped = 0
         self.nbytes = 0  # on disk, as far as is known
-        self.n_written = 0
+        self.n_sent = self.n_written = 0  # blocks that the writer was given, and those that it is done with
+        self._given_up = False  # nobody waits for the writer any more
         self._unsaved: deque[Node] = deque()
         self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(disk.sizes)))
         self._claims: deque[tuple[Key, str]] = deque()  # of blocks that are on disk
@@ -128,11 +129,12 @@ class DiskCache:
         while self._unsaved:
             if (block := self._unwritten(self._unsaved.popleft())) is not None and not self._put(block):
                 break
-        self._put(None)
+        self._given_up = not self._put(None)
         while self._writer.is_alive():
             before = self.n_written
             self._writer.join(STALLED_SECONDS)
             if self.n_written == before:
+                self._given_up = True
                 return
 
     @property
@@ -195,6 +197,7 @@ class DiskCache:
 
     def _read(self, node: Node, key: Key) -> Unwritten:
         self.saved.add(key.own)
+        self.n_sent += 1
         parts = [b"" if b == NO_BLOCK else self.read(pool, b) for pool, b in enumerate(node.blocks)]
         return Unwritten(key, node.ids, parts, tuple(node.chats))
 
@@ -216,6 +219,8 @@ class DiskCache:
         while (block := self._queue.get()) is not None:
             self._try(partial(self._write, block))
             self.n_written += 1
+            if self._given_up:
+                return
         self._try(self._finish)
 
     def _try(self, work: Callable[[], None]) -> None:

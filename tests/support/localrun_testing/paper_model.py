@@ -6,14 +6,18 @@ makes all later numbers differ.
 """
 
 import random
+import struct
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from localrun.cache.blocks import NO_BLOCK
+from localrun.cache.disk import DiskTier
 from localrun.cache.groups import BLOCK_TOKENS, Group, group_layers, ring_pools
 from localrun.cache.lease import Lease
 from localrun.cache.store import CacheStore
+from localrun.engine.disk_cache import DiskCache
 from localrun.engine.runner import lease_input
 from localrun.model.config import LayerSpec
 from localrun.ops.interface import SequenceInput
@@ -178,10 +182,35 @@ def text(n_tokens: int, seed: int = 0) -> list[int]:
     return random.Random(seed).choices(range(1000), k=n_tokens)
 
 
-def serve(model: PaperModel, ids: list[int], n_prompt: int | None = None, chunk: int = 64) -> Lease:
+def disk_cache(model: PaperModel, root: Path, budget: int = 1 << 30) -> DiskCache:
+    """Blocks of the model's memory on disk."""
+    sizes = [8 * BLOCK_TOKENS * len(group.layers) for group in model.store.group_of]
+
+    def read(pool: int, block: int) -> bytes:
+        layers = model.store.group_of[pool].layers
+        return b"".join(struct.pack(f"<{BLOCK_TOKENS}Q", *model.memory[pool, block, layer]) for layer in layers)
+
+    def write(pool: int, block: int, data: memoryview) -> None:
+        for n, layer in enumerate(model.store.group_of[pool].layers):
+            own = struct.unpack_from(f"<{BLOCK_TOKENS}Q", data, 8 * BLOCK_TOKENS * n)
+            model.memory[pool, block, layer] = list(own)
+
+    return DiskCache(model.store, DiskTier(root, "paper", sizes), read, write, budget)
+
+
+def serve(
+    model: PaperModel,
+    ids: list[int],
+    n_prompt: int | None = None,
+    chunk: int = 64,
+    chat: str = "",
+    disk: DiskCache | None = None,
+) -> Lease:
     """One sequence from beginning to end, checked token by token; the lease is closed."""
     store = model.store
-    lease = store.open(ids, n_prompt)
+    if disk is not None:
+        disk.restore(ids)
+    lease = store.open(ids, n_prompt, chat)
     done = lease.hit.start
     while done < len(ids):
         n = min(chunk, len(ids) - done)
