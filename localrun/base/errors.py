@@ -74,6 +74,13 @@ class HubError(LocalrunError):
     kind = "hub"
 
 
+class StorageError(LocalrunError):
+    """Something of ours could not be written: the disk is full, or failed."""
+
+    exit_code = 7
+    kind = "storage"
+
+
 class EngineError(LocalrunError):
     """The engine died, or computed something that is not a number."""
 

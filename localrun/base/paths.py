@@ -7,7 +7,10 @@ from typing import Literal
 
 from platformdirs import PlatformDirs
 
+from localrun.base.files import make_private
+
 Kind = Literal["config", "chats", "models", "cache", "logs"]
+PRIVATE: tuple[Kind, ...] = ("chats", "cache", "logs")  # others may share models, and the folder of everything
 
 _WHAT_IS_LOST: dict[Kind, str] = {
     "config": "settings are not kept",
@@ -37,12 +40,17 @@ def folder(kind: Kind) -> Path | None:
 
 
 def writable_folder(kind: Kind) -> Path | None:
-    """`folder(kind)`, made if need be and readable by its owner only; None when nothing can be written there."""
+    """`folder(kind)`, made if need be and readable by its owner only; None when nothing can be written there.
+
+    One that holds what was said and that others may read is closed to them.
+    """
     path = folder(kind)
     if path is None:
         return None
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if kind in PRIVATE:
+            make_private(path)
         with tempfile.TemporaryFile(dir=path):
             return path
     except OSError:

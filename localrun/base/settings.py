@@ -6,14 +6,14 @@ second and third step; None means that neither said anything. One table drives r
 
 import math
 import os
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from localrun.base.errors import UsageError
+from localrun.base.errors import StorageError, UsageError
+from localrun.base.files import write_whole
 from localrun.base.nearest import did_you_mean
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.request import Backend, KVCodecName
@@ -214,9 +214,11 @@ def write_setting(key: str, value: str | None) -> Path:
         document.pop(key, None)
     else:
         document[key] = "auto" if key == "ctx" and parsed == 0 else parsed
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:
-        file.write(tomlkit.dumps(document))
-    os.replace(file.name, path)
+    try:
+        write_whole(path, tomlkit.dumps(document))
+    except OSError as error:
+        what = f"{path} cannot be written: {error.strerror}"
+        raise StorageError(what, "free some space; nothing was changed") from None
     return path
 
 

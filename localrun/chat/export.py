@@ -2,13 +2,34 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
+from localrun.base.errors import StorageError, UsageError
+from localrun.base.sanitize import clean
 from localrun.chat.conversation import Chat
 from localrun.chat.requests import request_messages
 from localrun.chat.tree import Message
 
 _NAMES = {"system": "System", "user": "You", "assistant": "Model"}
+
+
+def write_export(chat: Chat, path: Path, as_json: bool) -> None:
+    """Write a file that is not there yet, whole or not at all. Raises UsageError, or StorageError on a full disk."""
+    text = to_json(chat) if as_json else clean(to_markdown(chat))  # somebody will look at it in a terminal
+    try:
+        file = path.open("x", encoding="utf-8", errors="replace")
+    except FileExistsError:
+        raise UsageError(f"{path} exists already", "choose another name") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be written: {error}", "choose another folder") from None
+    try:
+        with file:
+            file.write(text)
+    except OSError as error:
+        path.unlink()
+        hint = "free some space, or choose another place"
+        raise StorageError(f"{path} cannot be written: {error.strerror}", hint) from None
 
 
 def to_markdown(chat: Chat) -> str:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from localrun.base.files import make_private
 from localrun.chat.records import split
 
 
@@ -77,6 +78,7 @@ def read_file(path: Path, offset: int = 0) -> bytes:
     with open(path, "rb", opener=_open_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise FileNotFoundError(f"{path} is not a file")
+        make_private(file.fileno())
         file.seek(offset)
         return file.read()
 
@@ -93,6 +95,7 @@ def _append(path: Path, data: bytes, new: bool, durable: bool) -> None:
         flags |= os.O_CREAT
     fd = os.open(path, flags, 0o600)
     try:
+        make_private(fd)
         if os.write(fd, data) < len(data):  # a record torn here ends where the next one begins
             raise OSError(28, "no space left on the device")
         if durable:

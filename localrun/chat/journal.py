@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.errors import LocalrunError, NotFoundError
+from localrun.base.files import make_private
 from localrun.chat.conversation import Chat, Policy
 from localrun.chat.file import JournalFile
 from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
@@ -19,6 +20,8 @@ class ChatStore:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
+        if folder:
+            make_private(folder)
         self.notice = "" if folder else "chats are not kept: there is no folder to write them to"
         self._chats: dict[str, Chat] = {}
         self._summaries = Summaries()

@@ -4,14 +4,17 @@ The index is derived: it is brought up to date before each search, and made anew
 there can be none, all chats are read instead, with the same result.
 """
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
+from localrun.base.files import make_private
 from localrun.chat.journal import ChatStore
 from localrun.chat.traces import INDEX_NAME
 
@@ -105,16 +108,25 @@ def _look_up(store: ChatStore, phrases: list[str], limit: int) -> list[_Row] | N
 
     for _ in range(2):
         try:
+            _create(path)
             with closing(sqlite3.connect(path, timeout=_SECONDS)) as index:
                 _prepare(index)
                 _bring_up_to_date(index, store)
                 return _find(index, phrases, limit)
-        except sqlite3.OperationalError:  # no FTS5, no place to write, or another program is at it for long
+        except (OSError, sqlite3.OperationalError):  # no FTS5, no place to write, or another program is at it for long
             return None
         except sqlite3.DatabaseError:
             with suppress(OSError):
                 path.unlink()
     return None
+
+
+def _create(path: Path) -> None:
+    """Make sure that the index is there, and its user's only: it holds what was said. What SQLite adds follows it."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        make_private(path)  # not opened: closing it would end the locks that another search here has on it
 
 
 def _prepare(index: "sqlite3.Connection") -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import UsageError
-from localrun.chat.export import to_json, to_markdown
+from localrun.chat.export import write_export
 from localrun.chat.overflow import horizon_of
 from localrun.chat.search import search
 from localrun.chat.tree import Message
@@ -175,19 +175,8 @@ def _save(chat: "LineChat", name: str) -> None:
     if not name:
         raise UsageError("/save needs a file name", "/save chat.md")
     path = Path(name).expanduser()
-    write_new(path, to_json(chat.chat) if path.suffix == ".json" else to_markdown(chat.chat))
+    write_export(chat.chat, path, as_json=path.suffix == ".json")
     note(f"(saved to {path})")
-
-
-def write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet."""
-    try:
-        with path.open("x", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"{path} exists already", "choose another name") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be written: {error}") from None
 
 
 def _stats(chat: "LineChat", _: str) -> None:

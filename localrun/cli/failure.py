@@ -48,9 +48,9 @@ def _as_localrun_error(error: BaseException, arguments: Sequence[str]) -> Localr
         return error
     if isinstance(error, MemoryError):
         return DoesNotFitError("memory ran out", "try a smaller model or --ctx, or close other programs")
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):  # of stdout: files have their own
         close_stdout()
-        return LocalrunError("no space is left on the device", "free some space, or write elsewhere")
+        return LocalrunError("cannot write the answer: no space left on device", "free some space, or write elsewhere")
     if isinstance(error, typer.TyperException):
         return _usage_error(error, arguments)
     return None

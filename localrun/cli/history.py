@@ -9,10 +9,9 @@ import typer
 from localrun.base.errors import UsageError
 from localrun.base.paths import folder
 from localrun.base.sanitize import clean
-from localrun.chat.export import as_data, iso_date, to_json, to_markdown
+from localrun.chat.export import as_data, iso_date, to_json, to_markdown, write_export
 from localrun.chat.journal import ChatStore, ChatSummary
 from localrun.chat.search import search
-from localrun.cli.chat_commands import write_new
 from localrun.cli.chats import columns, find_chat
 from localrun.cli.completion import complete_chat
 from localrun.cli.console import agreed, can_ask, is_terminal, note, write, write_json, write_table
@@ -84,11 +83,11 @@ def export_chat(
     """Write a chat as Markdown, or as JSON, to FILE or to stdout. FILE.json is JSON."""
     store = _store()
     found = store.peek(find_chat(store, chat).id)
-    text = to_json(found) if json or (file or "").endswith(".json") else to_markdown(found)
+    as_json = json or (file or "").endswith(".json")
     if file is None:
-        _print(text)
+        _print(to_json(found) if as_json else to_markdown(found))
     else:
-        write_new(Path(file).expanduser(), text)
+        write_export(found, Path(file).expanduser(), as_json)
         note(f"exported to {file}")
     return 0
 

@@ -1,14 +1,13 @@
 """What is on disk: the built-in model, localrun's models folder, the Hugging Face cache, other programs' models."""
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
 from localrun.base.resources import resource
 from localrun.hub.access import hub_cache
@@ -52,12 +51,8 @@ def mark_used(path: Path) -> None:
     if home is None:
         return
     used = {**_read_used(), str(path): round(time.time(), 3)}
-    try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:
-            json.dump(used, file)
-        os.replace(file.name, home / _USED_FILE)
-    except OSError:
-        return
+    with suppress(OSError):
+        write_whole(home / _USED_FILE, json.dumps(used))
 
 
 def _read_used() -> dict[str, float]:

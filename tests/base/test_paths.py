@@ -60,3 +60,12 @@ def test_without_localrun_home_the_platform_decides(monkeypatch: pytest.MonkeyPa
     found = [folder(kind) for kind in KINDS]
     assert all(path is not None and path.is_relative_to(tmp_path) and "localrun" in str(path) for path in found)
     assert len(set(found)) == len(KINDS)
+
+
+@pytest.mark.parametrize(("kind", "closed"), [("chats", True), ("cache", True), ("logs", True), ("models", False)])
+def test_a_folder_that_holds_what_was_said_is_closed_to_others(home: Path, kind: Kind, closed: bool) -> None:
+    place = home / kind
+    place.mkdir(parents=True)
+    place.chmod(0o755)
+    assert writable_folder(kind) == place
+    assert place.stat().st_mode & 0o777 == (0o700 if closed else 0o755)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from localrun.base.errors import UsageError
+from localrun.base.errors import StorageError, UsageError
 from localrun.base.settings import SETTINGS, Settings, read_settings, read_sources, write_setting
 
 
@@ -132,3 +132,23 @@ def test_what_set_a_setting_is_told(home: Path) -> None:
 def test_settings_of_few_words_say_which() -> None:
     assert SETTINGS["backend"].choices[:2] == ("auto", "reference")
     assert SETTINGS["seed"].choices == ()
+
+
+def test_a_full_disk_changes_nothing_and_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = config(home, "ctx = 512\n")
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("localrun.base.settings.write_whole", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        write_setting("ctx", "1024")
+    assert path.read_text() == "ctx = 512\n"
+
+
+def test_a_link_to_the_file_stays_one(home: Path, tmp_path: Path) -> None:
+    home.mkdir()
+    (tmp_path / "dotfiles.toml").write_text("ctx = 512\n")
+    (home / "config.toml").symlink_to(tmp_path / "dotfiles.toml")
+    write_setting("ctx", "1024")
+    assert (tmp_path / "dotfiles.toml").read_text() == "ctx = 1024\n"

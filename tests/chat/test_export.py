@@ -1,8 +1,14 @@
 """A chat as a document."""
 
+import io
 import json
+from pathlib import Path
+from typing import Any
 
-from localrun.chat.export import to_json, to_markdown
+import pytest
+
+from localrun.base.errors import StorageError, UsageError
+from localrun.chat.export import to_json, to_markdown, write_export
 from localrun.chat.journal import ChatStore
 
 
@@ -42,3 +48,43 @@ def test_a_chat_without_words_is_a_document_too() -> None:
     chat = ChatStore(None).create()
     assert to_markdown(chat).startswith("# A chat\n")
     assert json.loads(to_json(chat))["messages"] == []
+
+
+def test_a_markdown_file_steers_no_terminal(tmp_path: Path) -> None:
+    chat = ChatStore(None).create(title="a\x1b]0;title\x07b", system="\x9b2J")
+    question = chat.add_user("\x1b[31mred\x1b[0m\ttab")
+    chat.add_answer(question.id, "\x1bPq#0\x1b\\done", "th\x07ought")
+    write_export(chat, tmp_path / "chat.md", as_json=False)
+    text = (tmp_path / "chat.md").read_text()
+    assert not set(text) & {"\x1b", "\x07", "\x9b"}
+    for kept in ("# ab", "red\ttab", "done", "> thought"):
+        assert kept in text
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    chat = ChatStore(None).create(title="Tides")
+    chat.add_user("How?")
+    write_export(chat, tmp_path / "chat.md", as_json=False)
+    write_export(chat, tmp_path / "chat.json", as_json=True)
+    assert (tmp_path / "chat.md").read_text() == to_markdown(chat)
+    assert json.loads((tmp_path / "chat.json").read_text())["title"] == "Tides"
+    with pytest.raises(UsageError, match="exists already"):
+        write_export(chat, tmp_path / "chat.md", as_json=False)
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    chat = ChatStore(None).create()
+    path = tmp_path / "chat.md"
+
+    def open_full(self: Path, *_: Any, **__: Any) -> Full:
+        self.touch()
+        return Full()
+
+    monkeypatch.setattr(Path, "open", open_full)
+    with pytest.raises(StorageError, match="No space left"):
+        write_export(chat, path, as_json=False)
+    assert not path.exists()

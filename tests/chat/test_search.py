@@ -2,6 +2,9 @@
 
 import os
 import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -147,3 +150,36 @@ def test_words_are_words_whatever_they_are_made_of() -> None:
     assert folded("Ärger, naïve ﬁn; STRASSE/straße") == " arger naive fin strasse strasse"
     assert matches("日本語", [folded("本語")])
     assert not matches("restful", [folded("ful")])
+
+
+def test_nobody_else_can_read_what_was_said(tmp_path: Path) -> None:
+    folder = tmp_path / "chats"
+    folder.mkdir(mode=0o755)
+    before = os.umask(0)
+    try:
+        store = ChatStore(folder)
+        chat = store.create()
+        chat.add_user("a secret")
+        folder.chmod(0o755)
+        (folder / f"{chat.id}.jsonl").chmod(0o644)
+        assert search(ChatStore(folder), "secret")
+        assert (folder.stat().st_mode & 0o777, modes(folder)) == (0o700, {0o600})
+        (folder / INDEX_NAME).chmod(0o644)
+        assert search(ChatStore(folder), "secret")
+        assert modes(folder) == {0o600}
+    finally:
+        os.umask(before)
+
+
+def modes(folder: Path) -> set[int]:
+    return {path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+
+def test_a_search_never_closes_an_index_that_another_search_has_locked(store: ChatStore, tmp_path: Path) -> None:
+    """Closing any descriptor of a file gives up all locks that the process has on it."""
+    search(store, "moon")
+    with closing(sqlite3.connect(tmp_path / INDEX_NAME)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        search(store, "moon")
+        line = f"import sqlite3; sqlite3.connect({str(tmp_path / INDEX_NAME)!r}, timeout=0).execute('BEGIN IMMEDIATE')"
+        assert subprocess.run([sys.executable, "-c", line], capture_output=True).returncode == 1

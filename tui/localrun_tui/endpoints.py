@@ -3,13 +3,12 @@
 A file of its own, since config.toml is what people show to others when they ask for help.
 """
 
-import os
-import tempfile
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from localrun.base.errors import UsageError
+from localrun.base.errors import StorageError, UsageError
+from localrun.base.files import write_whole
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.client.endpoint import Endpoint, place_of
 
@@ -40,9 +39,10 @@ def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
     for endpoint in endpoints:
         table = {"url": endpoint.url, "key": endpoint.key, "model": endpoint.model}
         document[endpoint.name] = {key: value for key, value in table.items() if value}
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:  # readable by its owner
-        file.write(tomlkit.dumps(document))
-    os.replace(file.name, home / FILE_NAME)
+    try:
+        write_whole(home / FILE_NAME, tomlkit.dumps(document))  # readable by its owner
+    except OSError as error:
+        raise StorageError(f"the servers cannot be kept: {error.strerror}", "free some space") from None
     return home / FILE_NAME
 
 

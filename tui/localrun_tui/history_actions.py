@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
-from localrun.base.errors import UsageError
-
 from .columns import say
 from .history_list import HistoryList
 from .session import Session
@@ -90,14 +88,6 @@ class HistoryActions:
         return [(by_id[chat_id], found[chat_id]) for chat_id in by_id if chat_id in found]
 
     def _write(self, chat_id: str, path: Path, suffix: str) -> None:
-        from localrun.chat.export import to_json, to_markdown
+        from localrun.chat.export import write_export
 
-        chat = self._session.store().open(chat_id)
-        text = to_json(chat) if suffix == "json" else to_markdown(chat)
-        try:
-            with path.open("x", encoding="utf-8", errors="replace") as file:
-                file.write(text if text.endswith("\n") else f"{text}\n")
-        except FileExistsError:
-            raise UsageError(f"{path} exists already", "export again and choose another name") from None
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{path} cannot be written: {error}", "choose another folder") from None
+        write_export(self._session.store().open(chat_id), path, as_json=suffix == "json")

@@ -1,0 +1,58 @@
+"""Files of our own: private, and whole or not at all."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localrun.base.files import make_private, write_whole
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="windows has no such modes")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@posix_only
+@pytest.mark.parametrize(("before", "after"), [(0o755, 0o700), (0o777, 0o700), (0o700, 0o700), (0o540, 0o500)])
+def test_only_the_rights_of_others_are_taken(tmp_path: Path, before: int, after: int) -> None:
+    tmp_path.chmod(before)
+    make_private(tmp_path)
+    assert mode(tmp_path) == after
+    tmp_path.chmod(0o700)
+
+
+def test_what_is_not_there_is_no_matter(tmp_path: Path) -> None:
+    make_private(tmp_path / "nothing")
+
+
+@posix_only
+def test_a_file_is_replaced_whole_and_behind_its_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    before = os.umask(0)
+    try:
+        write_whole(tmp_path / "link", "new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+    assert mode(tmp_path / "real") == 0o600
+
+
+def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("old")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="no space"):
+        write_whole(tmp_path / "file", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "old"
