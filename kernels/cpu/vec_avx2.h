@@ -59,6 +59,10 @@ LR_INLINE F f_where_greater(F a, F b, F v) {
   return {_mm256_and_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ), v.lo),
           _mm256_and_ps(_mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ), v.hi)};
 }
+LR_INLINE F f_unless_greater(F a, F b, F v) {
+  return {_mm256_and_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_NGT_UQ), v.lo),
+          _mm256_and_ps(_mm256_cmp_ps(a.hi, b.hi, _CMP_NGT_UQ), v.hi)};
+}
 LR_INLINE F f_from_i(I v) { return {_mm256_cvtepi32_ps(v.lo), _mm256_cvtepi32_ps(v.hi)}; }
 LR_INLINE F f_of_bits(I v) { return {_mm256_castsi256_ps(v.lo), _mm256_castsi256_ps(v.hi)}; }
 LR_INLINE F f_from_half(const void* p) {

@@ -35,9 +35,11 @@ LR_INLINE F f_sub(F a, F b) { return _mm512_sub_ps(a, b); }
 LR_INLINE F f_mul(F a, F b) { return _mm512_mul_ps(a, b); }
 LR_INLINE F f_div(F a, F b) { return _mm512_div_ps(a, b); }
 LR_INLINE F f_fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+// Where one of the two is a NaN the second is taken, or a NaN: here and in the other units.
 LR_INLINE F f_min(F a, F b) { return _mm512_min_ps(a, b); }
 LR_INLINE F f_max(F a, F b) { return _mm512_max_ps(a, b); }
 LR_INLINE F f_where_greater(F a, F b, F v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), v); }
+LR_INLINE F f_unless_greater(F a, F b, F v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NGT_UQ), v); }
 LR_INLINE F f_from_i(I v) { return _mm512_cvtepi32_ps(v); }
 LR_INLINE F f_of_bits(I v) { return _mm512_castsi512_ps(v); }
 LR_INLINE F f_from_half(const void* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }

@@ -46,6 +46,7 @@ LR_INLINE F f_fma(F a, F b, F c) { return a * b + c; }  // two roundings: this u
 LR_APART F f_min(F a, F b) { return f_choose(a < b, a, b); }
 LR_APART F f_max(F a, F b) { return f_choose(a > b, a, b); }
 LR_INLINE F f_where_greater(F a, F b, F v) { return (F)((I)v & (a > b)); }
+LR_INLINE F f_unless_greater(F a, F b, F v) { return (F)((I)v & ~(a > b)); }
 LR_INLINE F f_from_i(I v) { return __builtin_convertvector(v, F); }
 LR_INLINE F f_of_bits(I v) { return (F)v; }
 LR_APART F f_from_half(const void* p) {

@@ -3,9 +3,10 @@
 
 namespace {
 
-// e^x; exactly 1 at 0, exactly 0 below -87.3, +inf never: x counts as 88.3 at most. A NaN gives 0.
+// e^x; exactly 1 at 0, exactly 0 below -87.3, +inf never: x counts as 88.3 at most. A NaN stays one: of a minimum and a
+// maximum the second counts then.
 LR_INLINE F f_exp(F x) {
-  const F clamped = f_min(f_max(x, f_set(-87.33f)), f_set(88.3f));
+  const F clamped = f_min(f_set(88.3f), f_max(f_set(-87.33f), x));
   const F magic = f_set(12582912.0f);  // 1.5 · 2^23: adding it leaves no fraction bits
   const F shifted = f_add(f_mul(clamped, f_set(1.44269504f)), magic);
   const F n = f_sub(shifted, magic);
@@ -18,7 +19,7 @@ LR_INLINE F f_exp(F x) {
   p = f_fma(p, r, f_set(1.0f));
   p = f_fma(p, r, f_set(1.0f));
   const I power = i_shl<23>(i_sub(i_of_bits(shifted), i_set(0x4b400000 - 127)));
-  return f_where_greater(x, f_set(-87.33f), f_mul(p, f_of_bits(power)));
+  return f_unless_greater(f_set(-87.33f), x, f_mul(p, f_of_bits(power)));
 }
 
 LR_INLINE F f_sigmoid(F x) { return f_div(f_set(1.0f), f_add(f_set(1.0f), f_exp(f_sub(f_zero(), x)))); }
@@ -33,5 +34,7 @@ LR_INLINE F f_gelu(F x) {
 LR_INLINE F f_tanh(F x) {
   return f_sub(f_set(1.0f), f_div(f_set(2.0f), f_add(f_set(1.0f), f_exp(f_add(x, x)))));
 }
+
+LR_INLINE F f_softcap(F x, F cap) { return f_mul(cap, f_tanh(f_div(x, cap))); }
 
 }  // namespace

@@ -82,6 +82,11 @@ LR_INLINE F f_where_greater(F a, F b, F v) {
     v.v[i] = vreinterpretq_f32_u32(vandq_u32(vcgtq_f32(a.v[i], b.v[i]), vreinterpretq_u32_f32(v.v[i])));
   return v;
 }
+LR_INLINE F f_unless_greater(F a, F b, F v) {
+  for (int i = 0; i < 4; i++)
+    v.v[i] = vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(v.v[i]), vcgtq_f32(a.v[i], b.v[i])));
+  return v;
+}
 LR_INLINE F f_from_half(const void* p) {
   F a;
   for (int i = 0; i < 4; i++) a.v[i] = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t*)p + 4 * i)));

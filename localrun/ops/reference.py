@@ -169,7 +169,7 @@ class ReferenceOps:
         if scale != 1.0:
             rows = rows * scale
         if softcap is not None:
-            rows = softcap * torch.tanh(rows / softcap)
+            rows = (softcap * torch.tanh(rows / softcap)).where(rows.isfinite(), rows)  # no cap hides what is no number
         return finish_logits(rows, self.step.adjust)
 
 

@@ -172,10 +172,12 @@ def test_one_key_is_its_value(library: ctypes.CDLL) -> None:
     layer.close()
 
 
+@pytest.mark.parametrize("sinks", [None, SINKS], ids=["", "sinks"])
 @pytest.mark.parametrize("codec", ["f16", "f32"])
 @pytest.mark.parametrize("broken", ["q", "k", "v"])
-def test_nan_is_not_hidden(library: ctypes.CDLL, codec: str, broken: str) -> None:
-    shape = Shape(head_dim=16, codec=codec, softcap=4.0)
+def test_nan_is_not_hidden(library: ctypes.CDLL, codec: str, broken: str, sinks: Tensor | None) -> None:
+    """A query of which nothing is a number sees no greatest score, as one that has seen nothing yet."""
+    shape = Shape(head_dim=16, codec=codec, softcap=4.0, sinks=sinks)
     layer = NativeLayer(library, shape, 3, n_threads=2)
     rows = make_rows(shape, 150, 1, [2, 0, 1])
     getattr(rows, broken)[100].fill_(math.nan)

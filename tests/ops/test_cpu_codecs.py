@@ -181,9 +181,9 @@ def test_nothing_past_a_buffer_is_touched(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", CODED)
 @pytest.mark.parametrize("broken", ["q", "k", "v"])
-def test_nan_is_not_hidden_and_infinity_is_clamped(codec: str, broken: str) -> None:
-    shape = Shape(head_dim=16, codec=codec)
-    for value in (math.nan, math.inf, -1e30):
+def test_nan_is_not_hidden_and_infinity_is_clamped(codec: str, broken: str, isa: str) -> None:
+    for value, sinks in ((math.nan, None), (math.nan, torch.zeros(4)), (math.inf, None), (-1e30, None)):
+        shape = Shape(head_dim=16, codec=codec, sinks=sinks)
         layer = NativeLayer(native_library(), shape, 4, n_threads=1, n_ring=4)
         q, k, v = (torch.randn(200, heads * 16) for heads in (4, 2, 2))
         {"q": q, "k": k, "v": v}[broken][70] = value

@@ -132,6 +132,17 @@ def test_activations_are_exact_far_out(isa: str) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-30)
 
 
+@pytest.mark.parametrize("act", ["silu_mul", "gelu_mul"])
+def test_activations_hide_nothing_that_is_no_number(isa: str, act: str) -> None:
+    x = torch.zeros(1, 8)
+    x[0, 3] = torch.nan
+    one = torch.zeros(8, 8)
+    one[3, 3] = 1.0
+    gate = NativeMatrix(one.view(torch.uint8).reshape(8, -1), "F32", 8)
+    (found,) = linear(x.nan_to_num(0.0), [gate, gate], [x[0], torch.ones(8)], act=act)
+    assert found[0].isnan().tolist() == [i == 3 for i in range(8)]
+
+
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 def test_broken_activations_do_not_pass_for_numbers(isa: str, value: float) -> None:
     for qtype in ("Q4_0", "BF16"):

@@ -227,23 +227,33 @@ def test_scale_and_softcap(isa: str) -> None:
     assert nmse(plain, x @ decoded("Q8_0", raw, 64).T) < 5e-4
 
 
+@pytest.mark.parametrize("softcap", [0.0, 30.0])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_rows_that_are_not_numbers_are_said_to_be(isa: str, value: float) -> None:
+def test_rows_that_are_not_numbers_are_said_to_be(isa: str, value: float, softcap: float) -> None:
     values = rows(2, 9000)
     x, matrix = given(values)
     x[0, 0] = value
-    _, candidates = logits(x, matrix, [0, 1])
+    _, candidates = logits(x, matrix, [0, 1], softcap=softcap)
     assert candidates[0].finite == 0
     assert candidates[0].n_candidates == 0
     assert candidates[1].finite == 1
 
 
+@pytest.mark.parametrize("softcap", [0.0, 30.0])
 @pytest.mark.parametrize("place", [0, 8_191, 8_192, 8_999])
-def test_one_value_that_is_no_number_is_noticed(isa: str, place: int) -> None:
+def test_one_value_that_is_no_number_is_noticed(isa: str, place: int, softcap: float) -> None:
     values = rows(1, 9000)
     values[0, place] = torch.nan
-    _, (found,) = logits(*given(values), [0])
-    assert (found.finite, found.n_candidates) == (0, 0)
+    found, (candidates,) = logits(*given(values), [0], softcap=softcap)
+    assert (candidates.finite, candidates.n_candidates) == (0, 0)
+    assert found.isnan().nonzero().tolist() == [[0, place]]
+
+
+def test_a_softcap_hides_no_broken_state_from_codes(isa: str) -> None:
+    matrix, x = NativeMatrix(sample("Q8_0", 500, 64), "Q8_0", 64), rows(4, 64)
+    x[1, 7], x[2, 40] = torch.nan, torch.inf
+    _, candidates = logits(x, matrix, [0, 1, 2, 3], softcap=30.0)
+    assert [row.finite for row in candidates] == [1, 0, 0, 1]
 
 
 def test_threads_and_neighbours_change_no_candidate(isa: str) -> None:

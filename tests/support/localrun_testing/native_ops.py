@@ -151,6 +151,13 @@ class NativeValue:
         if data is not None:
             self.f32[:, :width] = data
 
+    def from_row(self, first: int) -> abi.Value:
+        """The same memory from a row on. It is this object's."""
+        stride = self.c.stride
+        size = {"f32": 4 * stride, "q8": stride, "q8_scale": stride // 8, "q8_sum": stride // 8, "bf16": 2 * stride}
+        addresses = {name: self.parts[name].address + first * row_bytes for name, row_bytes in size.items()}
+        return abi.Value(**addresses, width=self.c.width, stride=stride, forms=self.c.forms)
+
     @property
     def data(self) -> Tensor:
         assert not self.f32[:, self.c.width :].any(), "something was written beyond the width"
@@ -179,6 +186,19 @@ def run(instructions: Sequence[abi.Instruction], n_rows: int, threads: int = 1, 
         calls.threads_destroy(pool)
 
 
+def linear_op(
+    a: abi.Value, matrices: Sequence[NativeMatrix], outs: Sequence[abi.Value], act: str = "none", out_scale: float = 1.0
+) -> abi.Linear:
+    """A linear that makes the forms it reads. It points to all it is given."""
+    op = abi.Linear(a=ctypes.pointer(a), n_weights=len(matrices), act=abi.ACTIVATIONS[act], out_scale=out_scale)
+    for index, matrix in enumerate(matrices):
+        op.weight[index] = ctypes.pointer(matrix.c)
+        op.make_forms |= matrix.form
+    for index, out in enumerate(outs):
+        op.out[index] = ctypes.pointer(out)
+    return op
+
+
 def linear(
     x: Tensor,
     matrices: Sequence[NativeMatrix],
@@ -192,13 +212,8 @@ def linear(
     n_rows = len(x)
     a = NativeValue(n_rows, x.shape[1], data=x)
     outs = [NativeValue(n_rows, m.c.n_rows) for m in (matrices if act == "none" else matrices[:1])]
-    op = abi.Linear(a=ctypes.pointer(a.c), n_weights=len(matrices), act=abi.ACTIVATIONS[act], out_scale=out_scale)
+    op = linear_op(a.c, matrices, [out.c for out in outs], act, out_scale)
     kept = [Guarded(4 * len(b)) for b in bias]
-    for index, matrix in enumerate(matrices):
-        op.weight[index] = ctypes.pointer(matrix.c)
-        op.make_forms |= matrix.form
-    for index, out in enumerate(outs):
-        op.out[index] = ctypes.pointer(out.c)
     for index, (memory, values) in enumerate(zip(kept, bias, strict=True)):
         memory.tensor(torch.float32, len(values))[:] = values
         op.bias[index] = memory.address
