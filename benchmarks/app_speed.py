@@ -164,8 +164,9 @@ async def stream(n_messages: int, rate: float, seconds: float) -> None:
         took = time.monotonic() - wall
         busy, drawn = (time.process_time() - cpu) / took, len(drawings) / took
         came = (app.session.turn.n_tokens - tokens) / took if app.session.turn else 0.0
-        app.session.turn = None
-        client.cancel()
+        turn, app.session.turn = app.session.turn, None
+        if turn is not None:
+            turn.cancel()
     late = sorted(keys)[int(len(keys) * 0.95)]
     print(f"key to screen   {late * 1000:6.1f} ms p95, {statistics.median(keys) * 1000:.1f} ms median of {len(keys)}")
     print(f"drawing         {busy:6.0%} of a core for {drawn:.0f}/s; {came:.0f} of {rate:.0f} tokens/s arrived")

@@ -175,7 +175,7 @@ def said(completion: Completion) -> tuple[object, ...]:
 
 
 def finish(client: LocalClient, request: Request) -> Done:
-    *_, last = client.stream(request)
+    *_, last = client.generate(request)
     assert isinstance(last, Done)
     return last
 

@@ -57,7 +57,7 @@ def prompt_of(model: Path, n_tokens: int) -> str:
 def answer(load: LoadOptions, prompt: str) -> Completion:
     with LocalClient(load) as client:
         request = Request(prompt=prompt, sampling=Sampling(temperature=0.0), max_tokens=4, chat_id="benchmark")
-        return next(event.completion for event in client.stream(request) if isinstance(event, Done))
+        return next(event.completion for event in client.generate(request) if isinstance(event, Done))
 
 
 if __name__ == "__main__":

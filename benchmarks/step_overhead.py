@@ -72,7 +72,7 @@ def main() -> None:
 def measure(client: LocalClient, clock: Clock, sampling: Sampling, n_tokens: int) -> tuple[float, float]:
     """Milliseconds a token beside the native step, and in it, from the second token on."""
     started = 0.0
-    for event in client.stream(Request(prompt=PROMPT, sampling=sampling, max_tokens=n_tokens)):
+    for event in client.generate(Request(prompt=PROMPT, sampling=sampling, max_tokens=n_tokens)):
         if isinstance(event, Token) and not started:
             started, clock.native, clock.steps = time.perf_counter(), 0.0, 0
     elapsed = time.perf_counter() - started

@@ -56,7 +56,7 @@ def measure(client: EngineClient, pid: int) -> tuple[float, float]:
 
 
 def answer(client: EngineClient) -> Completion:
-    *_, last = client.stream(REQUEST)
+    *_, last = client.generate(REQUEST)
     assert isinstance(last, Done)
     return last.completion
 

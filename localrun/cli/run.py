@@ -1,13 +1,12 @@
 """`localrun run`: one prompt, one answer."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.events import Completion, Done, Event, Loop, Prefill, Token
+from localrun.base.events import Completion, Done, Loop, Prefill, Token
 from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
@@ -18,6 +17,7 @@ from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, Mode
 from localrun.cli.session import Answering, CancelOnInterrupt, answering, open_client, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file
 from localrun.cli.turn import Stream, answer_in
+from localrun.client.interface import Generation
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
 
@@ -80,7 +80,7 @@ def run(
             for line in client.info.notes:
                 note(line)
 
-        def stream(streams: Streams, request: Request) -> Done:
+        def stream(streams: Generates, request: Request) -> Done:
             as_text = not (output.json or output.jsonl)
             return stream_answer(streams, request, answer.show_thinking, jsonl=output.jsonl, as_text=as_text)
 
@@ -145,25 +145,21 @@ def _go_on(
     return completion
 
 
-class Streams(Protocol):
+class Generates(Protocol):
     """The part of a client that answers."""
 
-    def stream(self, request: Request) -> Iterator[Event]: ...
-
-    def cancel(self) -> None: ...
+    def generate(self, request: Request) -> Generation: ...
 
 
 def stream_answer(
-    client: Streams, request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
+    client: Generates, request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
 ) -> Done:
     """Run one request: text to stdout as it comes, or the events of --jsonl. Ctrl-C ends the answer, not us."""
     answer, thinking, progress = AnswerWriter(), ThinkingWriter(), PrefillNotes()
-    with CancelOnInterrupt(client.cancel) as ctrl_c:
+    with CancelOnInterrupt() as ctrl_c:
         if jsonl:
             write_json({"type": "start"})
-        for event in client.stream(request):
-            if ctrl_c.pressed:
-                client.cancel()  # again: the first may have come before there was anything to cancel
+        for event in ctrl_c.watch(client.generate(request)):
             match event:
                 case Done(completion):
                     if jsonl:

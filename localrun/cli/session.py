@@ -3,7 +3,6 @@
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from types import FrameType, TracebackType
@@ -16,6 +15,7 @@ from localrun.base.settings import Settings, read_settings
 from localrun.base.units import gib, ms, tps
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
+from localrun.client.interface import Generation
 from localrun.diagnose.verdict import verdict
 from localrun.fit.machine import memory
 from localrun.fit.rates import known_rates
@@ -112,9 +112,16 @@ def answering(flags: AnswerOptions, *, as_data: bool = False) -> Answering:
 class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
     """While open, Ctrl-C cancels the running answer instead of the program; a second one ends the program."""
 
-    def __init__(self, cancel: Callable[[], None]) -> None:
-        self._cancel = cancel
-        self.pressed = False
+    def __init__(self) -> None:
+        self._generation: Generation | None = None
+        self._pressed = False
+
+    def watch(self, generation: Generation) -> Generation:
+        """The answer to cancel."""
+        self._generation = generation
+        if self._pressed:  # before there was anything to cancel
+            generation.cancel()
+        return generation
 
     def __enter__(self) -> "CancelOnInterrupt":
         self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
@@ -124,11 +131,12 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
         signal.signal(signal.SIGINT, self._previous)
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.pressed:
+        if self._pressed:
             raise KeyboardInterrupt
-        self.pressed = True
-        # A thread of its own: the handler may stand inside a lock of this thread that cancelling needs.
-        threading.Thread(target=self._cancel, daemon=True).start()
+        self._pressed = True
+        if self._generation is not None:
+            # A thread of its own: the handler may stand inside a lock of this thread that cancelling needs.
+            threading.Thread(target=self._generation.cancel, daemon=True).start()
 
 
 def show_stats(completion: Completion) -> None:

@@ -10,6 +10,7 @@ from localrun.chat.conversation import Chat, Policy
 from localrun.chat.overflow import drop_turn, make_room
 from localrun.cli.console import note
 from localrun.cli.session import Answering
+from localrun.client.interface import Generation
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
@@ -24,14 +25,15 @@ class Listening:
         self._client = client
         self.texts = {"answer": "", "thinking": ""}
 
-    def stream(self, request: Request) -> Iterator[Event]:
-        for event in self._client.stream(request):
+    def generate(self, request: Request) -> Generation:
+        generation = self._client.generate(request)
+        return Generation(self._heard(generation), generation.cancel)
+
+    def _heard(self, events: Iterator[Event]) -> Iterator[Event]:
+        for event in events:
             if isinstance(event, Token):
                 self.texts[event.channel] += event.text
             yield event
-
-    def cancel(self) -> None:
-        self._client.cancel()
 
 
 Stream = Callable[[Listening, Request], Done]

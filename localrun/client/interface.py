@@ -1,10 +1,32 @@
 """What every face holds: one interface to an engine, wherever that runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from localrun.base.events import CacheView, Event, ModelInfo
 from localrun.base.request import Request
+
+
+class Generation:
+    """One answer under way: iterate it for its events, the last of which is Done; `cancel` it from any thread.
+
+    What was generated until then is kept, and no other answer is touched. One that nobody holds any more is cancelled.
+    """
+
+    def __init__(self, events: Iterator[Event], cancel: Callable[[], None]) -> None:
+        self._events, self._cancel = events, cancel
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    def cancel(self) -> None:
+        self._cancel()
+
+    def __del__(self) -> None:
+        self._cancel()
 
 
 class EngineClient(Protocol):
@@ -16,15 +38,12 @@ class EngineClient(Protocol):
     @property
     def info(self) -> ModelInfo: ...
 
-    def stream(self, request: Request) -> Iterator[Event]:
-        """Generate; the last event is Done. Blocks between events, so faces call it on a thread of their own.
+    def generate(self, request: Request) -> Generation:
+        """Answer a request. Any number may be under way; each blocks between its events, so faces give it a thread.
 
-        Raises LocalrunError; EngineDiedError after the tokens that still arrived, and the next call starts anew.
+        Here or at the first event LocalrunError says what is wrong with it. EngineDiedError comes after the tokens that
+        still arrived, and the next call starts anew.
         """
-        ...
-
-    def cancel(self) -> None:
-        """End the answer under way, from any thread; what was generated so far is kept."""
         ...
 
     def view(self) -> CacheView | None:

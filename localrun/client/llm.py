@@ -69,7 +69,7 @@ class LLM:
             if name in rest:
                 rest[name] = (rest[name],) if isinstance(rest[name], str) else tuple(rest[name])
         return iter(
-            self._loaded().stream(Request(messages=tuple(messages), sampling=sampling, chat_id="python", **rest))
+            self._loaded().generate(Request(messages=tuple(messages), sampling=sampling, chat_id="python", **rest))
         )
 
     def _loaded(self) -> Any:

@@ -1,6 +1,7 @@
 """An engine in this process."""
 
 import secrets
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
@@ -9,6 +10,7 @@ from localrun.base.check import check_request
 from localrun.base.events import CacheView, Completion, Done, Event, GroupView, KVBytes, MemoryPart, ModelInfo
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.client.interface import Generation
 from localrun.client.settle import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
 from localrun.engine.load import LoadedModel, allocated_bytes, load
@@ -21,37 +23,31 @@ from localrun.text.model_text import PromptIds
 
 
 class LocalClient:
-    """One loaded model. `stream` yields events; `cancel` ends the answer under way, from any thread."""
+    """One loaded model. One that nobody holds any more is closed."""
 
     def __init__(self, options: LoadOptions, progress: Progress = lambda done, total: None) -> None:
         self.model: LoadedModel = load(options, progress)
-        self._ticket: Ticket | None = None
         self._warming: Ticket | None = None
+        weakref.finalize(self, self.model.engine.close)
 
     @property
     def info(self) -> ModelInfo:
         return self.model.info
 
-    def stream(self, request: Request) -> Iterator[Event]:
-        """Generate. Raises LocalrunError; a prompt that is too long raises before the first event."""
+    def generate(self, request: Request) -> Generation:
+        """Answer a request. What is wrong with it, a prompt that is too long among it, raises at once."""
         check_request(request)
         text = self.model.text
         prompt = text.prepare(request)
         ticket = self.model.engine.submit(self._generation(request, prompt))
-        self._ticket = ticket
         answer = AnswerStream(text, request.stop, prompt.ids)
-        return self._events(request, prompt, ticket, answer)
+        return Generation(self._events(request, prompt, ticket, answer), ticket.cancel)
 
     def warm(self, token_ids: list[int], chat: str = "") -> None:
         """Compute a prompt in the background, unless a later call or a request does so first."""
         if self._warming is not None:
             self._warming.cancel()
         self._warming = self.model.engine.warm(token_ids, chat)
-
-    def cancel(self) -> None:
-        """End the answer under way; what was generated so far is kept."""
-        if self._ticket is not None:
-            self._ticket.cancel()
 
     def view(self) -> CacheView:
         """What the KV cache holds now; of the sequence that was begun last, block by block."""

@@ -92,7 +92,7 @@ class WorkerProcess:
     def can_answer(self) -> bool:
         """Whether the process is there and not stopped."""
         gone = self._death is not None or self._process is None or self._process.poll() is not None
-        return not gone and not self._is_stopped()
+        return not gone and self._life.is_alive() and not self._is_stopped()
 
     def call(self, ask: Ask) -> Inbox:
         """Send a call. UsageError for what cannot be sent."""
@@ -133,6 +133,8 @@ class WorkerProcess:
                     raise self._died()
                 return answer
             on_tick()
+            if not self._life.is_alive() and inbox.answers.empty():
+                raise self._died()
             if computed is None:  # not before there is silence: asking the system takes longer than most answers
                 computed = self._cpu_seconds()
             silent += TICK_SECONDS
@@ -208,7 +210,8 @@ class WorkerProcess:
 
     def _died(self) -> EngineDiedError:
         """A new error for every waiter: one that is raised twice collects the tracebacks of both."""
-        assert self._death is not None
+        if self._death is None:  # nor is it dead: only the thread that listens is not in this process
+            return EngineDiedError("this process was forked while the engine worked for it", "send the message again")
         return EngineDiedError(self._death.message, self._death.hint)
 
     def _write(self, stream: IO[bytes]) -> None:

@@ -13,6 +13,7 @@ from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, No
 from localrun.base.events import CacheView, Channel, Completion, Done, Event, ModelInfo, StopReason, Token
 from localrun.base.request import Request
 from localrun.client.endpoint import Endpoint, place_of
+from localrun.client.interface import Generation
 from localrun.client.refusals import no_api
 from localrun.client.remote_http import End, Exchange, Json, LeftOut, get_json
 from localrun.text.reasoning import ReasoningSplitter
@@ -77,16 +78,18 @@ class RemoteClient:
     def info(self) -> ModelInfo:
         return self._info
 
-    def stream(self, request: Request) -> Iterator[Event]:
-        """Generate. EngineDiedError when the server breaks off, after what had arrived."""
+    def generate(self, request: Request) -> Generation:
+        """Answer a request. EngineDiedError when the server breaks off, after what had arrived."""
         check_request(request)
         page, body = _body(request, self._endpoint.model)
         exchange = Exchange(self._endpoint, page, body)
         self._exchanges.add(exchange)
-        answer = _Answer(self._info, request)
+        return Generation(self._events(exchange, _Answer(self._info, request)), exchange.cancel)
+
+    def _events(self, exchange: Exchange, answer: "_Answer") -> Iterator[Event]:
         try:
             while True:
-                piece = exchange.pieces.get()
+                piece = exchange.next_piece()
                 if piece is None or exchange.is_cancelled:
                     break
                 if isinstance(piece, LocalrunError):
@@ -106,18 +109,14 @@ class RemoteClient:
             self._exchanges.discard(exchange)
             exchange.cancel()
 
-    def cancel(self) -> None:
-        """Hang up on the server; what has arrived is kept."""
-        for exchange in list(self._exchanges):
-            exchange.cancel()
-
     def view(self) -> CacheView | None:
         """None: a server does not tell."""
         return None
 
     def close(self) -> None:
-        """Hang up."""
-        self.cancel()
+        """Hang up on the server; what has arrived is kept."""
+        for exchange in list(self._exchanges):
+            exchange.cancel()
 
     def __enter__(self) -> "RemoteClient":
         return self

@@ -21,6 +21,7 @@ from localrun.hub.http import USER_AGENT, Connection, break_off, deadline, reaso
 FIRST_SECONDS = 900.0  # until a server begins its answer: it may have a queue, and a long prompt to read
 IDLE_SECONDS = 120.0  # between two pieces of one
 LIST_SECONDS = 20.0
+WAIT_SECONDS = 1.0  # between two looks at whether the thread is still there
 MAX_BODY = 8 << 20
 MAX_ANSWER = 64 << 20
 _OPTIONAL = (
@@ -57,7 +58,19 @@ class Exchange:
         self._packed()
         self._sock: socket.socket | None = None
         self._n_bytes = 0
-        threading.Thread(target=self._run, name="localrun-remote", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="localrun-remote", daemon=True)
+        self._thread.start()
+
+    def next_piece(self) -> Piece | None:
+        """Wait for it, as long as there is somebody to bring it."""
+        while True:
+            is_alive = self._thread.is_alive()
+            try:
+                return self.pieces.get(timeout=WAIT_SECONDS if is_alive else 0)
+            except queue.Empty:
+                if not is_alive:
+                    what = f"nobody listens to {self.place.host} any more: this process was forked meanwhile"
+                    return EngineDiedError(what, "send the message again")
 
     def cancel(self) -> None:
         """Hang up; None is the last piece."""

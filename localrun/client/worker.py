@@ -7,6 +7,7 @@ from types import TracebackType
 from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo
 from localrun.base.request import LoadOptions, Request
+from localrun.client.interface import Generation
 from localrun.client.process import TICK_SECONDS, Answer, Inbox, WorkerProcess
 from localrun.client.wire import Events, Failure, Generate, Load, Loaded, Progress, View, Viewed, as_error
 
@@ -18,7 +19,7 @@ class WorkerClient:
     """One loaded model in a supervised child process; this process never imports torch.
 
     `progress` gets bytes loaded and bytes in all, at least four times a second; what it raises gives the load up. A
-    worker that died is started again, and the model loaded again, by the next `stream`.
+    worker that died is started again, and the model loaded again, by the next `generate`.
     """
 
     def __init__(
@@ -33,7 +34,6 @@ class WorkerClient:
         self._loading: Inbox | None = None
         self._loaded_bytes = (0, 0)
         self._info: ModelInfo | None = None
-        self._answers: set[_Answer] = set()
         self._is_closed = False
         try:
             self._ready_worker()
@@ -46,10 +46,13 @@ class WorkerClient:
         assert self._info is not None
         return self._info
 
-    def stream(self, request: Request) -> Iterator[Event]:
-        """Generate. EngineDiedError after the tokens that still arrived; leaving the iterator cancels the rest."""
+    def generate(self, request: Request) -> Generation:
+        """Answer a request, from the first event on. One that is cancelled while the model is loaded again for it lets
+        the model go on loading."""
         answer = _Answer()
-        self._answers.add(answer)
+        return Generation(self._events(answer, request), answer.cancel)
+
+    def _events(self, answer: "_Answer", request: Request) -> Iterator[Event]:
         try:
             if not self._begin(answer, request):
                 yield Done(_nothing_said(self.info))
@@ -66,13 +69,7 @@ class WorkerClient:
                         answer.is_over = True
                         raise as_error(failure)
         finally:
-            self._answers.discard(answer)
             answer.leave()
-
-    def cancel(self) -> None:
-        """End the answer under way; a model that is being loaded again for it goes on loading."""
-        for answer in list(self._answers):
-            answer.cancel()
 
     def view(self) -> CacheView | None:
         """What the KV cache holds; None while there is no engine to ask."""
@@ -199,7 +196,7 @@ class _Answer:
 
     def cancel(self) -> None:
         self.is_cancelled = True
-        if self._call is not None:
+        if self._call is not None and not self.is_over:
             worker, inbox = self._call
             worker.cancel(inbox)
 
@@ -217,8 +214,8 @@ class _Answer:
     def leave(self) -> None:
         """Cancel what is not over, and listen no longer."""
         if self._call is not None:
-            if not self.is_over:
-                self.cancel()
+            self.cancel()
+            self.is_over = True
             worker, inbox = self._call
             worker.drop(inbox)
 

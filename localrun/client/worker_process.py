@@ -10,14 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
 from localrun.base.events import Done, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError
-from localrun.client.interface import EngineClient
+from localrun.client.interface import EngineClient, Generation
 from localrun.client.wire import (
     Alive,
     Begun,
@@ -72,9 +72,8 @@ class Worker:
     def __init__(self, open_client: OpenClient, replies: BinaryIO) -> None:
         self._open_client = open_client
         self._client: EngineClient | None = None
-        self._cancelled: set[int] = set()
         self._outbox: queue.SimpleQueue[Reply] = queue.SimpleQueue()
-        self._working: set[int] = set()
+        self._jobs: dict[int, _Job] = {}
         self._is_working = threading.Event()
         _start(self._send, replies)
         _start(self._show_life)
@@ -84,47 +83,42 @@ class Worker:
         with suppress(WireError, OSError):
             for call in read_messages(calls, Call):
                 if isinstance(call.ask, Cancel):
-                    self._cancel(call.number)
+                    if (job := self._jobs.get(call.number)) is not None:
+                        job.cancel()
                 else:
-                    _start(self._answer, call)
+                    self._jobs[call.number] = job = _Job()
+                    self._is_working.set()
+                    _start(self._answer, call, job)
         _start(_leave_after, LEAVE_SECONDS)
         if self._client is not None:
             self._client.close()
         os._exit(0)
 
-    def _answer(self, call: Call) -> None:
-        with self._at_work(call.number):
-            try:
-                match call.ask:
-                    case Load(options):
-                        self._load(call.number, options)
-                    case Generate(request):
-                        self._generate(call.number, request)
-                    case View():
-                        self._say(call.number, Viewed(self._loaded().view()))
-            except LocalrunError as error:
-                self._say(call.number, as_failure(error))
-            except Exception as error:  # a bug of ours must reach the face, not vanish with the thread
-                self._say(call.number, as_failure(_unexpected(error)))
+    def _answer(self, call: Call, job: "_Job") -> None:
+        try:
+            match call.ask:
+                case Load(options):
+                    self._load(call.number, options)
+                case Generate(request):
+                    self._generate(call.number, request, job)
+                case View():
+                    self._say(call.number, Viewed(self._loaded().view()))
+        except LocalrunError as error:
+            self._say(call.number, as_failure(error))
+        except Exception as error:  # a bug of ours must reach the face, not vanish with the thread
+            self._say(call.number, as_failure(_unexpected(error)))
+        finally:
+            del self._jobs[call.number]
 
     def _load(self, number: int, options: LoadOptions) -> None:
         self._client = self._open_client(options, lambda done, total: self._say(number, Progress(done, total)))
         self._say(number, Loaded(self._client.info))
 
-    def _generate(self, number: int, request: Request) -> None:
+    def _generate(self, number: int, request: Request, job: "_Job") -> None:
         client = self._loaded()
         self._say(number, Begun())
-        events = client.stream(request)
-        if number in self._cancelled:  # before there was anything to cancel
-            client.cancel()
-        for event in events:
+        for event in job.begin(client.generate(request)):
             self._say(number, Events((event,)))
-        self._cancelled.discard(number)
-
-    def _cancel(self, number: int) -> None:
-        self._cancelled.add(number)
-        if number in self._working and self._client is not None:
-            self._client.cancel()
 
     def _loaded(self) -> EngineClient:
         if self._client is None:
@@ -134,21 +128,13 @@ class Worker:
     def _say(self, number: int, answer: Progress | Loaded | Begun | Events | Viewed | Failure | Alive) -> None:
         self._outbox.put(Reply(number, answer))
 
-    @contextmanager
-    def _at_work(self, number: int) -> Iterator[None]:
-        self._working.add(number)
-        self._is_working.set()
-        try:
-            yield
-        finally:
-            self._working.discard(number)
-
     def _show_life(self) -> None:
         while self._is_working.wait():
             self._say(0, Alive())
             time.sleep(ALIVE_SECONDS)
-            if not self._working:
-                self._is_working.clear()
+            self._is_working.clear()
+            if self._jobs:  # looked at last: one that comes now sets it again
+                self._is_working.set()
 
     def _send(self, replies: BinaryIO) -> None:
         while True:
@@ -162,6 +148,25 @@ class Worker:
             except OSError:  # nobody listens any more
                 os._exit(0)
             time.sleep(GATHER_SECONDS if _amid_an_answer(waiting) else SOON_SECONDS)
+
+
+class _Job:
+    """A call under way, as a Cancel of another thread sees it."""
+
+    def __init__(self) -> None:
+        self._generation: Generation | None = None
+        self._is_cancelled = False
+
+    def begin(self, generation: Generation) -> Generation:
+        self._generation = generation
+        if self._is_cancelled:  # before there was anything to cancel
+            generation.cancel()
+        return generation
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        if self._generation is not None:
+            self._generation.cancel()
 
 
 def gathered(replies: list[Reply]) -> Iterator[Reply]:

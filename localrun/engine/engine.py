@@ -40,7 +40,7 @@ class Engine:
         self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self.cancel_step = CancelFlag()
         self.in_step: tuple[Sequence, ...] = ()  # what the running step computes
-        self.step_lock = threading.Lock()  # held for a moment, while `in_step` or `cancel_step` change
+        self.step_lock = threading.RLock()  # held for a moment where these two change; a finalizer may come between
         self.is_closed = self.has_ended = False
         self.process = os.getpid()
         self.lock = threading.Lock()  # held while what `view` reads changes; never during a step

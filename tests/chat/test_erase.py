@@ -33,7 +33,7 @@ def ask(one: LocalClient, chat: Chat, text: str) -> Done:
     question = chat.add_user(text)
     messages: tuple[Message, ...] = tuple(chat.request_messages(question.id))
     request = Request(messages=messages, sampling=Sampling(temperature=0.0), max_tokens=24, chat_id=chat.id)
-    done = next(event for event in one.stream(request) if isinstance(event, Done))
+    done = next(event for event in one.generate(request) if isinstance(event, Done))
     ids = (*done.prompt_ids, *done.completion.token_ids)
     chat.add_answer(question.id, done.completion.text, ids=ids)
     return done

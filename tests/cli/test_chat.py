@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -189,15 +190,15 @@ def test_a_message_after_a_failed_one_does_not_follow_it(faces: Faces, monkeypat
 def test_half_an_answer_of_an_engine_that_died_is_kept(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
     from localrun_testing.fake_client import FakeClient
 
-    real = FakeClient.stream
+    real = FakeClient.events
 
-    def stream(self: FakeClient, request: Request) -> Iterator[Event]:
-        for number, event in enumerate(real(self, request)):
+    def events(self: FakeClient, request: Request, cancelled: threading.Event) -> Iterator[Event]:
+        for number, event in enumerate(real(self, request, cancelled)):
             if number == 5:
                 raise EngineDiedError("died")
             yield event
 
-    monkeypatch.setattr(FakeClient, "stream", stream)
+    monkeypatch.setattr(FakeClient, "events", events)
     type_in(monkeypatch, "one")
     faces.run("chat")
     last = only(chats).tree.path(only(chats).tree.head)[-1]
@@ -277,13 +278,13 @@ def test_a_person_hears_how_far_a_long_prompt_was_read(faces: Faces, monkeypatch
 
     from localrun.base.events import Prefill
 
-    real = FakeClient.stream
+    real = FakeClient.events
 
-    def stream(self: FakeClient, request: Request) -> Iterator[Event]:
+    def events(self: FakeClient, request: Request, cancelled: threading.Event) -> Iterator[Event]:
         yield from (Prefill(done, 0, 9000) for done in (3000, 6000, 9000))
-        yield from real(self, request)
+        yield from real(self, request, cancelled)
 
-    monkeypatch.setattr(FakeClient, "stream", stream)
+    monkeypatch.setattr(FakeClient, "events", events)
     monkeypatch.setattr("localrun.cli.console.FIRST_NOTE_SECONDS", 0.0)
     monkeypatch.setattr("localrun.cli.console.NEXT_NOTE_SECONDS", 0.0)
     assert "reading" not in faces.run("run", "--no-stdin", "x")[2], "nobody waits at a pipe"

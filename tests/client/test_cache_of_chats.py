@@ -61,9 +61,9 @@ def next_turn(request: Request, answer: Completion, prompt: tuple[int, ...], que
 
 def test_known_ids_are_never_encoded_again(client: LocalClient) -> None:
     request = ask("Tell me a joke")
-    answer, prompt = finish(client.stream(request))
+    answer, prompt = finish(client.generate(request))
     second = next_turn(request, answer, prompt, "Another one")
-    again, longer = finish(client.stream(second))
+    again, longer = finish(client.generate(second))
     assert longer[: len(second.known_ids)] == second.known_ids
     assert (again.cached_tokens or 0) >= len(second.known_ids) - 1
     assert again.cache_note == ""
@@ -71,7 +71,7 @@ def test_known_ids_are_never_encoded_again(client: LocalClient) -> None:
 
 def test_the_timeline_adds_up(client: LocalClient) -> None:
     started = time.perf_counter()
-    done, prompt = finish(client.stream(ask("What is a prefix cache, and what is it good for?")))
+    done, prompt = finish(client.generate(ask("What is a prefix cache, and what is it good for?")))
     total = 1000 * (time.perf_counter() - started)
     parts = (done.render_ms, done.tokenize_ms, done.prefill_ms, done.decode_ms)
     assert all(part > 0 for part in parts)
@@ -82,14 +82,14 @@ def test_the_timeline_adds_up(client: LocalClient) -> None:
 
 def test_a_rewritten_history_is_said_and_computed_before_it_is_needed(forgetful: LocalClient) -> None:
     request = ask("Say something. And then. Something else.", max_tokens=40)
-    stream = forgetful.stream(request)
+    stream = forgetful.generate(request)
     answer, prompt = finish(stream)
     assert len(answer.text) > 9, "the template has something to drop"
     warming = forgetful._warming
     assert warming is not None
     list(warming)  # until it is done
     request = next_turn(request, answer, prompt, "Go on")
-    events = list(forgetful.stream(request))
+    events = list(forgetful.generate(request))
     second = next(event.completion for event in events if isinstance(event, Done))
     assert "the template rewrote turn 1" in second.cache_note
     assert isinstance(events[0], Prefill)
@@ -99,7 +99,7 @@ def test_a_rewritten_history_is_said_and_computed_before_it_is_needed(forgetful:
 
 def test_what_is_left_alone_is_not_computed_again(client: LocalClient) -> None:
     before = client._warming
-    finish(client.stream(ask("Hi")))
+    finish(client.generate(ask("Hi")))
     assert client._warming is before
     text = client.model.text
     known = [*text.encode_request(ask("Hi")), *text.tokenizer.encode("Hello there")]
@@ -120,7 +120,7 @@ def test_the_rewritten_history_is_what_the_next_turn_begins_with(forgetful: Loca
 
 
 def test_the_view_counts_what_is_there(client: LocalClient) -> None:
-    answer, prompt = finish(client.stream(ask("How do I see what the cache holds? " * 8, max_tokens=70)))
+    answer, prompt = finish(client.generate(ask("How do I see what the cache holds? " * 8, max_tokens=70)))
     view = client.view()
     assert len(prompt) + len(answer.token_ids) - 1 <= view.n_tokens <= len(prompt) + len(answer.token_ids)
     assert (view.ctx, view.block_tokens) == (512, 64)
@@ -138,8 +138,8 @@ def test_the_view_counts_what_is_there(client: LocalClient) -> None:
 def test_a_chat_may_roll_past_the_context(client: LocalClient) -> None:
     long = "One two three four five six seven. " * 120
     with pytest.raises(PromptTooLongError):
-        client.stream(ask(long))
-    rolled, prompt = finish(client.stream(ask(long, overflow="roll", max_tokens=10)))
+        client.generate(ask(long))
+    rolled, prompt = finish(client.generate(ask(long, overflow="roll", max_tokens=10)))
     assert rolled.prompt_tokens == len(prompt) > 512
     assert rolled.completion_tokens == 10
     assert "w" in client.view().groups[0].states
@@ -149,15 +149,15 @@ def test_a_chat_may_roll_past_the_context(client: LocalClient) -> None:
 def test_every_codec_serves_a_chat_and_regenerates_from_the_cache(kv: Any) -> None:
     with LocalClient(LoadOptions(PATH, ctx=512, kv=kv)) as client:
         assert client.info.kv_codec == kv
-        first, prompt = finish(client.stream(ask("Tell me about otters. " * 10, max_tokens=50)))
-        again, _ = finish(client.stream(ask("Tell me about otters. " * 10, max_tokens=50)))
+        first, prompt = finish(client.generate(ask("Tell me about otters. " * 10, max_tokens=50)))
+        again, _ = finish(client.generate(ask("Tell me about otters. " * 10, max_tokens=50)))
         assert again.cached_tokens == len(prompt) - 1
         assert again.token_ids == first.token_ids
 
 
 def test_a_users_window_forgets_the_middle_and_shows_it() -> None:
     with LocalClient(LoadOptions(PATH, ctx=1024, window=128)) as client:
-        finish(client.stream(ask("One two three four five six. " * 40)))
+        finish(client.generate(ask("One two three four five six. " * 40)))
         group = client.view().groups[0]
         assert (group.window, group.name) == (128, "6 layers, window 128 and the first block")
         assert group.states.startswith("rw") or group.states.startswith("cw")

@@ -24,7 +24,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[LocalClient]:
 
 def ask(client: LocalClient, text: str, **options: Any) -> Completion:
     request = Request(({"role": "user", "content": text},), None, Sampling(temperature=0.0), 5, **options)
-    return next(event.completion for event in client.stream(request) if isinstance(event, Done))
+    return next(event.completion for event in client.generate(request) if isinstance(event, Done))
 
 
 def held_blocks(client: LocalClient) -> int:
@@ -79,7 +79,8 @@ def test_a_stopped_prefill_counts_what_was_computed(client: LocalClient, monkeyp
         nonlocal steps
         steps += 1
         if steps == 3:
-            client.cancel()
+            for sequence, _ in arguments[0].work:
+                engine.tickets[sequence.number].cancel()
         return run(*arguments)
 
     monkeypatch.setattr(engine.runner, "run", stop_in_the_third)

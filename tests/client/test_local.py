@@ -36,7 +36,7 @@ def finish(events: Iterator[Event]) -> Completion:
 
 
 def test_events_come_in_order_and_add_up(client: LocalClient) -> None:
-    events = list(client.stream(ask("What can you do for me?")))
+    events = list(client.generate(ask("What can you do for me?")))
     prefills = [e for e in events if isinstance(e, Prefill)]
     tokens = [e for e in events if isinstance(e, Token)]
     assert isinstance(events[0], Prefill)
@@ -51,45 +51,46 @@ def test_events_come_in_order_and_add_up(client: LocalClient) -> None:
 
 
 def test_the_same_prompt_again_is_cached_but_for_its_last_token_and_answers_the_same(client: LocalClient) -> None:
-    first = finish(client.stream(ask("Tell me a story about an otter.")))
-    again = finish(client.stream(ask("Tell me a story about an otter.")))
+    first = finish(client.generate(ask("Tell me a story about an otter.")))
+    again = finish(client.generate(ask("Tell me a story about an otter.")))
     assert again.cached_tokens == (again.prompt_tokens or 0) - 1
     assert again.token_ids == first.token_ids
 
 
 def test_a_conversation_goes_on_from_the_cache(client: LocalClient) -> None:
     request = ask("Hi, my name is Ada.")
-    first = finish(client.stream(request))
+    first = finish(client.generate(request))
     turn: tuple[dict[str, Any], ...] = (
         {"role": "assistant", "content": first.text},
         {"role": "user", "content": "What is my name?"},
     )
-    second = finish(client.stream(replace(request, messages=request.messages + turn)))
+    second = finish(client.generate(replace(request, messages=request.messages + turn)))
     assert (second.cached_tokens or 0) >= (first.prompt_tokens or 1)
 
 
 def test_a_stop_string_ends_the_answer_before_it(client: LocalClient) -> None:
-    free = finish(client.stream(ask(max_tokens=20))).text
+    free = finish(client.generate(ask(max_tokens=20))).text
     stop = free[4:7]
-    done = finish(client.stream(ask(max_tokens=20, stop=(stop,))))
+    done = finish(client.generate(ask(max_tokens=20, stop=(stop,))))
     assert done.text == free[: free.index(stop)]
     assert done.stop_reason == "stop"
 
 
 def test_leaving_the_stream_cancels_the_rest(client: LocalClient) -> None:
-    for event in client.stream(ask(max_tokens=500)):
+    for event in client.generate(ask(max_tokens=500)):
         if isinstance(event, Token):
             break
-    assert finish(client.stream(ask())).stop_reason in ("stop", "length")  # the engine is free again
+    assert finish(client.generate(ask())).stop_reason in ("stop", "length")  # the engine is free again
 
 
 def test_cancel_keeps_what_was_said(client: LocalClient) -> None:
     done = None
     said = ""
-    for event in client.stream(ask(max_tokens=900, stop=("never said",))):
+    generation = client.generate(ask(max_tokens=900, stop=("never said",)))
+    for event in generation:
         if isinstance(event, Token):
             said += event.text
-            client.cancel()
+            generation.cancel()
         if isinstance(event, Done):
             done = event.completion
     assert done is not None
@@ -108,16 +109,16 @@ def test_control_tokens_in_a_message_stay_text(client: LocalClient) -> None:
 
 def test_a_prompt_that_does_not_fit_is_an_error_with_numbers(client: LocalClient) -> None:
     with pytest.raises(PromptTooLongError, match=r"the context holds 1,024"):
-        client.stream(ask("word " * 3000))
+        client.generate(ask("word " * 3000))
 
 
 def test_an_empty_request_is_refused(client: LocalClient) -> None:
     with pytest.raises(UsageError):
-        client.stream(Request())
+        client.generate(Request())
 
 
 def test_a_seed_that_was_drawn_survives_readers_of_json(client: LocalClient) -> None:
-    seeds = {finish(client.stream(ask(max_tokens=1))).seed for _ in range(20)}
+    seeds = {finish(client.generate(ask(max_tokens=1))).seed for _ in range(20)}
     assert len(seeds) == 20
     assert max(seeds) < 2**53, "what a double holds"
 
@@ -148,9 +149,9 @@ def test_a_cached_conversation_is_the_conversation_computed_from_nothing(client:
     with LocalClient(LoadOptions(Path(path), prefix_cache=False)) as fresh:
         request = ask(questions[0], max_tokens=40)
         for question in questions[1:]:
-            cached, computed = finish(client.stream(request)), finish(fresh.stream(request))
+            cached, computed = finish(client.generate(request)), finish(fresh.generate(request))
             assert cached.token_ids == computed.token_ids
             assert computed.cached_tokens == 0
             turn = ({"role": "assistant", "content": cached.text}, {"role": "user", "content": question})
             request = replace(request, messages=request.messages + turn)
-        assert (finish(client.stream(request)).cached_tokens or 0) > 60
+        assert (finish(client.generate(request)).cached_tokens or 0) > 60

@@ -52,7 +52,7 @@ def client_of(server: FakeChatServer, model: str = "tiny", key: str = "") -> Rem
 def ask(server: FakeChatServer, reply: Reply | None = None, request: Request = HI) -> tuple[list[Token], Completion]:
     if reply is not None:
         server.replies = [reply]
-    *tokens, last = client_of(server).stream(request)
+    *tokens, last = client_of(server).generate(request)
     assert isinstance(last, Done)
     assert all(isinstance(token, Token) for token in tokens)
     return [token for token in tokens if isinstance(token, Token)], last.completion
@@ -62,7 +62,7 @@ def said_before_the_end(server: FakeChatServer, reply: Reply) -> tuple[str, Loca
     server.replies = [reply]
     said = ""
     try:
-        for part in client_of(server).stream(HI):
+        for part in client_of(server).generate(HI):
             said += part.text if isinstance(part, Token) else ""
     except LocalrunError as error:
         return said, error
@@ -79,7 +79,7 @@ def test_an_answer_with_its_figures(server: FakeChatServer) -> None:
     assert (client.info.name, client.info.ctx, client.info.backend) == ("tiny", 4096, "remote")
     assert "127.0.0.1" in client.info.notes[0]
     assert client.view() is None
-    *tokens, last = client.stream(HI)
+    *tokens, last = client.generate(HI)
     assert [token.text for token in tokens if isinstance(token, Token)] == ["Hello", ", wörld"]
     assert isinstance(last, Done)
     done = last.completion
@@ -179,7 +179,7 @@ def test_a_server_that_does_not_stream(server: FakeChatServer) -> None:
 
 def test_what_a_server_does_not_take_is_left_out_and_said(server: FakeChatServer) -> None:
     server.replies = [failure(400, "Unrecognized argument: top_k"), failure(422, "extra: stream_options"), HELLO]
-    *_, last = client_of(server).stream(Request(HI.messages, sampling=Sampling(top_k=5, top_p=0.5)))
+    *_, last = client_of(server).generate(Request(HI.messages, sampling=Sampling(top_k=5, top_p=0.5)))
     assert isinstance(last, Done)
     assert [note.split(":")[0] for note in last.completion.notes[1:]] == [
         "the server does not take top_k",
@@ -231,14 +231,14 @@ def test_every_refusal_says_what_happened(server: FakeChatServer, reply: Reply, 
     client = client_of(server, key=KEY)
     server.replies = [reply]
     with pytest.raises(kind, match=says) as caught:
-        list(client.stream(HI))
+        list(client.generate(HI))
     error = caught.value
     assert isinstance(error, LocalrunError)
     assert KEY not in error.message + error.hint
     assert error.hint
     assert "\x1b" not in error.message
     server.replies = [HELLO]
-    *_, last = client.stream(HI)
+    *_, last = client.generate(HI)
     assert isinstance(last, Done)
 
 
@@ -263,7 +263,7 @@ def test_a_cut_answer_keeps_what_had_arrived(server: FakeChatServer, pieces: tup
 def test_a_stream_of_nothing_is_asked_again_as_a_whole(server: FakeChatServer) -> None:
     server.replies = [Reply((b"",)), failure(400, "This model's maximum context length is 512 tokens")]
     with pytest.raises(PromptTooLongError, match="512"):
-        list(client_of(server).stream(HI))
+        list(client_of(server).generate(HI))
     assert [seen.body["stream"] for seen in server.seen[1:]] == [True, False]
 
 
@@ -290,10 +290,11 @@ def test_an_answer_without_end_is_ended(server: FakeChatServer, monkeypatch: pyt
 def test_cancel_hangs_up_at_once(server: FakeChatServer, pieces: tuple[bytes, ...]) -> None:
     server.replies = [Reply(pieces, end="stall")]
     client = client_of(server)
-    timer = threading.Timer(0.3, client.cancel)
-    timer.start()
     started = time.monotonic()
-    *_, last = client.stream(HI)
+    generation = client.generate(HI)
+    timer = threading.Timer(0.3, generation.cancel)
+    timer.start()
+    *_, last = generation
     assert time.monotonic() - started < 5
     assert isinstance(last, Done)
     assert last.completion.stop_reason == "cancelled"
@@ -305,7 +306,7 @@ def test_cancel_hangs_up_at_once(server: FakeChatServer, pieces: tuple[bytes, ..
 def test_leaving_the_stream_hangs_up(server: FakeChatServer) -> None:
     server.replies = [Reply(HELLO.pieces[:3], end="stall")]
     with client_of(server) as client:
-        for _ in client.stream(HI):
+        for _ in client.generate(HI):
             break
     assert server.hung_up.wait(5)
 
@@ -315,7 +316,7 @@ def test_the_key_goes_to_its_server_only(server: FakeChatServer, capfd: pytest.C
         server.replies = [Reply((b"",), 307, {"Location": other.url + "/chat/completions"})]
         client = client_of(server, key=KEY)
         with pytest.raises(EngineError, match="sends us on"):
-            list(client.stream(HI))
+            list(client.generate(HI))
         server.models = Reply((b"",), 301, {"Location": other.url + "/models"})
         with pytest.raises(EngineError, match="sends us on"):
             client_of(server, key=KEY)
@@ -451,7 +452,7 @@ def test_addresses_and_keys_that_are_none(url: str, key: str) -> None:
 
 def test_a_request_that_is_no_json_is_the_callers_error(server: FakeChatServer) -> None:
     with pytest.raises(UsageError, match="cannot be sent"):
-        list(client_of(server).stream(Request(({"role": "user", "content": object()},))))
+        list(client_of(server).generate(Request(({"role": "user", "content": object()},))))
 
 
 def test_a_server_in_the_clear_is_told() -> None:

@@ -93,36 +93,37 @@ def request(n: int = 40, text: str = STORY) -> Request:
 
 def test_an_answer(url: str) -> None:
     client = RemoteClient(Endpoint("peer", url, KEY))
-    *parts, last = client.stream(request())
+    *parts, last = client.generate(request())
     assert isinstance(last, Done)
     said = "".join(part.text for part in parts if isinstance(part, Token) and part.channel == "answer")
     assert said == last.completion.text != ""
     assert 0 < last.completion.completion_tokens <= 40
     assert last.completion.decode_tps is None or last.completion.decode_tps > 0
-    *_, again = client.stream(request())
+    *_, again = client.generate(request())
     assert isinstance(again, Done)
     assert again.completion.text == said
 
 
 def test_cancel_and_the_next(url: str) -> None:
     client = RemoteClient(Endpoint("peer", url, KEY))
-    for part in client.stream(request(400)):
+    generation = client.generate(request(400))
+    for part in generation:
         if isinstance(part, Token):
-            client.cancel()
+            generation.cancel()
         if isinstance(part, Done):
             assert part.completion.stop_reason == "cancelled"
-    *_, last = client.stream(request(5))
+    *_, last = client.generate(request(5))
     assert isinstance(last, Done)
     assert last.completion.stop_reason in ("stop", "length")
 
 
 def test_what_goes_wrong(url: str) -> None:
     with pytest.raises(UsageError, match="does not accept the key"):
-        list(client_with_a_wrong_key(url).stream(request()))
+        list(client_with_a_wrong_key(url).generate(request()))
     with pytest.raises(NotFoundError, match="has no model other"):
         RemoteClient(Endpoint("peer", url, KEY, "other"))
     with pytest.raises(PromptTooLongError):
-        list(RemoteClient(Endpoint("peer", url, KEY)).stream(request(text="word " * 3000)))
+        list(RemoteClient(Endpoint("peer", url, KEY)).generate(request(text="word " * 3000)))
 
 
 def client_with_a_wrong_key(url: str) -> RemoteClient:

@@ -95,7 +95,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_events_come_whole_and_in_order(client: WorkerClient) -> None:
-    first, *tokens, last = client.stream(ask("count 2000"))
+    first, *tokens, last = client.generate(ask("count 2000"))
     assert first == Prefill(2, 0, 2)
     assert tokens == [Token(i, f"{i} ", "answer") for i in range(2000)]
     assert isinstance(last, Done)
@@ -110,37 +110,38 @@ def test_events_come_whole_and_in_order(client: WorkerClient) -> None:
 def test_errors_of_a_request_are_its_own(client: WorkerClient) -> None:
     pid = pid_of(client)
     with pytest.raises(PromptTooLongError, match="too long"):
-        finish(client.stream(ask("long")))
+        finish(client.generate(ask("long")))
     with pytest.raises(DoesNotFitError, match="any more"):
-        finish(client.stream(ask("unfit")))
+        finish(client.generate(ask("unfit")))
     with pytest.raises(EngineError, match="ValueError: what was not thought of") as caught:
-        finish(client.stream(ask("bug")))
+        finish(client.generate(ask("bug")))
     assert type(caught.value) is EngineError
     with pytest.raises(UsageError, match="cannot be sent"):
-        finish(client.stream(Request(messages=({"role": "user", "content": object()},))))
-    assert finish(client.stream(ask("count 3"))).text == counted(3)
+        finish(client.generate(Request(messages=({"role": "user", "content": object()},))))
+    assert finish(client.generate(ask("count 3"))).text == counted(3)
     assert pid_of(client) == pid
 
 
 def test_cancel_keeps_what_was_said(client: WorkerClient) -> None:
     said = ""
-    for event in client.stream(ask("count 1000 0.01")):
+    generation = client.generate(ask("count 1000 0.01"))
+    for event in generation:
         if isinstance(event, Token):
             said += event.text
-            client.cancel()
+            generation.cancel()
         if isinstance(event, Done):
             assert event.completion.stop_reason == "cancelled"
             assert event.completion.text == said != ""
-    client.cancel()  # with nothing under way
-    assert finish(client.stream(ask("count 3"))).stop_reason == "stop"
+    generation.cancel()  # it is over
+    assert finish(client.generate(ask("count 3"))).stop_reason == "stop"
 
 
 def test_leaving_the_stream_cancels_the_rest(client: WorkerClient) -> None:
-    for event in client.stream(ask("count 1000 0.05")):
+    for event in client.generate(ask("count 1000 0.05")):
         if isinstance(event, Token):
             break
     started = time.monotonic()
-    assert finish(client.stream(ask("count 3"))).text == counted(3)
+    assert finish(client.generate(ask("count 3"))).text == counted(3)
     assert time.monotonic() - started < 10  # not the 50 s of the one before
 
 
@@ -155,11 +156,11 @@ def test_closing_it_sets_memory_free(mortal: WorkerClient) -> None:
 
 def test_a_large_request_travels(client: WorkerClient) -> None:
     request = Request(prompt="count 3", known_ids=tuple(range(500_000)))
-    assert finish(client.stream(request)).text == counted(3)
+    assert finish(client.generate(request)).text == counted(3)
 
 
 def test_what_libraries_print_goes_nowhere(client: WorkerClient, capfd: pytest.CaptureFixture[str]) -> None:
-    assert finish(client.stream(ask("chatter 5"))).text == counted(5)
+    assert finish(client.generate(ask("chatter 5"))).text == counted(5)
     assert capfd.readouterr() == ("", "")
 
 
@@ -167,7 +168,7 @@ def test_what_libraries_print_goes_nowhere(client: WorkerClient, capfd: pytest.C
 def test_ctrl_c_is_for_us_alone(client: WorkerClient) -> None:
     assert os.getpgid(pid_of(client)) != os.getpgid(0)
     os.kill(pid_of(client), signal.SIGINT)
-    assert finish(client.stream(ask("count 3"))).text == counted(3)
+    assert finish(client.generate(ask("count 3"))).text == counted(3)
 
 
 def test_secrets_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +191,7 @@ def test_a_foreign_module_in_the_current_folder_is_not_run(tmp_path: Path, monke
     (tmp_path / "json.py").write_text("raise SystemExit('taken over')")
     monkeypatch.chdir(tmp_path)
     with open_fake() as client:
-        assert finish(client.stream(ask("count 3"))).text == counted(3)
+        assert finish(client.generate(ask("count 3"))).text == counted(3)
 
 
 @pytest.mark.parametrize(
@@ -251,14 +252,14 @@ def test_progress_may_give_the_load_up() -> None:
 )
 def test_a_crash_keeps_the_half_answer_and_the_next_one_works(mortal: WorkerClient, what: str, says: str) -> None:
     pid = pid_of(mortal)
-    said, end = said_before_the_end(mortal.stream(ask(f"{what} 5")))
+    said, end = said_before_the_end(mortal.generate(ask(f"{what} 5")))
     assert said == counted(5)
     assert end is not None
     assert says.replace(".", "(") in end.message
     assert "\x1b" not in end.message
     assert end.hint
     assert mortal.view() is None
-    assert finish(mortal.stream(ask("count 3"))).text == counted(3)
+    assert finish(mortal.generate(ask("count 3"))).text == counted(3)
     assert pid_of(mortal) != pid
 
 
@@ -269,7 +270,7 @@ def hurt_at_random_points(client: WorkerClient, rng: random.Random, signals: lis
         result: list[tuple[str, EngineDiedError | None]] = []
 
         def answer(result: list[tuple[str, EngineDiedError | None]] = result) -> None:
-            result.append(said_before_the_end(client.stream(ask("count 50 0.01"))))
+            result.append(said_before_the_end(client.generate(ask("count 50 0.01"))))
 
         face = threading.Thread(target=answer)
         face.start()
@@ -286,7 +287,7 @@ def hurt_at_random_points(client: WorkerClient, rng: random.Random, signals: lis
             n_deaths += 1
             assert counted(50).startswith(said)
             assert ("stopped" if number == signal.SIGSTOP else "killed") in end.message
-        assert finish(client.stream(ask("count 3"))).text == counted(3)
+        assert finish(client.generate(ask("count 3"))).text == counted(3)
         assert not psutil.pid_exists(pid)
     assert n_deaths > len(signals) / 2
 
@@ -311,7 +312,7 @@ def test_killed_and_stopped_at_a_hundred_random_points(monkeypatch: pytest.Monke
 
 @posix
 def test_a_stopped_worker_is_noticed_within_a_few_seconds(mortal: WorkerClient) -> None:
-    events = mortal.stream(ask("count 1000 0.01"))
+    events = mortal.generate(ask("count 1000 0.01"))
     next(events)
     os.kill(pid_of(mortal), signal.SIGSTOP)
     started = time.monotonic()
@@ -325,7 +326,7 @@ def test_a_worker_that_is_hurt_while_idle_is_replaced_in_silence(mortal: WorkerC
         os.kill(pid_of(mortal), number)
         time.sleep(0.05)
         assert mortal.view() is None
-        assert finish(mortal.stream(ask("count 3"))).text == counted(3)
+        assert finish(mortal.generate(ask("count 3"))).text == counted(3)
 
 
 def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +334,7 @@ def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, mo
     monkeypatch.setattr(process_module.WorkerProcess, "_cpu_seconds", asked.append)
     assert client._worker is not None
     heard, began = client._worker._n_heard, time.monotonic()
-    assert finish(client.stream(ask("count 100 0.01"))).text == counted(100)
+    assert finish(client.generate(ask("count 100 0.01"))).text == counted(100)
     took = time.monotonic() - began
     expected = took / GATHER_SECONDS + took / ALIVE_SECONDS
     assert client._worker._n_heard - heard <= max(30, 2 * expected), "words travel together: there are 100"
@@ -344,7 +345,7 @@ def test_the_first_words_do_not_wait_for_more(client: WorkerClient) -> None:
     waits: list[float] = []
     for _ in range(5):
         began = time.monotonic()
-        events = client.stream(ask("count 3 0.04"))
+        events = client.generate(ask("count 3 0.04"))
         assert isinstance(next(event for event in events if isinstance(event, Token)), Token)
         waits.append(time.monotonic() - began)
         finish(events)
@@ -355,7 +356,7 @@ def test_the_first_words_do_not_wait_for_more(client: WorkerClient) -> None:
 @pytest.mark.parametrize("what", ["hold", "toil"])
 def test_a_long_native_call_is_no_hang(mortal: WorkerClient, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_module, "STOPPED_SECONDS", 0.5)
-    assert finish(mortal.stream(ask(f"{what} 3"))).text == counted(3)
+    assert finish(mortal.generate(ask(f"{what} 3"))).text == counted(3)
 
 
 @posix
@@ -363,7 +364,7 @@ def test_a_worker_that_neither_speaks_nor_computes_is_ended(
     mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_module, "STUCK_SECONDS", 1.0)
-    said, end = said_before_the_end(mortal.stream(ask("fall_asleep 3")))
+    said, end = said_before_the_end(mortal.generate(ask("fall_asleep 3")))
     assert said == counted(3)
     assert end is not None
     assert "did nothing" in end.message
@@ -371,9 +372,9 @@ def test_a_worker_that_neither_speaks_nor_computes_is_ended(
 
 def test_an_engine_that_hears_no_cancel_is_ended(mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "CANCEL_SECONDS", 1.0)
-    events = mortal.stream(ask("ignore 3"))
+    events = mortal.generate(ask("ignore 3"))
     said = "".join(e.text for e in (next(events) for _ in range(4)) if isinstance(e, Token))
-    mortal.cancel()
+    events.cancel()
     _, end = said_before_the_end(events)
     assert said == counted(3)
     assert end is not None
@@ -388,16 +389,17 @@ def test_cancel_while_the_model_is_loaded_again(tmp_path: Path) -> None:
         client._worker.kill("for the test")
         loads.clear()
         result: list[Completion] = []
-        face = threading.Thread(target=lambda: result.append(finish(client.stream(ask("count 3")))))
+        generation = client.generate(ask("count 3"))
+        face = threading.Thread(target=lambda: result.append(finish(generation)))
         face.start()
         assert wait_until(lambda: len(loads) > 2)
         pid = pid_of(client)
-        client.cancel()
+        generation.cancel()
         face.join(5)
         assert result[0].stop_reason == "cancelled"
         assert client.view() is None
         assert is_running(pid)
-        events = client.stream(ask("count 3"))
+        events = client.generate(ask("count 3"))
         closer = threading.Timer(0.3, client.close)
         closer.start()
         with pytest.raises(EngineDiedError, match="closed while it was loading"):
@@ -405,7 +407,7 @@ def test_cancel_while_the_model_is_loaded_again(tmp_path: Path) -> None:
         closer.join()
         assert not psutil.pid_exists(pid)
         with pytest.raises(EngineError, match="is closed"):
-            next(client.stream(ask("count 3")))
+            next(client.generate(ask("count 3")))
 
 
 def test_close_is_quick_and_final(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,7 +415,7 @@ def test_close_is_quick_and_final(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("fake", "does not close"):
         client = open_fake(name)
         pid = pid_of(client)
-        events = client.stream(ask("count 1000 0.01"))
+        events = client.generate(ask("count 1000 0.01"))
         next(events)
         started = time.monotonic()
         client.close()
@@ -424,7 +426,7 @@ def test_close_is_quick_and_final(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_at_once_are_two(client: WorkerClient, mortal: WorkerClient) -> None:
-    one, other = client.stream(ask("count 50 0.001")), mortal.stream(ask("count 60 0.001"))
+    one, other = client.generate(ask("count 50 0.001")), mortal.generate(ask("count 60 0.001"))
     results: list[str] = []
     threads = [threading.Thread(target=lambda e=e: results.append(finish(e).text)) for e in (one, other)]
     for thread in threads:
@@ -433,13 +435,13 @@ def test_two_at_once_are_two(client: WorkerClient, mortal: WorkerClient) -> None
         thread.join(20)
     assert sorted(results) == [counted(50), counted(60)]
     mortal.close()
-    assert finish(client.stream(ask("count 3"))).text == counted(3)
+    assert finish(client.generate(ask("count 3"))).text == counted(3)
 
 
 def test_two_streams_of_one_client(client: WorkerClient) -> None:
     results: list[str] = []
     threads = [
-        threading.Thread(target=lambda n=n: results.append(finish(client.stream(ask(f"count {n} 0.001"))).text))
+        threading.Thread(target=lambda n=n: results.append(finish(client.generate(ask(f"count {n} 0.001"))).text))
         for n in (30, 40)
     ]
     for thread in threads:
@@ -453,7 +455,7 @@ def restart(client: WorkerClient, times: int) -> None:
     for _ in range(times):
         assert client._worker is not None
         client._worker.kill("for the test")
-        assert finish(client.stream(ask("count 3"))).text == counted(3)
+        assert finish(client.generate(ask("count 3"))).text == counted(3)
 
 
 def held_by_us() -> tuple[int, int, int]:

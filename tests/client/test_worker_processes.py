@@ -29,7 +29,7 @@ from localrun.base.request import LoadOptions, Request
 from localrun.client.worker import WorkerClient
 
 client = WorkerClient(LoadOptions(Path("x")), module="localrun_testing.fake_worker")
-for event in client.stream(Request(prompt=sys.argv[1])):
+for event in client.generate(Request(prompt=sys.argv[1])):
     print(client._worker.pid, flush=True)
 """
 
@@ -53,7 +53,7 @@ answers = []
 for kill_after in json.loads(sys.argv[1]):
     ids, end = [], ""
     try:
-        for number, event in enumerate(client.stream(request)):
+        for number, event in enumerate(client.generate(request)):
             if isinstance(event, Token) and event.token_id is not None:
                 ids.append(event.token_id)
             if number == kill_after:
@@ -103,7 +103,7 @@ def test_the_built_in_model_survives_deaths_and_answers_as_in_this_process(kill_
     assert not has_torch
     assert progress[0] == progress[1] > 0
     with LocalClient(LoadOptions(Path(resource(MODEL)), name="builtin")) as client:
-        *_, last = client.stream(REQUEST)
+        *_, last = client.generate(REQUEST)
     assert isinstance(last, Done)
     whole = list(last.completion.token_ids)
     assert n_held >= len(whole)

@@ -82,8 +82,8 @@ def test_a_step_without_memory_ends_its_answer_and_nothing_else(monkeypatch: pyt
         with monkeypatch.context() as patch:
             patch.setattr(ReferenceOps, "matmul", no_room)
             with pytest.raises(EngineError, match="memory ran out"):
-                list(one.stream(request))
-        assert list(one.stream(request))
+                list(one.generate(request))
+        assert list(one.generate(request))
 
 
 def test_the_stand_in_refuses_what_cuda_refuses() -> None:

@@ -35,7 +35,7 @@ def client(
 
 def ask(one: LocalClient, messages: list[Message], chat: str = "a") -> Completion:
     request = Request(messages=tuple(messages), sampling=Sampling(temperature=0.0), max_tokens=24, chat_id=chat)
-    return next(event.completion for event in one.stream(request) if isinstance(event, Done))
+    return next(event.completion for event in one.generate(request) if isinstance(event, Done))
 
 
 def next_turn(answer: Completion) -> list[Message]:
@@ -121,7 +121,7 @@ def test_a_chat_that_rolled_is_not_mistaken_for_one_in_another_window(kv: KVCode
                 overflow="roll",
                 chat_id="rolled",
             )
-            return next(event.completion for event in one.stream(request) if isinstance(event, Done))
+            return next(event.completion for event in one.generate(request) if isinstance(event, Done))
 
     expected = {ctx: rolled(ctx, disk_cache=0).token_ids for ctx in (128, 192, 1024)}
     for ctx in (128, 192, 1024):

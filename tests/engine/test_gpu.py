@@ -84,7 +84,7 @@ def client(backend: str, ctx: int | None = 1024, **options: object) -> LocalClie
 def ask(one: LocalClient, question: str, sampling: Sampling | None = None, max_tokens: int = N_TOKENS) -> Completion:
     greedy = Sampling(temperature=0.0)
     request = Request(prompt=question, sampling=sampling or greedy, max_tokens=max_tokens, chat_id="a")
-    return next(event.completion for event in one.stream(request) if isinstance(event, Done))
+    return next(event.completion for event in one.generate(request) if isinstance(event, Done))
 
 
 # Operations, weights and codecs

@@ -52,7 +52,7 @@ def test_greedy_text(name: str, tiny_gguf: Callable[..., Path]) -> None:
     prompt, n_tokens = "the cat sat on the hat", 40
     with LocalClient(LoadOptions(tiny_gguf(name), backend="reference", threads=1, ctx=256, kv="f32")) as client:
         request = Request(prompt=prompt, sampling=Sampling(temperature=0.0, repeat_penalty=1.0), max_tokens=n_tokens)
-        (done,) = (event for event in client.stream(request) if isinstance(event, Done))
+        (done,) = (event for event in client.generate(request) if isinstance(event, Done))
     with llama_peer(tiny_gguf(name)) as peer:
         ids = peer.tokenize(prompt, add_bos=True)
         expected = peer.greedy(ids, n_tokens)

@@ -91,9 +91,9 @@ def test_refused(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
 def test_a_broken_template_spoils_chats_only(template: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
     path = write_changed(tiny_folder("llama"), tmp_path / "bad.gguf", key("tokenizer.chat_template", template))
     with LocalClient(LoadOptions(path, backend="reference", threads=1, ctx=64)) as client:
-        assert list(client.stream(Request(prompt="the cat", max_tokens=2)))
+        assert list(client.generate(Request(prompt="the cat", max_tokens=2)))
         with pytest.raises(LocalrunError) as caught:
-            list(client.stream(Request(messages=({"role": "user", "content": "hi"},), max_tokens=2)))
+            list(client.generate(Request(messages=({"role": "user", "content": "hi"},), max_tokens=2)))
     assert caught.value.exit_code == 6
 
 
@@ -105,7 +105,7 @@ def test_weights_that_are_not_numbers(name: str, value: float, tiny_folder: Tiny
     change = tensor(name, np.full(shape, value, np.float32))
     path = write_changed(tiny_folder("llama"), tmp_path / "bad.gguf", change)
     with LocalClient(LoadOptions(path, backend="reference", threads=1, ctx=64)) as client:
-        refused(path, "NONFINITE", lambda _: list(client.stream(Request(prompt="the cat", max_tokens=4))))
+        refused(path, "NONFINITE", lambda _: list(client.generate(Request(prompt="the cat", max_tokens=4))))
 
 
 def test_the_original_passes(tiny_gguf: TinyFile) -> None:

@@ -107,9 +107,9 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus() -> 
 class Growing(ScriptedClient):
     """Holds more once its answer is over."""
 
-    def stream(self, request: Request) -> Iterator[Event]:
+    def events(self, request: Request) -> Iterator[Event]:
         self.cache = replace(VIEW, n_tokens=111)
-        yield from super().stream(request)
+        yield from super().events(request)
         self.cache = replace(VIEW, n_tokens=222)
 
 

@@ -150,9 +150,9 @@ class Session:
 
     async def stop(self) -> None:
         """End the answer under way and wait until what came of it is kept."""
-        turn, client = self.turn, self.model.client
-        if turn is not None and not turn.over and client is not None:
-            threading.Thread(target=client.cancel, name="cancel", daemon=True).start()
+        turn = self.turn
+        if turn is not None and not turn.over:
+            threading.Thread(target=turn.cancel, name="cancel", daemon=True).start()
             await asyncio.to_thread(turn.wait, 30.0)
 
     def _keep(self, turn: Turn) -> None:
@@ -220,9 +220,9 @@ class Session:
 
     def close(self) -> None:
         """Keep what is there and end; waits a moment for the answer to be written."""
-        turn, client = self.turn, self.model.client
-        if turn is not None and not turn.over and client is not None:
-            client.cancel()
+        turn = self.turn
+        if turn is not None and not turn.over:
+            turn.cancel()
             turn.wait(_LAST_WORDS)
         self.model.close()
         if self._store is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from localrun.base.errors import LocalrunError
 from localrun.base.events import Channel, Done, Event, Prefill, Token
 from localrun.base.request import Request
-from localrun.client.interface import EngineClient
+from localrun.client.interface import EngineClient, Generation
 
 if TYPE_CHECKING:
     from localrun.chat.draft import Draft
@@ -40,6 +40,8 @@ class Turn:
         self._keep_half = keep_half
         self._kept = self.began
         self._over = threading.Event()
+        self._generation: Generation | None = None
+        self._is_cancelled = False
 
     @property
     def text(self) -> str:
@@ -58,13 +60,22 @@ class Turn:
     def start(self, client: EngineClient, request: Request) -> None:
         threading.Thread(target=self._run, args=(client, request), name="turn", daemon=True).start()
 
+    def cancel(self) -> None:
+        """End it, from any thread; what has come is kept."""
+        self._is_cancelled = True
+        if self._generation is not None:
+            self._generation.cancel()
+
     def wait(self, seconds: float) -> bool:
         """Whether it is over after at most so long."""
         return self._over.wait(seconds)
 
     def _run(self, client: EngineClient, request: Request) -> None:
         try:
-            for event in client.stream(request):
+            self._generation = client.generate(request)
+            if self._is_cancelled:  # before there was anything to cancel
+                self._generation.cancel()
+            for event in self._generation:
                 self._note(event)
                 self._keep_from_time_to_time()
         except LocalrunError as error:

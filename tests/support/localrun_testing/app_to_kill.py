@@ -6,7 +6,6 @@ is the chat to go on with, or empty. Each line is `ready CHAT`, or `kept CHAT ME
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import localrun_tui
@@ -17,10 +16,9 @@ from localrun_tui.messages import ChatChanged
 from localrun_tui.model_slot import Progress
 from textual.message import Message
 
-from localrun.base.events import Event
 from localrun.base.request import LoadOptions, Request
 from localrun.chat.tree import Message as ChatMessage
-from localrun.client.interface import EngineClient
+from localrun.client.interface import EngineClient, Generation
 from localrun.client.worker import WorkerClient
 from localrun.hub.stored import StoredModel
 
@@ -30,8 +28,8 @@ ANSWER = Request(prompt="count 40 0.005")
 class Counting(WorkerClient):
     """Answers everything with numbers, slowly enough to be killed meanwhile."""
 
-    def stream(self, request: Request) -> Iterator[Event]:
-        return super().stream(ANSWER)
+    def generate(self, request: Request) -> Generation:
+        return super().generate(ANSWER)
 
 
 class TellingApp(LocalrunApp):

@@ -1,12 +1,13 @@
 """A client without a model: it answers what it is told to, in small pieces, and records what it was asked."""
 
-import time
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from localrun.base.events import Completion, Done, Event, ModelInfo, Prefill, StopReason, Token
 from localrun.base.request import LoadOptions, Request
+from localrun.client.interface import Generation
 
 
 @dataclass
@@ -17,13 +18,16 @@ class FakeClient:
     answer: Callable[[Request], str]
     requests: list[Request] = field(default_factory=list)
     closed: bool = False
-    cancelled: bool = False
 
     @property
     def info(self) -> ModelInfo:
         return ModelInfo("fake", "", "llama", "F32", "reference", "f32", 128, 1 << 20, 1.5, ("a note",))
 
-    def stream(self, request: Request) -> Iterator[Event]:
+    def generate(self, request: Request) -> Generation:
+        cancelled = threading.Event()
+        return Generation(self.events(request, cancelled), cancelled.set)
+
+    def events(self, request: Request, cancelled: threading.Event) -> Iterator[Event]:
         self.requests.append(request)
         text = self.answer(request)
         yield Prefill(3, 0, 3)
@@ -31,9 +35,8 @@ class FakeClient:
         reason: StopReason = "stop"
         for number, char in enumerate(text):
             if char == "…":
-                while not self.cancelled:
-                    time.sleep(0.01)
-            if self.cancelled:
+                cancelled.wait()
+            if cancelled.is_set():
                 reason = "cancelled"
                 break
             if char == "~":  # thinking, one character
@@ -50,9 +53,6 @@ class FakeClient:
             ),
             prompt_ids=(*request.known_ids, *range(1000, 1003)),
         )  # fmt: skip
-
-    def cancel(self) -> None:
-        self.cancelled = True
 
     def close(self) -> None:
         self.closed = True

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from localrun.base.errors import DoesNotFitError, ModelFileError, PromptTooLongError
 from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo, Prefill, StopReason, Token
 from localrun.base.request import LoadOptions, Request
+from localrun.client.interface import Generation
 from localrun.client.worker_process import serve
 
 
@@ -21,7 +22,6 @@ class CountingEngine:
 
     def __init__(self, options: LoadOptions, progress: Callable[[int, int], None]) -> None:
         self.options = options
-        self._cancelled = threading.Event()
         match options.name:
             case "huge":
                 raise DoesNotFitError("it does not fit", "take a smaller one")
@@ -44,15 +44,12 @@ class CountingEngine:
         progress(100, 100)
         self.info = ModelInfo(options.name, "", "fake", "F32", "fake", "f32", options.ctx or 128, 100, 1.5)
 
-    def stream(self, request: Request) -> Iterator[Event]:
+    def generate(self, request: Request) -> Generation:
         what, *numbers = (request.prompt or "count 3 0").split()
         if what == "long":
             raise PromptTooLongError("too long", "shorten it")
-        self._cancelled.clear()
-        return self._events(request, what, *map(float, numbers))
-
-    def cancel(self) -> None:
-        self._cancelled.set()
+        cancelled = threading.Event()
+        return Generation(self._events(cancelled, what, *map(float, numbers)), cancelled.set)
 
     def view(self) -> CacheView | None:
         return CacheView(3, 128, 64, (), 1, 2, 0, 0, ())
@@ -61,12 +58,12 @@ class CountingEngine:
         if self.options.name == "does not close":
             time.sleep(60)
 
-    def _events(self, request: Request, what: str, n: float = 3, seconds: float = 0.0) -> Iterator[Event]:
+    def _events(self, cancelled: threading.Event, what: str, n: float = 3, seconds: float = 0.0) -> Iterator[Event]:
         yield Prefill(2, 0, 2)
         text = ""
         reason: StopReason = "stop"
         for number in range(int(n)):
-            if self._cancelled.wait(seconds):
+            if cancelled.wait(seconds):
                 reason = "cancelled"
                 break
             text += f"{number} "

@@ -19,6 +19,7 @@ from localrun.base.events import (
     Token,
 )
 from localrun.base.request import Request
+from localrun.client.interface import Generation
 
 INFO = ModelInfo(
     name="qwen3-4b",
@@ -111,10 +112,13 @@ class ScriptedClient:
     closed: bool = False
     _cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def stream(self, request: Request) -> Iterator[Event]:
+    def generate(self, request: Request) -> Generation:
+        self._cancelled = threading.Event()  # the answers come one after another
+        return Generation(self.events(request), self._cancelled.set)
+
+    def events(self, request: Request) -> Iterator[Event]:
         script = self.scripts[min(len(self.requests), len(self.scripts) - 1)]
         self.requests.append(request)
-        self._cancelled.clear()
         if script.fails:
             raise script.fails
         yield from self._prefill(script)
@@ -151,9 +155,6 @@ class ScriptedClient:
             token_ids=tuple(token.token_id for token in tokens if token.token_id is not None),
         )
         return Done(completion, tuple(range(1000, 1000 + (completion.prompt_tokens or 0))))
-
-    def cancel(self) -> None:
-        self._cancelled.set()
 
     def view(self) -> CacheView | None:
         return self.cache
