@@ -49,6 +49,12 @@ def parse_file_name(name: str) -> FileName:
     )
 
 
+def without_precision(name: str) -> str:
+    """`llama3.1:8b-q4_K_M` without its end."""
+    found = _PRECISION.search(name)
+    return name[: found.start()] if found else name
+
+
 def parse_hub_name(text: str) -> HubName | None:
     """`text` as a repository of the hub, with a file or a precision behind a colon; None when it is none."""
     prefix = _HUB_PREFIX.match(text)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
@@ -14,11 +13,12 @@ from localrun.fit.shape import Shape, shape_of
 from localrun.fit.weights import held_bytes, held_share
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
-from localrun.hub.catalogue import BUILTIN, CatalogueModel, catalogue_shape, read_catalogue
+from localrun.hub.catalogue import CatalogueModel, catalogue_shape, read_catalogue
 from localrun.hub.http import Http
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
 from localrun.hub.remote import read_remote, stored_precision, without_rope_scaling
 from localrun.hub.stored import StoredModel
+from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
 
 _FLOATS = ("fp32", "bf16", "fp16")
@@ -55,11 +55,9 @@ class Preview:
 def find_on_hub(model: str, precision: str = "auto") -> Wanted | None:
     """What `model` means on the hub: a name of the catalogue, or `org/repo`; None when it can be neither."""
     asked = "" if precision.lower() == "auto" else precision
-    catalogue = {name.lower(): name for name in read_catalogue() if name != BUILTIN}
     for name, of_name in ((model, ""), *([tuple(model.rsplit(":", 1))] if ":" in model else [])):
-        if name.lower() in catalogue:
-            name = catalogue[name.lower()]
-            return _in_catalogue(name, asked or of_name, read_catalogue()[name])
+        if known := catalogue_name(name):
+            return _in_catalogue(known, asked or of_name, read_catalogue()[known])
     hub = parse_hub_name(model)
     return Wanted(hub.repo, hub.repo, hub.wanted or asked) if hub else None
 
@@ -69,8 +67,7 @@ def must_find_on_hub(model: str, precision: str = "auto") -> Wanted:
     wanted = find_on_hub(model, precision)
     if wanted is not None:
         return wanted
-    names = [name for name in read_catalogue() if name != BUILTIN]
-    near = get_close_matches(model.lower(), names, n=3, cutoff=0.5)
+    near = near_names(model)
     hint = f"did you mean {' or '.join(near)}?" if near else "`localrun search TERM` finds models; org/repo names one"
     raise NotFoundError(f"there is no model {clean(model, keep_newlines=False)[:100]}", hint)
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
 from localrun.base.errors import NotFoundError
@@ -12,6 +11,7 @@ from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.library import builtin_models, scan
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
 from localrun.hub.stored import StoredModel, stored_at
+from localrun.hub.suggest import near_names, same_names
 from localrun.hub.unsynced import require_whole
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
@@ -46,6 +46,10 @@ def _find(model: str, precision: str) -> tuple[str, str, list[StoredModel]]:
             found = _named(name, stored)
         if found:
             return name, wanted, found
+    for name, wanted in _spellings(model, asked):
+        same = same_names(name, (one.name for one in stored or ())) if not _is_path_like(name) else []
+        if len(same) == 1:
+            return name, wanted, [one for one in stored or () if one.name == same[0]]
     raise _not_found(model, stored or [])
 
 
@@ -132,9 +136,7 @@ def _choose(models: list[StoredModel], name: str, wanted: str) -> StoredModel:
 
 
 def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
-    names = {known.name.lower(): known.name for known in stored}
-    names |= {_last_part(name): name for name in names.values()}
-    near = [names[key] for key in get_close_matches(model.lower(), names, n=3, cutoff=0.5)]
+    near = near_names(model, stored)
     if os.path.isdir(os.path.expanduser(model)):
         return NotFoundError(
             f"there is no model in the folder {model}", "a .gguf, or config.json and .safetensors, is needed"
@@ -142,7 +144,9 @@ def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
     if _is_path_like(model):
         return NotFoundError(f"there is no file or folder {model}", "check the path, or see `localrun list`")
     if near:
-        return NotFoundError(f"there is no model {model} on disk", f"did you mean {' or '.join(dict.fromkeys(near))}?")
-    there = ", ".join(list(dict.fromkeys(names.values()))[:8])
+        named = {one.name for one in stored}
+        more = "" if named & set(near) else f" `localrun pull {near[0]}` downloads it"
+        return NotFoundError(f"there is no model {model} on disk", f"did you mean {' or '.join(near)}?{more}")
+    there = ", ".join(list(dict.fromkeys(one.name for one in stored))[:8])
     hint = f"on disk: {there}" if there else "nothing is on disk; a path to a .gguf works too"
     return NotFoundError(f"there is no model {model} on disk", hint)
