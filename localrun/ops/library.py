@@ -115,4 +115,7 @@ def _load() -> NativeLibrary | str:
         if isa:
             library.use_isa(isa)
         return library
-    return f"this installation was built without the native library; {again}"
+    return (
+        "this installation was built without the native library, because there was no compiler or it failed; "
+        f"{again}, with LOCALRUN_REQUIRE_NATIVE=1 in the environment: then pip shows the compiler's error"
+    )

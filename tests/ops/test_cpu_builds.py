@@ -113,6 +113,28 @@ def test_neon_under_qemu(isa: str, tmp_path: Path) -> None:
         check(run(command, isa, codec, 100), codec, 100)
 
 
+def test_clang_builds_every_unit(tmp_path: Path) -> None:
+    """And what it builds computes: tests of the operations on all instruction sets of this machine."""
+    names = ("clang++-16", "clang++-17", "clang++-18", "clang++")
+    compiler = next((name for name in names if shutil.which(name)), None)
+    if compiler is None:
+        pytest.skip("clang is not installed: it is another compiler")
+    cmake = tool("cmake", "it is part of the dev extra")
+    options = [f"-DCMAKE_CXX_COMPILER={compiler}"]
+    sources = REPOSITORY / "kernels" / "cpu"
+    subprocess.run([cmake, "-S", sources, "-B", tmp_path / "build", *options], check=True, capture_output=True)
+    built = subprocess.run([cmake, "--build", tmp_path / "build", "-j2"], capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout[-4000:]
+    (tmp_path / "other_library.py").write_text(
+        f"import localrun.ops\nlocalrun.ops.__path__.insert(0, {str(tmp_path / 'build')!r})\n"
+    )
+    tests = [str(REPOSITORY / "tests" / "ops" / name) for name in ("test_library.py", "test_cpu_rows.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "other_library", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
+
+
 def replaced(sources: Path, name: str, before: str, after: str) -> None:
     text = (sources / name).read_text()
     assert before in text

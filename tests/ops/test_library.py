@@ -64,6 +64,23 @@ def test_the_isa_is_the_strongest_of_this_machine(native: NativeLibrary) -> None
     assert native.isa == expected[-1]
 
 
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not Path("/proc/cpuinfo").exists(),
+    reason="windows and macos have no /proc/cpuinfo",
+)
+def test_every_feature_is_seen_as_the_system_sees_it(tmp_path: Path) -> None:
+    """Asked of the processor by the library itself: Clang up to 18 has no names for some."""
+    kernels, driver = REPOSITORY / "kernels" / "cpu", tmp_path / "driver"
+    sources = (REPOSITORY / "tests" / "support" / "features_driver.cpp", kernels / "cpu_features.cpp")
+    command: list[str | Path] = ["c++", "-std=c++17", "-I", kernels, *sources, "-o", driver]
+    subprocess.run(command, check=True, capture_output=True)
+    names = (
+        "fma f16c avx2 avx_vnni avx512f avx512dq avx512bw avx512vl avx512_vnni avx512_bf16 amx_bf16 amx_tile amx_int8"
+    )
+    found = subprocess.run([driver, *names.split(), "x87"], check=True, capture_output=True, text=True).stdout
+    assert set(found.split()) == set(names.split()) & cpu_flags()
+
+
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm"])
 def test_localrun_isa_forces_one(native: NativeLibrary, isa: str) -> None:
     code = "from localrun.ops.library import load_library; print(load_library().isa)"
@@ -142,6 +159,7 @@ def test_without_a_library_the_reason_is_said(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(library, "_load", library._load.__wrapped__)
     assert load_library() is None
     assert "without the native library" in why_no_library()
+    assert "LOCALRUN_REQUIRE_NATIVE=1" in why_no_library()  # or a compiler that failed could not be told from none
     (tmp_path / library.FILE_NAME).write_bytes(b"not a library")
     assert load_library() is None
     assert "cannot be loaded" in why_no_library()
