@@ -1,8 +1,6 @@
 """`localrun doctor`: what this machine can do, what is missing, and what to do about it."""
 
 import platform
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, get_args
 
 from localrun.base.errors import LocalrunError
@@ -26,9 +24,12 @@ def doctor(json: JsonSwitch = False) -> int:
     rows = [(name, "ready" if row["available"] else "-", _detail(row)) for name, row in findings["backends"].items()]
     write_table(rows)
     machine = findings["machine"]
+    limit = machine["memory_limit"] and f", under {machine['memory_limit']}"
     write(
         f"\n{machine['cpu']}, {machine['threads']} threads, {gib(machine['memory'])} of memory"
-        f" ({gib(machine['memory_available'])} free)\n"
+        f" ({gib(machine['memory_available'])} free{limit})\n"
+        f"{machine['read_gbps']} GB/s read, {machine['gmacs']:.0f} G multiply-adds/s"
+        f"{'' if machine['measured_idle'] else ', measured while other programs computed'}\n"
         f"Python {machine['python']}, PyTorch {machine['torch']}, {machine['platform']}\n"
         f"default model: {findings['model']['name']}, chat template: {findings['model']['template']}\n"
     )
@@ -76,26 +77,23 @@ def _backends() -> dict[str, dict[str, Any]]:
 def _machine() -> dict[str, Any]:
     import torch
 
-    from localrun.fit.machine import cpu_limit, memory
+    from localrun.fit.machine import cpu_limit, cpu_name, memory
+    from localrun.fit.rates import machine_rates
 
-    now = memory()
+    now, rates = memory(), machine_rates(refresh=True)
     return {
         "platform": platform.platform(),
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "threads": cpu_limit(),
         "memory": now.total,
         "memory_available": now.available,
+        "memory_limit": now.limit,
+        "read_gbps": round(rates.read_bytes / 1e9, 1),
+        "gmacs": round(rates.macs / 1e9, 1),
+        "measured_idle": rates.idle,
         "python": platform.python_version(),
         "torch": torch.__version__,
     }
-
-
-def _cpu_name() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def _model() -> dict[str, Any]:

@@ -115,9 +115,12 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
         about = "≈" if first.approximate else ""
         longest = f"{first.max_ctx:,}" if first.max_ctx else "-"
         cells = [_cell(of_key[ctx]) for ctx in contexts]
-        lines.append((*key, about + gib(first.weights_bytes), *cells, longest, f"~{tps(first.est_decode_tps)}"))
+        speed = ("" if first.est_is_measured else "~") + tps(first.est_decode_tps)
+        lines.append((*key, about + gib(first.weights_bytes), *cells, longest, speed))
     write_table(lines)
     write("\nA number fits; (in brackets) only with everything else closed; - does not.\n")
+    guessed = any(not row.est_is_measured for row in rows)
+    write(f"Speeds {'with ~ are estimated from the limits of this machine' if guessed else 'are measured here'}.\n")
     found = table.recommended
     if found is None:
         write(f"None is recommended: {table.reason}.\n")

@@ -18,6 +18,7 @@ from localrun.engine.sampler import MAX_SEED, settle
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Ticket
 from localrun.fit.machine import peak_rss
+from localrun.fit.rates import learn
 from localrun.model.load import Progress
 from localrun.text.model_text import PromptIds
 
@@ -86,6 +87,7 @@ class LocalClient:
         for event in stream_answer(ticket, answer):
             if isinstance(event, Sequence):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
+                learn(figures)
                 yield Done(self._with_disk_notes(figures), tuple(prompt.ids))
                 again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
                 if again:

@@ -13,7 +13,11 @@ from localrun.engine.load import LoadedModel
 from localrun.engine.scheduler import MAX_CHUNK
 from localrun.engine.track import Tracks
 from localrun.fit.bytes import kv_bytes_per_token
+from localrun.fit.probe import Probed
+from localrun.fit.rates import note_limits
 from localrun.ops.limits import LimitProbe, Limits
+
+PROBED = ("read_gbps", "int8_gmacs", "bf16_gmacs")
 
 Span = tuple[Sequence[int], int]
 
@@ -77,6 +81,9 @@ def bench(
     if probe is not None:
         probe.close()
     best = Limits.median(limits) if limits else None
+    if limits:
+        read, int8, wide = (max(getattr(one, name) for one in limits) for name in PROBED)
+        note_limits(Probed(1e9 * read, 1e9 * int8, 1e9 * wide, idle=False))
     runs = tuple(summary(model, case, times, best) for case, times in zip(cases, seconds, strict=True))
     return Bench(model.info.name, model.info.backend, model.threads, runs, best, model.plan.weights_bytes)
 

@@ -13,7 +13,7 @@ from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.costs import usual_costs
 from localrun.fit.layers import cache_bytes
 from localrun.fit.plan import USUAL_THREADS, Sizes, longest_context, margin_of, spare_share
-from localrun.fit.rates import MAC_SHARE, READ_SHARE, Rates
+from localrun.fit.rates import Rates
 from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
@@ -64,6 +64,7 @@ class FitRow:
     est_ttft_ms: float
     approximate: bool
     recommended: bool = False
+    est_is_measured: bool = False  # answers of models of this size here say how fast it is; else the machine's limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,9 @@ def _rows(
     budget, parallel = question.budget, question.parallel
     room = budget - margin_of(budget) - sizes.program_bytes - candidate.weights_bytes
     longest = longest_context(sizes, codec, room, parallel=parallel)
-    read = question.rates.read_bytes * READ_SHARE
-    multiply = question.rates.macs * MAC_SHARE
+    read_share, read_measured = question.rates.share("decode", candidate.active_bytes)
+    mac_share, _ = question.rates.share("prefill", candidate.active_bytes)
+    read, multiply = question.rates.read_bytes * read_share, question.rates.macs * mac_share
     rows = []
     for ctx in contexts:
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
@@ -161,6 +163,7 @@ def _rows(
                 est_decode_tps=round(read / (candidate.active_bytes + sizes.nbytes(ctx, codec)), 1),
                 est_ttft_ms=round(1000 * min(PROMPT_TOKENS, ctx) * active_params / multiply, 0),
                 approximate=candidate.approximate,
+                est_is_measured=read_measured,
             )
         )
     return rows

@@ -1,9 +1,11 @@
 """What memory this machine has left, and how many threads are worth starting. Torch-free."""
 
+import platform
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -54,6 +56,16 @@ def _limits() -> Iterator[tuple[str, tuple[int, int]]]:
 def resident() -> int:
     """Bytes this process holds in main memory now."""
     return int(psutil.Process().memory_info().rss)
+
+
+@cache
+def cpu_name() -> str:
+    """The processor, as it calls itself."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def cpu_limit() -> int:

@@ -1,10 +1,7 @@
 """The table of what fits: its arithmetic against the plan of a real load, and which row is recommended."""
 
-import json
-import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ from localrun.fit.estimate import CODECS, Candidate, Fit, Question, fit_table
 from localrun.fit.layers import cache_of
 from localrun.fit.plan import plan_load
 from localrun.fit.precisions import bits_of
-from localrun.fit.rates import Rates, machine_rates
+from localrun.fit.rates import Rates
 from localrun.fit.shape import Experts, make_shape
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS, KVCodec
@@ -157,36 +154,6 @@ def test_parameters_are_counted() -> None:
 )
 def test_bits(name: str, bits: float) -> None:
     assert bits_of(name) == bits
-
-
-def test_rates_are_measured_once_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates = machine_rates()
-    assert 1e8 < rates.read_bytes < 1e13
-    assert 1e8 < rates.macs < 1e15
-    monkeypatch.setattr("localrun.fit.rates.measure_rates", lambda: pytest.fail("measured again"))
-    assert machine_rates() == rates
-    now = time.time()
-    monkeypatch.setattr("localrun.fit.rates.time.time", lambda: now + 86401)
-    other = replace(rates, read_bytes=rates.read_bytes * 2, macs=rates.macs / 2)
-    monkeypatch.setattr("localrun.fit.rates.measure_rates", lambda: other)
-    best = replace(rates, read_bytes=rates.read_bytes * 2)
-    assert machine_rates() == best, "the machine was busy one of the times"
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"x": 1}', '{"KEY": {"read_bytes": -1, "macs": 1}}'])
-def test_a_bad_file_of_rates_is_measured_anew(text: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.fit.rates.measure_rates", lambda: FAST)
-    machine_rates()
-    (file,) = home.rglob("rates.json")
-    (key,) = json.loads(file.read_text())
-    file.write_text(text.replace("KEY", key))
-    assert machine_rates() == FAST
-
-
-def test_rates_without_a_place_to_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.fit.rates.measure_rates", lambda: FAST)
-    monkeypatch.setenv("LOCALRUN_HOME", "/dev/null/x")
-    assert machine_rates() == FAST
 
 
 def test_a_recommended_cache_is_one_nobody_can_tell_from_f16() -> None:

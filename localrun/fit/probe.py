@@ -1,0 +1,107 @@
+"""Short probes of what a machine can do at best, and whether anybody else was computing meanwhile. Torch-free.
+
+The native library's own threads measure where there is one, else numpy: what will compute is what is measured.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import psutil
+
+from localrun.fit.machine import cpu_limit
+from localrun.ops.library import load_library
+from localrun.ops.limits import LimitProbe
+
+IDLE_ROUNDS, MOST_ROUNDS = 3, 8  # of about a tenth of a second; more while others compute
+OTHERS = 0.15  # of all processors that others may use while a machine counts as idle
+_READ_BYTES = 64 << 20  # a thread; more than a cache holds
+_SIDE = 1024  # of the matrices that are multiplied
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """Bytes and multiply-adds a second; `idle`: nobody else computed."""
+
+    read_bytes: float
+    macs: float
+    wide_macs: float
+    idle: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Seconds: on the wall, of processors that were busy, and of this process."""
+
+    wall: float
+    busy: float
+    own: float
+
+    @classmethod
+    def now(cls) -> "Clock":
+        times, own = psutil.cpu_times(), psutil.Process().cpu_times()
+        idle = times.idle + getattr(times, "iowait", 0.0) + getattr(times, "guest", 0.0)
+        return cls(time.perf_counter(), sum(times) - idle, own.user + own.system)
+
+
+def others(before: Clock, after: Clock, n_processors: int) -> float:
+    """The share of all processors that was used by other programs between the two."""
+    spent = (after.busy - before.busy) - (after.own - before.own)
+    return max(0.0, spent) / max((after.wall - before.wall) * n_processors, 1e-9)
+
+
+def probe() -> Probed:
+    """The best of some rounds: of those without company, if there were any."""
+    return best_of(_rounds())
+
+
+def best_of(rounds: Iterator[Probed]) -> Probed:
+    """The highest of each figure, of idle rounds where there are some; a few of those are enough."""
+    taken: list[Probed] = []
+    for one in rounds:
+        taken.append(one)
+        if sum(each.idle for each in taken) >= IDLE_ROUNDS or len(taken) >= MOST_ROUNDS:
+            break
+    good = [one for one in taken if one.idle] or taken
+    read, macs, wide = (max(f) for f in zip(*((one.read_bytes, one.macs, one.wide_macs) for one in good), strict=True))
+    return Probed(read, macs, wide, good[0].idle)
+
+
+def _rounds() -> Iterator[Probed]:
+    """Rounds without an end."""
+    n_processors = psutil.cpu_count() or 1
+    figures = _native() if load_library() else _numpy()
+    while True:
+        before = Clock.now()
+        found = next(figures)
+        yield Probed(*found, others(before, Clock.now(), n_processors) < OTHERS)
+
+
+def _native() -> Iterator[tuple[float, float, float]]:
+    limits = LimitProbe(cpu_limit())
+    try:
+        while True:
+            one = limits.measure()
+            yield 1e9 * one.read_gbps, 1e9 * one.int8_gmacs, 1e9 * one.bf16_gmacs
+    finally:
+        limits.close()
+
+
+def _numpy() -> Iterator[tuple[float, float, float]]:
+    import numpy as np
+
+    n_threads = cpu_limit()
+    blocks = [np.ones(_READ_BYTES // 4, np.float32) for _ in range(n_threads)]
+    matrix = np.ones((_SIDE, _SIDE), np.float32)
+    with ThreadPoolExecutor(n_threads) as pool:
+        while True:
+            read = _seconds(lambda: list(pool.map(np.max, blocks)))
+            macs = _SIDE**3 / _seconds(lambda: matrix @ matrix)
+            yield n_threads * _READ_BYTES / read, macs, macs
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return max(time.perf_counter() - started, 1e-9)
