@@ -43,12 +43,28 @@ def most_bytes(ids: Sequence[int], sizes: Sequence[int]) -> int:
     return _HEAD.size + 4 * len(ids) + 8 * len(sizes) + sum(sizes)
 
 
-def claimed_ids(path: Path) -> tuple[int, ...]:
-    """The ids that a file says it holds. Raises OSError or struct.error."""
+def claimed_ids(path: Path) -> bytes:
+    """The ids that a file says it holds, packed. Raises OSError or struct.error."""
     with open(path, "rb") as file:
         _, _, n_ids, _, _ = _HEAD.unpack(file.read(_HEAD.size))
-        return struct.unpack(f"<{n_ids}I", file.read(4 * min(n_ids, _MAX_IDS)))
+        packed = file.read(4 * min(n_ids, _MAX_IDS))
+    if len(packed) < 4 * n_ids:
+        raise struct.error("not as many ids as it says")
+    return packed
 
 
 def pack_ids(ids: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(ids)}I", *ids)
+
+
+def unpack_ids(packed: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(packed) // 4}I", packed)
+
+
+def n_shared(a: bytes, b: bytes) -> int:
+    """How many leading ids two packed sequences share."""
+    low, high = 0, min(len(a), len(b)) // 4
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if a[: 4 * middle] == b[: 4 * middle] else (low, middle - 1)
+    return low

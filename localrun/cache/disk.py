@@ -15,15 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from localrun.cache.block_file import claimed_ids, most_bytes, pack, pack_ids, parse
+from localrun.cache.block_file import claimed_ids, most_bytes, n_shared, pack, pack_ids, parse, unpack_ids
 from localrun.cache.claims import Claims, is_erased
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.keys import Key, digest
 from localrun.cache.label import NO_LABEL, Label, write_label
-from localrun.cache.prefix import common_prefix
 from localrun.cache.stored import SUFFIX
 
 DISK_FOLDER = "kv"  # in the folder of caches
+REMEMBERED = 8192  # files whose ids are known without opening them
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class DiskTier:
         self.window = window
         self.folder = root / self.fingerprint.hex()
         self.claims = Claims(self.folder)
+        self._ids: dict[str, bytes] = {}  # what files of these names claim to hold
 
     def key(self, before: Key | None, ids: Sequence[int]) -> Key:
         """The key of a block that holds `ids` and comes after the block of key `before` (None: it is the first)."""
@@ -77,16 +78,15 @@ class DiskTier:
                 path.unlink()
         return found
 
-    def following(self, before: Key | None) -> Iterator[tuple[Key, tuple[int, ...]]]:
-        """The blocks that follow another one, and the ids they claim to hold; `load` finds out whether they do."""
+    def following(self, before: Key | None) -> Iterator[bytes]:
+        """The packed ids that blocks after another one claim to hold; `load` finds out whether they do."""
         start = before.own if before else self.fingerprint
         prefix = f"{start.hex()}-"
         with suppress(OSError), os.scandir(self._bucket(start)) as entries:
             for entry in entries:
                 if entry.name.startswith(prefix) and entry.name.endswith(SUFFIX):
                     with suppress(OSError, struct.error):
-                        ids = claimed_ids(Path(entry.path))
-                        yield self.key(before, ids), ids
+                        yield self._claimed_ids(entry)
 
     def read_on(self, before: Key | None, token_ids: Sequence[int], n_known: int = 0) -> Iterator[Found]:
         """What is there of `token_ids`, which come after the block `before`: full blocks, then the one that shares most
@@ -100,11 +100,11 @@ class DiskTier:
                 break
             yield Found(key, ids, parts)
             before, start, n_known = key, start + BLOCK_TOKENS, 0
-        wanted = token_ids[start : start + BLOCK_TOKENS]
-        shared = [(common_prefix(ids, wanted), key, ids) for key, ids in self.following(before)]
-        for n_shared, key, ids in sorted(shared, key=lambda one: one[0], reverse=True):
-            if n_shared <= n_known:
-                return
+        wanted = pack_ids(token_ids[start : start + BLOCK_TOKENS])
+        shared = [(n, packed) for packed in self.following(before) if (n := n_shared(packed, wanted)) > n_known]
+        for _, packed in sorted(shared, reverse=True):
+            ids = unpack_ids(packed)
+            key = self.key(before, ids)
             if (parts := self.load(key, ids)) is not None:
                 yield Found(key, ids, parts)
                 return
@@ -155,6 +155,16 @@ class DiskTier:
                 file.close()
                 Path(file.name).unlink(missing_ok=True)
                 raise
+
+    def _claimed_ids(self, entry: os.DirEntry[str]) -> bytes:
+        """Read once: a thousand chats may follow the same beginning. A block of this name never has other ids."""
+        packed = self._ids.get(entry.name)
+        if packed is None:
+            packed = claimed_ids(Path(entry.path))
+            if len(self._ids) >= REMEMBERED:
+                self._ids.clear()
+            self._ids[entry.name] = packed
+        return packed
 
     def _living(self, chats: Sequence[str]) -> list[str]:
         return [chat for chat in chats if not is_erased(self.root, chat)]

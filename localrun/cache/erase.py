@@ -8,6 +8,7 @@ from pathlib import Path
 
 from localrun.cache.claims import Claims, mark_erased
 from localrun.cache.stored import fingerprints, stored_blocks
+from localrun.cache.total import forget_total
 from localrun.cache.trim import tidy
 
 
@@ -34,6 +35,7 @@ def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> in
     for block in gone:
         with suppress(FileNotFoundError):
             os.unlink(block.path)
+    forget_total(root)
     tidy(root, [block for block in blocks if block.name in kept])
     return sum(block.nbytes for block in gone)
 
@@ -41,6 +43,7 @@ def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> in
 def erase_fingerprints(root: Path, names: Collection[str]) -> int:
     """Remove all blocks of these fingerprints, whatever chats they are of. Gives the bytes removed. Raises OSError."""
     nbytes = sum(block.nbytes for block in stored_blocks(root) if block.fingerprint in names)
+    forget_total(root)
     for name in names:
         shutil.rmtree(root / name)
     return nbytes

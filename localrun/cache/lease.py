@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from localrun.cache.blocks import BlockTable
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.cache.prefix import Node
+from localrun.cache.node import Node
 from localrun.cache.reuse import Hit
 
 

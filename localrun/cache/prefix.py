@@ -1,30 +1,17 @@
 """The prefix tree: token ids to the blocks that hold their keys and values. Ints only, no tensors."""
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.cache.keys import Key
+from localrun.cache.node import Node
+from localrun.cache.shelf import Shelf
 
 REMEMBERED = 4096  # evicted blocks whose loss can still be named
 
 Blocks = Sequence[int]  # one block a pool, NO_BLOCK where a pool has none
-
-
-@dataclass(eq=False, slots=True, weakref_slot=True)
-class Node:
-    """Up to 64 tokens after its parent and the blocks that hold them. Only full nodes have children."""
-
-    ids: tuple[int, ...]
-    key: int  # stands for all ids up to the end of this node
-    parent: "Node | None"
-    blocks: list[int]
-    pins: int = 0  # sequences that go on from here
-    children: dict[tuple[int, ...], "Node"] = field(default_factory=dict)
-    chats: set[str] = field(default_factory=set)  # kept ones whose text goes through here; without any it stays in RAM
-    disk_key: Key | None = None  # its name on disk, once somebody asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,63 +34,6 @@ class Match:
         if self.tail is not None:
             return self.n_tail < len(self.tail.ids)
         return last is not None and bool(last.children)
-
-
-class Shelf:
-    """The tree's blocks of one pool in the order in which they go: the least recently used first.
-
-    A tail is a run of nodes that somebody may go on from and that is of use only whole: all that a window sees. Blocks
-    in tails go last; then the tail that was not used for longest lets go of its blocks.
-    """
-
-    def __init__(self, pool: BlockPool, index: int) -> None:
-        self.pool, self.index = pool, index
-        self.order: OrderedDict[Node, None] = OrderedDict()
-        self.tails: OrderedDict[tuple[Node, ...], None] = OrderedDict()
-        self.held: Counter[Node] = Counter()  # in how many tails
-
-    def use(self, node: Node) -> None:
-        """The node's block was put here or read."""
-        self.order[node] = None
-        self.order.move_to_end(node)
-
-    def remove(self, node: Node) -> None:
-        """The node's block is gone."""
-        if node in self.held:
-            for tail in [tail for tail in self.tails if node in tail]:
-                self._let_go(tail)
-        del self.order[node]
-
-    def keep(self, tail: tuple[Node, ...]) -> None:
-        """Hold all of a tail, or note its use. The one that it makes longer by a node lets go."""
-        if not tail or any(node.blocks[self.index] == NO_BLOCK for node in tail):
-            return
-        if tail not in self.tails:
-            self.held.update(tail)
-        self.tails[tail] = None
-        self.tails.move_to_end(tail)
-        if tail[:-1] in self.tails:
-            self._let_go(tail[:-1])
-
-    def victim(self) -> Node | None:
-        """The next node to lose its block in this pool, of those whose block nobody else holds."""
-        while True:
-            any_free = False
-            for node in self.order:
-                if self.pool.references[node.blocks[self.index]] == 1:
-                    if node not in self.held:
-                        return node
-                    any_free = True
-            if not any_free:
-                return None
-            self._let_go(next(iter(self.tails)))
-
-    def _let_go(self, tail: tuple[Node, ...]) -> None:
-        del self.tails[tail]
-        self.held.subtract(tail)
-        for node in tail:
-            if not self.held[node]:
-                del self.held[node]
 
 
 class PrefixTree:
@@ -135,23 +65,21 @@ class PrefixTree:
                 break
             path.append(child)
             node = child
-        shared = [(common_prefix(child.ids, wanted), child) for child in node.children.values()]
-        n_tail, tail = max(shared, key=lambda pair: pair[0], default=(0, None))
-        return Match(path, tail if n_tail else None, n_tail, key_of(node, wanted) in self.evicted)
+        n_tail, tail = node.nearest(wanted)
+        return Match(path, tail, n_tail, key_of(node, wanted) in self.evicted)
 
     def put(self, parent: Node | None, ids: tuple[int, ...], blocks: Blocks) -> Node:
         """Keep computed tokens after `parent`: a new node, or a known one that gets what it lacks."""
         parent = parent or self.root
         known = parent.children.get(ids)
-        if known is None and len(ids) < BLOCK_TOKENS:
-            known = next((child for text, child in parent.children.items() if text[: len(ids)] == ids), None)
-            if known is not None:
-                return known
         if known is None:
-            for shorter in [c for t, c in parent.children.items() if len(t) < len(ids) and ids[: len(t)] == t]:
-                self._drop(shorter)  # the sequence went on from here
+            before, behind = parent.neighbours(ids)
+            if behind is not None and behind.ids[: len(ids)] == ids:
+                return behind  # the tree knows more of it
+            if before is not None and ids[: len(before.ids)] == before.ids:
+                self._drop(before)  # the sequence went on from here
             known = Node(ids, key_of(parent, ids), parent, [NO_BLOCK] * len(self.pools))
-            parent.children[ids] = known
+            parent.add(known)
             self.evicted.pop(known.key, None)
             self.n_tokens += len(ids)
         for index, block in enumerate(blocks):
@@ -226,7 +154,7 @@ class PrefixTree:
         for index, block in enumerate(node.blocks):
             if block != NO_BLOCK:
                 self._strip(node, index)
-        del node.parent.children[node.ids]
+        node.parent.remove(node)
         self.n_tokens -= len(node.ids)
 
     def _drop_useless(self, node: Node) -> None:
@@ -249,9 +177,3 @@ class PrefixTree:
 
 def key_of(parent: Node, ids: tuple[int, ...]) -> int:
     return hash((parent.key, ids))
-
-
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many leading ids two sequences share."""
-    n = min(len(a), len(b))
-    return next((i for i in range(n) if a[i] != b[i]), n)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS, Group, ring_pools
-from localrun.cache.prefix import Match, Node
+from localrun.cache.node import Node
+from localrun.cache.prefix import Match
 
 
 @dataclass(frozen=True, slots=True)

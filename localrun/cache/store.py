@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.cache.lease import Lease
-from localrun.cache.prefix import Node, PrefixTree
+from localrun.cache.node import Node
+from localrun.cache.prefix import PrefixTree
 from localrun.cache.reuse import Hit, Planner
 
 RING_BLOCKS = 2  # 16-bit blocks at the end of a sequence that stay after a step: a rollback finds its block there

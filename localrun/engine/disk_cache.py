@@ -9,14 +9,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from weakref import WeakSet
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.disk import DiskTier, Found
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.keys import Key
-from localrun.cache.prefix import Node
+from localrun.cache.node import Node
 from localrun.cache.store import CacheStore
+from localrun.cache.total import known_total, note_total
 from localrun.cache.trim import trim
 
 Read = Callable[[int, int], bytes]  # (pool, block) -> the backend's private bytes
@@ -89,12 +91,16 @@ class DiskCache:
 
     def plant(self, token_ids: Sequence[int], found: Iterable[Found]) -> int:
         """Put blocks that were found into the tree, as many as there is room for. Gives the tokens that are new."""
+        found = iter(found)
+        first = next(found, None)
+        if first is None:
+            return 0
         match = self.store.tree.match(token_ids)
         path = list(match.path)
         held = [(node, self.store.hold(node)) for node in path]
         last: Key | None = None
         try:
-            for one in found:
+            for one in chain([first], found):
                 n_before = (one.key.n_tokens - len(one.ids)) // BLOCK_TOKENS
                 if n_before > len(path):
                     break  # what it follows was evicted meanwhile
@@ -215,7 +221,7 @@ class DiskCache:
 
     def _write_all(self) -> None:
         """The writer's thread. When the disk fails it takes what comes and drops it: nobody waits for it."""
-        self._try(self._trim)
+        self._try(self._begin)
         while (block := self._queue.get()) is not None:
             self._try(partial(self._write, block))
             self.n_written += 1
@@ -232,6 +238,12 @@ class DiskCache:
         except Exception as error:  # a bug of ours must not stop the engine
             self.problem = f"nothing more is kept on disk: {type(error).__name__}: {error}"
 
+    def _begin(self) -> None:
+        known = known_total(self.disk.root)
+        self.nbytes = known or 0
+        if known is None or known > self.budget:
+            self._trim()
+
     def _write(self, block: Unwritten) -> None:
         self._write_claims()
         self.nbytes += self.disk.save(block.key, block.ids, block.parts, block.chats)
@@ -242,6 +254,8 @@ class DiskCache:
         self._write_claims()
         if self.nbytes > self.budget:
             self._trim()
+        elif self.n_written:
+            note_total(self.disk.root, self.nbytes)
 
     def _write_claims(self) -> None:
         while self._claims:
@@ -252,5 +266,6 @@ class DiskCache:
         """Make room for a while, not only for the next block: looking through all that is there takes time."""
         room = self.budget - self.budget // 16 if self.nbytes > self.budget else self.budget
         self.nbytes, removed = trim(self.disk.root, room, self.disk.label)
+        note_total(self.disk.root, self.nbytes, looked=True)
         own = self.disk.fingerprint.hex()
         self.saved.difference_update(bytes.fromhex(block.own) for block in removed if block.fingerprint == own)

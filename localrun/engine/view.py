@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.lease import Lease
-from localrun.cache.prefix import Node
+from localrun.cache.node import Node
 from localrun.cache.store import CacheStore
 from localrun.engine.sequence import Sequence
 

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localrun.cache.block_file import claimed_ids, n_shared, pack_ids, unpack_ids
 from localrun.cache.disk import DiskTier
 from localrun.cache.keys import Key, digest
+from localrun.cache.node import common_prefix
 from localrun.cache.stored import stored_blocks
 from localrun.cache.trim import trim
 
@@ -134,8 +136,8 @@ def test_what_follows_a_block_is_found_with_its_ids(disk: DiskTier) -> None:
     after = {ids: disk.key(first, ids) for ids in ((1, 2, 3), (1, 2), (9,) * 64)}
     for ids, key in after.items():
         assert disk.save(key, ids, PARTS, CHATS)
-    assert {ids: key for key, ids in disk.following(first)} == after
-    assert [ids for _, ids in disk.following(None)] == [IDS]
+    assert sorted(map(unpack_ids, disk.following(first))) == sorted(after)
+    assert list(map(unpack_ids, disk.following(None))) == [IDS]
     assert list(disk.following(after[1, 2])) == []
 
 
@@ -159,8 +161,30 @@ def test_a_hostile_file_among_those_that_follow_is_no_more_than_a_miss(disk: Dis
     path = the_file(disk)
     for content in (b"", b"x", b"\xff" * 40, b"\xff" * 10_000):
         path.write_bytes(content)
-        for key, ids in disk.following(None):
-            assert disk.load(key, ids) is None
+        assert list(disk.read_on(None, IDS)) == list(tier(disk.root).read_on(None, IDS)) == []
+        path.write_bytes(content)
+        assert list(tier(disk.root).read_on(None, IDS[:60])) == []
+
+
+def test_a_thousand_chats_that_begin_alike_are_opened_once(disk: DiskTier, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [(*range(40), n) for n in range(300)]
+    for ids in texts:
+        saved(disk, ids)
+    opened: list[Path] = []
+
+    def counted(path: Path) -> bytes:
+        opened.append(path)
+        return claimed_ids(path)
+
+    monkeypatch.setattr("localrun.cache.disk.claimed_ids", counted)
+    for ids in texts[::30]:
+        assert [one.ids for one in disk.read_on(None, [*ids, 1])] == [ids]
+    assert len(opened) == len(texts)
+
+
+@given(st.lists(st.integers(0, 3), max_size=9), st.lists(st.integers(0, 3), max_size=9))
+def test_shared_ids_are_counted_as_one_by_one(a: list[int], b: list[int]) -> None:
+    assert n_shared(pack_ids(a), pack_ids(b)) == common_prefix(a, b)
 
 
 def test_what_follows_is_looked_for_among_few_files_however_many_there_are(disk: DiskTier) -> None:

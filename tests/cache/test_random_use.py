@@ -14,7 +14,8 @@ from localrun_testing.paper_model import FULL, PaperModel, serve, text, windowed
 from localrun.cache.blocks import BlockTable
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.cache.lease import Lease
-from localrun.cache.prefix import Node, PrefixTree
+from localrun.cache.node import Node
+from localrun.cache.prefix import PrefixTree
 from localrun.cache.reuse import Hit, Planner
 from localrun.cache.store import CacheStore
 from localrun.engine.runner import lease_input

@@ -10,7 +10,7 @@ from localrun_testing.paper_model import FULL, PaperModel, serve, sinking, text,
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.lease import Lease
-from localrun.cache.prefix import Node
+from localrun.cache.node import Node
 from localrun.cache.reuse import Planner
 from localrun.cache.store import CacheStore
 

@@ -5,6 +5,7 @@ import random
 import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from localrun.cache.disk import DiskTier
 from localrun.cache.keys import Key
 from localrun.cache.label import Label
 from localrun.cache.stored import StoredBlock, stored_blocks
+from localrun.cache.total import known_total, note_total
 from localrun.cache.trim import in_order, trim
 
 SIZES = (1000,)
@@ -144,3 +146,18 @@ def test_an_older_layout_is_removed_with_the_rest(tmp_path: Path) -> None:
     nbytes, removed = trim(tmp_path, 0)
     assert (nbytes, [block.nbytes for block in removed]) == (0, [100])
     assert not any(tmp_path.iterdir())
+
+
+def test_a_start_knows_the_total_of_the_last_end_for_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert known_total(tmp_path) is None
+    note_total(tmp_path, 100)
+    assert known_total(tmp_path) is None, "nobody has looked yet"
+    note_total(tmp_path, 200, looked=True)
+    note_total(tmp_path, 300)
+    assert known_total(tmp_path) == 300
+    now = time.time()
+    monkeypatch.setattr("localrun.cache.total.time.time", lambda: now + 86401)
+    note_total(tmp_path, 400)
+    assert known_total(tmp_path) is None, "the last look was a day ago"
+    (tmp_path / "total").write_text("damaged")
+    assert known_total(tmp_path) is None

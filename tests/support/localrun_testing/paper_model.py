@@ -7,7 +7,6 @@ makes all later numbers differ.
 
 import random
 import struct
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,10 +141,11 @@ class PaperModel:
                 for block in (*table.blocks, *([] if table.sink == NO_BLOCK else [table.sink])):
                     held[block] += 1
             shelf = tree.shelves[pool]
-            listed = list(shelf.order)
-            assert set(listed) == {node for node in nodes if node.blocks[pool] != NO_BLOCK}
-            assert shelf.held == Counter(node for tail in shelf.tails for node in tail)
-            assert set(shelf.held) <= set(listed), "a tail holds what is gone"
+            listed = [*shelf.order, *shelf.held]
+            assert sorted(map(id, listed)) == sorted(id(node) for node in nodes if node.blocks[pool] != NO_BLOCK)
+            assert {(node, tail) for node, tails in shelf.held.items() for tail in tails} == {
+                (node, tail) for tail in shelf.tails for node in tail
+            }
             for node in listed:
                 held[node.blocks[pool]] += 1
             assert held == blocks.references, "a block leaked or is held twice"
@@ -157,6 +157,7 @@ class PaperModel:
             assert len(node.ids) == BLOCK_TOKENS or not node.children
             assert node.parent is not None
             assert node.parent.children[node.ids] is node
+            assert [child.ids for child in node.line] == sorted(node.children)
 
 
 def visible(group: Group, position: int) -> list[tuple[int, int, int]]:

@@ -1,0 +1,128 @@
+"""What the bookkeeping of the KV cache costs a turn: no model, no keys and values, only who holds which block.
+
+python -m benchmarks.cache_bookkeeping [--chats 1000] [--files 100000]
+"""
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from localrun.cache.block_file import pack
+from localrun.cache.disk import DiskTier
+from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.cache.store import CacheStore
+from localrun.cache.trim import trim
+from localrun.engine.disk_cache import DiskCache
+
+SYSTEM = 40  # tokens that all chats begin with
+TURN = 100  # tokens of a question and its answer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--chats", type=int, default=1000)
+    parser.add_argument("--files", type=int, default=100_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, window in (("full layers", None), ("windowed layers", 512)):
+            report(f"{options.chats:,} chats in memory, {name}", turns(options.chats, window, None))
+        disk = fill(root, options.files)
+        report(f"{options.chats:,} chats and {options.files:,} files", turns(options.chats, 512, disk))
+        for what in ("looking for what follows the beginning", "looking again"):
+            with timed(what):
+                list(disk.following(None))
+        with timed("looking through all files to trim"):
+            trim(root, 1 << 40)
+        for n_tokens in (125_000, 1_000_000):
+            long_prompt(n_tokens, DiskTier(root, "long", [8]))
+
+
+def turns(n_chats: int, window: int | None, disk: DiskTier | None) -> list[float]:
+    """Seconds of bookkeeping of the second turn of each chat, in a memory that holds a tenth of them."""
+    rng = random.Random(0)
+    groups = [Group((0,), None, 1, 8), *([Group((1,), window, 1, 8)] if window else [])]
+    store = CacheStore(groups, [n_chats] * len(groups))
+    cache = (
+        DiskCache(store, disk, lambda pool, block: b"x" * 8, lambda pool, block, data: None, 1 << 40) if disk else None
+    )
+    system = rng.choices(range(1000), k=SYSTEM)
+    chats = [system + rng.choices(range(1000), k=rng.randrange(400, 800)) for _ in range(n_chats)]
+    seconds = []
+    for turn in range(2):
+        for n, chat in enumerate(chats):
+            n_prompt = len(chat)
+            chat += rng.choices(range(1000), k=TURN)
+            started = time.perf_counter()
+            if cache is not None:
+                cache.restore(chat)
+            lease = store.open(chat, n_prompt, f"chat{n}")
+            done = lease.hit.start
+            while done < len(chat):
+                end = min(done + BLOCK_TOKENS, len(chat))
+                store.extend(lease, done, end)
+                store.commit(lease, chat, end)
+                done = end
+            store.close(lease, chat)
+            if turn:
+                seconds.append(time.perf_counter() - started)
+    if cache is not None:
+        cache.close()
+    return seconds
+
+
+def opened(store: CacheStore, disk: DiskTier) -> DiskCache:
+    return DiskCache(store, disk, lambda pool, block: b"x" * 8, lambda pool, block, data: None, 1 << 40)
+
+
+def fill(root: Path, n_files: int) -> DiskTier:
+    """A tier with so many blocks in chains of a hundred."""
+    disk = DiskTier(root, "many", [8, 8])
+    rng, key = random.Random(1), None
+    for n in range(n_files):
+        ids = rng.choices(range(1000), k=BLOCK_TOKENS)
+        key = disk.key(key if n % 100 else None, ids)
+        path = disk.path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(pack(disk.fingerprint, ids, [b"x" * 8] * 2)))
+    return disk
+
+
+def long_prompt(n_tokens: int, disk: DiskTier) -> None:
+    store = CacheStore([Group((0,), None, 1, 8)], [n_tokens // BLOCK_TOKENS + 10])
+    cache = opened(store, disk)
+    ids = random.Random(2).choices(range(1000), k=n_tokens)
+    lease = store.open(ids, None, "long")
+    store.extend(lease, 0, len(ids))
+    store.close(lease, ids)
+    more = [*ids, *range(200)]
+    with timed(f"restoring {n_tokens:,} tokens that are all in memory"):
+        cache.restore(ids)
+    with timed(f"restoring {n_tokens:,} tokens in memory and 200 more that are nowhere"):
+        cache.restore(more)
+    with timed(f"a lease on {n_tokens:,} tokens in memory"):
+        lease = store.open(more, None, "long")
+    store.close(lease, more[: lease.hit.n_tokens])
+    cache._unsaved.clear()
+    cache.close()
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    print(f"{what}: {1000 * (time.perf_counter() - started):.2f} ms")
+
+
+def report(what: str, seconds: Sequence[float]) -> None:
+    worst = sorted(seconds)[int(0.99 * len(seconds))]
+    print(f"{what}: {1000 * median(seconds):.2f} ms a turn (99th percentile {1000 * worst:.2f} ms)")
+
+
+if __name__ == "__main__":
+    main()
