@@ -79,7 +79,7 @@ def test_offline_the_catalogue_is_enough() -> None:
         assert rows[-1][4:6] == ["✘", "no"]
         assert "offline: sizes are estimated" in shown
         assert "HERE is for 8,192 tokens" in shown
-        assert "KV cache 1.1" in shown  # the gauge of the highlighted row
+        assert "KV of 8,192 tokens 1.1" in shown  # the gauge of the highlighted row
         await pilot.press("right")
         await until_text(pilot, "HERE is for 4,096 tokens")
         await pilot.press("left", "left", "k")

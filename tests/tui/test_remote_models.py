@@ -1,5 +1,6 @@
 """Models on servers, from the app: added, chosen, spoken to; and servers that die or want another key."""
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -78,6 +79,11 @@ def test_a_server_is_added_and_its_model_answers(server: FakeChatServer) -> None
             await ask(pilot, question)
             assert views(pilot)[-1].source == "Hello, wörld"
         assert "4,096" in screen_text(app)
+        assert not re.search(r"KV|KiB|-bound", screen_text(app)), "nothing that the server did not say"
+        await pilot.press("ctrl+g")
+        await until_text(pilot, "It runs on a server, which says")
+        await until_text(pilot, "tokens in the answer")
+        assert "Nothing yet" not in screen_text(app)
         assert "canary" not in screen_text(app)
 
     drive(app, steps, LARGE)
@@ -143,6 +149,7 @@ def test_a_server_that_dies_leaves_the_half_and_the_next_message_works(server: F
         chat = app.session.chat
         assert chat is not None
         assert chat.tree[chat.tree.head or ""].interrupted
+        assert "engine" not in shown.partition("⚠")[2]
         await ask(pilot, "once more")
         assert views(pilot)[-1].source == "It was a dark night."
 

@@ -14,8 +14,8 @@ import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
-from localrun_testing.scripted_client import ANSWER, Script
-from localrun_tui import first_run, settings_screen
+from localrun_testing.scripted_client import ANSWER, RATES, Script
+from localrun_tui import first_run, session, settings_screen, turn
 from localrun_tui.app import LocalrunApp
 from localrun_tui.composer import Editor
 from localrun_tui.download import Download
@@ -128,6 +128,8 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
 def test_the_screens_look_as_they_did(look: Look, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
     known_machine(monkeypatch)
     monkeypatch.setattr(first_run, "cpu_limit", lambda: 8)
+    monkeypatch.setattr(session, "known_rates", lambda: RATES)
+    monkeypatch.setattr(turn.Turn, "ttft", 0.612)
     monkeypatch.setattr(settings_screen, "config_file", lambda: PurePosixPath("/home/me/.config/localrun/config.toml"))
     if not look.colour:
         monkeypatch.setenv("NO_COLOR", "1")

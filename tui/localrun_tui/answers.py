@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from localrun.base.events import Completion
 from localrun.base.request import Message, Request, Think
 from localrun.base.settings import read_settings
 from localrun.chat.overflow import make_room
@@ -31,6 +30,7 @@ def build_request(chat: "Chat", message_id: str, think: Think, ctx: int) -> Requ
         sampling=sampling_of(settings, chat.preset),
         max_tokens=settings.max_tokens,
         think=think,
+        stop_on_loop=settings.stop_on_loop is not False,
         known_ids=chat.known_ids(message_id),
         overflow="roll" if chat.policy == "roll" else "stop",
         now=chat.created,
@@ -63,11 +63,15 @@ def keep_answer(turn: Turn) -> None:
     completion = turn.done.completion if turn.done else None
     ids = (*turn.done.prompt_ids, *turn.done.completion.token_ids) if turn.done else ()
     interrupted = completion is None or completion.stop_reason == "cancelled"
-    stats = stats_of(completion) if completion else {"error": turn.error.message} if turn.error else {}
+    stats = _stats_of(turn)
     answer = turn.chat.add_answer(turn.parent_id, text, thinking, ids, stats, interrupted, turn.draft)
     turn.answer_id = answer.id
 
 
-def stats_of(completion: Completion) -> dict[str, Any]:
-    """Its figures, without what is kept elsewhere."""
-    return {name: value for name, value in asdict(completion).items() if name not in _TEXTS}
+def _stats_of(turn: Turn) -> dict[str, Any]:
+    """Its figures, without what is kept elsewhere; of a half one the model, and what went wrong."""
+    if turn.done is None:
+        error = {"error": turn.error.message} if turn.error else {}
+        return {"model": turn.info.name, "backend": turn.info.backend, **error}
+    figures = {name: value for name, value in asdict(turn.done.completion).items() if name not in _TEXTS}
+    return figures if turn.ttft is None else {**figures, "ttft_ms": 1000 * turn.ttft}  # as it was shown before

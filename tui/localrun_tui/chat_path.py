@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual.content import Content
 from textual.widget import Widget
 
+from localrun.base.events import Loop
 from localrun.base.sanitize import clean
 
 from .live_answer import LiveAnswer
@@ -115,9 +116,10 @@ class ChatPath:
     def tokens(self, turn: Turn | None) -> int:
         """How many tokens of the context are taken, an answer on its way included."""
         if turn is not None and turn.prefill is not None:
-            return turn.prefill.total + turn.n_tokens
+            return turn.prefill.done + turn.n_tokens
         stats = self.last_stats()
-        return int(stats.get("prompt_tokens") or 0) + int(stats.get("completion_tokens") or 0)
+        held = stats.get("held_tokens")
+        return held or int(stats.get("prompt_tokens") or 0) + int(stats.get("completion_tokens") or 0)
 
     def _path(self) -> "list[Message]":
         """Without the answer on its way, which may be written down a moment before it is settled here."""
@@ -134,7 +136,9 @@ class ChatPath:
         return horizon_of(chat, info.ctx if info else 0) if chat is not None else None
 
     def _view(self, message: "Message") -> MessageView:
-        name = {"user": "You", "system": "System"}.get(message.role) or str(message.stats.get("model") or "Answer")
+        name = {"user": "You", "system": "System"}.get(message.role) or str(
+            message.stats.get("model") or (self._session.chat.model if self._session.chat else "") or "Answer"
+        )
         view = MessageView(message, name, self._branch(message))
         view.note = note_of(message, self._reads_again(message))
         return view
@@ -159,12 +163,16 @@ def note_of(message: "Message", reads_again: bool) -> Content:
     stats = message.stats
     if stats.get("error"):
         reason = clean(str(stats["error"]), keep_newlines=False)
-        words = f"⚠ cut off: {reason}. What had come is kept; your next message starts the engine again."
+        words = f"⚠ cut off: {reason}. What had come is kept"
+        words += "." if stats.get("backend") == "remote" else "; your next message starts the engine again."
         return Content.styled(words, "$text-error")
     if message.unfinished:
         return Content.styled("⚠ cut off: localrun ended while this was written. What had come is kept.", "$text-error")
     if message.interrupted:
         return Content.styled("◼ stopped", "$text-warning")
+    if period := stats.get("loop_period"):
+        ended = "◼ stopped" if stats.get("stop_reason") == "loop" else "⟳"
+        return Content.styled(f"{ended}: {Loop(int(period))}", "$text-warning")
     parts = []
     if stats.get("stop_reason") == "length":
         full = int(stats.get("prompt_tokens") or 0) + int(stats.get("completion_tokens") or 0) >= int(

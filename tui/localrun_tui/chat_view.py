@@ -174,15 +174,15 @@ class ChatView(Screen[None]):
         """The status line and the inspector."""
         info, turn, stats = self.session.info, self.session.turn, self._stats()
         live = turn if self.session.answering else None
-        weights = info.weights_bytes if info else 0
-        left = live_parts(live) if live else stats_parts(stats, weights)
+        left = live_parts(live) if live else stats_parts(stats, self.session.rates)
         if self.session.waiting:
             left.insert(0, Content.styled("your next message waits", "$text-accent"))
-        used, kv_bytes = self.path.tokens(live), int(stats.get("kv_bytes") or 0)
+        used = self.path.tokens(live)
+        kv_bytes = 0 if live else int(self.path.last_stats().get("kv_bytes") or 0)
         self.query_one(StatusLine).show(left, context_parts(used, info, kv_bytes))
         inspector = self.query_one(Inspector)
         if inspector.display:
-            inspector.show(stats, self._view, weights)
+            inspector.show(stats, self._view, self.session.rates)
             if time.monotonic() - self._looked > _LOOK:
                 self._looked = time.monotonic()
                 self.attempt(self._look())
@@ -221,8 +221,7 @@ class ChatView(Screen[None]):
     async def _look(self) -> None:
         """Ask the engine what the cache holds, which may take a moment."""
         self._view = await self.session.view()
-        weights = self.session.info.weights_bytes if self.session.info else 0
-        self.query_one(Inspector).show(self._stats(), self._view, weights)
+        self.query_one(Inspector).show(self._stats(), self._view, self.session.rates)
 
     # ---- telling the user
 

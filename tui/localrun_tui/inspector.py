@@ -11,9 +11,11 @@ from textual.widget import Widget
 
 from localrun.base.events import CacheView
 from localrun.base.sanitize import clean
-from localrun.base.units import gib, ms
+from localrun.base.units import gib, ms, tps
+from localrun.diagnose.verdict import phases
+from localrun.fit.rates import Rates
 
-from .advice import Advice, advise, phases
+from .advice import Advice, advise
 from .cache_view import counts, group_lines, legend
 from .meters import bar
 
@@ -28,11 +30,11 @@ class Lines(Widget):
         super().__init__(id=id)
         self._stats: Mapping[str, Any] = {}
         self._view: CacheView | None = None
-        self._weights = 0
+        self._rates: Rates | None = None
 
-    def show(self, stats: Mapping[str, Any], view: CacheView | None, weights_bytes: int) -> None:
-        if (stats, view, weights_bytes) != (self._stats, self._view, self._weights):
-            self._stats, self._view, self._weights = stats, view, weights_bytes
+    def show(self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None) -> None:
+        if (stats, view, rates) != (self._stats, self._view, self._rates):
+            self._stats, self._view, self._rates = stats, view, rates
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -43,7 +45,7 @@ class Lines(Widget):
 
     def lines(self, width: int) -> list[Content]:
         width = max(width, 20)
-        parts = [_timeline(self._stats, self._weights, width), _cache(self._view, width), _memory(self._view, width)]
+        parts = [_timeline(self._stats, self._rates, width), _cache(self._view, width), _memory(self._view, width)]
         return [line for part in parts for line in (*part, Content())][:-1]
 
 
@@ -58,20 +60,22 @@ class Inspector(VerticalScroll, can_focus=True):
     def compose(self) -> ComposeResult:
         yield Lines("inspector-lines")
 
-    def show(self, stats: Mapping[str, Any], view: CacheView | None, weights_bytes: int) -> None:
+    def show(self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None) -> None:
         """`stats`: figures of the last answer; `view`: what the cache holds now."""
-        self.query_one(Lines).show(stats, view, weights_bytes)
+        self.query_one(Lines).show(stats, view, rates)
 
 
-def _timeline(stats: Mapping[str, Any], weights_bytes: int, width: int) -> list[Content]:
-    times = phases(stats)
-    whole = sum(times.values())
-    if not whole:
+def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list[Content]:
+    if stats.get("backend") == "remote":
+        return [_heading("Last answer"), *_remote(stats, width)]
+    advice = advise(stats, rates)
+    if advice is None:
         return [
             _heading("Last answer"),
             *_muted("Nothing yet: ask something, and see here where the time goes.", width),
         ]
-    advice = advise(stats, weights_bytes)
+    times = phases(stats)
+    whole = sum(times.values())
     lines = [_heading(f"Last answer  {ms(whole)}")]
     for name, milliseconds in times.items():
         mark = "◀" if name == advice.phase else " "
@@ -82,6 +86,26 @@ def _timeline(stats: Mapping[str, Any], weights_bytes: int, width: int) -> list[
     return [*lines, *_reuse(stats, width), *_advice(advice, width)]
 
 
+def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
+    """What a server said of its answer; the rest only it knows."""
+    known = []
+    if (prompt := stats.get("prompt_tokens")) is not None:
+        cached = stats.get("cached_tokens")
+        known.append(
+            f"{prompt:,} tokens in the prompt" + (f", {cached:,} of them reused" if cached is not None else "")
+        )
+    if written := stats.get("completion_tokens"):
+        known.append(f"{written:,} tokens in the answer")
+    if first := stats.get("ttft_ms"):
+        known.append(f"first token after {ms(first)}, the way over the network included")
+    if rate := stats.get("decode_tps"):
+        known.append(tps(rate))
+    words = (
+        "It runs on a server, which says no more than this." if known else "It runs on a server, which says nothing."
+    )
+    return [*(line for fact in known for line in Content(fact).wrap(width)), *_muted(words, width)]
+
+
 def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
     """How much of the prompt came from the cache, and why no more."""
     note = clean(str(stats.get("cache_note") or ""), keep_newlines=False)
@@ -90,11 +114,10 @@ def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
 
 
 def _advice(advice: Advice, width: int) -> list[Content]:
-    return [
-        Content.styled(f"{advice.phase} is {advice.bound}", "bold $text-warning"),
-        *Content(clean(advice.why)).wrap(width),
-        *Content.assemble(("What helps: ", "bold"), clean(advice.remedy)).wrap(width),
-    ]
+    lines = [Content.styled(advice.title, "bold $text-warning"), *Content(clean(advice.why)).wrap(width)]
+    if advice.remedy:
+        lines += Content.assemble(("What helps: ", "bold"), clean(advice.remedy)).wrap(width)
+    return lines
 
 
 def _cache(view: CacheView | None, width: int) -> list[Content]:
@@ -104,6 +127,9 @@ def _cache(view: CacheView | None, width: int) -> list[Content]:
     for group in view.groups:
         lines += group_lines(group, -(-view.ctx // max(view.block_tokens, 1)), width, view.block_tokens)
     lines += legend(set(counts(view)), width)
+    if view.kv.budget:
+        whose = f"{gib(view.kv.chat)} of this chat, {gib(view.kv.kept)} kept of others"
+        lines += Content(f"{whose}; together they may take {gib(view.kv.budget)}.").wrap(width)
     kept = f"Kept for reuse: {view.tree_tokens:,} tokens of all chats"
     if view.disk_bytes:
         kept += f", {gib(view.disk_bytes)} more on disk"
@@ -114,7 +140,7 @@ def _memory(view: CacheView | None, width: int) -> list[Content]:
     if view is None or not view.memory:
         return []
     largest = max(max(part.predicted, part.measured) for part in view.memory) or 1
-    heads = Content.styled(f"{'':<{_NAME}} {'predicted':>10} {'measured':>10}", "$foreground-muted")
+    heads = Content.styled(f"{'':<{_NAME}} {'at most':>10} {'so far':>10}", "$foreground-muted")
     lines = [_heading("Memory"), heads]
     for part in view.memory:
         name = clean(part.name, keep_newlines=False)[:_NAME]

@@ -64,6 +64,8 @@ class LiveAnswer:
     def _note(self) -> Content:
         turn = self.turn
         spinner = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
+        if turn.loop is not None:
+            return Content.styled(f"⟳ {turn.loop}", "$text-warning")
         if turn.first_token is not None:
             return Content() if turn.text else Content.styled(f"{spinner} thinking", "$foreground-muted")
         prefill = turn.prefill

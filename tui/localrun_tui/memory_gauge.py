@@ -13,7 +13,7 @@ def gauge(row: FitRow) -> Content:
     rest = row.total_bytes - row.weights_bytes - row.kv_bytes
     parts = [
         ("weights", row.weights_bytes, "$primary", "█"),
-        ("KV cache", row.kv_bytes, "$accent", "▓"),
+        (f"KV of {row.ctx:,} tokens", row.kv_bytes, "$accent", "▓"),
         ("working memory", rest, "$secondary", "▒"),
     ]
     scale = max(row.budget_bytes, row.total_bytes, 1)

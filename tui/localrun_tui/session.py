@@ -14,6 +14,7 @@ from textual.message import Message as TextualMessage
 
 from localrun.base.events import CacheView, ModelInfo
 from localrun.base.request import Request, Think
+from localrun.fit.rates import Rates, known_rates
 
 from .attachments import title_for
 from .messages import ChatChanged, ChatOpened, LoadBegan, LoadEnded, LoadProgressed, TurnBegan
@@ -41,6 +42,7 @@ class Session:
         self.model = ModelSlot(open_client)
         self.chat: Chat | None = None
         self.turn: Turn | None = None
+        self.rates: Rates | None = None  # of this machine, where they were measured
         self.think: Think = "auto"
         self.waiting = ""  # a message typed while the one before it was being answered
         self.unanswered: tuple[Chat, str] | None = None  # sent before there was a model
@@ -67,6 +69,7 @@ class Session:
             pass
         finally:
             self._post(LoadEnded(info))
+        self.rates = await asyncio.to_thread(known_rates)
         if info and self.unanswered:
             await self.answer(*self.unanswered)
 
@@ -119,7 +122,7 @@ class Session:
         try:
             await self.on_disk(chat.rewind, message_id)
             request = await self.on_disk(self._request, chat, message_id)
-            self.turn = Turn(chat, message_id, self._keep, self._keep_half)
+            self.turn = Turn(chat, message_id, client.info, self._keep, self._keep_half)
             self.turn.start(client, request)
             self._post(TurnBegan(self.turn))
         finally:

@@ -11,8 +11,9 @@ from textual.widget import Widget
 from localrun.base.events import ModelInfo, Prefill
 from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
+from localrun.diagnose.verdict import verdict
+from localrun.fit.rates import Rates
 
-from .advice import advise
 from .meters import meter
 from .turn import Turn
 
@@ -54,11 +55,7 @@ def live_parts(turn: Turn) -> list[Content]:
     parts = [Content.styled("● writing", "$success")]
     if rate:
         parts.append(Content(tps(rate)))
-    parts += [
-        Content(f"{turn.n_tokens:,} tokens"),
-        Content(f"first after {ms((turn.first_token - turn.began) * 1000)}"),
-    ]
-    return [*parts, Content.styled("memory-bound", "$foreground-muted")]
+    return [*parts, Content(f"{turn.n_tokens:,} tokens"), Content(f"first token {ms(1000 * (turn.ttft or 0.0))}")]
 
 
 def prefill_parts(prefill: Prefill | None, seconds: float) -> list[Content]:
@@ -67,9 +64,7 @@ def prefill_parts(prefill: Prefill | None, seconds: float) -> list[Content]:
         return [Content.styled("● starting", "$text-warning")]
     parts = [Content.styled(f"● reading {prefill.done / prefill.total:.0%}", "$text-warning")]
     left = eta(prefill, seconds)
-    if left is not None:
-        parts.append(Content(f"{ms(left * 1000)} left"))
-    return [*parts, Content.styled("compute-bound", "$foreground-muted")]
+    return parts if left is None else [*parts, Content(f"{ms(left * 1000)} left")]
 
 
 def eta(prefill: Prefill, seconds: float) -> float | None:
@@ -78,26 +73,35 @@ def eta(prefill: Prefill, seconds: float) -> float | None:
     return seconds / computed * left if computed > 0 and left > 0 else None
 
 
-def stats_parts(stats: Mapping[str, Any], weights_bytes: int) -> list[Content]:
-    """The figures of a finished answer."""
+def stats_parts(stats: Mapping[str, Any], rates: Rates | None) -> list[Content]:
+    """The figures of a finished answer, as far as the engine told them."""
     if not stats.get("completion_tokens"):
         return []
-    advice = advise(stats, weights_bytes)
-    return [
-        Content(f"{tps(float(stats.get('decode_tps') or 0.0))}"),
-        Content(f"first token {ms(float(stats.get('ttft_ms') or 0.0))}"),
-        Content(f"{int(stats.get('cached_tokens') or 0):,}/{int(stats.get('prompt_tokens') or 0):,} reused"),
-        Content.styled(f"{advice.phase} is {advice.bound}", "$foreground-muted"),
-    ]
+    parts = []
+    if rate := stats.get("decode_tps"):
+        parts.append(Content(tps(float(rate))))
+    parts.append(Content(f"first token {ms(float(stats.get('ttft_ms') or 0.0))}"))
+    cached, prompt = stats.get("cached_tokens"), stats.get("prompt_tokens")
+    if cached is not None and prompt is not None:
+        parts.append(Content(f"{cached:,}/{prompt:,} reused"))
+    found = verdict(stats, rates)
+    if found and found.bound:
+        parts.append(Content.styled(f"{found.phase} is {found.bound}", "$foreground-muted"))
+    return parts
 
 
 def context_parts(used: int, info: ModelInfo | None, kv_bytes: int) -> list[Content]:
-    """How full the context is, and what it takes."""
+    """How full the context is, and what it takes; of a remote model only what its server says."""
     if info is None:
         return []
+    if info.ctx:
+        parts = [Content.assemble("ctx ", meter(used, info.ctx, 8)), Content(f"{used:,}/{info.ctx:,}")]
+    else:
+        parts = [Content(f"{used:,} tokens")] if used else []
     codec = clean(info.kv_codec, keep_newlines=False)
-    parts = [Content.assemble("ctx ", meter(used, info.ctx, 8)), Content(f"{used:,}/{info.ctx:,}")]
-    return [*parts, Content(f"KV {gib(kv_bytes)} {codec}" if kv_bytes else f"KV {codec}")]
+    if codec:
+        parts.append(Content(f"KV {gib(kv_bytes)} {codec}" if kv_bytes else f"KV {codec}"))
+    return parts
 
 
 def _join(parts: list[Content]) -> Content:

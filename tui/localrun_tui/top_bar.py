@@ -30,13 +30,12 @@ class TopBar(Widget):
         if info is None:
             self._right = [Content.styled("no model: Ctrl+O", "$text-warning")]
         else:
-            name = say(info.name, "bold") + Content(" ") + say(info.precision)
-            self._right = [
-                name,
-                say(f"on {info.backend}"),
-                say(f"KV {info.kv_codec}"),
-                Content(gib(info.weights_bytes)),
-            ]
+            name = say(info.name, "bold") + say(f" {info.precision}" if info.precision else "")
+            self._right = [name, say("on a server" if info.backend == "remote" else f"on {info.backend}")]
+            if info.kv_codec:
+                self._right.append(say(f"KV {info.kv_codec}"))
+            if info.weights_bytes:
+                self._right.append(Content(gib(info.weights_bytes)))
         self.refresh()
 
     def show_loading(self, name: str, done: int, total: int) -> None:

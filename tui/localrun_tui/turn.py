@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Channel, Done, Event, Prefill, Token
+from localrun.base.events import Channel, Done, Event, Loop, ModelInfo, Prefill, Token
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient, Generation
 
@@ -23,13 +23,20 @@ class Turn:
     grows, and must not wait; `keep` is called once, when it is over."""
 
     def __init__(
-        self, chat: "Chat", parent_id: str, keep: Callable[["Turn"], None], keep_half: Callable[["Turn"], object]
+        self,
+        chat: "Chat",
+        parent_id: str,
+        info: ModelInfo,
+        keep: Callable[["Turn"], None],
+        keep_half: Callable[["Turn"], object],
     ) -> None:
         self.chat = chat
         self.parent_id = parent_id
+        self.info = info  # of the model that answers
         self.answer_id: str | None = None  # set by `keep`
         self.draft: Draft | None = None  # set by `keep_half`
         self.prefill: Prefill | None = None
+        self.loop: Loop | None = None
         self.done: Done | None = None
         self.error: LocalrunError | None = None
         self.began = time.monotonic()
@@ -51,6 +58,11 @@ class Turn:
     @property
     def thinking(self) -> str:
         return "".join(self._texts["thinking"])
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds that the user waited for the first token."""
+        return None if self.first_token is None else self.first_token - self.began
 
     @property
     def over(self) -> bool:
@@ -98,6 +110,8 @@ class Turn:
     def _note(self, event: Event) -> None:
         if isinstance(event, Prefill):
             self.prefill = event
+        elif isinstance(event, Loop):
+            self.loop = event
         elif isinstance(event, Done):
             self.done = event
         elif isinstance(event, Token):

@@ -12,14 +12,17 @@ from localrun.base.events import (
     Done,
     Event,
     GroupView,
+    KVBytes,
     MemoryPart,
     ModelInfo,
     Prefill,
     StopReason,
     Token,
+    Work,
 )
 from localrun.base.request import Request
 from localrun.client.interface import Generation
+from localrun.fit.rates import Rates
 
 INFO = ModelInfo(
     name="qwen3-4b",
@@ -32,6 +35,8 @@ INFO = ModelInfo(
     weights_bytes=2_497_281_120,
     load_ms=1840.0,
 )
+RATES = Rates(read_bytes=160e9, macs=2e12)
+WORK = Work(weight_bytes=2_497_281_120, macs=4 * 10**9, wide_macs=0, attention_macs=0)
 VIEW = CacheView(
     n_tokens=1500,
     ctx=8192,
@@ -49,13 +54,15 @@ VIEW = CacheView(
         MemoryPart("KV cache", 620_000_000, 618_659_840),
         MemoryPart("whole process", 3_840_000_000, 3_900_000_000),
     ),
+    kv=KVBytes(113_246_208, 201_326_592, 620_000_000),
 )
 COMPLETION = Completion(
     model="qwen3-4b", precision="Q4_K_M", backend="cpu", text="", thinking="", stop_reason="stop",
     prompt_tokens=1474, cached_tokens=1216, completion_tokens=0, token_ids=(), load_ms=1840.0, ttft_ms=612.0,
     itl_ms_p50=24.0, itl_ms_p95=29.0, prefill_tps=421.6, decode_tps=41.3, peak_rss=3_900_000_000,
     kv_bytes=113_246_208, kv_codec="q8", ctx=8192, seed=1, path="/models/qwen3-4b-Q4_K_M.gguf",
-    restored_tokens=256, render_ms=0.4, tokenize_ms=1.1, restore_ms=18.0, prefill_ms=592.0, decode_ms=1850.0,
+    restored_tokens=256, render_ms=0.4, tokenize_ms=1.1, restore_ms=18.0, prefill_ms=592.0, decode_ms=1912.0,
+    computed_tokens=258, kept_kv_bytes=201_326_592, kv_budget_bytes=620_000_000, work=WORK,
 )  # fmt: skip
 
 ANSWER = """The **KV cache** keeps keys and values, so that each new token reads *only* what is new.
@@ -152,6 +159,7 @@ class ScriptedClient:
             thinking="".join(token.text for token in tokens if token.channel == "thinking"),
             stop_reason=reason,
             completion_tokens=len(tokens),
+            held_tokens=(script.completion.prompt_tokens or 0) + len(tokens),
             token_ids=tuple(token.token_id for token in tokens if token.token_id is not None),
         )
         return Done(completion, tuple(range(1000, 1000 + (completion.prompt_tokens or 0))))
