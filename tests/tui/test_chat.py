@@ -209,9 +209,7 @@ def test_half_an_answer_is_named_after_its_model_when_the_chat_is_opened_again(t
     drive(again, look)
 
 
-@pytest.mark.parametrize(
-    ("setting", "sign"), [(None, "◼ stopped: the answer"), ("off", "⟳: the answer")]
-)
+@pytest.mark.parametrize(("setting", "sign"), [(None, "◼ stopped: the answer"), ("off", "⟳: the answer")])
 def test_an_answer_that_only_repeats_itself_says_so_and_what_to_try(home: Path, setting: str | None, sign: str) -> None:
     """It ends where the setting does not forbid that; the figures name the loop in any case."""
     if setting:
