@@ -16,7 +16,8 @@ from localrun.cache.store import CacheStore
 from localrun.engine.backend import Backend, choose_backend
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
-from localrun.engine.fingerprint import fingerprint, identity_of, without_sinks
+from localrun.engine.fingerprint import fingerprint, without_sinks
+from localrun.engine.identity import Identity
 from localrun.engine.runner import Runner
 from localrun.fit.machine import memory, resident
 from localrun.fit.plan import MemoryPlan, plan_load
@@ -57,6 +58,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     """Open, check and load a model. Raises ModelFileError, DoesNotFitError, NotFoundError or UsageError."""
     started = time.perf_counter()
     source: TensorSource = open_model_file(options.path)
+    identity = Identity(source) if options.disk_cache and options.prefix_cache else None
     text = load_text(source)
     if options.precision in PRECISIONS and source.format == "safetensors":
         source = RequantizedSource(source, PRECISIONS[options.precision])
@@ -88,13 +90,13 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     runner = Runner(config, backend.executor(model, plan.kv_plan, plan.blocks, plan.ring_blocks), plan.codecs)
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
     disk = None
-    if options.disk_cache and options.prefix_cache:
-        weights = identity_of(source)
+    if identity is not None and (weights := identity.result()):
         kept = without_sinks(config), plan.codecs, options.precision, backend.rounding, layout.name
         name = options.name or options.path.stem
         label = Label(name, str(options.path), options.precision, plan.codec.name, weights, NUMERICS_VERSION)
         disk = open_disk_cache(store, runner, fingerprint(weights, *kept), label, options.disk_cache)
     slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
+    lost = ("nothing is kept on disk: the model's files cannot be read twice",) if identity and disk is None else ()
     engine = Engine(runner, store, plan.ctx, endless=all(rope.endless for rope in config.ropes), disk=disk)
     info = ModelInfo(
         name=options.name or options.path.stem,
@@ -106,7 +108,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         ctx=plan.ctx,
         weights_bytes=plan.weights_bytes,
         load_ms=1000 * (time.perf_counter() - started),
-        notes=(*source.warnings, *text.notes, *backend.notes, *plan.notes, *slow),
+        notes=(*source.warnings, *text.notes, *backend.notes, *plan.notes, *slow, *lost),
         work=work_of(source, refs, layout, config) if backend.name == "cpu" else None,
         can_roll=engine.can_roll,
     )

@@ -1,5 +1,6 @@
 """Blocks that outlive their process: a chat that is reopened goes on as if it had never been closed."""
 
+import os
 import time
 from pathlib import Path
 
@@ -93,6 +94,23 @@ def test_another_codec_uses_nothing_of_it(home: Path) -> None:
     with client("q8") as other:
         assert ask(other, CHAT).restored_tokens == 0
     assert len(blocks(home)) > n_blocks
+
+
+def test_other_weights_use_nothing_of_it_and_touched_ones_all(tmp_path: Path) -> None:
+    model = tmp_path / "m.gguf"
+    model.write_bytes(resource("localrun/builtin/localrun-tiny.gguf").read_bytes())
+    options = LoadOptions(model, ctx=1024, disk_cache=BUDGET)
+    with LocalClient(options) as one:
+        first = ask(one, CHAT)
+    os.utime(model, (1, 1))
+    with LocalClient(options) as touched:
+        assert ask(touched, CHAT).restored_tokens + 1 == first.prompt_tokens
+    content = bytearray(model.read_bytes())
+    content[-12_345] ^= 1
+    model.write_bytes(content)
+    os.utime(model, (1, 1))
+    with LocalClient(options) as changed:
+        assert ask(changed, CHAT).restored_tokens == 0
 
 
 @pytest.mark.parametrize("kv", ["f16", "q8"])

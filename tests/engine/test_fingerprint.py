@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from localrun_testing.small_model import FULL
 
 from localrun.base.resources import resource
-from localrun.engine.fingerprint import SAMPLE_EVERY, fingerprint, identity_of
+from localrun.engine import identity
+from localrun.engine.fingerprint import fingerprint
+from localrun.engine.identity import CHUNK_BYTES, Identity
 from localrun.formats.gguf import open_gguf
 
 HUB_NAME = "ab" * 32
@@ -22,8 +25,22 @@ def model(tmp_path: Path) -> Path:
     return copy
 
 
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Files that were read through."""
+    files: list[Path] = []
+    checksum = identity.checksum
+
+    def counted(file: Path) -> str:
+        files.append(file)
+        return checksum(file)
+
+    monkeypatch.setattr(identity, "checksum", counted)
+    return files
+
+
 def flipped(path: Path, at: int) -> None:
-    """Change one byte, and make the file look untouched."""
+    """Change one bit, and make the file look untouched."""
     status = path.stat()
     with open(path, "r+b") as file:
         file.seek(at)
@@ -33,33 +50,87 @@ def flipped(path: Path, at: int) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def test_the_same_file_and_choices_give_the_same(model: Path) -> None:
-    assert identity_of(open_gguf(model)) == identity_of(open_gguf(model))
+def of(path: Path) -> str:
+    found = Identity(open_gguf(path)).result()
+    assert found
+    return found
+
+
+def test_the_same_choices_give_the_same_and_every_choice_counts() -> None:
     assert fingerprint("w", FULL, "cpu") == fingerprint("w", FULL, "cpu")
-
-
-def test_every_choice_counts() -> None:
     choices = [(FULL, "cpu"), (replace(FULL, window=7), "cpu"), (FULL, "cuda"), ("cpu", FULL), (FULL, "cpu", "q8")]
     assert len({fingerprint("w", *choice) for choice in choices}) == len(choices)
 
 
-def test_a_changed_sampled_tensor_a_changed_vocabulary_and_a_newer_file_count(model: Path) -> None:
-    source = open_gguf(model)
-    before = identity_of(source)
-    in_order = sorted(source.tensors.values(), key=lambda info: info.offset)
-    for at in (in_order[0].offset - 1000, in_order[0].offset, in_order[SAMPLE_EVERY].offset + 100):
+def test_every_byte_counts_though_size_and_time_stay(model: Path) -> None:
+    """Whatever stands in the header, in any tensor, at the borders of chunks and at the end."""
+    source, before = open_gguf(model), of(model)
+    size = model.stat().st_size
+    tensors = sorted(source.tensors.values(), key=lambda info: info.offset)
+    places = {info.offset + info.nbytes // 3 for info in tensors} | {tensors[0].offset - 1000, size - 1}
+    places |= {n for border in range(CHUNK_BYTES, size, CHUNK_BYTES) for n in (border - 1, border)}
+    seen = {before}
+    for at in sorted(places):
         flipped(model, at)
-        assert identity_of(source) != before, at
+        found = Identity(source).result()
+        assert found not in seen, at
+        seen.add(found)
         flipped(model, at)
-        assert identity_of(source) == before
+    assert of(model) == before
+
+
+def test_a_touched_moved_or_copied_file_is_the_same(model: Path, tmp_path: Path) -> None:
+    before = of(model)
     os.utime(model, (1, 1))
-    assert identity_of(source) != before
+    assert of(model) == before
+    model.rename(tmp_path / "other.gguf")
+    assert of(tmp_path / "other.gguf") == before
 
 
-def test_a_file_of_the_hubs_cache_is_known_by_its_name(model: Path, tmp_path: Path) -> None:
+def test_a_file_is_read_once_and_again_when_it_may_have_changed(
+    model: Path, read: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = of(model)
+    of(model)
+    assert len(read) == 2, "written a moment ago: its times do not tell yet whether it changes"
+    now = time.time_ns()
+    monkeypatch.setattr("localrun.engine.identity.time.time_ns", lambda: now + 10**10)
+    for _ in range(3):
+        assert of(model) == before
+    assert len(read) == 3
+    flipped(model, 100_000)
+    assert of(model) != before
+    flipped(model, 100_000)
+    assert of(model) == before
+    assert len(read) == 5
+
+
+def test_a_file_that_changes_while_it_is_read_is_nobody(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, checksum = open_gguf(model), identity.checksum
+
+    def meddled(file: Path) -> str:
+        found = checksum(file)
+        time.sleep(0.02)
+        flipped(file, 100_000)
+        return found
+
+    monkeypatch.setattr(identity, "checksum", meddled)
+    assert Identity(source).result() == ""
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"x": 3}', '{"x": [1, 2]}', "null"])
+def test_what_was_remembered_may_be_damaged(model: Path, home: Path, content: str) -> None:
+    before = of(model)
+    (home / "cache").mkdir(parents=True, exist_ok=True)
+    (home / "cache" / "weights.json").write_text(content)
+    assert of(model) == before
+
+
+def test_a_file_of_the_hubs_cache_is_known_by_its_name(model: Path, tmp_path: Path, read: list[Path]) -> None:
     blob = tmp_path / HUB_NAME
     model.rename(blob)
     model.symlink_to(blob)
-    before = identity_of(open_gguf(model))
+    before = of(model)
     os.utime(blob, (1, 1))
-    assert identity_of(open_gguf(model)) == before
+    assert of(model) == before
+    assert not read

@@ -1,0 +1,105 @@
+"""Which weights these are: by every byte of their files, so that nothing computed with others is taken for theirs.
+
+The hub's cache names files by their sha256. Others are read through once, beside the load that reads them anyway, and
+what was found is remembered by size, times and inode: a file that was only touched is read again, and is the same.
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from localrun.base.paths import writable_folder
+from localrun.formats.source import TensorSource
+
+CHUNK_BYTES = 1 << 20
+SETTLED_SECONDS = 2.0  # since the last change of a file, before its times tell the next one: clocks of disks are coarse
+REMEMBERED = 256  # files
+FILE = "weights.json"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json")  # tell how ids come about
+
+Stamp = list[int]
+
+
+class Identity:
+    """Found out on a thread of its own from the moment it is made."""
+
+    def __init__(self, source: TensorSource) -> None:
+        self._found = ""
+        self._files = sorted({info.file for info in source.tensors.values()})
+        if source.path.is_dir():
+            self._files += [path for name in _BESIDE if (path := source.path / name).is_file()]
+        self._thread = threading.Thread(target=self._look, name="localrun-identity", daemon=True)
+        self._thread.start()
+
+    def result(self) -> str:
+        """Empty where a file cannot be read, or changed while it was."""
+        self._thread.join()
+        return self._found
+
+    def _look(self) -> None:
+        with suppress(OSError):
+            contents = [content_of(file) for file in self._files]
+            if all(contents):
+                self._found = hashlib.sha256("\n".join(contents).encode()).hexdigest()
+
+
+def content_of(file: Path) -> str:
+    """What stands for the bytes of a file; empty where they changed meanwhile. Raises OSError."""
+    real = file.resolve()
+    if _SHA256.fullmatch(real.name):
+        return real.name
+    known, before = _read_known(), _stamp(real)
+    if known.get(str(real), [[], ""])[0] == before:
+        return str(known[str(real)][1])
+    now, found = time.time_ns(), checksum(real)
+    if _stamp(real) != before:
+        return ""
+    if now - max(before[1:3]) > SETTLED_SECONDS * 1e9:
+        _remember(str(real), before, found)
+    return found
+
+
+def checksum(file: Path) -> str:
+    """A hash of the CRC-32 of every chunk: sums tell changes, and are as fast as reading is."""
+    hashed, buffer = hashlib.sha256(), memoryview(bytearray(CHUNK_BYTES))
+    with open(file, "rb", buffering=0) as opened:
+        while n := opened.readinto(buffer):
+            hashed.update(n.to_bytes(4, "little") + zlib.crc32(buffer[:n]).to_bytes(4, "little"))
+    return hashed.hexdigest()
+
+
+def _stamp(file: Path) -> Stamp:
+    """Size, times and inode: whoever writes to a file changes one of them, even where the time was put back."""
+    status = os.stat(file)
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
+
+
+def _read_known() -> dict[str, list[object]]:
+    folder = writable_folder("cache")
+    with suppress(OSError, ValueError):
+        read = json.loads((folder / FILE).read_text("utf-8")) if folder is not None else None
+        if isinstance(read, dict):
+            return {path: row for path, row in read.items() if isinstance(row, list) and len(row) == 2}
+    return {}
+
+
+def _remember(path: str, stamp: Stamp, found: str) -> None:
+    folder = writable_folder("cache")
+    if folder is None:
+        return
+    known: dict[str, Iterable[object]] = {**_read_known()}
+    known.pop(path, None)
+    kept = [*known.items()][-REMEMBERED:]
+    with suppress(OSError), tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, delete=False) as file:
+        json.dump({**dict(kept), path: [stamp, found]}, file)
+        file.close()
+        os.replace(file.name, folder / FILE)
