@@ -43,6 +43,18 @@ class Sampling:
     seed: int | None = None
 
 
+# What holds where neither the user nor the model says anything.
+DEFAULT_SAMPLING: dict[str, float] = {
+    "temperature": 0.8,
+    "top_k": 40,
+    "top_p": 0.95,
+    "min_p": 0.05,
+    "repeat_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One generation: either chat `messages` (rendered by the model's template) or a raw `prompt`."""

@@ -143,9 +143,7 @@ def context(value: object) -> int:
 SETTINGS: dict[str, Setting] = {
     "model": Setting("the model that answers when none is named", text, "builtin"),
     "ctx": Setting("context length in tokens, or auto", context, "auto"),
-    "kv": Setting(
-        f"how the KV cache is stored: {', '.join(get_args(KVCodecName))}", one_of(*get_args(KVCodecName)), "auto"
-    ),
+    "kv": Setting("how the KV cache is stored", one_of(*get_args(KVCodecName)), "auto"),
     "window": Setting(
         "see only the first 64 tokens and the last N: the middle of a chat is lost", whole(64, 1 << 24), "off"
     ),

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from localrun.cli.console import is_terminal, note, tell, write, write_json
-from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
+from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelArgument, ModelOptions
 from localrun.cli.session import find_model, open_client
 
 
 def bench(
-    word: Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False)] = None,
+    word: ModelArgument = None,
     *,
     model: ModelOptions,
     load: LoadOptionFlags,

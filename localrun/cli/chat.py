@@ -2,17 +2,13 @@
 
 import sys
 from dataclasses import replace
-from typing import Annotated
-
-import typer
 
 from localrun.base.errors import UsageError
 from localrun.cli.chat_commands import show_messages
 from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, open_store, with_model_of
-from localrun.cli.completion import complete_model
 from localrun.cli.consent import find_or_pull
 from localrun.cli.console import is_terminal, note
-from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions
+from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelArgument, ModelOptions
 from localrun.cli.line_chat import LineChat
 from localrun.cli.run import OutputOptions
 from localrun.cli.session import answering, open_client
@@ -21,9 +17,7 @@ _SHOWN_AT_START = 2
 
 
 def chat(
-    named: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_model)
-    ] = None,
+    named: ModelArgument = None,
     *,
     go_on: ContinueSwitch = False,
     history: KeepSwitch = None,

@@ -1,12 +1,13 @@
 """Shell completion: the script for a shell, and what model names there are."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
 
 from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.settings import SETTINGS
 from localrun.cli.console import write
 
 SHELLS = ("bash", "zsh", "fish")
@@ -20,7 +21,14 @@ _WHERE = {
 }
 
 
-def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -> int:
+def complete_word(*words: str) -> Callable[[str], list[str]]:
+    """One of a few words."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete.lower())]
+
+
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="|".join(SHELLS), autocompletion=complete_word(*SHELLS))],
+) -> int:
     """Print the script that completes commands, options and model names."""
     if shell not in SHELLS:
         raise UsageError(f"there is no completion for {shell}", f"one of {', '.join(SHELLS)}")
@@ -43,6 +51,38 @@ def complete(app: typer.Typer) -> int:
     except Exception:  # in the middle of a command line nobody wants to read about it
         return 1
     return 0
+
+
+def complete_setting(incomplete: str) -> list[tuple[str, str]]:
+    """Keys of config.toml, with what they are."""
+    return [(key, _SPECIAL.sub(" ", row.help)) for key, row in SETTINGS.items() if key.startswith(incomplete)]
+
+
+def complete_value(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Values of the key that was typed, where there are few."""
+    key = ctx.params.get("key")
+    if key == "model":
+        return list(complete_any_model(incomplete))
+    return complete_word(*SETTINGS[key].choices)(incomplete) if key in SETTINGS else []
+
+
+def complete_precision(incomplete: str) -> list[str]:
+    """Precisions as files are called, and those that safetensors are quantised to."""
+    from localrun.formats.requantize import PRECISIONS
+    from localrun.hub.names import RECOMMENDED
+
+    names = ("auto", *RECOMMENDED, "F16", "BF16", "F32", *PRECISIONS)
+    found = [name for name in names if name.lower().startswith(incomplete.lower())]
+    return [name.lower() for name in found] if incomplete.islower() else found  # shells take what begins as was typed
+
+
+def complete_any_model(incomplete: str) -> Iterator[str]:
+    """Names on disk, then those of the catalogue."""
+    from localrun.hub.catalogue import read_catalogue
+
+    there = list(complete_model(incomplete))
+    yield from there
+    yield from (name for name in read_catalogue() if name.startswith(incomplete.lower()) and name not in there)
 
 
 def complete_model(incomplete: str) -> Iterator[str]:

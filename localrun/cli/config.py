@@ -10,13 +10,22 @@ from localrun.base.settings import SETTINGS, check_key, config_file, read_settin
 from localrun.base.units import gib
 from localrun.cache.disk import DISK_FOLDER
 from localrun.cache.erase import erase_all
+from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
 
 
 def config(
-    key: Annotated[str | None, typer.Argument(help="a setting; without one, all are shown", show_default=False)] = None,
-    value: Annotated[str | None, typer.Argument(help="what to set it to", show_default=False)] = None,
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            help="a setting; without one, all are shown", show_default=False, autocompletion=complete_setting
+        ),
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Argument(help="what to set it to", show_default=False, autocompletion=complete_value),
+    ] = None,
     unset: Annotated[bool, switch("--unset", "take KEY out of the file")] = False,
     json: JsonSwitch = False,
 ) -> int:

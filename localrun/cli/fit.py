@@ -9,6 +9,7 @@ import typer
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.settings import read_settings
 from localrun.base.units import gib, tps
+from localrun.cli.completion import complete_any_model, complete_precision
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
@@ -23,9 +24,17 @@ from localrun.hub.resolve import resolve_all
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:(k|m|g|t)(?:i?b)?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
-Name = Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False)]
-Option = Annotated[str | None, typer.Option("-m", "--model", metavar="MODEL", help="a name, a path or org/repo")]
-Precision = Annotated[str, typer.Option("--precision", metavar="NAME", help="only this one: Q4_K_M …")]
+Name = Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_any_model)]
+Option = Annotated[
+    str | None,
+    typer.Option(
+        "-m", "--model", metavar="MODEL", help="a name, a path or org/repo", autocompletion=complete_any_model
+    ),
+]
+Precision = Annotated[
+    str,
+    typer.Option("--precision", metavar="NAME", help="only this one: Q4_K_M …", autocompletion=complete_precision),
+]
 Context = Annotated[int | None, typer.Option("--ctx", metavar="N", min=1, help="only this context, in tokens")]
 Parallel = Annotated[int, typer.Option("--parallel", metavar="N", min=1, max=4096, help="conversations side by side")]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="64GiB", help="of another machine, all of it free")]

@@ -4,13 +4,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from localrun.base.errors import UsageError
+from localrun.base.request import DEFAULT_SAMPLING, Think
 from localrun.base.settings import SETTINGS, one_of
-from localrun.cli.completion import complete_model
+from localrun.cli.completion import complete_model, complete_precision, complete_word
 
 
 def _checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], Any]:
@@ -25,15 +26,18 @@ def _checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], An
 
 
 def _setting(key: str, metavar: str, panel: str) -> Any:
-    """The option of a setting: the same check and help as in config.toml."""
+    """The option of a setting: the same check and help as in config.toml, and what holds without it."""
     row = SETTINGS[key]
+    metavar = "|".join(row.choices) or metavar
+    usual = f"{row.unset}, else {DEFAULT_SAMPLING[key]:g}" if key in DEFAULT_SAMPLING else row.unset
     return typer.Option(
         f"--{key.replace('_', '-')}",
         parser=_checked(row.parse, metavar),
         metavar=metavar,
-        help=row.help,
+        help=f"{row.help} (default: {usual})",
         rich_help_panel=panel,
         show_default=False,
+        autocompletion=complete_word(*row.choices),
     )
 
 
@@ -43,6 +47,7 @@ def switch(name: str, help: str, panel: str | None = None) -> Any:
 
 
 JsonSwitch = Annotated[bool, switch("--json", "as JSON")]
+_THINK = get_args(Think)
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _ANSWER, _MODEL, _MACHINE = "The answer", "The model", "The machine"
 
@@ -64,10 +69,19 @@ class ModelOptions:
     ] = None
     precision: Annotated[
         str,
-        typer.Option("--precision", metavar="NAME", help="which of those on disk: Q4_K_M …", rich_help_panel=_MODEL),
+        typer.Option(
+            "--precision",
+            metavar="NAME",
+            help="which of those on disk: Q4_K_M …",
+            rich_help_panel=_MODEL,
+            autocompletion=complete_precision,
+        ),
     ] = "auto"
 
 
+ModelArgument = Annotated[
+    str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_model)
+]
 OfflineSwitch = Annotated[bool, switch("--offline", "open no connection", _MODEL)]
 
 
@@ -132,6 +146,7 @@ class AnswerOptions:
         bool | None,
         typer.Option(
             "--stop-on-loop/--no-stop-on-loop",
+            metavar="",
             help=SETTINGS["stop_on_loop"].help,
             rich_help_panel=_ANSWER,
             show_default=False,
@@ -145,8 +160,9 @@ class AnswerOptions:
         str,
         typer.Option(
             "--think",
-            parser=_checked(one_of("on", "off", "auto"), "on|off|auto"),
+            parser=_checked(one_of(*_THINK), "on|off|auto"),
             metavar="on|off|auto",
+            autocompletion=complete_word(*_THINK),
             help="whether a thinking model thinks",
             rich_help_panel=_ANSWER,
         ),

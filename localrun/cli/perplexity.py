@@ -9,6 +9,7 @@ import typer
 from localrun.base.errors import UsageError
 from localrun.base.request import KVCodecName
 from localrun.base.units import ms, tps
+from localrun.cli.completion import complete_model, complete_word
 from localrun.cli.console import is_terminal, note, tell, write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
 from localrun.cli.session import find_model, open_client
@@ -18,14 +19,21 @@ CHUNK = 512
 
 
 def perplexity(
-    words: Annotated[list[str], typer.Argument(metavar="[MODEL] FILE", show_default=False)],
+    words: Annotated[
+        list[str], typer.Argument(metavar="[MODEL] FILE", show_default=False, autocompletion=complete_model)
+    ],
     *,
     model: ModelOptions,
     load: LoadOptionFlags,
     chunks: Annotated[int | None, typer.Option("--chunks", min=1, metavar="N", help="score only the first N")] = None,
     kv_baseline: Annotated[
         str | None,
-        typer.Option("--kv-baseline", metavar="CODEC", help="compare --kv with this codec on the same chunks: f16 …"),
+        typer.Option(
+            "--kv-baseline",
+            metavar="CODEC",
+            help="compare --kv with this codec on the same chunks: f16 …",
+            autocompletion=complete_word(*get_args(KVCodecName)[1:]),
+        ),
     ] = None,
     json: JsonSwitch = False,
 ) -> int:

@@ -6,13 +6,29 @@ import typer
 
 from localrun.base.errors import HubError
 from localrun.base.units import gib
+from localrun.cli.completion import complete_any_model, complete_precision
 from localrun.cli.console import note, write_json
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
 from localrun.hub.preview import must_find_on_hub, preview
 
-Name = Annotated[str, typer.Argument(metavar="MODEL", help="a catalogue name, org/repo or org/repo:PRECISION")]
-Precision = Annotated[str, typer.Option("--precision", metavar="NAME", help="which one: Q4_K_M, bf16 …; or auto")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="a catalogue name, org/repo or org/repo:PRECISION",
+        autocompletion=complete_any_model,
+    ),
+]
+Precision = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help="which one: Q4_K_M, bf16 …; or auto",
+        autocompletion=complete_precision,
+    ),
+]
 
 
 def pull_model(

@@ -6,6 +6,7 @@ import typer
 
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.units import gib
+from localrun.cli.completion import complete_model, complete_precision
 from localrun.cli.console import agreed, can_ask, note, write_json
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.hub.names import parse_hub_name
@@ -15,9 +16,19 @@ from localrun.hub.removal import remove as carry_out
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
 
-Name = Annotated[str, typer.Argument(metavar="MODEL", help="a name on disk; NAME:PRECISION for one of several")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="a name on disk; NAME:PRECISION for one of several",
+        autocompletion=complete_model,
+    ),
+]
 Yes = Annotated[bool, switch("--yes", "do not ask")]
-Precision = Annotated[str, typer.Option("--precision", metavar="NAME", help="which one: Q4_K_M …")]
+Precision = Annotated[
+    str,
+    typer.Option("--precision", metavar="NAME", help="which one: Q4_K_M …", autocompletion=complete_precision),
+]
 
 
 def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: JsonSwitch = False) -> int:

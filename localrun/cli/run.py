@@ -10,6 +10,7 @@ from localrun.base.events import Completion, Done, Loop, Prefill, Token
 from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
+from localrun.cli.completion import complete_model
 from localrun.cli.consent import find_or_pull
 from localrun.cli.console import ONE_OR_MANY, AnswerWriter, PrefillNotes, ThinkingWriter, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
@@ -41,7 +42,10 @@ class RunOutput(OutputOptions):
 
 
 def run(
-    words: Annotated[list[str] | None, typer.Argument(metavar="[MODEL] PROMPT", show_default=False)] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL] PROMPT", show_default=False, autocompletion=complete_model),
+    ] = None,
     *,
     file: Annotated[list[str] | None, typer.Option("--file", metavar="FILE", help="append its text to PROMPT")] = None,
     no_stdin: Annotated[bool, switch("--no-stdin", "do not read stdin")] = False,

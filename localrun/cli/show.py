@@ -10,6 +10,7 @@ import typer
 
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.units import count, gib
+from localrun.cli.completion import complete_any_model
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
@@ -27,7 +28,9 @@ ModelFile = GgufFile | SafetensorsFolder
 
 
 def show(
-    named: Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False)] = None,
+    named: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_any_model)
+    ] = None,
     *,
     model: ModelOptions,
     offline: OfflineSwitch = False,

@@ -1,20 +1,13 @@
 """`localrun tui`: the app, with a model named."""
 
-from typing import Annotated
-
-import typer
-
 from localrun.base.errors import UsageError
-from localrun.cli.completion import complete_model
 from localrun.cli.console import ONE_OR_MANY, at_terminal
-from localrun.cli.groups import ModelOptions
+from localrun.cli.groups import ModelArgument, ModelOptions
 from localrun.cli.open_app import is_plain, open_app
 
 
 def tui(
-    named: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_model)
-    ] = None,
+    named: ModelArgument = None,
     *,
     model: ModelOptions,
 ) -> int:

@@ -14,7 +14,7 @@ from operator import neg
 
 import numpy as np
 
-from localrun.base.request import Sampling
+from localrun.base.request import DEFAULT_SAMPLING, Sampling
 
 MAX_SEED = 2**53  # of the seeds we draw: readers of JSON in other languages keep no more digits
 MORE_CANDIDATES = 8192  # what a flat distribution is tried with before the whole vocabulary
@@ -24,13 +24,13 @@ MORE_CANDIDATES = 8192  # what a flat distribution is tried with before the whol
 class SamplerSettings:
     """A Sampling with every choice made."""
 
-    temperature: float = 0.8
-    top_k: int = 40
-    top_p: float = 0.95
-    min_p: float = 0.05
-    repeat_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
+    temperature: float = DEFAULT_SAMPLING["temperature"]
+    top_k: int = int(DEFAULT_SAMPLING["top_k"])
+    top_p: float = DEFAULT_SAMPLING["top_p"]
+    min_p: float = DEFAULT_SAMPLING["min_p"]
+    repeat_penalty: float = DEFAULT_SAMPLING["repeat_penalty"]
+    presence_penalty: float = DEFAULT_SAMPLING["presence_penalty"]
+    frequency_penalty: float = DEFAULT_SAMPLING["frequency_penalty"]
 
 
 @dataclass(frozen=True, slots=True)

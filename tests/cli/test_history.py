@@ -165,6 +165,23 @@ def complete(faces: Faces, monkeypatch: pytest.MonkeyPatch, shell: str, line: st
         ("localrun chat --temp", "--temperature"),
         ("localrun run -m b", "builtin"),
         ("localrun chat bu", "builtin"),
+        *(
+            (f"localrun {command} bu", "builtin")
+            for command in ("run", "show", "fit", "rm", "bench", "perplexity", "tui")
+        ),
+        ("localrun show qwen3-4b-t", "qwen3-4b-thinking-2507"),
+        ("localrun pull qwen3-4b-t", "qwen3-4b-thinking-2507"),
+        ("localrun fit -m qwen3-4b-t", "qwen3-4b-thinking-2507"),
+        ("localrun run --kv k", "k8v4"),
+        ("localrun chat --backend ref", "reference"),
+        ("localrun run --think au", "auto"),
+        ("localrun run --precision q4_k_m", "q4_k_m"),
+        ("localrun pull x --precision Q8", "Q8_0"),
+        ("localrun perplexity --kv-baseline k", "k8v4"),
+        ("localrun config temp", "temperature"),
+        ("localrun config kv k", "k8v4"),
+        ("localrun config model bu", "builtin"),
+        ("localrun completion fi", "fish"),
     ],
 )
 def test_shells_are_told_commands_options_and_models(
@@ -196,16 +213,18 @@ def test_bash_completes(tmp_path: Path) -> None:
         pytest.skip("windows has no bash")
     code = """
 eval "$(localrun completion bash)"
-COMP_WORDS=(localrun comp) COMP_CWORD=1
-_localrun_completion localrun
-echo "${COMPREPLY[@]}"
+for line in "comp" "show buil" "run --kv k" "config backend ref"; do
+    COMP_WORDS=(localrun $line) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _localrun_completion localrun
+    echo "${COMPREPLY[@]}"
+done
 """
     program = tmp_path / "localrun"
     program.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
     program.chmod(0o755)
     path = f"{tmp_path}:{environment()['PATH']}"
     done = subprocess.run([bash, "-c", code], capture_output=True, text=True, env=environment(PATH=path))
-    assert (done.stdout, done.stderr) == ("completion\n", "")
+    assert (done.stdout.split(), done.stderr) == (["completion", "builtin", "k8v4", "reference"], "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
