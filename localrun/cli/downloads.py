@@ -27,7 +27,7 @@ def open_hub(offline: bool = False) -> Iterator[Http]:
     access = read_access(offline)
     if access.warning:
         note(access.warning)
-    http = Http(access)
+    http = Http(access, note)
     try:
         yield http
     finally:

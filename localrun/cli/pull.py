@@ -11,6 +11,7 @@ from localrun.cli.console import note, write_json
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
 from localrun.hub.preview import must_find_on_hub, preview
+from localrun.hub.variants import other_models
 
 Name = Annotated[
     str,
@@ -43,6 +44,8 @@ def pull_model(
             )
         found = preview(http, wanted)
         variant, why = choose(http, found)
+        if others := found.repo and other_models(found.repo, found.variants):
+            note(f"{wanted.repo} holds other models too, by file: {', '.join(others[:8])}")
         note(f"{wanted.repo} {variant.precision}, {gib(variant.bytes)}: {why}")
         _, fields = pull(http, found, variant)
     if json:

@@ -32,8 +32,8 @@ class Access:
 def read_access(offline: bool = False, environ: Mapping[str, str] = os.environ) -> Access:
     """What the environment says now; `offline` is the flag. UsageError for an endpoint that is none."""
     endpoint = (environ.get("HF_ENDPOINT") or HUGGING_FACE).rstrip("/")
-    parts = urlsplit(endpoint)
     try:
+        parts = urlsplit(endpoint)
         valid = parts.scheme in ("http", "https") and parts.hostname and not parts.username and (parts.port or 1) > 0
     except ValueError:
         valid = False

@@ -1,6 +1,7 @@
 """What the hub knows: its models by a search term, and the files of one. Plain data; nothing is written to disk."""
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +10,13 @@ from urllib.parse import quote, urlencode
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.base.sanitize import clean
-from localrun.hub.http import MIRROR_HINT, Http, NetworkError, host_of
+from localrun.hub.http import LONGEST_WAIT, MIRROR_HINT, Http, NetworkError, host_of
 from localrun.hub.refusals import check_status
 from localrun.hub.safe_names import is_commit, is_etag, is_file, is_repo
 
 RETRY_SECONDS = (0.5, 2.0)
+SILENT_SECONDS = 4.0  # of waiting, after which a person is told
+MOST_SECONDS = 20.0  # after which nothing is asked again
 MAX_FILES = 100_000
 T = TypeVar("T")
 
@@ -84,8 +87,11 @@ def read_repo(http: Http, name: str, revision: str = "main") -> RemoteRepo:
     siblings = row.get("siblings") if isinstance(row, dict) else None
     if not isinstance(siblings, list) or not is_commit(str(row.get("sha"))) or len(siblings) > MAX_FILES:
         raise _not_a_hub(url)
-    files = [file for file in map(_file, siblings) if file]
-    return RemoteRepo(name, row["sha"], bool(row.get("gated")), _licence(row), tuple(files))
+    files: dict[str, RemoteFile] = {}
+    for file in filter(None, map(_file, siblings)):
+        if files.setdefault(file.path, file) != file:
+            raise HubError(f"{host_of(url)} lists {file.path} of {name} twice, as different files", MIRROR_HINT)
+    return RemoteRepo(name, row["sha"], bool(row.get("gated")), _licence(row), tuple(files.values()))
 
 
 def file_url(http: Http, repo: str, commit: str, path: str) -> str:
@@ -104,7 +110,7 @@ def read_small_file(http: Http, repo: RemoteRepo, path: str, limit: int = 1 << 2
             check_status(response, http.access, repo.name, path)
             return response.read(limit)
 
-    return patiently(read)
+    return patiently(http, http.access.endpoint, read)
 
 
 def get_json(http: Http, url: str, repo: str = "") -> Any:
@@ -116,19 +122,31 @@ def get_json(http: Http, url: str, repo: str = "") -> Any:
             return response.read()
 
     try:
-        return json.loads(patiently(read))
+        return json.loads(patiently(http, url, read))
     except (ValueError, RecursionError):
         raise _not_a_hub(url) from None
 
 
-def patiently(ask: Callable[[], T]) -> T:
-    """`ask`, again after a while where the network or the hub failed."""
-    for seconds in RETRY_SECONDS:
-        try:
-            return ask()
-        except NetworkError:
-            time.sleep(seconds)
-    return ask()
+def patiently(http: Http, url: str, ask: Callable[[], T]) -> T:
+    """`ask`, again after a while where the network or the hub failed; a person is told what takes so long."""
+    started = time.monotonic()
+    slow = threading.Timer(SILENT_SECONDS, http.tell, (f"waiting for {host_of(url)}, which takes its time",))
+    slow.daemon = True
+    slow.start()
+    try:
+        for seconds in RETRY_SECONDS:
+            try:
+                return ask()
+            except NetworkError as error:
+                wait = max(seconds, error.wait_seconds)
+                if wait > LONGEST_WAIT or time.monotonic() - started > MOST_SECONDS:
+                    raise
+                if error.wait_seconds:
+                    http.tell(f"{error.message}: waiting {wait:.0f} s")
+                time.sleep(wait)
+        return ask()
+    finally:
+        slow.cancel()
 
 
 def _not_a_hub(url: str) -> HubError:

@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
@@ -24,25 +24,29 @@ from localrun.hub.access import Access
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 30.0  # without a byte
 ANSWER_SECONDS = 45.0  # for headers, and for a body that is read whole
+LONGEST_WAIT = 60.0  # that a hub which is too busy may ask for; a person would rather know
 MAX_BODY = 16 << 20
 MAX_REDIRECTS = 6
 USER_AGENT = "localrun"
 
 Origin = tuple[str, str, int]  # scheme, host, port
+Headers = http.client.HTTPMessage  # names in any case
 
 
 class NetworkError(HubError):
-    """No answer, or half of one: trying again may help."""
+    """No answer, half of one, or one that says later: trying again may help, after `wait_seconds` at the soonest."""
+
+    def __init__(self, message: str, hint: str = "", wait_seconds: float = 0.0) -> None:
+        super().__init__(message, hint)
+        self.wait_seconds = wait_seconds
 
 
 class Response:
     """An answer whose headers have come. `url` is where it came from, `hops` what redirects said on the way."""
 
-    def __init__(
-        self, raw: http.client.HTTPResponse, sock: socket.socket, url: str, hops: list[Mapping[str, str]]
-    ) -> None:
+    def __init__(self, raw: http.client.HTTPResponse, sock: socket.socket, url: str, hops: list[Headers]) -> None:
         self.status = raw.status
-        self.headers = dict(raw.headers.items())
+        self.headers: Headers = raw.headers
         self.url = url
         self.hops = hops
         self._raw = raw
@@ -75,10 +79,11 @@ class Response:
 
 
 class Http:
-    """Connections to a hub, kept open and safe to use from several threads."""
+    """Connections to a hub, kept open and safe to use from several threads. `tell` is how a person hears of a wait."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, tell: Callable[[str], None] = lambda text: None) -> None:
         self.access = access
+        self.tell = tell
         self._home = origin_of(urlsplit(access.endpoint))
         self._idle: dict[Origin, list[Connection]] = {}
         self._busy: set[socket.socket] = set()
@@ -100,7 +105,7 @@ class Http:
         """GET `url`, redirects followed. HubError offline and for what may not be; NetworkError for no answer."""
         if self.access.offline:
             raise HubError("localrun is offline", "leave out --offline, or unset HF_HUB_OFFLINE and LOCALRUN_OFFLINE")
-        hops: list[Mapping[str, str]] = []
+        hops: list[Headers] = []
         for _ in range(MAX_REDIRECTS):
             connection, response = self._ask(url, headers or {}, hops)
             self._busy.add(response.sock)
@@ -121,9 +126,7 @@ class Http:
             url = self._redirected(url, target)
         raise HubError(f"{host_of(url)} redirects in circles", MIRROR_HINT)
 
-    def _ask(
-        self, url: str, headers: Mapping[str, str], hops: list[Mapping[str, str]]
-    ) -> tuple["Connection", Response]:
+    def _ask(self, url: str, headers: Mapping[str, str], hops: list[Headers]) -> tuple["Connection", Response]:
         """Send the request; over a kept connection first, which may have been closed meanwhile."""
         parts = urlsplit(url)
         origin = origin_of(parts)
@@ -261,7 +264,10 @@ def _may_see_token(origin: Origin) -> bool:
 
 def is_this_machine(host: str) -> bool:
     """Whether a name or address is one of this machine's own."""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 @cache

@@ -13,6 +13,9 @@ _HUB_PREFIX = re.compile(r"^(?:https?://)?(?:huggingface\.co|hf\.co)/|^hf:(?://)
 _HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
 _HUB_FILE_PAGE = re.compile(r"^(\w[\w.-]*/\w[\w.-]*)/(?:resolve|blob)/[^/]+/([^?#]+)")
 
+_WORD = re.compile(r"[a-z]+|\d+(?:\.\d+)?(?:[bmk](?![a-z0-9]))?")
+_SILENT = frozenset(("latest", "gguf"))  # say nothing about a model
+
 # What to take of several precisions on disk when none was asked for and none was used: the usual balance first.
 RECOMMENDED = ("Q4_K_M", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q5_K_S", "Q6_K", "Q8_0")
 
@@ -47,6 +50,12 @@ def parse_file_name(name: str) -> FileName:
         precision[1].upper() if precision else "",
         *((int(shard[1]), int(shard[2])) if shard else (1, 1)),
     )
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """`org/Llama-3.2-1B-GGUF` → llama, 3.2, 1b."""
+    found: list[str] = _WORD.findall(name.lower().rpartition("/")[2])
+    return tuple(word for word in found if word not in _SILENT)
 
 
 def without_precision(name: str) -> str:

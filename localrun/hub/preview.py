@@ -21,6 +21,7 @@ from localrun.hub.stored import StoredModel
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
 
+_TRIES = 3  # files that are looked at for the shape of a model
 _FLOATS = ("fp32", "bf16", "fp16")
 _FULL_PRECISIONS = ("bf16", "fp16", "f16", "fp32", "f32", "int8", "int4", "int2")  # of the original, not of a GGUF
 
@@ -77,10 +78,10 @@ def preview(http: Http, wanted: Wanted) -> Preview:
     if http.access.offline:
         return _from_catalogue(wanted)
     repo = read_repo(http, wanted.repo)
-    variants = variants_of(repo)
+    variants = variants_of(repo, wanted.precision)
     if not variants:
         choose_variant(repo.name, variants, wanted.precision)  # says why
-    shape, note, variants = _read_shape(http, repo, variants)
+    shape, note, variants = _read_shape(http, repo, variants, wanted.precision)
     candidates = [_candidate(variant, shape) for variant in variants]
     if shape is not None and any(variant.precision in _FLOATS for variant in variants):
         candidates += [_estimated(precision, shape) for precision in PRECISIONS]  # quantised while it is loaded
@@ -164,16 +165,23 @@ def _from_catalogue(wanted: Wanted) -> Preview:
     return Preview(wanted, None, (), candidates, shape, entry["licence"])
 
 
-def _read_shape(http: Http, repo: RemoteRepo, variants: list[Variant]) -> tuple[Shape | None, str, list[Variant]]:
-    """The shape, by the smallest GGUF or the config.json; and the variants with every precision named."""
-    try:
-        model = read_remote(http, repo, variants[0])
-        if variants[0].format == "safetensors":
-            named = stored_precision(model.metadata)
-            variants = [Variant(named, v.format, v.files) if v.format == "safetensors" else v for v in variants]
-        return shape_of(without_rope_scaling(model)), "", variants
-    except ModelFileError as error:
-        return None, error.message, variants
+def _read_shape(
+    http: Http, repo: RemoteRepo, variants: list[Variant], wanted: str
+) -> tuple[Shape | None, str, list[Variant]]:
+    """The shape, by the precision asked for, else by the smallest that is there and whole; and with a safetensors
+    model's precision named. Without a shape, why there is none."""
+    asked = [variant for variant in variants if same_precision(variant.precision, wanted) or wanted in variant.names]
+    failures: list[LocalrunError] = []
+    for variant in dict.fromkeys((*asked, *variants[:_TRIES])):
+        try:
+            model = read_remote(http, repo, variant)
+            if variant.format == "safetensors":
+                named = replace(variant, precision=stored_precision(model.metadata))
+                variants = [named if each is variant else each for each in variants]
+            return shape_of(without_rope_scaling(model)), "", variants
+        except (ModelFileError, NotFoundError) as error:  # another file of the same model may be better
+            failures.append(error)
+    return None, failures[0].message, variants
 
 
 def _estimated(precision: str, shape: Shape) -> Candidate:

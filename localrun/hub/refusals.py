@@ -1,6 +1,6 @@
 """What the hub says when it says no, as the error a user can act on."""
 
-from collections.abc import Mapping
+import math
 
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.base.sanitize import clean
@@ -32,7 +32,11 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
     if code == "RevisionNotFound":
         return NotFoundError(f"{repo} has no such revision", "leave the revision out")
     if status == 429:
-        return HubError(f"{host} asks us to slow down (too many requests)", _when(response.headers, access))
+        asked = response.headers.get("Retry-After", "")
+        seconds = int(asked) if asked.isdecimal() and asked.isascii() and len(asked) < 6 else 0
+        wait = f"try again in {seconds} s" if seconds else "try again in a few minutes"
+        hint = wait if access.token else f"{wait}; with HF_TOKEN set the limit is higher"
+        return NetworkError(f"{host} asks us to slow down (too many requests)", hint, seconds or math.inf)
     if status == 401:
         return HubError(f"{host} does not accept the token" if access.token else f"{host} wants a token", _TOKEN_PAGE)
     if status == 403:
@@ -53,9 +57,3 @@ def _gated(repo: str, access: Access) -> HubError:
     return HubError(
         f"{repo} is gated: its authors want you to accept a licence", f"do so at {page}; then {_TOKEN_PAGE}"
     )
-
-
-def _when(headers: Mapping[str, str], access: Access) -> str:
-    seconds = headers.get("Retry-After", "")
-    wait = f"try again in {int(seconds)} s" if seconds.isdigit() and len(seconds) < 6 else "try again in a few minutes"
-    return wait if access.token else f"{wait}; with HF_TOKEN set the limit is higher"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ class RangeReader:
 
     def __call__(self, offset: int, n_bytes: int) -> bytes:
         end = min(offset + n_bytes, self._file.size)
-        data = patiently(lambda: self._get(offset, end)) if end > offset else b""
+        ask = partial(self._get, offset, end)
+        data = patiently(self._http, self._http.access.endpoint, ask) if end > offset else b""
         self.fetched += len(data)
         return data
 

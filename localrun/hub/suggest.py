@@ -4,24 +4,15 @@ A name is read as its words: family, version, size, whatever stands between them
 a name whose words are all in another's is short for it.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from localrun.hub.catalogue import BUILTIN, read_catalogue
-from localrun.hub.names import without_precision
+from localrun.hub.names import without_precision, words_of
 from localrun.hub.stored import StoredModel
 
 MOST = 3
-_WORD = re.compile(r"[a-z]+|\d+(?:\.\d+)?(?:[bmk](?![a-z0-9]))?")
-_SILENT = frozenset(("latest", "gguf"))  # say nothing about a model
 _USUAL = frozenset(("instruct", "it", "chat", "hf", "meta"))  # left out as often as not
-
-
-def words_of(name: str) -> tuple[str, ...]:
-    """`org/Llama-3.2-1B-GGUF` → llama, 3.2, 1b."""
-    found: list[str] = _WORD.findall(name.lower().rpartition("/")[2])
-    return tuple(word for word in found if word not in _SILENT)
 
 
 def same_names(asked: str, names: Iterable[str]) -> list[str]:

@@ -4,12 +4,11 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
 from typing import BinaryIO
 
 from localrun.base.errors import HubError
 from localrun.hub.api import RemoteFile, RemoteRepo, file_url
-from localrun.hub.http import MIRROR_HINT, Http, NetworkError, Response, host_of
+from localrun.hub.http import LONGEST_WAIT, MIRROR_HINT, Headers, Http, NetworkError, Response, host_of
 from localrun.hub.journal import CHUNK_BYTES
 from localrun.hub.partial import Partial
 from localrun.hub.progress import Control, Meter
@@ -130,10 +129,11 @@ class Transfer:
             except NetworkError as error:
                 self._place = ""
                 failures = 0 if position.at > before else failures + 1
-                if failures >= len(RETRY_SECONDS):
+                if failures >= len(RETRY_SECONDS) or error.wait_seconds > LONGEST_WAIT:
                     raise
-                self.retries.append(error.message)
-                self._pause(RETRY_SECONDS[failures])
+                seconds = max(RETRY_SECONDS[failures], error.wait_seconds)
+                self.retries.append(error.message + (f" for {seconds:.0f} s" if error.wait_seconds else ""))
+                self._pause(seconds)
 
     def _fetch(self, part: BinaryIO, buffer: memoryview, position: "_Position") -> None:
         start, end = position.at, position.end
@@ -188,7 +188,7 @@ class Transfer:
         if response.headers.get("Content-Length", str(expected)) != str(expected):
             raise HubError(f"{host} sends a file of another size than the hub announced", MIRROR_HINT)
 
-    def _check_identity(self, headers: Mapping[str, str], host: str) -> None:
+    def _check_identity(self, headers: Headers, host: str) -> None:
         commit = headers.get("X-Repo-Commit", self._repo.commit)
         etag = headers.get("X-Linked-Etag", "").strip('"') or self._file.etag
         own = headers.get("ETag", "").strip('"') if "X-Repo-Commit" in headers else ""

@@ -12,9 +12,10 @@ from localrun.base.errors import NotFoundError
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.model_files import SAFETENSORS_INDEX, is_beside_weights
-from localrun.hub.names import parse_file_name, same_precision
+from localrun.hub.names import parse_file_name, same_precision, words_of
 
 _NOT_A_MODEL = re.compile(r"mmproj|imatrix", re.IGNORECASE)
+_HELPER = re.compile(r"(?:^|[-_.])(?:draft|mtp|eagle3?|dflash|lora|adapter)(?:$|[-_.])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +36,55 @@ class Variant:
         return tuple(file for file in self.files if file.path.endswith((".gguf", ".safetensors")))
 
     @property
+    def names(self) -> set[str]:
+        """What a person may call a file of it: its path, or its name alone."""
+        return {name for file in self.weights for name in (file.path, PurePosixPath(file.path).name)}
+
+    @property
     def weights_bytes(self) -> int:
         return sum(file.size for file in self.weights)
 
 
-def variants_of(repo: RemoteRepo) -> list[Variant]:
-    """All precisions of a repository, the smallest first; split models that lack a part are left out."""
+def variants_of(repo: RemoteRepo, wanted: str = "") -> list[Variant]:
+    """All precisions of the model in a repository, the smallest first; split models that lack a part are left out.
+
+    Of several models it is the one that the file `wanted` is of, else the one that the repository is named after, else
+    the one with the most precisions, else the largest.
+    """
+    models = _models(repo)
+    named = {model: variants for model, variants in models.items() if any(wanted in each.names for each in variants)}
+    main = max(named or models, key=lambda model: _is_main(repo.name, model, models[model]), default="")
+    return sorted([*models.get(main, ()), *_safetensors(repo)], key=lambda variant: variant.bytes)
+
+
+def other_models(repo: RemoteRepo, variants: Sequence[Variant]) -> list[str]:
+    """One file of every other model in a repository, such as the small one that drafts for the large one."""
+    there = {file for variant in variants for file in variant.files}
+    others = (min(each, key=lambda variant: variant.bytes) for each in _models(repo).values())
+    return sorted(other.files[0].path for other in others if other.files[0] not in there)
+
+
+def _models(repo: RemoteRepo) -> dict[str, list[Variant]]:
+    """The precisions of every model that is there as GGUF, by the name that their files share."""
     ggufs: dict[tuple[str, str, str, int], list[RemoteFile]] = defaultdict(list)
     for file in repo.files:
         path = PurePosixPath(file.path)
         if path.suffix == ".gguf" and not _NOT_A_MODEL.search(path.name):
             parts = parse_file_name(path.name)
             precision = parts.precision or parse_file_name(f"x-{path.parent.name}.gguf").precision
-            ggufs[str(path.parent), parts.model, precision or path.stem, parts.n_shards].append(file)
-    found = [
-        Variant(precision, "gguf", tuple(sorted(files, key=lambda file: file.path)))
-        for (_, _, precision, n_shards), files in ggufs.items()
-        if len(files) == n_shards
-    ]
-    return sorted([*found, *_safetensors(repo)], key=lambda variant: variant.bytes)
+            ggufs[parts.model, str(path.parent), precision or path.stem, parts.n_shards].append(file)
+    models: dict[str, list[Variant]] = defaultdict(list)
+    for (model, _, precision, n_shards), files in ggufs.items():
+        if len(files) == n_shards:
+            models[model].append(Variant(precision, "gguf", tuple(sorted(files, key=lambda file: file.path))))
+    return models
+
+
+def _is_main(repo: str, model: str, variants: Sequence[Variant]) -> tuple[bool, int, int, int]:
+    """The larger, the more likely a repository is about this model."""
+    words, of_repo = set(words_of(model)), set(words_of(repo))
+    is_helper = bool(_HELPER.search(model)) and not _HELPER.search(repo)
+    return not is_helper, -len(words ^ of_repo), len(variants), max(variant.bytes for variant in variants)
 
 
 def choose_variant(repo: str, variants: Sequence[Variant], wanted: str) -> Variant:
@@ -61,8 +92,7 @@ def choose_variant(repo: str, variants: Sequence[Variant], wanted: str) -> Varia
     if not variants:
         raise NotFoundError(f"{repo} holds no model that localrun reads", "a .gguf, or .safetensors, is needed")
     for variant in variants:
-        names = {name for file in variant.weights for name in (file.path, PurePosixPath(file.path).name)}
-        if same_precision(variant.precision, wanted) or wanted in names:
+        if same_precision(variant.precision, wanted) or wanted in variant.names:
             return variant
         if wanted.lower() in PRECISIONS and variant.format == "safetensors":  # quantised while it is loaded
             return variant

@@ -43,7 +43,9 @@ def test_a_token_and_a_mirror_are_worth_a_warning() -> None:
     assert read_access(environ={"HF_TOKEN": "hf_x"}).warning == ""
 
 
-@pytest.mark.parametrize("endpoint", ["mirror", "ftp://x", "https://", "https://u:p@host", "https://host:99999"])
+@pytest.mark.parametrize(
+    "endpoint", ["mirror", "ftp://x", "https://", "https://u:p@host", "https://host:99999", "http://[::1", "http://["]
+)
 def test_an_endpoint_that_is_none(endpoint: str) -> None:
     with pytest.raises(UsageError, match="HF_ENDPOINT"):
         read_access(environ={"HF_ENDPOINT": endpoint})

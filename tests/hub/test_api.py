@@ -1,10 +1,12 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.hub import api
+from localrun.hub import http as http_module
 from localrun.hub.access import Access
 from localrun.hub.http import Http
 
@@ -115,3 +117,57 @@ def test_listings_that_lie_about_types(serve: Serve, access_to: AccessTo, monkey
     ):
         assert api._file(bad) is None
     assert api._file(good) == api.RemoteFile("x.gguf", 1, "0" * 40)
+
+
+def test_a_hub_that_is_too_busy_is_waited_for_as_long_as_it_asks(
+    serve: Serve, access_to: AccessTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept, told = [], []
+    monkeypatch.setattr(api.time, "sleep", slept.append)
+    hub = serve({"a/b": FILES})
+    hub.break_file("api", "rate-limit", times=1, at=30)
+    assert api.read_repo(Http(access_to(hub), told.append), "a/b").commit == COMMIT
+    assert slept == [30]
+    assert told == ["127.0.0.1 asks us to slow down (too many requests): waiting 30 s"]
+    hub.break_file("api", "rate-limit", times=1, at=61)
+    with pytest.raises(HubError, match="too many requests"):
+        api.read_repo(Http(access_to(hub)), "a/b")
+    assert slept == [30]
+
+
+def test_a_hub_that_says_nothing_is_mentioned(
+    serve: Serve, access_to: AccessTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = serve({"a/b": FILES})
+    monkeypatch.setattr(api, "SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(api, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(http_module, "ANSWER_SECONDS", 0.5)
+    hub.break_file("api", "drip")
+    told: list[str] = []
+    with pytest.raises(HubError):
+        api.read_repo(Http(access_to(hub), told.append), "a/b")
+    assert told == ["waiting for 127.0.0.1, which takes its time"]
+    assert len([seen for seen in hub.seen if "/api/" in seen.path]) <= 1, "it is not asked again"
+
+
+def test_a_file_that_is_listed_twice_is_one_file(
+    serve: Serve, access_to: AccessTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = access_to(serve({"a/b": {"x-Q8_0.gguf": bytes(5000), "y-Q8_0.gguf": bytes(6000)}}))
+    real = api.get_json
+
+    def twice(*arguments: Any) -> Any:
+        row = real(*arguments)
+        return {**row, "siblings": row["siblings"] * 2}
+
+    monkeypatch.setattr(api, "get_json", twice)
+    repo = api.read_repo(Http(access), "a/b")
+    assert [file.path for file in repo.files] == ["x-Q8_0.gguf", "y-Q8_0.gguf"]
+
+    def differing(*arguments: Any) -> Any:
+        row = real(*arguments)
+        return {**row, "siblings": [*row["siblings"], {**row["siblings"][1], "rfilename": "x-Q8_0.gguf"}]}
+
+    monkeypatch.setattr(api, "get_json", differing)
+    with pytest.raises(HubError, match="twice, as different files"):
+        api.read_repo(Http(access), "a/b")

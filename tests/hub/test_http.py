@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
@@ -12,6 +13,8 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun.base.errors import HubError
 from localrun.hub import http as http_module
 from localrun.hub.access import Access
+from localrun.hub.api import read_repo
+from localrun.hub.download import download
 from localrun.hub.http import Http, NetworkError, is_public
 
 Serve = Callable[..., FakeHub]
@@ -89,6 +92,41 @@ def test_false_redirects(serve: Serve, access_to: AccessTo, target: str, says: s
     hub.break_file("api", "redirect", to=target)
     with pytest.raises(HubError, match=says):
         fetch(access_to(hub), f"{hub.url}/api/models")
+
+
+@pytest.mark.parametrize("spelled", [str.lower, str.upper])
+def test_names_of_headers_are_read_in_any_case(
+    serve: Serve, access_to: AccessTo, spelled: Callable[[str], str]
+) -> None:
+    hub = serve({"a/b": FILES})
+    hub.names_of_headers = spelled
+    access = access_to(hub)
+    repo = read_repo(Http(access), "a/b")
+    (path,) = download(Http(access), repo, [repo.file("big.gguf")])  # over a redirect, by its identity
+    assert path.read_bytes() == FILES["big.gguf"]
+    hub.break_file("redirect big.gguf", "etag")
+    with pytest.raises(HubError, match="another file than the hub announced"):
+        download(Http(replace(access, cache=access.cache / "other")), repo, [repo.file("big.gguf")])
+
+
+@pytest.mark.parametrize(
+    ("host", "may"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.8.9.10", True),
+        ("::1", True),
+        ("127.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("localhost.evil.example", False),
+        ("10.0.0.1", False),
+        ("0.0.0.0", False),
+        ("", False),
+    ],
+)
+def test_who_sees_a_token_over_http(host: str, may: bool) -> None:
+    assert http_module._may_see_token(("http", host, 80)) is may
+    assert http_module._may_see_token(("https", host, 443))
 
 
 def test_public_addresses() -> None:

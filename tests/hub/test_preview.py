@@ -8,16 +8,18 @@ import gguf
 import numpy as np
 import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
+from localrun_testing.stub_gguf import stub_gguf
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.fit.shape import shape_of
 from localrun.fit.weights import held_share
+from localrun.hub import preview as preview_module
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.http import Http
 from localrun.hub.preview import find_on_hub, fit_preview, must_find_on_hub, preview, recommended_variant
 from localrun.hub.remote import read_remote
-from localrun.hub.variants import choose_variant, variants_of
+from localrun.hub.variants import choose_variant, other_models, variants_of
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -128,6 +130,77 @@ def test_precisions_split_models_and_what_is_none(serve: Serve, access_to: Acces
     with pytest.raises(NotFoundError, match="a/b has no Q4_K_S") as caught:
         choose_variant("a/b", variants_of(repo), "Q4_K_S")
     assert "did you mean Q4_K_M? There is Q8_0, Q4_K_M, BF16" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("repo", "files", "main", "others"),
+    [
+        ("a/m-GGUF", {"m-F16.gguf": 9000, "draft-BF16.gguf": 5000}, ["m-F16.gguf"], ["draft-BF16.gguf"]),
+        ("a/m-GGUF", {"m-F16.gguf": 9000, "m-mtp-Q8_0.gguf": 5000}, ["m-F16.gguf"], ["m-mtp-Q8_0.gguf"]),
+        (
+            "a/big",
+            {"x-Q8_0.gguf": 9000, "x-Q4_0.gguf": 8000, "y-Q8_0.gguf": 5000},
+            ["x-Q4_0.gguf", "x-Q8_0.gguf"],
+            ["y-Q8_0.gguf"],
+        ),
+        ("a/big", {"x-Q8_0.gguf": 9000, "y-Q8_0.gguf": 5000}, ["x-Q8_0.gguf"], ["y-Q8_0.gguf"]),
+        (
+            "a/qwen3-8b",
+            {"Qwen3-8B-Q4_K_M.gguf": 9000, "Qwen3-0.6B-Q8_0.gguf": 5000, "Qwen3-0.6B-F16.gguf": 5001},
+            ["Qwen3-8B-Q4_K_M.gguf"],
+            ["Qwen3-0.6B-Q8_0.gguf"],
+        ),
+        ("a/m-draft-GGUF", {"m-draft-F16.gguf": 5000}, ["m-draft-F16.gguf"], []),
+        (
+            "a/m",
+            {"Q8_0/m-Q8_0.gguf": 9000, "BF16/m-BF16.gguf": 9001, "mmproj-m-F16.gguf": 5000},
+            ["Q8_0/m-Q8_0.gguf", "BF16/m-BF16.gguf"],
+            [],
+        ),
+    ],
+)
+def test_several_models_in_one_repository(
+    serve: Serve, access_to: AccessTo, repo: str, files: dict[str, int], main: list[str], others: list[str]
+) -> None:
+    listed = read_repo(Http(access_to(serve({repo: {name: bytes(size) for name, size in files.items()}}))), repo)
+    variants = variants_of(listed)
+    assert [variant.files[0].path for variant in variants] == main
+    assert other_models(listed, variants) == others
+    for name in others:
+        assert choose_variant(repo, variants_of(listed, name), name).files[0].path == name
+
+
+def test_the_shape_is_that_of_the_main_model(serve: Serve, access_to: AccessTo, tmp_path: Path) -> None:
+    """Not that of the small one that drafts for it."""
+    files = {
+        "m-F16.gguf": stub_gguf(tmp_path, "m-F16.gguf", layers=30),
+        "draft-BF16.gguf": stub_gguf(tmp_path, "d-F16.gguf", rows=32),
+    }
+    http = Http(access_to(serve({"a/m-GGUF": files})))
+    found = preview(http, must_find_on_hub("a/m-GGUF"))
+    assert found.shape is not None
+    assert found.shape.config.n_layers == 30
+    assert recommended_variant(http, found, 8 * GIB)[0].files[0].path == "m-F16.gguf"
+    draft = preview(http, must_find_on_hub("a/m-GGUF:draft-BF16.gguf"))
+    assert draft.shape is not None
+    assert draft.shape.config.n_layers == 2
+
+
+@pytest.mark.parametrize("trouble", ["lost", "broken"])
+def test_one_bad_file_is_not_in_the_way_of_the_others(
+    serve: Serve, access_to: AccessTo, tmp_path: Path, trouble: str
+) -> None:
+    whole = stub_gguf(tmp_path, "m-F16.gguf")
+    hub = serve({"a/m": {"m-F16.gguf": whole, "m-Q2_K.gguf": bytes(5000)}})
+    access = access_to(hub)
+    repo = read_repo(Http(access), "a/m")
+    if trouble == "lost":
+        del hub.repos["a/m"].files["m-Q2_K.gguf"]
+    shape, note, _ = preview_module._read_shape(Http(access), repo, variants_of(repo), "")
+    assert (shape is not None, note) == (True, "")
+    shape, note, _ = preview_module._read_shape(Http(access), repo, variants_of(repo)[:1], "")
+    assert shape is None
+    assert note
 
 
 def test_a_repository_without_a_model(serve: Serve, access_to: AccessTo) -> None:

@@ -40,7 +40,7 @@ def find_files(download: Download) -> tuple[RemoteRepo, tuple[RemoteFile, ...]]:
         repo = read_repo(http, download.repo)
     finally:
         http.close()
-    for variant in variants_of(repo):
+    for variant in variants_of(repo, download.file):
         if any(download_key(repo.name, file.path) == download.key for file in variant.files):
             return repo, variant.files
     return repo, (repo.file(download.file),)

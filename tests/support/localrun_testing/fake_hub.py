@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -75,6 +75,7 @@ class FakeHub:
         self.n_answering = 0
         self.trouble: dict[str, list[Trouble]] = {}  # by file name, or "api"
         self.bytes_per_second: float | None = None
+        self.names_of_headers: Callable[[str], str] = str  # str.lower for a proxy that speaks HTTP/2 on its other side
         self.is_unplugged = False  # whether every connection for a large file breaks, those under way included
         self.lock = threading.Lock()
         self._hashes: dict[int, tuple[bytes, str, str]] = {}  # kept with the content, so that no id is used twice
@@ -158,6 +159,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args: object) -> None:
         """Quiet."""
+
+    def send_header(self, keyword: str, value: str) -> None:
+        super().send_header(self.server.hub.names_of_headers(keyword), value)
 
     def do_GET(self) -> None:
         self.hub = self.server.hub
