@@ -122,8 +122,9 @@ def test_listings_that_lie_about_types(serve: Serve, access_to: AccessTo, monkey
 def test_a_hub_that_is_too_busy_is_waited_for_as_long_as_it_asks(
     serve: Serve, access_to: AccessTo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slept, told = [], []
-    monkeypatch.setattr(api.time, "sleep", slept.append)
+    slept: list[float] = []
+    told: list[str] = []
+    monkeypatch.setattr("localrun.hub.api.time.sleep", slept.append)
     hub = serve({"a/b": FILES})
     hub.break_file("api", "rate-limit", times=1, at=30)
     assert api.read_repo(Http(access_to(hub), told.append), "a/b").commit == COMMIT
