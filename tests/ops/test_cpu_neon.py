@@ -1,4 +1,4 @@
-"""NEON by an emulator: layouts, and linears that have the very bits of AVX2, whose arithmetic is the same."""
+"""NEON by an emulator: layouts, the bits of AVX2, whose arithmetic is the same, and rows as wide as real models."""
 
 import struct
 import subprocess
@@ -7,44 +7,42 @@ from collections.abc import Iterator
 import pytest
 import torch
 from localrun_testing import REPOSITORY
-from localrun_testing.instruction_sets import native, tool, using
+from localrun_testing.instruction_sets import SOURCES, build, native, tool, using
 from localrun_testing.native_ops import NativeMatrix, decoded, gguf_id, linear, sample
+from localrun_testing.real_widths import CODES, FLOATS, PAIRS, WIDTHS, listed_at, n_rows_of
 from torch import Tensor
 
 pytestmark = pytest.mark.slow
 
-TYPES = [
-    "F32",
-    "F16",
-    "BF16",
-    "Q4_0",
-    "Q4_1",
-    "Q5_1",
-    "Q8_0",
-    "IQ4_NL",
-    "MXFP4",
-    "NVFP4",
-    "Q2_K",
-    "Q3_K",
-    "Q4_K",
-    "Q6_K",
-]
 N_ROWS, N_COLS, N_TOKENS = 53, 512, 11
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the driver."""
-    compiler, qemu, cmake = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64"), tool("cmake")
+    compiler, qemu = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64")
     folder = tmp_path_factory.mktemp("neon")
-    sources = REPOSITORY / "kernels" / "cpu"
-    target = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DLOCALRUN_ISA_UNITS=generic;neon;i8mm"]
-    subprocess.run([cmake, "-S", sources, "-B", folder, f"-DCMAKE_CXX_COMPILER={compiler}", *target], check=True)
-    subprocess.run([cmake, "--build", folder, "-j2"], check=True)
-    command = [compiler, "-std=c++17", f"-I{sources}", str(REPOSITORY / "tests" / "support" / "linear_driver.cpp")]
+    target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
+    build(folder, "generic;neon;i8mm", *target, optimize="-O3")
+    command = [compiler, "-std=c++17", f"-I{SOURCES}", str(REPOSITORY / "tests" / "support" / "linear_driver.cpp")]
     link = ["-o", str(folder / "driver"), f"-L{folder}", "-llocalrun_cpu", f"-Wl,-rpath,{folder}"]
     subprocess.run(command + link, check=True)
     return [qemu, "-L", "/usr/aarch64-linux-gnu", str(folder / "driver")]
+
+
+def run(command: list[str], isa: str, raws: dict[str, Tensor], x: Tensor, counts: list[int]) -> Tensor:
+    """What the driver makes of weights by their types, uint8 [n_rows, row_bytes], and of x, f32 [tokens, n_cols]."""
+    n_rows = len(next(iter(raws.values())))
+    header = [len(raws), n_rows, x.shape[1], len(x), len(counts), *map(gguf_id, raws), *counts]
+    weights = b"".join(raw.numpy().tobytes() for raw in raws.values())
+    data = struct.pack(f"<{len(header)}i", *header) + weights + x.numpy().tobytes()
+    done = subprocess.run([*command, isa], input=data, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr.decode()
+    return torch.frombuffer(bytearray(done.stdout), dtype=torch.float32)
+
+
+def rows(n: int, n_cols: int) -> Tensor:
+    return torch.randn(n, n_cols, generator=torch.Generator().manual_seed(2))
 
 
 @pytest.fixture
@@ -55,19 +53,26 @@ def avx2() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("qtype", TYPES)
+@pytest.mark.parametrize("qtype", CODES + FLOATS)
 def test_neon_has_the_bits_of_avx2(driver: list[str], avx2: None, qtype: str) -> None:
-    raw = sample(qtype, N_ROWS, N_COLS)
-    x: Tensor = torch.randn(N_TOKENS, N_COLS, generator=torch.Generator().manual_seed(2))
+    raw, x = sample(qtype, N_ROWS, N_COLS), rows(N_TOKENS, N_COLS)
     (expected,) = linear(x, [NativeMatrix(raw, qtype, N_COLS)])
-    data = struct.pack("<4i", gguf_id(qtype), N_ROWS, N_COLS, N_TOKENS) + raw.numpy().tobytes() + x.numpy().tobytes()
     for isa in ("neon", "i8mm", "generic"):
-        done = subprocess.run([*driver, isa], input=data, capture_output=True, timeout=100)
-        assert done.returncode == 0, done.stderr.decode()
-        found = torch.frombuffer(bytearray(done.stdout), dtype=torch.float32)
+        found = run(driver, isa, {qtype: raw}, x, [2, 3, N_TOKENS])
         weight, product = found[: N_ROWS * N_COLS].view(N_ROWS, -1), found[N_ROWS * N_COLS :].view(N_TOKENS, -1)
         assert torch.equal(weight, decoded(qtype, raw, N_COLS))
         if isa == "generic":  # it has no fused multiply-add
             torch.testing.assert_close(product, expected, rtol=1e-4, atol=1e-4)
         else:
             assert torch.equal(product, expected)
+
+
+@pytest.mark.parametrize("isa", ["neon", "i8mm"])
+@pytest.mark.parametrize("n_cols", WIDTHS)
+def test_rows_together_are_what_each_is_alone(driver: list[str], isa: str, n_cols: int) -> None:
+    """The driver compares. Tiles are of four tokens at most, and tasks of 48."""
+    index = list(WIDTHS).index(n_cols)
+    for types in (listed_at(index), PAIRS[index % len(PAIRS)]):
+        n_rows = n_rows_of(types, n_cols)
+        raws = {qtype: sample(qtype, n_rows, n_cols) for qtype in types}
+        run(driver, isa, raws, rows(51 + index % 4, n_cols), [2 + index % 3, 51 + index % 4])

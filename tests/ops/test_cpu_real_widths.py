@@ -4,50 +4,11 @@ What a thread keeps from task to task is laid out by width, layout and number of
 Between the memory of two threads, and behind every matrix and every row, lies a page that nobody may touch.
 """
 
-import random
-
 import pytest
 import torch
-from localrun_testing.native_ops import NativeMatrix, NativeValue, gguf_id, instruction, library, linear_op, run, sample
+from localrun_testing.native_ops import NativeMatrix, NativeValue, instruction, linear_op, run, sample
+from localrun_testing.real_widths import CODES, FLOATS, MOST_ROWS, PAIRS, WIDTHS, listed_at, n_rows_of, row_counts
 from torch import Tensor
-
-WIDTHS = {
-    2048: "Qwen2.5-3B",
-    2560: "Qwen3-4B",
-    3584: "Gemma-2-9B",
-    3840: "Gemma-3-12B",
-    4096: "Llama-3-8B, Mistral-7B, Qwen3-8B",
-    5120: "Qwen3-14B",
-    7168: "Yi-34B",
-    8192: "Llama-3-70B",
-    9728: "down of Qwen3-4B",
-    11008: "down of Qwen2.5-3B",
-    12288: "down of Qwen3-8B",
-    14336: "down of Llama-3-8B, Mistral-7B, Gemma-2-9B",
-    15360: "down of Gemma-3-12B",
-    17408: "down of Qwen3-14B",
-    28672: "down of Llama-3-70B",
-}
-# One type a layout of the library: those of codes, and those of floats.
-CODES = (
-    "Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "Q2_K", "IQ4_NL", "Q3_K", "Q4_1", "IQ2_XS", "Q5_K", "NVFP4", "Q5_1",
-    "MXFP4", "IQ4_XS",
-)  # fmt: skip
-FLOATS = ("BF16", "F16", "F32")
-# Gate and up: with sums of 16 columns in both, in one, in none; with minima; beside floats.
-PAIRS = (("Q8_0", "Q4_K"), ("Q2_K", "Q3_K"), ("Q5_1", "BF16"), ("Q4_K", "Q6_K"), ("F16", "Q4_0"), ("IQ2_XS", "NVFP4"))
-MOST_ROWS = 600
-CHUNK_BYTES = 400 << 10  # a little more than a task takes of a weight: every weight is several tasks
-
-
-def n_rows_of(types: tuple[str, ...], n_cols: int) -> int:
-    """As few rows as make several tasks of each, the last group of them not whole."""
-    calls = library()
-    groups = 3
-    for layout in (calls.layout_for(gguf_id(qtype)) for qtype in types):
-        while calls.packed_bytes(layout, 16 * groups, n_cols) < CHUNK_BYTES:
-            groups += 1
-    return 16 * groups - 5
 
 
 class Case:
@@ -91,12 +52,6 @@ class Case:
                 assert not wrong, f"weight {number} of {n} rows: rows {wrong[:8]} … are not what they are alone"
 
 
-def row_counts(seed: int) -> list[int]:
-    """Numbers of rows with every remainder of 128, in any order: so of every tile of 2, 4, 8, 16, 32 and 64 tokens."""
-    draw = random.Random(seed)
-    return [draw.choice(range(remainder or 128, MOST_ROWS + 1, 128)) for remainder in draw.sample(range(128), 128)]
-
-
 def test_the_counts_have_every_remainder() -> None:
     counts = row_counts(1)
     for tile in (2, 4, 6, 8, 16, 32, 128):
@@ -107,17 +62,17 @@ def test_the_counts_have_every_remainder() -> None:
 
 @pytest.mark.parametrize("n_cols", WIDTHS)
 def test_rows_together_are_what_each_is_alone(isa: str, n_cols: int) -> None:
-    """Every layout at three widths or more, and every remainder of AMX at one; there a chunk of 512 at all of them."""
+    """Every layout at three widths or more, and every remainder of AMX at one; there a chunk of 512 at all of
+    them, and 97, which once met what it should not have."""
     index = list(WIDTHS).index(n_cols)
-    listed = (*(CODES * 2)[index % 5 * 3 :][:3], FLOATS[index % 3])
     counts = row_counts(1)[index :: len(WIDTHS)]
     if isa == "generic":  # a tile of it is one token, and it is slow
         counts = [1 + n % 20 for n in counts[:2]]
     elif isa == "amx":
-        counts += [512]
+        counts += [97, 512]
     else:  # tiles of eight tokens at most
-        counts = counts[::3]
-    Case(n_cols, listed, PAIRS[index % len(PAIRS)], max(counts)).check(counts)
+        counts = counts[::4]
+    Case(n_cols, listed_at(index), PAIRS[index % len(PAIRS)], max(counts)).check(counts)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
-// One linear of the CPU library on another machine: stdin {gguf type, rows, columns, tokens}, the rows of the file and the
-// activations; stdout the row bytes of every row unpacked, then the products, all float32.
+// Linears of the CPU library on another machine. stdin: {weights, rows, columns, tokens, counts}, the weights' gguf types,
+// numbers of tokens, the rows of the weights as their files have them, the activations. stdout: the rows unpacked, then the
+// products of all tokens, all float32. It fails where tokens together, so many at once, are not what each is alone; with two
+// weights or more the first two are also gate and up.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,60 +9,108 @@
 
 #include "layouts.h"
 
-static std::vector<char> read_bytes(size_t n) {
-  std::vector<char> bytes(n);
-  if (fread(bytes.data(), 1, n, stdin) != n) exit(2);
-  return bytes;
+namespace {
+
+template <class T> std::vector<T> read_numbers(size_t n) {
+  std::vector<T> numbers(n);
+  if (fread(numbers.data(), sizeof(T), n, stdin) != n) exit(2);
+  return numbers;
 }
+
+int32_t padded(int32_t n) { return (n + 255) / 256 * 256; }
+
+struct Linears {
+  std::vector<lr_matrix> weight;
+  int32_t n_rows, n_cols, n_tokens, stride, out_stride;
+  std::vector<float> x, scale;
+  std::vector<int8_t> codes;
+  std::vector<int32_t> sums;
+  lr_threads* threads;
+
+  size_t n_outputs() const { return weight.size() + (weight.size() > 1); }
+  size_t out_size() const { return (size_t)n_tokens * out_stride; }
+
+  // Tokens first … first + n - 1 in one step; y: [output][tokens][out_stride].
+  void run(int32_t first, int32_t n, float* y) {
+    const size_t at = (size_t)first * stride;
+    lr_value a = {&x[at], &codes[at], &scale[at / 32], &sums[at / 32], nullptr, n_cols, stride, LR_FORM_Q8_32, 0};
+    std::vector<lr_value> out;
+    for (size_t i = 0; i < n_outputs(); i++)
+      out.push_back({y + i * out_size() + (size_t)first * out_stride, nullptr, nullptr, nullptr, nullptr, n_rows, out_stride, 0, 0});
+    lr_instruction instruction[2] = {};
+    for (int pair = 0; pair < 2; pair++) {
+      instruction[pair].op = LR_OP_LINEAR;
+      lr_linear& op = instruction[pair].linear;
+      op.a = &a;
+      op.n_weights = pair ? 2 : (int32_t)weight.size();
+      op.act = pair ? LR_ACT_SILU_MUL : LR_ACT_NONE;
+      op.out_scale = 1;
+      for (int32_t i = 0; i < op.n_weights; i++) {
+        op.weight[i] = &weight[i];
+        op.out[i] = pair ? &out.back() : &out[i];
+        op.make_forms |= lr_layout_form(weight[i].layout);
+      }
+    }
+    const lr_program program = {instruction, nullptr, weight.size() > 1 ? 2 : 1, 0};
+    std::vector<int32_t> zeros(n), position(n);
+    for (int32_t t = 0; t < n; t++) position[t] = t;
+    lr_sequence sequence = {};
+    sequence.length = n;
+    lr_step step = {};
+    step.token = step.row_sequence = zeros.data();
+    step.position = position.data();
+    step.sequence = &sequence;
+    step.n_rows = n;
+    step.n_sequences = 1;
+    lr_executor* executor;
+    if (lr_program_create(&program, threads, n, &executor) != LR_OK || lr_program_run(executor, &step) != LR_OK) exit(6);
+    lr_program_destroy(executor);
+  }
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2 || lr_use_isa(argv[1]) != LR_OK) return 3;
-  int32_t header[4];
-  memcpy(header, read_bytes(sizeof header).data(), sizeof header);
-  const int32_t type = header[0], n_rows = header[1], n_cols = header[2], n_tokens = header[3];
-  const std::vector<char> raw = read_bytes((size_t)(n_rows * lr_row_bytes(type, n_cols)));
-  const std::vector<char> given = read_bytes((size_t)n_tokens * n_cols * 4);
-
-  lr_matrix matrix = {n_rows, n_cols, lr_layout_for(type), 0, nullptr, 0};
-  matrix.n_bytes = lr_packed_bytes(matrix.layout, n_rows, n_cols);
-  matrix.data = aligned_alloc(64, (size_t)matrix.n_bytes);
-  if (lr_pack(&matrix, type, raw.data(), 0, n_rows) != LR_OK) return 4;
+  const std::vector<int32_t> header = read_numbers<int32_t>(5);
+  const int32_t n_rows = header[1], n_cols = header[2], n_tokens = header[3];
+  const std::vector<int32_t> types = read_numbers<int32_t>(header[0]), counts = read_numbers<int32_t>(header[4]);
+  Linears linears = {{}, n_rows, n_cols, n_tokens, padded(n_cols), padded(n_rows), {}, {}, {}, {}, lr_threads_create(2)};
   std::vector<float> row(n_cols);
-  for (int32_t r = 0; r < n_rows; r++) {
-    if (lr_unpack_row(&matrix, r, row.data()) != LR_OK) return 5;
-    fwrite(row.data(), 4, row.size(), stdout);
+  for (const int32_t type : types) {
+    const std::vector<char> raw = read_numbers<char>((size_t)(n_rows * lr_row_bytes(type, n_cols)));
+    lr_matrix matrix = {n_rows, n_cols, lr_layout_for(type), 0, nullptr, 0};
+    matrix.n_bytes = lr_packed_bytes(matrix.layout, n_rows, n_cols);
+    matrix.data = aligned_alloc(64, (size_t)matrix.n_bytes);
+    if (lr_pack(&matrix, type, raw.data(), 0, n_rows) != LR_OK) return 4;
+    for (int32_t r = 0; r < n_rows; r++) {
+      if (lr_unpack_row(&matrix, r, row.data()) != LR_OK) return 5;
+      fwrite(row.data(), 4, row.size(), stdout);
+    }
+    linears.weight.push_back(matrix);
   }
 
-  const int32_t stride = (n_cols + 255) / 256 * 256, out_stride = (n_rows + 255) / 256 * 256;
-  std::vector<float> x((size_t)n_tokens * stride), y((size_t)n_tokens * out_stride), scale(x.size() / 32);
-  std::vector<int8_t> codes(x.size());
-  std::vector<int32_t> sums(scale.size());
-  for (int32_t t = 0; t < n_tokens; t++) memcpy(&x[(size_t)t * stride], &given[(size_t)t * n_cols * 4], (size_t)n_cols * 4);
-  lr_value a = {x.data(), codes.data(), scale.data(), sums.data(), nullptr, n_cols, stride, LR_FORM_Q8_32, 0};
-  lr_value out = {y.data(), nullptr, nullptr, nullptr, nullptr, n_rows, out_stride, 0, 0};
-  lr_instruction instruction = {};
-  instruction.op = LR_OP_LINEAR;
-  instruction.linear.a = &a;
-  instruction.linear.weight[0] = &matrix;
-  instruction.linear.out[0] = &out;
-  instruction.linear.n_weights = 1;
-  instruction.linear.out_scale = 1;
-  instruction.linear.make_forms = lr_layout_form(matrix.layout);
-  const lr_program program = {&instruction, nullptr, 1, 0};
+  linears.x.resize((size_t)n_tokens * linears.stride);
+  linears.codes.resize(linears.x.size());
+  linears.scale.resize(linears.x.size() / 32);
+  linears.sums.resize(linears.scale.size());
+  for (int32_t t = 0; t < n_tokens; t++)
+    memcpy(&linears.x[(size_t)t * linears.stride], read_numbers<float>(n_cols).data(), (size_t)n_cols * 4);
 
-  std::vector<int32_t> zeros(n_tokens), position(n_tokens);
-  for (int32_t t = 0; t < n_tokens; t++) position[t] = t;
-  lr_sequence sequence = {};
-  sequence.length = n_tokens;
-  lr_step step = {};
-  step.token = step.row_sequence = zeros.data();
-  step.position = position.data();
-  step.sequence = &sequence;
-  step.n_rows = n_tokens;
-  step.n_sequences = 1;
-  lr_executor* executor;
-  if (lr_program_create(&program, lr_threads_create(2), n_tokens, &executor) != LR_OK) return 6;
-  if (lr_program_run(executor, &step) != LR_OK) return 7;
-  for (int32_t t = 0; t < n_tokens; t++) fwrite(&y[(size_t)t * out_stride], 4, (size_t)n_rows, stdout);
+  const size_t out_size = linears.out_size();
+  std::vector<float> alone(linears.n_outputs() * out_size), together(alone.size());
+  for (int32_t t = 0; t < n_tokens; t++) linears.run(t, 1, alone.data());
+  for (const int32_t n : counts) {
+    linears.run(0, n, together.data());
+    for (size_t i = 0; i < linears.n_outputs(); i++)
+      for (int32_t t = 0; t < n; t++)
+        if (memcmp(&alone[i * out_size + (size_t)t * linears.out_stride], &together[i * out_size + (size_t)t * linears.out_stride],
+                   (size_t)n_rows * 4)) {
+          fprintf(stderr, "output %d of %d tokens: token %d is not what it is alone\n", (int)i, n, t);
+          return 8;
+        }
+  }
+  for (size_t i = 0; i < linears.n_outputs(); i++)
+    for (int32_t t = 0; t < n_tokens; t++) fwrite(&alone[i * out_size + (size_t)t * linears.out_stride], 4, (size_t)n_rows, stdout);
   return 0;
 }
