@@ -1,0 +1,83 @@
+"""The software model of AMX that tests run the unit on: right, and as strict as the processor."""
+
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+from localrun_testing.instruction_sets import MODEL_FLAGS, SOURCES, SUPPORT, native, tool
+
+MISTAKES = (
+    "too many rows", "too many bytes", "no rows", "no bytes", "other tokens", "other steps", "other columns",
+    "broken group", "reserved", "palette", "no shapes", "released", "no shape", "twice",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if "avx2" not in native():
+        pytest.skip("the model is of vectors of an instruction set that this machine lacks")
+    program = tmp_path_factory.mktemp("model") / "driver"
+    flags = ["-std=c++17", "-O1", "-mavx2", "-mfma", "-ffp-contract=off", *MODEL_FLAGS.split(), f"-I{SOURCES}"]
+    subprocess.run([tool("c++"), *flags, str(SUPPORT / "amx_driver.cpp"), "-o", str(program)], check=True)
+    return str(program)
+
+
+def registers(draw: np.random.Generator) -> np.ndarray:
+    """Sums, activations and weights as random bytes, [3, 16, 64]."""
+    return draw.integers(0, 256, (3, 16, 64), dtype=np.uint8)
+
+
+def product(driver: str, bf16: bool, shape: tuple[int, int, int], memory: np.ndarray) -> np.ndarray:
+    data = struct.pack("<4i", bf16, *shape) + memory.tobytes()
+    done = subprocess.run([driver], input=data, capture_output=True, check=True)
+    return np.frombuffer(done.stdout, np.uint8).reshape(16, 64)
+
+
+SHAPES = [(16, 64, 16), (1, 4, 1), (5, 32, 16), (8, 16, 16), (16, 60, 7)]  # tokens, bytes of a step, columns
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_int8_products_are_exact(driver: str, shape: tuple[int, int, int]) -> None:
+    tokens, step, columns = shape
+    memory = registers(np.random.default_rng(step))
+    x = memory[1, :tokens, :step].view(np.int8).astype(np.int64)
+    weights = memory[2, : step // 4, : 4 * columns].view(np.int8).reshape(step // 4, columns, 4)
+    wanted = memory[0].copy()
+    sums = wanted.view(np.int32)[:tokens, :columns]
+    sums += (x @ weights.swapaxes(1, 2).reshape(step, columns).astype(np.int64)).astype(np.int32)
+    assert np.array_equal(product(driver, False, shape, memory), wanted)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bf16_products_are_rounded_as_the_manual_says(driver: str, shape: tuple[int, int, int]) -> None:
+    """Products of two bf16 are exact in double, so a sum in double rounded once is a fused multiply-add."""
+    tokens, step, columns = shape
+    draw = np.random.default_rng(step)
+    memory = np.stack([draw.standard_normal((16, 16)).astype(np.float32).view(np.uint8) for _ in range(3)])
+    memory.view(np.uint16)[1:, :, ::2] = memory.view(np.uint16)[[2, 1], :, 1::2]  # both of a pair of ordinary size
+    memory.view(np.uint16)[1, 0, 0] = 3  # subnormal: counts as 0
+
+    def numbers(pairs: np.ndarray) -> np.ndarray:
+        floats = (pairs.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return np.where(np.abs(floats) < np.finfo(np.float32).tiny, 0.0, floats)
+
+    x = numbers(memory[1, :tokens, :step].view(np.uint16)).reshape(tokens, 1, step // 4, 2)
+    weights = numbers(memory[2, : step // 4, : 4 * columns].view(np.uint16)).reshape(step // 4, columns, 2)
+    halves = np.zeros((tokens, columns, 2), np.float32)
+    for k in range(step // 4):
+        halves = (halves + x[:, :, k] * weights[k]).astype(np.float32)
+    wanted = memory[0].copy()
+    wanted.view(np.float32)[:tokens, :columns] += halves[..., 0] + halves[..., 1]
+    assert np.array_equal(product(driver, True, shape, memory), wanted)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_what_the_processor_faults_on_ends_it(driver: str, name: str) -> None:
+    done = subprocess.run([driver, name], capture_output=True, text=True)
+    assert done.returncode < 0
+    assert done.stderr.startswith("AMX model: ")
+
+
+def test_what_is_no_mistake_does_not(driver: str) -> None:
+    subprocess.run([driver, "none"], check=True)

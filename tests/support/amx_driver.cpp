@@ -1,0 +1,58 @@
+// The model of AMX by itself. With a name, a mistake that the processor faults on; else one product: stdin {bf16, tokens,
+// bytes of a step, columns}, sums, activations and weights, each as a register holds it; stdout the sums after it.
+#include <stdint.h>
+
+#define LR_INLINE static inline
+#include "amx.inc"
+
+namespace {
+
+alignas(64) uint8_t memory[3][16][64];
+
+AmxShapes shapes(int tokens, int step, int columns) {
+  AmxShapes to;
+  to.set(0, tokens, 4 * columns);
+  to.set(4, tokens, step);
+  to.set(6, step / 4, 4 * columns);
+  return to;
+}
+
+void multiply(bool bf16) {
+  amx_load<0>(memory[0], 64);
+  amx_load<4>(memory[1], 64);
+  amx_load<6>(memory[2], 64);
+  bf16 ? amx_dot_bf16<0, 4, 6>() : amx_dot_int8<0, 4, 6>();
+  amx_store<0>(memory[0], 64);
+}
+
+void mistake(const char* name) {
+  const auto is = [&](const char* other) { return !strcmp(name, other); };
+  AmxShapes to = shapes(5, 32, 16);
+  if (is("too many rows")) to.set(0, 17, 64);
+  if (is("too many bytes")) to.set(0, 5, 68);
+  if (is("no rows")) to.set(0, 0, 64);
+  if (is("no bytes")) to.set(0, 5, 0);
+  if (is("other tokens")) to.set(4, 6, 32);
+  if (is("other steps")) to.set(6, 7, 64);
+  if (is("other columns")) to.set(6, 8, 60);
+  if (is("broken group")) to.set(4, 5, 30);
+  if (is("reserved")) to.reserved[3] = 1;
+  if (is("palette")) to.palette = 2;
+  if (!is("no shapes")) amx_begin(to);
+  if (is("released")) amx_end();
+  if (is("no shape")) amx_zero<1>();
+  if (is("twice")) amx_dot_int8<0, 0, 6>();
+  multiply(false);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2) return mistake(argv[1]), 0;
+  int32_t header[4];
+  if (fread(header, sizeof header, 1, stdin) != 1 || fread(memory, sizeof memory, 1, stdin) != 1) return 2;
+  amx_begin(shapes(header[1], header[2], header[3]));
+  multiply(header[0] != 0);
+  fwrite(memory[0], sizeof memory[0], 1, stdout);
+  return 0;
+}
