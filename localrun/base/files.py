@@ -5,6 +5,16 @@ import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+fcntl: Any = None
+msvcrt: Any = None
+with suppress(ImportError):
+    import fcntl
+with suppress(ImportError):
+    import msvcrt
+
+_LOCKED_AT = 1 << 40  # a byte that no file of ours has
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -31,3 +41,39 @@ def write_whole(path: Path, text: str) -> None:
             with suppress(OSError):
                 fresh.unlink()
             raise
+
+
+def append(fd: int, data: bytes) -> None:
+    """Write at the end of a file that was opened to be appended to, whoever else does so. OSError unless all of it was.
+
+    POSIX keeps the writes of several processes apart; Windows looks for the end first and then writes.
+    """
+    if msvcrt is not None:
+        os.lseek(fd, _LOCKED_AT, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_LOCK, 1)  # OSError after ten seconds
+    try:
+        if os.write(fd, data) < len(data):
+            raise OSError(28, "no space left on the device")
+    finally:
+        if msvcrt is not None:
+            os.lseek(fd, _LOCKED_AT, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+
+
+def sync(fd: int) -> None:
+    """Wait until the disk has what was written, and not only its cache, where fsync of macOS stops. Raises OSError."""
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        with suppress(OSError):  # not every file system can
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the names in a folder, where the system can promise that. Raises OSError."""
+    if os.name == "posix":
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            sync(fd)
+        finally:
+            os.close(fd)

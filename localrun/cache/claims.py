@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.base.files import append
+
 FOLDER = "chats"  # beside the blocks of one fingerprint
 ERASED = "erased"  # beside the fingerprints
 MARKED_SECONDS = 30 * 86400  # no process lives longer
@@ -33,8 +35,8 @@ class Claims:
         new = sorted(set(names) - self._known[chat])
         if new:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with open(self.folder / file_name(chat), "a", encoding="ascii") as file:
-                file.write("".join(f"\n{name}" for name in new))
+            with open(self.folder / file_name(chat), "ab", buffering=0) as file:
+                append(file.fileno(), "".join(f"\n{name}" for name in new).encode())
             self._known[chat].update(new)
 
     def of(self, chat: str) -> set[str]:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from localrun.base.files import make_private
+from localrun.base.files import append, make_private, sync, sync_folder
 from localrun.chat.records import split
 
 
@@ -88,7 +88,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def _append(path: Path, data: bytes, new: bool, durable: bool) -> None:
-    """One write at the end: the system keeps those of several processes apart."""
+    """One write at the end, and with `durable` a disk that has it."""
     flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     if new:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -96,15 +96,10 @@ def _append(path: Path, data: bytes, new: bool, durable: bool) -> None:
     fd = os.open(path, flags, 0o600)
     try:
         make_private(fd)
-        if os.write(fd, data) < len(data):  # a record torn here ends where the next one begins
-            raise OSError(28, "no space left on the device")
+        append(fd, data)  # a record torn here ends where the next one begins
         if durable:
-            os.fsync(fd)
+            sync(fd)
     finally:
         os.close(fd)
-    if new and durable and os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    if new and durable:
+        sync_folder(path.parent)

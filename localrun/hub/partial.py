@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 import psutil
 
+from localrun.base.files import sync, sync_folder
 from localrun.hub.api import RemoteFile
 from localrun.hub.journal import (
     CHUNK_BYTES,
@@ -101,7 +102,7 @@ class Partial:
         try:
             write_out(self.path if is_small else self.journal)
             if not is_small:
-                write_out_folder(blob.parent)
+                sync_folder(blob.parent)
             os.replace(self.path, blob)
         except FileNotFoundError:
             raise LostError from None
@@ -228,17 +229,7 @@ def allocate(descriptor: int, size: int) -> None:
 def write_out(path: Path) -> None:
     """Wait until the disk has a file. OSError when it does not take it."""
     with open(path, "r+b") as file:
-        os.fsync(file.fileno())
-
-
-def write_out_folder(folder: Path) -> None:
-    """Wait until the disk has the names in a folder, where the system can promise that."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(file.fileno())
 
 
 def _write_all(file: BinaryIO, data: bytes | memoryview) -> None:

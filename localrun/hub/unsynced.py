@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.base.errors import HubError, NotFoundError
+from localrun.base.files import sync_folder
 from localrun.hub.boot import boot_id
 from localrun.hub.cached_repo import files_below, leads_to
 from localrun.hub.journal import (
@@ -27,7 +28,7 @@ from localrun.hub.journal import (
     read_head,
     replace_journal,
 )
-from localrun.hub.partial import remove_partial, write_out, write_out_folder
+from localrun.hub.partial import remove_partial, write_out
 from localrun.hub.safe_names import is_etag
 from localrun.hub.stored import StoredModel, entries, shards_of
 
@@ -101,7 +102,7 @@ def write_out_now(blob: Path) -> None:
     marks = _marks(blob)
     try:
         write_out(blob)
-        write_out_folder(blob.parent)
+        sync_folder(blob.parent)
     except (FileNotFoundError, PermissionError):
         return
     except OSError:

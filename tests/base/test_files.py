@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from localrun.base import files
 from localrun.base.files import make_private, write_whole
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="windows has no such modes")
@@ -56,3 +57,48 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
         write_whole(tmp_path / "file", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "old"
+
+
+class Calls(list[tuple[object, ...]]):
+    """A module of another system: what is called is written down."""
+
+    LK_LOCK, LK_UNLCK, F_FULLFSYNC = "lock", "unlock", "full sync"
+    refuses = False
+
+    def locking(self, fd: int, what: str, n: int) -> None:
+        self.append((what, os.lseek(fd, 0, os.SEEK_CUR) > 1 << 39, n, os.fstat(fd).st_size))
+
+    def fcntl(self, fd: int, what: str) -> None:
+        self.append((what,))
+        if self.refuses:
+            raise OSError(45, "Operation not supported")
+
+
+def test_where_appending_is_no_one_step_others_wait_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls()
+    monkeypatch.setattr(files, "msvcrt", calls)
+    fd = os.open(tmp_path / "a", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    files.append(fd, b"one")
+    files.append(fd, b"two")
+    os.close(fd)
+    assert (tmp_path / "a").read_bytes() == b"onetwo"
+    assert calls == [("lock", True, 1, 0), ("unlock", True, 1, 3), ("lock", True, 1, 3), ("unlock", True, 1, 6)]
+    reading = os.open(tmp_path / "a", os.O_RDONLY)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        files.append(reading, b"x")
+    os.close(reading)
+    assert calls[-1][0] == "unlock"
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_where_fsync_stops_at_the_drives_cache_the_drive_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool
+) -> None:
+    calls, synced = Calls(), list[int]()
+    calls.refuses = refuses
+    monkeypatch.setattr(files, "fcntl", calls)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with open(tmp_path / "a", "wb") as file:
+        files.sync(file.fileno())
+        assert calls == [("full sync",)]
+        assert synced == ([file.fileno()] if refuses else [])
