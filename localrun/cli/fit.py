@@ -18,7 +18,8 @@ from localrun.fit.estimate import Fit, FitRow
 from localrun.fit.machine import memory
 from localrun.fit.rates import machine_rates
 from localrun.hub.catalogue import BUILTIN
-from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, preview
+from localrun.hub.http import NetworkError
+from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, preview, preview_or_guess
 from localrun.hub.resolve import resolve_all
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:(k|m|g|t)(?:i?b)?|b)?", re.IGNORECASE)
@@ -103,9 +104,15 @@ def _table(name: str, precision: str, budget: int, ctx: int | None, parallel: in
     with open_hub(offline) as http:
         if wanted is None or (stored and (http.access.offline or stored[0].source == "path")):
             return fit_stored(stored, budget, ctx, parallel)
-        found = preview(http, wanted)
+        try:
+            found = preview(http, wanted) if stored else preview_or_guess(http, wanted)
+        except NetworkError as error:
+            if not stored:
+                raise
+            note(f"{error.message}: this is what is on disk")
+            return fit_stored(stored, budget, ctx, parallel)
     if found.approximate:
-        note("offline: weights are estimated from the public shape (≈)")
+        note(f"{found.unreachable or 'offline'}: weights are estimated from the public shape (≈)")
     if found.shape is not None and found.shape.obstacle:
         note(f"this version cannot run it: {found.shape.obstacle}")
     return fit_preview(found, budget, ctx, parallel)

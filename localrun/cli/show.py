@@ -18,7 +18,7 @@ from localrun.cli.session import find_model
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
-from localrun.hub.preview import Wanted, find_on_hub, preview
+from localrun.hub.preview import Wanted, find_on_hub, preview_or_guess
 from localrun.hub.stored import StoredModel
 from localrun.model.archs import arch_of
 from localrun.model.capability import obstacle
@@ -65,13 +65,14 @@ def _on_disk(stored: StoredModel) -> dict[str, Any]:
 def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
     """The same fields for a model that is not here, as far as they are known, and what there is to download."""
     with open_hub(offline) as http:
-        found = preview(http, wanted)
-    note(f"not on this machine: {'the catalogue' if found.approximate else wanted.repo} says this")
+        found = preview_or_guess(http, wanted)
+    source = "the catalogue" if found.approximate else wanted.repo
+    note(f"not on this machine: {source} says this" + (found.unreachable and f", as {found.unreachable}"))
     why = found.note or (found.shape.obstacle if found.shape else "")
     if why:
         note(f"this version cannot run it: {why}")
     variants = {variant.precision: variant.bytes for variant in found.variants}
-    sizes = variants or {candidate.precision: candidate.weights_bytes for candidate in found.candidates}
+    sizes = variants or {candidate.precision: candidate.file_bytes for candidate in found.candidates}
     return {
         "name": wanted.name,
         "path": None,
@@ -90,6 +91,7 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
         "gated": found.repo.gated if found.repo else None,
         "note": wanted.entry["note"] if wanted.entry else None,
         "precisions": sizes,
+        "held_bytes": {candidate.precision: candidate.weights_bytes for candidate in found.candidates},
         "approximate": found.approximate,
         "obstacle": why or None,
     }
@@ -171,7 +173,7 @@ def _shown(name: str, value: Any) -> str:
         return "-"
     if name == "bytes":
         return gib(value)
-    if name == "precisions":
+    if name in ("precisions", "held_bytes"):
         return ", ".join(f"{precision} {gib(size)}" for precision, size in value.items())
     if name == "n_params":
         return count(value)

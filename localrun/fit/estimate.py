@@ -32,13 +32,15 @@ _FEWEST_BITS = 4.0  # bits a weight below which answers suffer visibly
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One precision of a model: bytes of all weights, and of those that a token uses (fewer in a mixture)."""
+    """One precision of a model: bytes of all weights as they are held, and of those that a token uses (fewer in a
+    mixture); `file_bytes` are those to download, where they differ."""
 
     precision: str
     weights_bytes: int
     active_bytes: int
     bits: float  # a weight
     approximate: bool = False
+    file_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class FitRow:
     est_ttft_ms: float
     approximate: bool
     recommended: bool = False
+    file_bytes: int = 0  # to download; `weights_bytes` are as they are held in memory
     est_is_measured: bool = False  # answers of models of this size here say how fast it is; else the machine's limits
 
 
@@ -163,6 +166,7 @@ def _rows(
                 est_decode_tps=round(read / (candidate.active_bytes + sizes.nbytes(ctx, codec)), 1),
                 est_ttft_ms=round(1000 * min(PROMPT_TOKENS, ctx) * active_params / multiply, 0),
                 approximate=candidate.approximate,
+                file_bytes=candidate.file_bytes or candidate.weights_bytes,
                 est_is_measured=read_measured,
             )
         )

@@ -14,7 +14,7 @@ from localrun.fit.weights import held_bytes, held_share
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
 from localrun.hub.catalogue import CatalogueModel, catalogue_shape, read_catalogue
-from localrun.hub.http import Http
+from localrun.hub.http import Http, NetworkError
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
 from localrun.hub.remote import read_remote, stored_precision, without_rope_scaling
 from localrun.hub.stored import StoredModel
@@ -47,6 +47,7 @@ class Preview:
     shape: Shape | None
     licence: str
     note: str = ""  # why there is no shape
+    unreachable: str = ""  # why the hub was not asked; empty where it was, and where nobody wanted that
 
     @property
     def approximate(self) -> bool:
@@ -73,8 +74,19 @@ def must_find_on_hub(model: str, precision: str = "auto") -> Wanted:
     raise NotFoundError(f"there is no model {clean(model, keep_newlines=False)[:100]}", hint)
 
 
+def preview_or_guess(http: Http, wanted: Wanted) -> Preview:
+    """Ask the hub; where it cannot be reached, what the catalogue knows of the model has to do."""
+    try:
+        return preview(http, wanted)
+    except NetworkError as error:
+        try:
+            return replace(_from_catalogue(wanted), unreachable=error.message)
+        except HubError:
+            raise error from None
+
+
 def preview(http: Http, wanted: Wanted) -> Preview:
-    """Ask the hub; offline, or when it cannot be reached, the catalogue has to do. Raises LocalrunError otherwise."""
+    """Ask the hub; offline the catalogue has to do. Raises LocalrunError."""
     if http.access.offline:
         return _from_catalogue(wanted)
     repo = read_repo(http, wanted.repo)
@@ -112,10 +124,10 @@ def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = Non
             made = [_estimated(precision, shape) for precision in wanted]
             if model.precision in PRECISIONS:
                 continue
-        bits = 8 * sum(tensor.nbytes for tensor in source.tensors.values()) / max(source.n_params, 1)
-        weights = held_bytes(source)
+        file_bytes = sum(tensor.nbytes for tensor in source.tensors.values())
+        weights, bits = held_bytes(source), 8 * file_bytes / max(source.n_params, 1)
         active = int(weights * shape.active_params / shape.n_params)
-        candidates.append(Candidate(model.precision, weights, active, bits))
+        candidates.append(Candidate(model.precision, weights, active, bits, file_bytes=file_bytes))
     if shape is None:
         raise NotFoundError("there is no model to fit")
     return _fit(shape, [*candidates, *made], budget, ctx, parallel)
@@ -186,13 +198,14 @@ def _read_shape(
 
 def _estimated(precision: str, shape: Shape) -> Candidate:
     """A precision of which only the bits a weight are known."""
-    size = int(shape.n_params * bits_of(precision) * held_share(precision) / 8)
-    active = size * shape.active_params // shape.n_params
-    return Candidate(precision, size, active, bits_of(precision), approximate=True)
+    file_bytes = int(shape.n_params * bits_of(precision) / 8)
+    held = int(file_bytes * held_share(precision))
+    active = held * shape.active_params // shape.n_params
+    return Candidate(precision, held, active, bits_of(precision), approximate=True, file_bytes=file_bytes)
 
 
 def _candidate(variant: Variant, shape: Shape | None) -> Candidate:
     precision = variant.precision or PurePosixPath(variant.files[0].path).stem
     weights = int(variant.weights_bytes * held_share(precision))
     active = weights * shape.active_params // shape.n_params if shape else weights
-    return Candidate(precision, weights, active, bits_of(precision))
+    return Candidate(precision, weights, active, bits_of(precision), file_bytes=variant.bytes)

@@ -261,6 +261,44 @@ def test_what_cannot_be_run_is_marked_everywhere(hub: FakeHub, run: Run, home: P
     assert "mixtures of experts" in json.loads(run("show", "moe", "--json")[1])["obstacle"]
 
 
+def test_without_a_network_the_catalogue_answers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/downloads.md says; a download still fails."""
+    monkeypatch.setattr(api, "RETRY_SECONDS", ())
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    code, out, err = run("fit", "llama-3.2-1b", "--json")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "127.0.0.1 cannot be reached" in err
+    assert "estimated from the public shape" in err
+    assert {row["approximate"] for row in json.loads(out)["rows"]} == {True}
+    code, out, err = run("show", "llama-3.2-1b", "--json")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "the catalogue says this, as 127.0.0.1 cannot be reached" in err
+    check(json.loads(out), "show")
+    assert json.loads(out)["approximate"] is True
+    assert run("fit", "org/unknown")[0] == run("show", "org/unknown")[0] == run("pull", "llama-3.2-1b")[0] == 7
+
+
+def test_without_a_network_fit_answers_of_what_is_on_disk(
+    hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("pull", "org/tiny-GGUF")[0] == 0
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    code, out, err = run("fit", "org/tiny-GGUF", "--json")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "this is what is on disk" in err
+    assert {row["approximate"] for row in json.loads(out)["rows"]} == {False}
+
+
+def test_what_is_downloaded_and_what_is_held_are_two_figures(run: Run) -> None:
+    found = json.loads(run("show", "llama-3.3-70b", "--offline", "--json")[1])
+    file_bytes, held = found["precisions"]["Q2_K"], found["held_bytes"]["Q2_K"]
+    assert file_bytes == pytest.approx(70.6e9 * 3.16 / 8, rel=0.02)
+    assert held >= file_bytes
+    row = json.loads(run("fit", "llama-3.3-70b:Q2_K", "--offline", "--json")[1])["rows"][0]
+    assert (row["file_bytes"], row["weights_bytes"]) == (file_bytes, held)
+
+
 def test_show_before_a_download(hub: FakeHub, run: Run) -> None:
     code, out, _ = run("show", "org/tiny-GGUF", "--json")
     answer = json.loads(out)

@@ -156,13 +156,13 @@ def size_of(n_params: int) -> str:
 
 
 def speed(row: FitRow | None) -> str:
-    """`~11 tok/s`, expected; empty when nothing fits."""
+    """`~11 tok/s`, expected from the limits of the machine; without ~ from answers here; empty when nothing fits."""
     if row is None or row.verdict == "no":
         return ""
-    rate = row.est_decode_tps
+    rate, about = row.est_decode_tps, "" if row.est_is_measured else "~"
     if rate >= 1000:
-        return f"~{rate / 1000:.0f}k tok/s"
-    return f"~{rate:.0f} tok/s" if rate >= 10 else f"~{rate:.1f} tok/s"
+        return f"{about}{rate / 1000:.0f}k tok/s"
+    return f"{about}{rate:.0f} tok/s" if rate >= 10 else f"{about}{rate:.1f} tok/s"
 
 
 def copies_note(row: DiskRow) -> str:

@@ -153,7 +153,7 @@ def _hub_offer(subject: Subject, found: Preview, budget: int, notes: list[str]) 
     precisions = []
     for number, one in enumerate(found.candidates):
         variant = found.variants[number] if number < len(found.variants) else original
-        size = variant.bytes if variant else one.weights_bytes
+        size = variant.bytes if variant else one.file_bytes
         precisions.append(Precision(one.precision, size, one.weights_bytes, one.bits, one.approximate, variant=variant))
     try:
         fit = fit_preview(found, budget)

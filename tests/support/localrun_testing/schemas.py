@@ -179,6 +179,7 @@ SHOW = record(
     gated=field(["boolean", "null"], "before a download: whether the authors want a licence accepted", optional=True),
     note=field([TEXT, "null"], "before a download: what it is good for", optional=True),
     precisions={**counts(WHOLE, "before a download: bytes of each precision there is"), "optional": True},
+    held_bytes={**counts(WHOLE, "before a download: bytes of each once it is in memory"), "optional": True},
     approximate=field("boolean", "before a download: sizes follow from the shape alone", optional=True),
     obstacle=field([TEXT, "null"], "why this version cannot run it"),
 )
@@ -241,6 +242,7 @@ FIT = record(
             kv_codec=field(TEXT, "how the KV cache is stored"),
             weights_bytes=field(WHOLE, "weights as they are held in memory"),
             kv_bytes=field(WHOLE, "KV cache of all --parallel conversations"),
+            file_bytes=field(WHOLE, "of the file; weights_bytes are as they are held in memory"),
             est_is_measured=field("boolean", "speeds rest on answers of models of this size here; else on its limits"),
             kept_kv_bytes=field(WHOLE, "beside total_bytes, what chats kept in memory may take of what is left over"),
             scratch_bytes=field(WHOLE, "working memory"),
