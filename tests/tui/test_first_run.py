@@ -32,7 +32,7 @@ def test_two_ways_to_begin(keys: list[str], answer: str) -> None:
         shown = screen_text(pilot.app)
         assert "16.0 GiB of memory, 10.0 GiB of it free" in shown
         assert "Apache-2.0" in shown
-        assert "as Q4_K_M, room for" in shown
+        assert "As Q4_K_M: room for" in shown
         assert "tok/s" in shown
         assert "Look around first" in shown  # all of it on a small screen
         await pilot.press(*keys)

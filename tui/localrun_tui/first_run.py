@@ -116,7 +116,7 @@ def _advice(row: CatalogueRow | None) -> Content:
         little = "No model of the catalogue fits the free memory now: close programs, or start with the one inside."
         return say(little, "$text-warning")
     best, entry = row.best, row.entry
-    size = f"≈{gib(best.file_bytes)} to download as {best.precision}, ≈{gib(best.total_bytes)} of memory"
-    why = f"{size}, room for {best.max_ctx:,} tokens, {speed(best)}"
+    size = f"≈{gib(best.file_bytes)} to download, ≈{gib(best.total_bytes)} of memory"
+    why = f"As {best.precision}: room for {best.max_ctx:,} tokens, {speed(best)}; {size}"
     title = say(entry["title"], "bold") + say(f"  {size_of(row.n_params)} parameters, {entry['licence']}")
     return lines(title, say(entry["note"]), say(why, _MUTED))
