@@ -19,7 +19,7 @@ struct lr_executor {
   lr_span* span = nullptr;  // [max_rows]
   double* seconds = nullptr;  // [n_instructions]
   char* shared = nullptr;
-  int64_t shared_bytes = 0;
+  int64_t shared_space = 0, shared_bytes = 0;  // reserved, and of them committed
 
   const lr_step* step = nullptr;
   int32_t current = 0, phase = 0;  // instruction and its phase; this and below change only between phases
@@ -94,17 +94,19 @@ void run_task(void* data, int32_t thread, int64_t task) {
 
 const lr_job STEP = {next_phase, run_task, false};
 
-// Room for the states that this step's instructions share between phases; grows, never shrinks.
+// Room for what this step's instructions share between phases. It grows by halves and is committed as it is needed.
 int make_room(lr_executor* e, int64_t bytes) {
-  if (bytes <= e->shared_bytes) return LR_OK;
-  bytes += bytes / 2;
-  char* room = (char*)lr_reserve(bytes);
-  if (!room || lr_commit(room, bytes) != LR_OK) {
-    if (room) lr_release(room, bytes);
-    return LR_NO_MEMORY;
+  if (bytes > e->shared_space) {
+    const int64_t space = bytes + bytes / 2;
+    char* room = (char*)lr_reserve(space);
+    if (!room) return LR_NO_MEMORY;
+    if (e->shared) lr_release(e->shared, e->shared_space);
+    e->shared = room;
+    e->shared_space = space;
+    e->shared_bytes = 0;
   }
-  if (e->shared) lr_release(e->shared, e->shared_bytes);
-  e->shared = room;
+  if (bytes <= e->shared_bytes) return LR_OK;
+  if (lr_commit(e->shared, bytes) != LR_OK) return LR_NO_MEMORY;
   e->shared_bytes = bytes;
   return LR_OK;
 }
@@ -144,7 +146,7 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
 void lr_program_destroy(lr_executor* e) {
   if (!e) return;
   if (e->scratch) lr_release(e->scratch, scratch_bytes(e));
-  if (e->shared) lr_release(e->shared, e->shared_bytes);
+  if (e->shared) lr_release(e->shared, e->shared_space);
   delete[] e->span;
   delete[] e->seconds;
   delete e;
@@ -162,6 +164,12 @@ int lr_program_run(lr_executor* e, const lr_step* step) {
   e->begun = Clock::now();
   const int status = threads_run(e->threads, &STEP, e);
   return status != LR_OK ? status : e->stopped ? LR_CANCELLED : LR_OK;
+}
+
+int64_t lr_attention_bytes(int32_t n_heads, int32_t head_dim, int32_t n_sequences, int32_t length) {
+  const int64_t n_units = length / (LR_UNIT_BLOCKS * LR_BLOCK_TOKENS) + 1, n_rows = n_sequences - 1 + LR_SPLIT_ROWS;
+  const int64_t bytes = n_rows * n_heads * n_units * lr_state_bytes(head_dim);
+  return bytes < LR_STATES_BYTES ? bytes : LR_STATES_BYTES;
 }
 
 void lr_program_set_timing(lr_executor* e, int32_t on) {

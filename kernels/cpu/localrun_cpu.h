@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 4
+#define LR_ABI_VERSION 5
 #define LR_NUMERICS_VERSION 4  // goes up with every change of how anything is rounded or stored
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
@@ -53,6 +53,9 @@ LR_API int lr_program_create(const lr_program* program, lr_threads* threads, int
 LR_API void lr_program_destroy(lr_executor* executor);
 // One step; LR_CANCELLED when step->cancel was seen between two ops. Calls on one executor take turns.
 LR_API int lr_program_run(lr_executor* executor, const lr_step* step);
+// Bytes that attention keeps between its two phases, at most, in a step with this many sequences of `length` tokens, all
+// but one of them with one row.
+LR_API int64_t lr_attention_bytes(int32_t n_heads, int32_t head_dim, int32_t n_sequences, int32_t length);
 // Seconds spent in each instruction since timing was last set; setting clears them.
 LR_API void lr_program_set_timing(lr_executor* executor, int32_t on);
 LR_API int lr_program_timings(const lr_executor* executor, double* seconds, int32_t n_instructions);

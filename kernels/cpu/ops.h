@@ -25,6 +25,12 @@ typedef struct {
 
 #define LR_SCRATCH_BYTES (2 << 20)
 
+// Attention cuts a sequence with at most so many rows into units of keys. It keeps a state of every unit and query row
+// until they are merged; a sequence whose states would go beyond these bytes is not cut.
+#define LR_SPLIT_ROWS 15
+#define LR_STATES_BYTES (32 << 20)
+static inline int64_t lr_state_bytes(int32_t head_dim) { return ((head_dim + 15) / 16 * 16 + 16) * (int64_t)sizeof(float); }
+
 typedef struct {
   int32_t n_phases;
   // Asked once a phase, when it begins and nothing else runs.

@@ -14,8 +14,6 @@ PREFILL_ROWS = 512  # the largest prefill chunk
 SEQUENCES = 16  # that a step may hold
 SCORE_TILE = 64 << 20  # bytes of attention scores that the reference holds at a time
 SCORE_COPIES, CODED_COPIES = 12, 4  # of them at a time; rows of coded layers are taken a block at a time
-UNIT_TOKENS = 512  # of attention: what a thread takes at a time
-SPLIT_ROWS = 8  # of a step whose attention is split into such units
 SCRATCH_BYTES = 2 << 20  # a thread: LR_SCRATCH_BYTES of kernels/cpu/ops.h
 NATIVE_PROGRAM_BYTES, TORCH_PROGRAM_BYTES = 160 << 20, 400 << 20
 STRIDE = 256  # elements that rows of native buffers are rounded up to
@@ -77,14 +75,16 @@ class NativeCosts:
         return size if size >= 0 else None
 
     def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
-        return arena_bytes(config, ctx, threads)
+        shapes = {(spec.n_heads, spec.head_dim) for spec in config.layers}
+        units = max(self.calls.attention_bytes(*shape, SEQUENCES, ctx) for shape in shapes)
+        return arena_bytes(config, threads) + units
 
 
-def arena_bytes(config: ModelConfig, ctx: int, threads: int) -> int:
+def arena_bytes(config: ModelConfig, threads: int) -> int:
     """The library's buffers, at most.
 
     For every row of a step the residual stream twice, queries twice, keys, values, and what each linear reads in two
-    forms; attention cut into units; logits; scratch memory of every thread.
+    forms; logits; scratch memory of every thread.
     """
     widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
     hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
@@ -92,9 +92,8 @@ def arena_bytes(config: ModelConfig, ctx: int, threads: int) -> int:
     plain = (hidden, hidden, queries, queries, keys, keys)
     coded = (hidden, queries, ffn)
     row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
-    units = SPLIT_ROWS * widest.n_heads * (ctx // UNIT_TOKENS + 1) * (widest.head_dim + 16) * 4
     logits = SEQUENCES * config.vocab_size * 4
-    return (PREFILL_ROWS + SEQUENCES) * row + units + logits + threads * SCRATCH_BYTES
+    return (PREFILL_ROWS + SEQUENCES) * row + logits + threads * SCRATCH_BYTES
 
 
 def costs_of(backend: str) -> Costs:

@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,6 +14,7 @@ from localrun.base.units import gib
 from localrun.fit.cgroup import cpu_quota, memory_left
 
 STATUS = Path("/proc/self/status")
+CPUS = Path("/sys/devices/system/cpu")
 UNUSED_ADDRESSES = 640 << 20  # taken and never touched: stacks, arenas of the C library, the last piece of weights
 
 
@@ -72,11 +73,22 @@ def cpu_limit() -> int:
     """Threads worth starting: physical cores, but no more than affinity and quota allow."""
     counts = [psutil.cpu_count(logical=False) or psutil.cpu_count() or 1]
     if sys.platform == "linux":
-        counts.append(len(psutil.Process().cpu_affinity()))
+        counts.append(physical_cores(psutil.Process().cpu_affinity()))
     quota = cpu_quota()
     if quota is not None:
         counts.append(quota)
     return max(1, min(counts))
+
+
+def physical_cores(processors: Iterable[int]) -> int:
+    """How many cores these processors of Linux are on: two threads of a core share its units."""
+    cores = set()
+    for number in processors:
+        try:
+            cores.add((CPUS / f"cpu{number}" / "topology" / "thread_siblings_list").read_text().strip())
+        except OSError:
+            cores.add(str(number))
+    return len(cores)
 
 
 def peak_rss() -> int:

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Sequence
 from ctypes import POINTER, Structure, Union, c_double, c_float, c_int8, c_int32, c_int64, c_uint16, c_void_p
 
-OK, CANCELLED = 0, 3
+OK, CANCELLED, NO_MEMORY = 0, 3, 4
 MAX_WEIGHTS = 4
 MAX_CANDIDATES = 256
 FORM_Q8_32, FORM_Q8_256, FORM_BF16 = 1, 2, 4

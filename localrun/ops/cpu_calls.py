@@ -36,6 +36,7 @@ PROTOTYPES = {
     "lr_program_create": (c_int32, (POINTER(abi.ProgramC), c_void_p, c_int32, POINTER(c_void_p))),
     "lr_program_destroy": (None, (c_void_p,)),
     "lr_program_run": (c_int32, (c_void_p, POINTER(abi.Step))),
+    "lr_attention_bytes": (c_int64, (c_int32, c_int32, c_int32, c_int32)),
     "lr_program_set_timing": (None, (c_void_p, c_int32)),
     "lr_program_timings": (c_int32, (c_void_p, POINTER(c_double), c_int32)),
 }
@@ -127,6 +128,10 @@ class CpuCalls:
     def kv_copy_block(self, pool: int, block_bytes: int, source: int, target: int) -> None:
         self.check("lr_kv_copy_block", self.c.lr_kv_copy_block(pool, block_bytes, source, target))
 
+    def attention_bytes(self, n_heads: int, head_dim: int, n_sequences: int, length: int) -> int:
+        """What attention keeps, at most, in a step with so many sequences of `length` tokens."""
+        return int(self.c.lr_attention_bytes(n_heads, head_dim, n_sequences, length))
+
     def threads_create(self, n_threads: int) -> int:
         threads = self.c.lr_threads_create(n_threads)
         if not threads:
@@ -163,6 +168,10 @@ class CpuCalls:
 
     @staticmethod
     def check(name: str, result: int) -> None:
+        if result == abi.NO_MEMORY:
+            raise DoesNotFitError(
+                "the system gave no more memory for computing", "try a smaller context (--ctx 4096), or close something"
+            )
         if result != abi.OK:
             raise EngineError(f"{name} refused its arguments (code {result})", "please report this")
 

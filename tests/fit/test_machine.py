@@ -9,7 +9,7 @@ import psutil
 import pytest
 import torch
 
-from localrun.fit import cgroup
+from localrun.fit import cgroup, machine
 from localrun.fit.machine import cpu_limit, memory, peak_rss, resident
 
 GIB = 1 << 30
@@ -117,6 +117,16 @@ def test_odd_group_lists_do_no_harm(groups: Path, text: str) -> None:
     write(groups / "cgroup", memory__max="lots", memory__current="", cpu__max="0 0")
     assert cgroup.memory_left() is None
     assert cgroup.cpu_quota() is None
+
+
+def test_two_threads_of_a_core_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "CPUS", tmp_path)
+    for number, siblings in enumerate(("0,4", "1,5", "2,6", "3", "0,4", "1,5", "2,6")):
+        write(tmp_path / f"cpu{number}" / "topology", thread_siblings_list=siblings)
+    assert machine.physical_cores(range(7)) == 4
+    assert machine.physical_cores([0, 4]) == 1
+    assert machine.physical_cores([1, 4, 5, 3]) == 3
+    assert machine.physical_cores([0, 20, 21]) == 3  # where nothing is said, each is a core
 
 
 def test_the_machine_answers_with_sane_numbers() -> None:

@@ -3,11 +3,13 @@
 import ctypes
 import itertools
 import math
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
-from localrun_testing.native import BAD_ARGUMENT, BLOCK, NativeLayer, Rows, Shape, native_library
+from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, Shape, native_library
 from torch import Tensor
 
 from localrun.ops.reference import attend, visible
@@ -160,6 +162,43 @@ def test_what_left_the_window_may_be_anything(library: ctypes.CDLL, codec: str) 
     layer.close()
     begin = 140 + window
     assert torch.equal(torch.cat(out)[begin - 140 :], wanted[begin:at])
+
+
+def test_many_sequences_in_a_step(library: ctypes.CDLL) -> None:
+    """As many as the states of their units have room for are cut into units, the rest are not; no row shows it."""
+    shape = Shape(n_heads=128, n_kv_heads=1, head_dim=64, codec="f16")
+    rows = make_rows(shape, 1100, 3, shuffled(18, 3))
+    layer = NativeLayer(library, shape, 18, n_threads=2)
+    wanted = layer.run(rows)
+    sizes = [15, 1, 15, 16, 2] + [15] * 20
+    ends = [1100, 40, 600, 1100, 512] + [1100 - i for i in range(20)]
+    together = layer.run(*(part(rows, end - n, n) for end, n in zip(ends, sizes, strict=True)))
+    assert torch.equal(together, torch.cat([wanted[end - n : end] for end, n in zip(ends, sizes, strict=True)]))
+    layer.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only linux says what is mapped: not windows, not macos")
+@pytest.mark.parametrize("n_sequences", [1, 4, 40])
+def test_what_attention_keeps_is_known_before(n_sequences: int) -> None:
+    native = native_library()
+    shape = Shape(n_heads=128, n_kv_heads=1, head_dim=64, codec="f16")
+    layer = NativeLayer(native, shape, 18, n_threads=2)
+    rows = make_rows(shape, 1100, 3, list(range(18)))
+    sizes = [15] + [1] * (n_sequences - 1)
+    step, _keep = layer.step(*(part(rows, 1100 - n, n) for n in sizes))
+    before = writable_bytes()
+    assert native.lr_program_run(layer.executor, ctypes.byref(step)) == OK
+    native.lr_attention_bytes.restype = ctypes.c_int64
+    known = native.lr_attention_bytes(shape.n_heads, shape.head_dim, n_sequences, 1100)
+    assert 0 <= writable_bytes() - before - known < 128 << 10
+    layer.close()
+
+
+def writable_bytes() -> int:
+    """Memory of this process that it may write to."""
+    lines = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+    spans = [line[0].split("-") for line in lines if line[1].startswith("rw")]
+    return sum(int(end, 16) - int(start, 16) for start, end in spans)
 
 
 def test_one_key_is_its_value(library: ctypes.CDLL) -> None:
