@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from localrun.fit.blocks import CacheShape
 from localrun.fit.bytes import kv_bytes_by_codec
-from localrun.fit.costs import NATIVE_PROGRAM_BYTES, PlainCosts, arena_bytes
+from localrun.fit.costs import NATIVE_PROGRAM_BYTES, PlainCosts, costs_of
 from localrun.fit.plan import MARGIN
 from localrun.fit.precisions import bits_of
 from localrun.fit.shape import make_shape
@@ -240,7 +240,7 @@ def memory() -> Picture:
     free, ctx = 9 * GIB, 32_768
     config = qwen3_8b()
     weights = make_shape(config, tied=False).n_params * bits_of("Q4_K_M") / 8
-    rest = arena_bytes(config, ctx, 8) + NATIVE_PROGRAM_BYTES
+    rest = costs_of("cpu").scratch_bytes(config, ctx, KV_CODECS["f16"], 8) + NATIVE_PROGRAM_BYTES
     p.text(24, 34, f"Qwen3-8B as Q4_K_M, {ctx:,} tokens of context, {free // GIB} GiB of free memory", "head")
     scale = 470 / free
     for row, name in enumerate(("f16", "q8")):
