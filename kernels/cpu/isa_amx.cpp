@@ -1,3 +1,4 @@
 #define LR_UNIT lr_kernels_amx
 #define LR_UNIT_NAME "amx"
+#define LR_HAS_AMX 1
 #include "unit.inc"

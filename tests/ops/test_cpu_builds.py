@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from localrun_testing import REPOSITORY
-from localrun_testing.native import isas, native_library
+from localrun_testing.instruction_sets import MODEL_FLAGS, VECTORS, all_here, model_vectors, native, tool
 from torch import Tensor
 
 from localrun.ops.reference import attend, visible
@@ -26,13 +26,6 @@ NMSE = {"f32": 1e-11, "f16": 5e-5, "q8": 2e-4, "k8v4": 0.01, "q4": 0.03}  # agai
 LIGHTLY = ("-DCMAKE_CXX_FLAGS_RELEASE=-O1",)  # sanitized, the optimizer takes minutes
 
 
-def tool(name: str, reason: str) -> str:
-    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if not found:
-        pytest.skip(f"{name} is not installed: {reason}")
-    return found
-
-
 def build(
     folder: Path,
     isa: str,
@@ -45,7 +38,7 @@ def build(
     sources = folder / "cpu"
     shutil.copytree(REPOSITORY / "kernels" / "cpu", sources)
     edit(sources)
-    cmake = tool("cmake", "it is part of the dev extra")
+    cmake = tool("cmake")
     options = [f"-DLOCALRUN_ISA_UNITS={isa}", f"-DCMAKE_CXX_FLAGS={flags}", *cmake_options]
     subprocess.run([cmake, "-S", sources, "-B", folder / "build", *options], check=True, capture_output=True)
     subprocess.run([cmake, "--build", folder / "build", "-j2"], check=True, capture_output=True)
@@ -82,13 +75,15 @@ def check(results: list[Tensor], codec: str, window: int) -> None:
 
 
 def best_isa() -> str:
-    return isas(native_library())[-1]
+    return native()[-1]
 
 
-def test_sanitizers_find_nothing(tmp_path: Path) -> None:
-    isa = best_isa()
+@pytest.mark.parametrize("isa", dict.fromkeys(all_here()[-1:] + native()[-1:]))
+def test_sanitizers_find_nothing(isa: str, tmp_path: Path) -> None:
     flags = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1"
-    driver = build(tmp_path, isa, flags, cmake_options=LIGHTLY)
+    vectors = model_vectors() if isa not in native() else None
+    model = VECTORS[vectors] if vectors else ()
+    driver = build(tmp_path, isa, f"{flags} {MODEL_FLAGS}" if vectors else flags, cmake_options=(*LIGHTLY, *model))
     for codec in CODECS:
         for window in (0, 100):
             check(run([driver], isa, codec, window), codec, window)
@@ -103,9 +98,7 @@ def test_threads_race_for_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("isa", ["neon", "i8mm"])
 def test_neon_under_qemu(isa: str, tmp_path: Path) -> None:
-    reason = "NEON is another instruction set"
-    compiler = tool("aarch64-linux-gnu-g++", reason)
-    qemu = tool("qemu-aarch64", reason)
+    compiler, qemu = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64")
     target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
     driver = build(tmp_path, isa, compiler=compiler, cmake_options=target)
     command: list[str | Path] = [qemu, "-L", "/usr/aarch64-linux-gnu", driver]
@@ -119,7 +112,7 @@ def test_clang_builds_every_unit(tmp_path: Path) -> None:
     compiler = next((name for name in names if shutil.which(name)), None)
     if compiler is None:
         pytest.skip("clang is not installed: it is another compiler")
-    cmake = tool("cmake", "it is part of the dev extra")
+    cmake = tool("cmake")
     options = [f"-DCMAKE_CXX_COMPILER={compiler}"]
     sources = REPOSITORY / "kernels" / "cpu"
     subprocess.run([cmake, "-S", sources, "-B", tmp_path / "build", *options], check=True, capture_output=True)
@@ -146,7 +139,7 @@ EXACT = "-ffp-contract=off -fno-fast-math"
 
 def fused_isa() -> str:
     """A unit whose exponential is written out, with fused multiply-add at the compiler's disposal."""
-    return "avx2" if "avx2" in isas(native_library()) else best_isa()
+    return "avx2" if "avx2" in native() else best_isa()
 
 
 @pytest.fixture(scope="module")

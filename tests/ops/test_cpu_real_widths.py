@@ -6,6 +6,7 @@ Between the memory of two threads, and behind every matrix and every row, lies a
 
 import pytest
 import torch
+from localrun_testing.instruction_sets import model_vectors, using
 from localrun_testing.native_ops import NativeMatrix, NativeValue, instruction, linear_op, run, sample
 from localrun_testing.real_widths import CODES, FLOATS, MOST_ROWS, PAIRS, WIDTHS, listed_at, n_rows_of, row_counts
 from torch import Tensor
@@ -73,6 +74,15 @@ def test_rows_together_are_what_each_is_alone(isa: str, n_cols: int) -> None:
     else:  # tiles of eight tokens at most
         counts = counts[::4]
     Case(n_cols, listed_at(index), PAIRS[index % len(PAIRS)], max(counts)).check(counts)
+
+
+@pytest.mark.slow
+def test_the_model_of_amx_runs_on_narrower_vectors() -> None:
+    """As on a machine without AVX-512: codes by tiles, the rest by vectors."""
+    if model_vectors() != "avx512":
+        pytest.skip("on this machine every test does so, or none can: it is a matter of its instruction set")
+    with using("amx", "avx2"):
+        Case(14336, ("Q8_0", "Q4_K", "BF16"), ("Q2_K", "Q3_K"), 208).check([97, 104, 145, 208])
 
 
 @pytest.mark.slow

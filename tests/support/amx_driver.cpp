@@ -2,6 +2,7 @@
 // bytes of a step, columns}, sums, activations and weights, each as a register holds it; stdout the sums after it.
 #include <stdint.h>
 
+#define LR_HAS_AMX 1
 #define LR_INLINE static inline
 #include "amx.inc"
 

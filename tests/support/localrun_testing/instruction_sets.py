@@ -99,9 +99,10 @@ def library_in_use() -> NativeLibrary:
 
 
 @contextmanager
-def using(isa: str) -> Iterator[NativeLibrary]:
-    """The library that runs `isa`, with it in use."""
-    vectors = model_vectors() if isa not in native() else None
+def using(isa: str, vectors: str | None = None) -> Iterator[NativeLibrary]:
+    """The library that runs `isa`, with it in use. `vectors`: a model's, where they are not to be the best."""
+    if isa not in native():
+        vectors = vectors or model_vectors()
     library = amx_model(vectors) if vectors else library_in_use()
     before = library.isa
     library.use_isa(isa)
