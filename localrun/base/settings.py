@@ -7,7 +7,9 @@ second and third step; None means that neither said anything. One table drives r
 import math
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -152,13 +154,13 @@ SETTINGS: dict[str, Setting] = {
     "isa": Setting("CPU instruction set of the native library", text, "the best this CPU has"),
     "system": Setting("system message at the start of every chat", text, "none"),
     "max_tokens": Setting("longest answer in tokens", whole(1, 1 << 24), "to the end of the context"),
-    "temperature": Setting("0 always takes the likeliest token", real(0, 100)),
+    "temperature": Setting("0 always takes the likeliest token", real(0, 2)),
     "top_k": Setting("choose among the k likeliest tokens; 0 is all", whole(0, 1 << 24)),
     "top_p": Setting("choose among the likeliest tokens of this mass", real(0, 1)),
     "min_p": Setting("drop tokens less likely than this share of the best", real(0, 1)),
-    "repeat_penalty": Setting("divide the logits of tokens already seen; 1 is off", real(0.01, 100)),
-    "presence_penalty": Setting("subtract once from tokens already used", real(-100, 100)),
-    "frequency_penalty": Setting("subtract for every use of a token", real(-100, 100)),
+    "repeat_penalty": Setting("divide the logits of tokens already seen; 1 is off", real(0.1, 10)),
+    "presence_penalty": Setting("subtract once from tokens already used", real(-2, 2)),
+    "frequency_penalty": Setting("subtract for every use of a token", real(-2, 2)),
     "seed": Setting("the same seed gives the same answer", whole(0, (1 << 64) - 1), "another one each time"),
     "stop_on_loop": Setting(
         "end an answer that only repeats itself", on_off(), "on in the app and on a terminal, off for scripts"
@@ -170,6 +172,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "theme": Setting("colours of the app", text, "dark, or light where the terminal says so"),
 }
+_ASIDE = ContextVar("settings aside", default=False)
 _IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
 
 assert set(SETTINGS) == {field.name for field in fields(Settings)}
@@ -182,12 +185,24 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 def read_sources(environ: Mapping[str, str] = os.environ) -> dict[str, tuple[Any, str]]:
     """Every setting that was set: its value, and what set it: a variable, or config.toml. Raises like read_settings."""
+    if _ASIDE.get():
+        return {}
     found = {key: (value, FILE_NAME) for key, value in _read_file(config_file()).items()}
     for key in _IN_ENVIRONMENT:
         variable = f"LOCALRUN_{key.upper()}"
         if environ.get(variable):
             found[key] = _parse(key, environ[variable], variable), variable
     return found
+
+
+@contextmanager
+def settings_aside() -> Iterator[None]:
+    """While open nothing is set: for looking at everything else where settings cannot be read."""
+    token = _ASIDE.set(True)
+    try:
+        yield
+    finally:
+        _ASIDE.reset(token)
 
 
 def config_file() -> Path | None:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.errors import LocalrunError, NotFoundError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import SETTINGS, check_key, config_file, read_settings, write_setting
 from localrun.base.units import gib
@@ -13,6 +13,8 @@ from localrun.cache.erase import erase_all
 from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
+from localrun.hub.preview import find_on_hub
+from localrun.hub.resolve import resolve
 
 
 def config(
@@ -35,6 +37,8 @@ def config(
     if key is not None:
         check_key(key)
     if key is not None and (unset or value is not None):
+        if key == "model" and value is not None:
+            _check_model(value)
         path = write_setting(key, value)
         note(f"{key} {'taken out of' if unset else 'set in'} {path}")
         if key == "disk_cache" and read_settings().disk_cache_bytes == 0:
@@ -58,6 +62,16 @@ def _keep_nothing() -> None:
     except OSError as error:
         raise LocalrunError(f"{error.filename} cannot be removed: {error.strerror}", "check its permissions") from None
     note(f"removed {gib(removed)} of what was computed of chats")
+
+
+def _check_model(name: str) -> None:
+    """A default that nothing is called would end every later call. One that can be downloaded is said to be missing."""
+    try:
+        resolve(name)
+    except NotFoundError:
+        if find_on_hub(name) is None:
+            raise
+        note(f"{name} is not on this machine yet: `localrun pull {name}`")
 
 
 def _values() -> dict[str, Any]:

@@ -1,23 +1,34 @@
 """`localrun doctor`: what this machine can do, what is missing, and what to do about it."""
 
 import platform
+import shutil
+from contextlib import suppress
 from typing import Any, get_args
 
-from localrun.base.errors import LocalrunError
-from localrun.base.paths import Kind, what_is_not_kept, writable_folder
-from localrun.base.settings import read_settings
+from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.paths import Kind, folder, what_is_not_kept, writable_folder
+from localrun.base.settings import read_settings, settings_aside
 from localrun.base.units import gib
 from localrun.cli.console import write, write_json, write_table
 from localrun.cli.groups import JsonSwitch
+from localrun.hub.access import hub_cache
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.resolve import resolve
 
 LOW_MEMORY = 2 << 30
+LOW_DISK = 1 << 30  # a small model, or the cache of some chats
 
 
 def doctor(json: JsonSwitch = False) -> int:
     """Backends, instruction sets, memory, folders, default model: what works, and what to do where it does not."""
-    findings = examine()
+    try:
+        read_settings()
+        findings = examine()
+    except UsageError as error:
+        with settings_aside():
+            findings = examine()
+        problem = {"what": error.message, "hint": f"{error.hint}; what follows is without any setting"}
+        findings["problems"].insert(0, problem)
     if json:
         write_json(findings)
         return 0
@@ -46,6 +57,7 @@ def examine() -> dict[str, Any]:
     problems = [
         *_library_problem(backends["cpu"]),
         *_folder_problems(),
+        *_space_problems(),
         *_memory_problem(machine["memory_available"]),
         *model.pop("problems"),
     ]
@@ -122,6 +134,20 @@ def _folder_problems() -> list[dict[str, str]]:
     kinds: tuple[Kind, ...] = get_args(Kind)
     hint = "set LOCALRUN_HOME to a folder you can write to"
     return [{"what": what_is_not_kept(kind), "hint": hint} for kind in kinds if writable_folder(kind) is None]
+
+
+def _space_problems() -> list[dict[str, str]]:
+    """Disks that are full, each named once by the first of the folders on it."""
+    places = [("models", hub_cache()), *((kind, folder(kind)) for kind in get_args(Kind))]
+    found: dict[int, dict[str, str]] = {}
+    for kind, place in places:
+        there = next((path for path in (place, *place.parents) if path.is_dir()), None) if place else None
+        with suppress(OSError):
+            if there is not None and (free := shutil.disk_usage(there).free) < LOW_DISK:
+                what = f"only {gib(free)} of disk is free for {kind} ({place})"
+                hint = "free some space: `localrun cache` and `localrun list` show what localrun keeps"
+                found.setdefault(there.stat().st_dev, {"what": what, "hint": hint})
+    return list(found.values())
 
 
 def _memory_problem(available: int) -> list[dict[str, str]]:

@@ -1,6 +1,7 @@
 """MODEL, as people type it, to the one model on disk that it means. Never downloads."""
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from localrun.hub.stored import StoredModel, stored_at
 from localrun.hub.suggest import near_names, same_names
 from localrun.hub.unsynced import require_whole
 
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
 
 
@@ -103,7 +105,8 @@ def _is_path_like(text: str) -> bool:
     """Whether `text` can only be meant as a path: it starts like one, or has more parts than org/repo."""
     separators = text.count("/") + text.count(os.sep) * (os.sep != "/")
     is_hub = parse_hub_name(text) is not None
-    return text.startswith((".", "~")) or os.path.isabs(text) or (separators > 0 and not is_hub)
+    on_windows = bool(_WINDOWS_PATH.match(text))
+    return text.startswith((".", "~")) or os.path.isabs(text) or on_windows or (separators > 0 and not is_hub)
 
 
 def _named(name: str, stored: list[StoredModel]) -> list[StoredModel]:
@@ -137,10 +140,18 @@ def _choose(models: list[StoredModel], name: str, wanted: str) -> StoredModel:
 
 def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
     near = near_names(model, stored)
-    if os.path.isdir(os.path.expanduser(model)):
+    path = os.path.expanduser(model)
+    if os.path.isdir(path):
         return NotFoundError(
             f"there is no model in the folder {model}", "a .gguf, or config.json and .safetensors, is needed"
         )
+    if os.path.islink(path) and not os.path.exists(path):
+        return NotFoundError(f"{model} is a link that leads nowhere", "correct the link, or name the file itself")
+    if os.path.isfile(path):
+        here = path if os.path.isabs(path) else f"./{path}"
+        return NotFoundError(f"{model} is a file, and not called .gguf", f"if it is a model all the same: {here}")
+    if _WINDOWS_PATH.match(model) and os.name != "nt":
+        return NotFoundError(f"{model} is a path of Windows", "here a path has / and no drive: /home/me/model.gguf")
     if _is_path_like(model):
         return NotFoundError(f"there is no file or folder {model}", "check the path, or see `localrun list`")
     if near:

@@ -184,6 +184,17 @@ def test_perplexity(tmp_path: Path) -> None:
     check(ran.json, "error")
 
 
+def test_doctor_says_what_is_wrong_with_the_settings_and_looks_at_the_rest(home: Path) -> None:
+    home.mkdir()
+    (home / "config.toml").write_text("ctx = 512\ncolour = 1\n")
+    ran = localrun("doctor", "--json", stdin=None)
+    assert ran.code == 0, ran.err
+    check(ran.json, "doctor")
+    assert f"{home / 'config.toml'}, line 2" in ran.json["problems"][0]["what"]
+    assert ran.json["model"]["name"] == "builtin"
+    assert ran.json["backends"]["reference"]["available"]
+
+
 def test_doctor() -> None:
     ran = localrun("doctor", "--json", stdin=None)
     assert ran.code == 0, ran.err

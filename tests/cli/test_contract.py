@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,3 +136,12 @@ def test_json_is_one_value_of_its_schema(faces: Faces, home: Path, arguments: li
     assert (code == 0) == (schema != "error")
     if schema == "error":
         assert json.loads(out)["error"]["code"] == code
+
+
+def test_doctor_names_a_full_disk_once(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = type(shutil.disk_usage("/"))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage(1 << 40, (1 << 40) - 5, 5))
+    code, out, _ = faces.run("doctor", "--json")
+    problems = [problem for problem in json.loads(out)["problems"] if "of disk is free" in problem["what"]]
+    assert (code, len(problems)) == (0, 1)
+    assert "models" in problems[0]["what"]

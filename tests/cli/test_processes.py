@@ -55,7 +55,7 @@ def test_quick_commands_are_quick_and_say_nothing_but_the_answer(arguments: tupl
         ("config",),
         ("tokenize", "hello"),
         ("run", "-m", "nonsense", "x"),
-        ("run", "--backend", "cpu", "--max-tokens", "4", "--temperature", "3", "hello"),
+        ("run", "--backend", "cpu", "--max-tokens", "4", "--temperature", "2", "hello"),
         ("bench", "-p", "64", "-n", "4", "-r", "1", "--backend", "cpu"),
     ],
     ids=" ".join,
@@ -139,7 +139,13 @@ def test_config_writes_what_run_reads(home: Path) -> None:
     assert localrun("config", "--json").json["ctx"] == 512
     assert (home / "config.toml").read_text() == "ctx = 512\n"
     assert localrun("config", "ctx", LOCALRUN_CTX="64").out == "64\n"
-    assert localrun("config", "model", "nonsense").code == 0
+    ran = localrun("config", "model", "nonsense")
+    assert (ran.code, "no model nonsense" in ran.err) == (3, True)
+    assert localrun("config", "model", "buitlin").err.count("did you mean builtin?") == 1
+    ran = localrun("config", "model", "qwen3-4b")
+    assert (ran.code, "`localrun pull qwen3-4b`" in ran.err) == (0, True)
+    assert localrun("config", "--unset", "model").code == 0
+    write_setting("model", "nonsense")
     ran = localrun("show")
     assert ran.code == 3
     assert "nonsense" in ran.err

@@ -128,3 +128,21 @@ def test_errors_name_what_there_is(models: Path, model: str, says: str, hints: s
         resolve(model)
     assert says in caught.value.message
     assert hints.lower() in caught.value.hint.lower()
+
+
+def test_what_is_there_but_no_model_is_called_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plain.bin").write_bytes(b"x")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "gone.gguf").symlink_to("nowhere")
+    for name, message, hint in (
+        ("plain.bin", "is a file, and not called .gguf", "./plain.bin"),
+        ("loop", "is a link that leads nowhere", "link"),
+        ("./loop", "is a link that leads nowhere", "link"),
+        ("gone.gguf", "is a link that leads nowhere", "link"),
+        ("C:\\models\\x.gguf", "is a path of Windows", "/"),
+        ("\\\\server\\x.gguf", "is a path of Windows", "/"),
+    ):
+        with pytest.raises(NotFoundError, match=message) as caught:
+            resolve(name)
+        assert hint in caught.value.hint

@@ -45,7 +45,7 @@ def test_what_wins_is_shown_and_changes_are_checked(monkeypatch: pytest.MonkeyPa
 
         go_to(pilot, "temperature")
         await pilot.press("enter", "ctrl+u", *"-1")
-        await until_text(pilot, "a number from 0 to 100 is needed")
+        await until_text(pilot, "a number from 0 to 2 is needed")
         await pilot.press("enter")  # nothing is written while it is wrong
         assert read_settings().temperature == 0.7
         await pilot.press("ctrl+u", *"0.2", "enter")
