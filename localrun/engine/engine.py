@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
+from functools import partial
 
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError, UsageError
 from localrun.base.events import Loop, Prefill
@@ -25,6 +26,10 @@ IDLE_SECONDS = 1.0  # without work, before blocks are written to the disk
 CLOSE_SECONDS = 120.0  # for the engine to end, with all it has to write
 
 
+class Stop:
+    """Tells the thread to end."""
+
+
 class Engine:
     """Owns the cache and the runner. All computing happens on its own thread."""
 
@@ -35,13 +40,14 @@ class Engine:
         self.runner, self.store, self.ctx = runner, store, ctx
         self.can_roll = endless and all(group.window is not None for group in store.groups)
         self.disk = disk
-        self.scheduler = Scheduler(store, disk=disk)
         self.tickets: dict[int, Ticket] = {}
-        self.inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[Ticket | Stop | None] = queue.SimpleQueue()  # None: look what there is to do
+        self.scheduler = Scheduler(store, disk=disk, wake=partial(self.inbox.put, None))
         self.cancel_step = CancelFlag()
         self.in_step: tuple[Sequence, ...] = ()  # what the running step computes
         self.step_lock = threading.RLock()  # held for a moment where these two change; a finalizer may come between
         self.is_closed = self.has_ended = False
+        self.has_arrived = False  # a request that goes before what is computed in the background
         self.process = os.getpid()
         self.lock = threading.Lock()  # held while what `view` reads changes; never during a step
         self.last: Sequence | None = None  # the newest that somebody waited for
@@ -55,9 +61,9 @@ class Engine:
         if (why := self.why_gone()) is not None:
             raise why
         ticket = Ticket(Sequence(request), self.interrupt, self.why_gone)
+        self.has_arrived |= not request.background
         self.inbox.put(ticket)
-        if not request.background:
-            self.interrupt(for_somebody=True)
+        self.interrupt()
         return ticket
 
     def warm(self, token_ids: SequenceOf[int], chat: str = "") -> Ticket | None:
@@ -84,13 +90,10 @@ class Engine:
                 states, n_bytes = self._states(self.last), lease_bytes(self.last.lease, self.runner.block_sizes)
             return view_store(self.store, self.runner.block_sizes, self.last.n_computed, states, n_bytes)
 
-    def interrupt(self, for_somebody: bool = False) -> None:
-        """Cut the running step short if nobody waits for any of it: for others it would have to be computed again.
-
-        `for_somebody`: there is work that goes before what is computed in the background.
-        """
+    def interrupt(self) -> None:
+        """Cut the running step short if nobody waits for any of it: for others it would have to be computed again."""
         with self.step_lock:
-            if self.in_step and all(s.cancelled.is_set() or (for_somebody and s.background) for s in self.in_step):
+            if self.in_step and all(s.cancelled.is_set() or (self.has_arrived and s.background) for s in self.in_step):
                 self.cancel_step.set()
 
     def why_gone(self) -> LocalrunError | None:
@@ -109,7 +112,7 @@ class Engine:
         self.is_closed = True
         with self.step_lock:
             self.cancel_step.set()
-        self.inbox.put(None)
+        self.inbox.put(Stop())
 
     def close(self) -> None:
         """Stop, and wait for it."""
@@ -159,15 +162,18 @@ class Engine:
 
     def _receive(self) -> bool:
         """Take new work, waiting for some when idle; False to stop."""
+        self.has_arrived = False
         while not self.inbox.empty() or not self.scheduler.busy:
             ticket = self._next_ticket()
-            if ticket is None:
+            if isinstance(ticket, Stop):
                 return False
+            if ticket is None:
+                continue
             self.tickets[ticket.sequence.number] = ticket
             self.scheduler.add(ticket.sequence)
         return True
 
-    def _next_ticket(self) -> Ticket | None:
+    def _next_ticket(self) -> Ticket | Stop | None:
         """The next of the inbox; while there is none, what was computed goes to the disk."""
         seconds: float | None = IDLE_SECONDS
         while self.disk is not None and seconds is not None:
@@ -193,7 +199,7 @@ class Engine:
         while not self.inbox.empty():
             ticket_left = self.inbox.get()
             why = self.why_gone()
-            if ticket_left is not None and why is not None:
+            if isinstance(ticket_left, Ticket) and why is not None:
                 ticket_left.put(why)
         if self.disk is not None:
             self.disk.close()
@@ -224,7 +230,7 @@ class Engine:
         with self.step_lock:
             self.in_step = tuple(sequence for sequence, _ in plan.work)
             self.cancel_step.clear()
-        self.interrupt(for_somebody=not self.inbox.empty())  # what came since this step was planned
+        self.interrupt()  # what came since this step was planned
         try:
             return self.runner.run(plan, self.cancel_step)
         finally:

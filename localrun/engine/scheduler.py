@@ -1,18 +1,24 @@
-"""What the next step computes: every running decode, and one chunk of one prefill. Ints only, no tensors."""
+"""What the next step computes: every running decode, and chunks of prompts. Ints only, no tensors."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
+from localrun.engine.restore import Restore
+from localrun.engine.room import has_room
 from localrun.engine.sequence import Sequence
 
 MAX_CHUNK = 512
 MAX_RUNNING = 16
 ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
 SHARED_SECONDS = 0.2  # a prefill chunk while others decode
+RESTORE_SECONDS = 0.01  # a step may spend on blocks from the disk, while others wait for it
+HEADROOM_TOKENS = 256  # that there should be room for beside a new prompt
+RETRY_STEPS = 32  # after which one that found no room is tried again though nothing has ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,31 +33,39 @@ class Plan:
 
 
 class Scheduler:
-    """First come, first served; when blocks run out the youngest sequence waits again and recomputes later.
+    """First come, first served, as far as there is room for all of a prompt; prompts take turns in being computed.
 
-    Background sequences run only while there is nothing else, one at a time.
+    When blocks run out the youngest sequence waits again and recomputes later. Background sequences run only while
+    there is nothing else, one at a time. While a prompt comes from the disk, others go before it.
     """
 
-    def __init__(self, store: CacheStore, max_running: int = MAX_RUNNING, disk: DiskCache | None = None) -> None:
+    def __init__(
+        self,
+        store: CacheStore,
+        max_running: int = MAX_RUNNING,
+        disk: DiskCache | None = None,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`wake` is called from another thread, when there is more to do."""
         self.store = store
         self.disk = disk
+        self.wake = wake
         self.max_running = max_running
         self.waiting: deque[Sequence] = deque()
         self.background: deque[Sequence] = deque()
         self.running: list[Sequence] = []
         self.rows_per_second = 256.0
+        self.turn = 0  # of the last chunk; a new prompt comes after whoever waits for this one
+        self.retry = 0  # steps until it is worth looking for room again
 
     def add(self, sequence: Sequence) -> None:
         (self.background if sequence.background else self.waiting).append(sequence)
 
     @property
     def busy(self) -> bool:
-        return bool(self.waiting or self.running or self.background)
-
-    @property
-    def in_background(self) -> bool:
-        """Nobody waits for what is being computed."""
-        return bool(self.running) and all(sequence.background for sequence in self.running)
+        """There is something to do now; what is being read from the disk wakes us."""
+        lines = (*self.waiting, *(() if self.waiting else self.background))
+        return bool(self.running) or any(s.restore is None or s.restore.is_ready for s in lines)
 
     def schedule(self) -> Plan:
         """The next step; empty when nothing can run."""
@@ -61,11 +75,7 @@ class Scheduler:
             if sequence in self.running and self._make_room(sequence, 1):
                 work.append((sequence, 1))
         work = [(s, n) for s, n in work if s in self.running]
-        prefilling = next((s for s in self.running if s.prefilling), None)
-        if prefilling is not None:
-            n = self._make_room(prefilling, self._chunk(prefilling, others=bool(work)))
-            if n:
-                work.append((prefilling, n))
+        work += self._chunks(SHARED_SECONDS if work else ALONE_SECONDS)
         return Plan(tuple((s, n) for s, n in work if s in self.running))
 
     def observe(self, n_rows: int, seconds: float) -> None:
@@ -91,26 +101,58 @@ class Scheduler:
         for line in (self.waiting, self.background, self.running):
             if sequence in line:
                 line.remove(sequence)
+        if sequence.restore is not None:
+            sequence.restore.give_up()
+        self.retry = 0
 
     def _admit(self) -> None:
-        if self.waiting:
+        ready = [s for s in list(self.waiting)[: self.max_running] if self._is_restored(s)]
+        if ready:
             for sequence in [s for s in self.running if s.background]:
                 self._preempt(sequence)
-        line = self.waiting if self.waiting or self.running else self.background
-        while line and len(self.running) < (1 if line is self.background else self.max_running):
-            if self.disk is not None and not line[0].admitted:
-                line[0].restore(self.disk)
-            try:
-                lease = self.store.open(line[0].token_ids, line[0].n_prompt, line[0].request.chat)
-            except OutOfBlocks:
-                if self.running:
-                    return
-                lease = self.store.open_empty(
-                    line[0].n_prompt, line[0].request.chat
-                )  # no room for a copy: compute it again
-            sequence = line.popleft()
-            sequence.admit(lease)
-            self.running.append(sequence)
+        elif self.background and not self.waiting and not self.running and self._is_restored(self.background[0]):
+            ready = [self.background[0]]
+        self.retry = max(0, self.retry - 1)
+        for sequence in ready:
+            if len(self.running) >= self.max_running or not self._open(sequence):
+                return
+
+    def _is_restored(self, sequence: Sequence) -> bool:
+        """Whether what is on disk of it is in memory; else bring some more."""
+        if self.disk is None or sequence.admitted:
+            return True
+        if sequence.restore is None:
+            sequence.restore = Restore(self.disk, sequence.token_ids, self.wake)
+        sequence.restore.advance(RESTORE_SECONDS if self.running else ALONE_SECONDS)
+        return sequence.restore.is_over
+
+    def _open(self, sequence: Sequence) -> bool:
+        """Let it run, unless it has to wait for room: whoever runs would only push it out again."""
+        if self.running:
+            if self.retry:
+                return False
+            leases = [running.lease for running in self.running if running.lease is not None]
+            if not has_room(self.store, leases, sequence.token_ids, MAX_CHUNK, self._growth(sequence)):
+                self.retry = RETRY_STEPS
+                return False
+        chat = sequence.request.chat
+        try:
+            lease = self.store.open(sequence.token_ids, sequence.n_prompt, chat)
+        except OutOfBlocks:
+            if self.running:
+                return False
+            lease = self.store.open_empty(sequence.n_prompt, chat)  # no room for a copy: compute it again
+        self._leave(sequence)
+        sequence.turn = self.turn + 1
+        sequence.admit(lease)
+        self.running.append(sequence)
+        return True
+
+    def _growth(self, sequence: Sequence) -> int:
+        """Tokens that should find room besides, lest it is pushed out soon. Whoever was pushed out had all its work
+        thrown away: it comes back when all that is still to be written fits, or when it is alone."""
+        to_come = sum(s.n_to_come for s in (*self.running, sequence))
+        return to_come if sequence.admitted else min(to_come, HEADROOM_TOKENS)
 
     def _make_room(self, sequence: Sequence, n: int) -> int:
         """Blocks for the next n tokens, or for as many as there is room for, at the cost of younger sequences.
@@ -137,9 +179,21 @@ class Scheduler:
         sequence.n_computed = 0
         (self.background if sequence.background else self.waiting).appendleft(sequence)
 
-    def _chunk(self, sequence: Sequence, others: bool) -> int:
-        """Rows of the next prefill chunk: whole blocks, as many as fit the time a step may take."""
-        seconds = SHARED_SECONDS if others else ALONE_SECONDS
-        blocks = max(1, int(self.rows_per_second * seconds) // BLOCK_TOKENS)
-        stop = (sequence.n_computed // BLOCK_TOKENS + min(blocks, MAX_CHUNK // BLOCK_TOKENS)) * BLOCK_TOKENS
-        return min(stop, sequence.n_tokens) - sequence.n_computed
+    def _chunks(self, seconds: float) -> list[tuple[Sequence, int]]:
+        """Rows of prompts: as many whole blocks as fit the time, shared by all that are being read, the shortest first
+        and in turns where there are fewer blocks than prompts."""
+        prefills = [s for s in self.running if s.prefilling]
+        prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))
+        blocks = min(max(1, int(self.rows_per_second * seconds) // BLOCK_TOKENS), MAX_CHUNK // BLOCK_TOKENS)
+        work = []
+        for index, sequence in enumerate(prefills):
+            share = max(1, blocks // (len(prefills) - index))
+            if blocks == 0 or sequence not in self.running:
+                continue
+            stop = min((sequence.n_computed // BLOCK_TOKENS + share) * BLOCK_TOKENS, sequence.n_tokens)
+            n = self._make_room(sequence, stop - sequence.n_computed)
+            if n:
+                work.append((sequence, n))
+                self.turn, sequence.turn = sequence.turn, sequence.turn + 1
+                blocks -= -(-n // BLOCK_TOKENS)
+        return work

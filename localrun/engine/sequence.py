@@ -10,8 +10,8 @@ from localrun.base.check import check_bias, check_number, check_sampling
 from localrun.base.errors import UsageError
 from localrun.base.events import StopReason
 from localrun.cache.lease import Lease
-from localrun.engine.disk_cache import DiskCache
 from localrun.engine.loops import CHECK_TOKENS, loop_period
+from localrun.engine.restore import Restore
 from localrun.engine.sampler import SamplerSettings
 from localrun.ops.token_counts import TokenCounts
 
@@ -65,6 +65,8 @@ class Sequence:
     note: str = ""  # why no more of it was cached
     n_restored: int = 0  # of the cached ones, brought back from disk
     restore_seconds: float = 0.0
+    restore: Restore | None = None  # what is kept on disk of the prompt, on its way back
+    turn: int = 0  # when it gets the next chunk of its prompt: the lowest goes first
     admitted: bool = False
     announced: bool = False
     lease: Lease | None = None
@@ -101,22 +103,23 @@ class Sequence:
         return self.n_tokens - self.n_prompt
 
     @property
+    def n_to_come(self) -> int:
+        """Tokens of the answer, at most."""
+        return max(0, self.request.max_tokens - self.n_generated)
+
+    @property
     def prefilling(self) -> bool:
         """More than the newest token still has to be computed."""
         return self.n_tokens - self.n_computed > 1
-
-    def restore(self, disk: DiskCache) -> None:
-        """Bring what is kept on disk of the prompt back into memory."""
-        started = time.perf_counter()
-        self.n_restored = disk.restore(self.token_ids)
-        self.restore_seconds = time.perf_counter() - started
 
     def admit(self, lease: Lease) -> None:
         """Start, or start again, from what is cached."""
         self.lease, self.n_computed = lease, lease.hit.start
         if not self.admitted:
             self.n_cached, self.n_replayed = lease.n_cached, lease.n_replayed
-            self.n_restored = min(self.n_restored, self.n_cached)
+            if self.restore is not None:
+                self.n_restored = min(self.restore.n_tokens, self.n_cached)
+                self.restore_seconds = self.restore.seconds
             self.note = "; ".join(note for note in (self.request.rewritten, lease.hit.note) if note)
         self.admitted = True
 

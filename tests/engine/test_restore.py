@@ -1,0 +1,146 @@
+"""A chat on its way back from the disk keeps nobody waiting but itself."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localrun.base.events import Completion, Done, Prefill
+from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.base.resources import resource
+from localrun.client.interface import Generation
+from localrun.client.local import LocalClient
+from localrun.engine import restore as restore_module
+from localrun.engine.disk_cache import DiskCache
+
+LONG = "Tell me about the KV cache. " * 40
+DEADLINE = 60.0
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path))
+    return tmp_path
+
+
+def client() -> LocalClient:
+    return LocalClient(LoadOptions(resource("localrun/builtin/localrun-tiny.gguf"), ctx=1024, disk_cache=1 << 30))
+
+
+def ask(text: str, chat: str = "a", max_tokens: int = 12) -> Request:
+    messages = ({"role": "user", "content": text},)
+    return Request(messages, sampling=Sampling(temperature=0.0), max_tokens=max_tokens, chat_id=chat)
+
+
+def end(generation: Generation) -> Completion:
+    return next(event.completion for event in generation if isinstance(event, Done))
+
+
+def until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def readers() -> int:
+    return sum(thread.name == "localrun-restore" for thread in threading.enumerate())
+
+
+class Gate:
+    """Reads from the disk as far as it is open."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.may_read = threading.Semaphore(0)
+        self.n_read = 0
+        find = DiskCache.find
+
+        def slowly(disk: DiskCache, missing: Any) -> Iterator[Any]:
+            for found in find(disk, missing):
+                assert self.may_read.acquire(timeout=DEADLINE)
+                self.n_read += 1
+                yield found
+
+        monkeypatch.setattr(DiskCache, "find", slowly)
+
+    def open(self, n: int = 10_000) -> None:
+        self.may_read.release(n)
+
+
+@pytest.fixture
+def first() -> Completion:
+    """The answer to a chat that then was closed."""
+    with client() as one:
+        return end(one.generate(ask(LONG)))
+
+
+def test_others_are_answered_while_a_chat_comes_from_the_disk(
+    first: Completion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(monkeypatch)
+    with client() as again:
+        restoring = again.generate(ask(LONG))
+        for n in range(4):
+            assert end(again.generate(ask(f"{n}, hello!", chat=""))).completion_tokens > 0
+        gate.open(2)
+        until(lambda: gate.n_read == 2)
+        assert end(again.generate(ask("Hello again!", chat=""))).completion_tokens > 0
+        gate.open()
+        second = end(restoring)
+    assert second.token_ids == first.token_ids
+    assert first.prompt_tokens is not None
+    assert second.restored_tokens == first.prompt_tokens - 1
+
+
+def test_a_step_installs_a_few_blocks_at_most(first: Completion, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted: list[int] = []
+    plant = DiskCache.plant
+
+    def counted(disk: DiskCache, ids: Any, found: Iterable[Any]) -> int:
+        found = list(found)
+        planted.append(len(found))
+        return plant(disk, ids, found)
+
+    monkeypatch.setattr(DiskCache, "plant", counted)
+    with client() as again:
+        second = end(again.generate(ask(LONG)))
+    assert second.restored_tokens > 64 * restore_module.PORTION
+    assert max(planted) <= restore_module.PORTION
+
+
+def test_one_that_is_cancelled_meanwhile_leaves_nothing_behind(
+    first: Completion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(monkeypatch)
+    with client() as again:
+        restoring = again.generate(ask(LONG))
+        gate.open(1)
+        until(lambda: gate.n_read == 1)
+        restoring.cancel()
+        assert end(restoring).stop_reason == "cancelled"
+        gate.open()
+        until(lambda: readers() == 0)
+        assert end(again.generate(ask(LONG))).token_ids == first.token_ids
+
+
+def test_what_cannot_be_read_is_computed(first: Completion, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = DiskCache.find
+
+    def failing(disk: DiskCache, missing: Any) -> Iterator[Any]:
+        for n, found in enumerate(find(disk, missing)):
+            if n == 2:
+                raise OSError("the disk is on fire")
+            yield found
+
+    monkeypatch.setattr(DiskCache, "find", failing)
+    with client() as again:
+        events = list(again.generate(ask(LONG)))
+    done = events[-1]
+    assert isinstance(done, Done)
+    assert done.completion.token_ids == first.token_ids
+    assert done.completion.restored_tokens == 128
+    assert isinstance(events[0], Prefill)
+    assert events[0].cached == 128
