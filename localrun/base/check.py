@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from localrun.base.errors import UsageError
-from localrun.base.request import Overflow, Request, Sampling, Think
+from localrun.base.request import Backend, KVCodecName, LoadOptions, Overflow, Request, Sampling, Think
 from localrun.base.settings import SETTINGS
 
 MAX_BIAS = 1e6
@@ -18,12 +18,24 @@ def check_request(request: Request) -> None:
     check_number("max_tokens", request.max_tokens)
     check_choice("think", request.think, get_args(Think))
     check_choice("overflow", request.overflow, get_args(Overflow))
+    check(isinstance(request.stop_on_loop, bool), "stop_on_loop", request.stop_on_loop, "True or False is needed")
     check(request.prompt is None or isinstance(request.prompt, str), "prompt", request.prompt, "a text is needed")
     for message in request.messages:
         is_one = isinstance(message, Mapping) and isinstance(message.get("role"), str)
         check(is_one, "a message", message, '{"role": "user", "content": "…"} is needed')
     for text in request.stop:
         check(isinstance(text, str) and text != "", "stop", text, "a text that is not empty is needed")
+
+
+def check_load(options: LoadOptions) -> None:
+    """Types and ranges of how a model is to be held."""
+    check_choice("backend", options.backend, get_args(Backend))
+    check_choice("kv", options.kv, get_args(KVCodecName))
+    for name in ("threads", "ctx", "window"):
+        check_number(name, getattr(options, name))
+    check(isinstance(options.prefix_cache, bool), "prefix_cache", options.prefix_cache, "True or False is needed")
+    is_size = isinstance(options.disk_cache, int) and not isinstance(options.disk_cache, bool)
+    check(is_size and options.disk_cache >= 0, "disk_cache", options.disk_cache, "bytes are needed, 0 for none")
 
 
 def check_sampling(values: object) -> None:

@@ -1,51 +1,98 @@
 """The Python surface: one model, a few calls."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from localrun.base.check import check, check_load, check_request
 from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done, Token
 from localrun.base.options import python_spelling
-from localrun.base.request import LoadOptions, Message, Request, Sampling
+from localrun.base.request import Backend, KVCodecName, LoadOptions, Message, Request, Sampling, Think
+from localrun.client.interface import Generation
 
-LOAD_OPTIONS = ("backend", "threads", "ctx", "kv", "window", "prefix_cache", "disk_cache")
-REQUEST_OPTIONS = ("max_tokens", "stop", "think", "tools")
-SAMPLING_OPTIONS = tuple(Sampling.__dataclass_fields__)
+if TYPE_CHECKING:
+    from localrun.client.local import LocalClient
+
+
+class Options(TypedDict, total=False):
+    """What every call takes; what is left out is chosen by the model's makers, or by localrun."""
+
+    max_tokens: int | None  # longest answer; None: to the end of the context
+    temperature: float | None  # 0 always takes the likeliest token
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    repeat_penalty: float | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    logit_bias: Mapping[int, float]  # added to the logits, by token id
+    seed: int | None  # the same one gives the same answer
+    stop: str | Sequence[str]  # end before any of these
+    stop_on_loop: bool  # end an answer that only repeats itself
+    think: Think
+    tools: Sequence[Mapping[str, Any]]  # in the OpenAI shape, for templates that know them
 
 
 class LLM:
     """A model to generate with. Weights load at the first call; calls on one LLM reuse each other's prefixes.
 
-    `options` of the constructor: backend, threads, ctx, kv, window, prefix_cache, disk_cache (bytes). Those of a call:
-    max_tokens, stop, think, tools, and every field of Sampling. An unknown one is a UsageError.
+    A context manager. One that nobody holds any more gives memory and threads back. What is wrong with a call is a
+    LocalrunError, whose hint says what to try.
     """
 
-    def __init__(self, model: str | Path = "builtin", **options: Any) -> None:
-        known(options, LOAD_OPTIONS)
-        self.model = model
-        self.options = options
-        self._client: Any = None
+    def __init__(
+        self,
+        model: str | Path = "builtin",
+        *,
+        precision: str = "auto",
+        backend: Backend = "auto",
+        threads: int | None = None,
+        ctx: int | None = None,
+        kv: KVCodecName = "auto",
+        window: int | None = None,
+        prefix_cache: bool = True,
+        disk_cache: int = 0,
+    ) -> None:
+        """`model`: a path, a name of `localrun list`, or org/repo; `precision` chooses among those on disk.
 
-    def generate(self, prompt: str, **options: Any) -> Completion:
+        `ctx=None`: as much as the model allows and memory holds. `window`: see only the first block and the last so
+        many tokens. `disk_cache`: bytes of disk that what was computed may take, to be there the next time.
+        """
+        check(isinstance(model, str | Path), "model", model, "a name or a path is needed")
+        check(isinstance(precision, str), "precision", precision, "a text is needed, such as Q4_K_M")
+        self.model, self.precision = model, precision
+        self.options = LoadOptions(
+            Path(),
+            backend=backend,
+            threads=threads,
+            ctx=ctx,
+            kv=kv,
+            window=window,
+            prefix_cache=prefix_cache,
+            disk_cache=disk_cache,
+        )
+        check_load(self.options)
+        self._client: LocalClient | None = None
+
+    def generate(self, prompt: str, **options: Unpack[Options]) -> Completion:
         """Answer a prompt as one user message."""
-        return self.chat([{"role": "user", "content": prompt}], **options)
+        return self.chat(one_message(prompt), **options)
 
-    def chat(self, messages: Sequence[Message], **options: Any) -> Completion:
+    def chat(self, messages: Sequence[Message], **options: Unpack[Options]) -> Completion:
         """Answer the last of several messages ({"role": …, "content": …})."""
         with python_spelling():
-            for event in self._events(messages, options):
+            for event in self._begin(messages, options):
                 if isinstance(event, Done):
                     return event.completion
         raise AssertionError("a generation always ends with Done")
 
-    def stream(self, prompt: str, **options: Any) -> Iterator[str]:
+    def stream(self, prompt: str, **options: Unpack[Options]) -> Iterator[str]:
         """The answer to a prompt, piece by piece. Leaving the iterator early cancels the rest."""
         with python_spelling():
-            for event in self._events([{"role": "user", "content": prompt}], options):
-                if isinstance(event, Token) and event.channel == "answer" and event.text:
-                    yield event.text
+            return texts(self._begin(one_message(prompt), options))
 
     def close(self) -> None:
         """Free the model; the next call loads it again."""
@@ -61,30 +108,51 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _events(self, messages: Sequence[Message], options: dict[str, Any]) -> Iterator[Any]:
-        known(options, REQUEST_OPTIONS + SAMPLING_OPTIONS)
-        sampling = Sampling(**{name: value for name, value in options.items() if name in SAMPLING_OPTIONS})
-        rest = {name: value for name, value in options.items() if name in REQUEST_OPTIONS}
-        for name in ("stop", "tools"):
-            if name in rest:
-                rest[name] = (rest[name],) if isinstance(rest[name], str) else tuple(rest[name])
-        return iter(
-            self._loaded().generate(Request(messages=tuple(messages), sampling=sampling, chat_id="python", **rest))
-        )
-
-    def _loaded(self) -> Any:
+    def _begin(self, messages: Sequence[Message], options: Options) -> Generation:
+        request = request_for(messages, options)
         if self._client is None:
             from localrun.client.local import LocalClient
             from localrun.hub.resolve import resolve
 
-            found = resolve(str(self.model))
+            found = resolve(str(self.model), self.precision)
             self._client = LocalClient(
-                LoadOptions(path=found.path, name=found.name, precision=found.precision, **self.options)
+                replace(self.options, path=found.path, name=found.name, precision=found.precision)
             )
-        return self._client
+        return self._client.generate(request)
 
 
-def known(options: dict[str, Any], names: Sequence[str]) -> None:
-    unknown = sorted(set(options) - set(names))
+def request_for(messages: Sequence[Message], options: Options) -> Request:
+    """The request of a call. Raises UsageError for an option there is none of, or one that means nothing."""
+    unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
-        raise UsageError(f"unknown option {', '.join(unknown)}", f"known options: {', '.join(sorted(names))}")
+        known = ", ".join(sorted(Options.__annotations__))
+        raise UsageError(f"unknown option {', '.join(unknown)}", f"known options: {known}")
+    is_list = isinstance(messages, Sequence) and not isinstance(messages, str | bytes)
+    check(is_list, "messages", messages, '[{"role": "user", "content": "…"}] is needed')
+    values: dict[str, Any] = dict(options)
+    for name in ("stop", "tools"):
+        if name in values:
+            value = values[name]
+            one = (value,) if isinstance(value, str) else value
+            check(isinstance(one, Sequence) and not isinstance(one, bytes), name, value, "a list is needed")
+            values[name] = tuple(one)
+    chosen = {name: values.pop(name) for name in Sampling.__dataclass_fields__ if name in values}
+    request = Request(messages=tuple(messages), sampling=Sampling(**chosen), chat_id="python", **values)
+    check_request(request)
+    return request
+
+
+def one_message(prompt: str) -> list[Message]:
+    check(isinstance(prompt, str), "prompt", prompt, "a text is needed")
+    return [{"role": "user", "content": prompt}]
+
+
+def texts(generation: Generation) -> Iterator[str]:
+    """What belongs to the answer."""
+    try:
+        with python_spelling():
+            for event in generation:
+                if isinstance(event, Token) and event.channel == "answer" and event.text:
+                    yield event.text
+    finally:
+        generation.cancel()

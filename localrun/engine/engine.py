@@ -95,6 +95,8 @@ class Engine:
         with self.step_lock:
             if self.in_step and all(s.cancelled.is_set() or (self.has_arrived and s.background) for s in self.in_step):
                 self.cancel_step.set()
+            elif not self.in_step:
+                self.inbox.put(None)
 
     def why_gone(self) -> LocalrunError | None:
         """A new error for whoever waits for an engine that does nothing any more; None while it lives."""
@@ -168,7 +170,7 @@ class Engine:
             if isinstance(ticket, Stop):
                 return False
             if ticket is None:
-                continue
+                return True
             self.tickets[ticket.sequence.number] = ticket
             self.scheduler.add(ticket.sequence)
         return True

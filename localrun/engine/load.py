@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from localrun.base.check import check_load
 from localrun.base.errors import ModelFileError
 from localrun.base.events import ModelInfo, Work
 from localrun.base.paths import writable_folder
@@ -57,6 +58,7 @@ class LoadedModel:
 def load(options: LoadOptions, progress: Progress = lambda done, total: None) -> LoadedModel:
     """Open, check and load a model. Raises ModelFileError, DoesNotFitError, NotFoundError or UsageError."""
     started = time.perf_counter()
+    check_load(options)
     source: TensorSource = open_model_file(options.path)
     identity = Identity(source) if options.disk_cache and options.prefix_cache else None
     text = load_text(source)

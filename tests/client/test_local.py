@@ -123,20 +123,6 @@ def test_a_seed_that_was_drawn_survives_readers_of_json(client: LocalClient) -> 
     assert max(seeds) < 2**53, "what a double holds"
 
 
-def test_the_python_surface() -> None:
-    with localrun.LLM("builtin", ctx=512) as llm:
-        first = llm.generate("Hello!", temperature=0, max_tokens=8)
-        assert first.ctx == 512
-        assert first.text
-        assert "".join(llm.stream("Hello!", temperature=0, max_tokens=8)) == first.text
-        assert llm.generate("Hello!", temperature=0, max_tokens=8).cached_tokens == (first.prompt_tokens or 0) - 1
-        assert llm.chat([{"role": "user", "content": "Hello!"}], temperature=0, max_tokens=8).text == first.text
-        with pytest.raises(UsageError, match="unknown option temprature"):
-            llm.generate("Hello!", temprature=0)
-    with pytest.raises(UsageError, match="unknown option context"):
-        localrun.LLM("builtin", context=512)
-
-
 def test_what_to_try_is_said_with_the_names_of_pythons_arguments() -> None:
     with pytest.raises(UsageError) as caught:
         localrun.LLM("builtin", ctx=1 << 23).generate("Hello!")

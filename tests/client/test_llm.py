@@ -1,0 +1,160 @@
+"""`localrun.LLM`: what is meant works, and what is not is named in Python's own words."""
+
+import gc
+import math
+import re
+import time
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localrun
+from localrun.base.errors import LocalrunError, NotFoundError, UsageError
+from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.client.llm import Options
+
+DEADLINE = 60.0
+
+
+def test_the_calls() -> None:
+    with localrun.LLM("builtin", ctx=512) as llm:
+        first = llm.generate("Hello!", temperature=0, max_tokens=8)
+        assert first.ctx == 512
+        assert first.text
+        assert "".join(llm.stream("Hello!", temperature=0, max_tokens=8)) == first.text
+        assert first.prompt_tokens is not None
+        assert llm.generate("Hello!", temperature=0, max_tokens=8).cached_tokens == first.prompt_tokens - 1
+        assert llm.chat([{"role": "user", "content": "Hello!"}], temperature=0, max_tokens=8).text == first.text
+        stop = first.text[4:7]
+        ended = llm.generate("Hello!", temperature=0, max_tokens=8, stop=stop)
+        assert ended.text == first.text[: first.text.index(stop)]
+        assert llm.generate("Hello!", temperature=0, max_tokens=8, stop=[stop]).text == ended.text
+        assert llm.generate("Hello!", max_tokens=1, stop_on_loop=True, logit_bias={5: -1.0}, seed=3).seed == 3
+
+
+def test_a_precision_is_chosen() -> None:
+    with localrun.LLM("builtin", precision="Q8_0", ctx=64) as llm:
+        assert llm.generate("Hi", max_tokens=1).precision == "Q8_0"
+    with pytest.raises(NotFoundError, match="Q2_K"):
+        localrun.LLM("builtin", precision="Q2_K").generate("Hi")
+
+
+def test_every_option_of_a_request_has_an_argument() -> None:
+    asked = {*Sampling.__dataclass_fields__, *Request.__dataclass_fields__}
+    ours = {"messages", "prompt", "sampling", "known_ids", "now", "overflow", "chat_id"}
+    assert set(Options.__annotations__) == asked - ours
+    arguments = typing.get_type_hints(localrun.LLM.__init__)
+    assert set(LoadOptions.__dataclass_fields__) - {"path", "name"} <= set(arguments)
+    assert Any not in arguments.values()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"ctx": value} for value in ("big", 0, -1, 2.5, True, "512")),
+        *({"threads": value} for value in (-1, 0, "all")),
+        *({"window": value} for value in (1, "wide")),
+        *({"kv": value} for value in ("q5", 8, None)),
+        *({"backend": value} for value in ("gpu", None)),
+        *({"prefix_cache": value} for value in (None, "yes")),
+        *({"disk_cache": value} for value in (-1, 1.5, "8G", True)),
+        *({"precision": value} for value in (None, 4)),
+        *({"model": value} for value in (None, 5, b"builtin")),
+    ],
+)
+def test_a_wrong_argument_is_named_before_anything_loads(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(UsageError, match=f"^{name} is ") as caught:
+        localrun.LLM(**options)
+    assert "needed" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"temperature": value} for value in ("hot", -3, math.nan)),
+        *({"top_p": value} for value in (7, "x")),
+        *({"max_tokens": value} for value in (0, -1, 1.5, "many")),
+        *({"repeat_penalty": value} for value in (0, math.inf)),
+        *({"seed": value} for value in (-1, 0.5)),
+        *({"stop": value} for value in ("", [""], [5], 5, b"x", None)),
+        *({"tools": value} for value in (5, None)),
+        *({"think": value} for value in (True, "yes")),
+        *({"stop_on_loop": value} for value in ("no", 1)),
+        *({"logit_bias": value} for value in ([1], {-1: 1.0}, {10**6: 1.0}, {1: math.nan}, None)),
+    ],
+)
+def test_a_wrong_option_of_a_call_is_named(llm: localrun.LLM, options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(UsageError, match=rf"^{name}\b.* is ") as caught:
+        llm.generate("Hello!", **options)
+    assert "needed" in caught.value.hint
+    with pytest.raises(UsageError, match=rf"^{name}\b.* is "):
+        llm.stream("Hello!", **options)  # at once, not at the first piece
+
+
+@pytest.mark.parametrize("prompt", [None, b"hi", 5, ["hi"]])
+def test_a_prompt_is_a_text(llm: localrun.LLM, prompt: Any) -> None:
+    with pytest.raises(UsageError, match=r"^prompt is "):
+        llm.generate(prompt)
+    with pytest.raises(UsageError, match=r"^prompt is "):
+        llm.stream(prompt)
+
+
+@pytest.mark.parametrize("messages", [None, "hi", 5, ["hi"], [{"content": "hi"}], {"role": "user"}])
+def test_messages_are_a_list_of_turns(llm: localrun.LLM, messages: Any) -> None:
+    with pytest.raises(UsageError, match="message"):
+        llm.chat(messages)
+
+
+def test_what_there_is_not_is_unknown(llm: localrun.LLM) -> None:
+    with pytest.raises(UsageError, match="unknown option temprature") as caught:
+        llm.generate("Hello!", temprature=0)  # type: ignore[call-arg]
+    assert "temperature" in caught.value.hint
+    with pytest.raises(TypeError, match="context"):
+        localrun.LLM("builtin", context=512)  # type: ignore[call-arg]
+
+
+def test_hints_name_arguments(llm: localrun.LLM) -> None:
+    with pytest.raises(LocalrunError) as caught:
+        llm.generate("word " * 3000)
+    assert "ctx" in caught.value.hint
+    assert not re.search(r"--\w", caught.value.message + caught.value.hint)
+
+
+@pytest.fixture(scope="module")
+def llm() -> typing.Iterator[localrun.LLM]:
+    with localrun.LLM("builtin", ctx=512) as llm:
+        yield llm
+
+
+def test_one_that_nobody_holds_gives_its_thread_back() -> None:
+    llm = localrun.LLM("builtin", ctx=512)
+    pieces = llm.stream("Tell me a story", max_tokens=400)
+    next(pieces)
+    assert llm._client is not None
+    thread = llm._client.model.engine.thread
+    del llm, pieces
+    gc.collect()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+
+
+def test_a_stream_that_is_left_ends(llm: localrun.LLM) -> None:
+    for _ in llm.stream("Tell me a story", max_tokens=400):
+        break
+    assert llm._client is not None
+    engine = llm._client.model.engine
+    deadline = time.monotonic() + DEADLINE
+    while engine.tickets:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(import localrun.*?)```", readme, re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})
+    assert len(capsys.readouterr().out) > 10
