@@ -60,9 +60,11 @@ class Chat:
         return cast(Policy, value) if value in get_args(Policy) else "stop"
 
     @property
-    def waiting(self) -> str:
-        """What the user has sent while an answer was on its way, until it is a message."""
-        return self._text("waiting")
+    def waiting(self) -> tuple[str, ...]:
+        """What the user has sent while an answer was on its way, until each is a message."""
+        texts = self._settings.get("waiting")
+        texts = [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else []
+        return tuple(text for text in texts if isinstance(text, str) and text)
 
     @property
     def horizon(self) -> str | None:
@@ -83,7 +85,7 @@ class Chat:
         """Stretches of the file that could not be read."""
         return self._file.damaged
 
-    def set(self, **settings: str) -> None:
+    def set(self, **settings: str | list[str]) -> None:
         """Change title, model, system, preset, policy, waiting or horizon."""
         self._settings |= settings
         record = pack("set", at=time.time(), **settings)
@@ -226,7 +228,7 @@ class Chat:
         head = fields.get("head")
         match fields["kind"]:
             case "chat" | "set":
-                self._settings |= {key: value for key, value in fields.items() if isinstance(value, str)}
+                self._settings |= {key: value for key, value in fields.items() if isinstance(value, str | list)}
                 if "deleted" in fields:
                     self.deleted = fields["deleted"] is True
             case "select" if head is None or (isinstance(head, str) and head in self.tree):
@@ -259,7 +261,8 @@ class Chat:
         self.tree.add(Message(lost, above, role, LOST_TEXT, created=reply.created, lost=True))
 
     def _text(self, key: str) -> str:
-        return str(self._settings.get(key, ""))
+        value = self._settings.get(key)
+        return value if isinstance(value, str) else ""
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

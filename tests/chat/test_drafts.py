@@ -127,7 +127,9 @@ def test_a_list_counts_messages_and_not_pieces(tmp_path: Path, chat: Chat) -> No
 
 
 def test_what_waits_is_kept_until_it_is_a_message(tmp_path: Path, chat: Chat) -> None:
-    chat.set(waiting="and then?")
-    assert reopened(tmp_path).waiting == "and then?"
-    chat.set(waiting="")
-    assert reopened(tmp_path).waiting == ""
+    chat.set(waiting=["and then?", "and so?"])
+    assert reopened(tmp_path).waiting == ("and then?", "and so?")
+    chat.set(waiting="one text, as it was once kept")
+    assert reopened(tmp_path).waiting == ("one text, as it was once kept",)
+    chat.set(waiting=[])
+    assert reopened(tmp_path).waiting == ()

@@ -1,5 +1,7 @@
 """Talking: messages go out, answers come in, and whatever goes wrong is told and survived."""
 
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,13 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import CHOICE, ENDS, ask, chat_app, chat_screen, notice, ready, send, type_text, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
-from localrun_testing.scripted_client import COMPLETION, Script
+from localrun_testing.scripted_client import COMPLETION, Script, ScriptedClient
 from localrun_tui.composer import Editor
 from textual.pilot import Pilot
 
 from localrun.base.errors import DoesNotFitError, EngineError
-from localrun.base.events import Prefill
+from localrun.base.events import Event, Prefill
+from localrun.base.request import Request
 from localrun.base.settings import write_setting
 from localrun.chat.journal import ChatStore
 
@@ -159,20 +162,62 @@ def test_ctrl_c_stops_first_and_quits_when_pressed_twice() -> None:
     drive(app, steps)
 
 
-def test_a_message_typed_during_an_answer_waits_for_its_turn() -> None:
+def test_messages_sent_during_an_answer_go_out_one_after_the_other() -> None:
+    may_end = threading.Event()
+
+    class Gated(ScriptedClient):
+        def events(self, request: Request) -> Iterator[Event]:
+            may_end.wait(30)
+            yield from super().events(request)
+
+    app, client = chat_app(client=Gated([Script(), Script("second"), Script("third")]))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "first")
+        await send(pilot, "then this")
+        await send(pilot, "and that")
+        await until_text(pilot, "2 messages wait")
+        assert "and that" in screen_text(app)
+        may_end.set()
+        await until_text(pilot, "third")
+        await until(pilot, lambda: not chat_screen(pilot).session.waiting)
+
+    drive(app, steps)
+    assert [len(request.messages) for request in client.requests] == [1, 3, 5]
+    assert client.requests[2].messages[-1]["content"] == "and that"
+
+
+def test_what_waits_is_held_by_escape_changed_taken_back_and_sent_when_told_to() -> None:
     app, client = chat_app(ENDS, Script("second"))
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         await send(pilot, "first")
         await until_text(pilot, "Hello!")
-        await send(pilot, "then this")
-        await until_text(pilot, "your next message waits")
+        for text in ("not this", "then that"):
+            await send(pilot, text)
+        await until_text(pilot, "2 messages wait")
+        await type_text(pilot, "a draft")
         await pilot.press("escape")
+        await until_text(pilot, "◼ stopped")
+        await until_text(pilot, "2 messages held")
+        await pilot.press("up", "up", "delete")
+        await until_text(pilot, "1 message held")
+        await until(pilot, lambda: "not this" not in screen_text(app))
+        await pilot.press("e")
+        await until_text(pilot, "changes it where it waits")
+        await pilot.press("space", *"too", "enter")
+        await until_text(pilot, "then that too")
+        assert chat_screen(pilot).query_one(Editor).text == "a draft"
+        assert len(client.requests) == 1
+        await pilot.press("up")
+        await until_text(pilot, "⏎ Send now")
+        await pilot.press("enter")
         await until_text(pilot, "second")
 
     drive(app, steps)
-    assert [m["content"] for m in client.requests[1].messages] == ["first", "Hello!", "then this"]
+    assert [m["content"] for m in client.requests[1].messages] == ["first", "Hello!", "then that too"]
 
 
 def test_half_an_answer_is_kept_when_the_engine_dies_and_the_next_message_works() -> None:
@@ -244,7 +289,7 @@ def test_a_failure_before_the_first_token_is_told_and_the_message_stays() -> Non
 
 def test_an_engine_that_raises_anything_else_does_not_end_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
     app, client = chat_app()
-    monkeypatch.setattr(client, "stream", lambda request: 1 / 0)
+    monkeypatch.setattr(client, "generate", lambda request: 1 / 0)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)

@@ -7,11 +7,12 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from .chat_view import ChatView
-from .composer import Composer, Editor
+from .composer import WAITING, Composer, Editor
 from .history_list import ChatOptions, HistoryList
 from .inspector import Inspector
 from .message_view import MessageView
 from .transcript import Transcript
+from .waiting_list import WaitingList
 
 
 class ChatScreen(ChatView):
@@ -31,23 +32,64 @@ class ChatScreen(ChatView):
         Binding("pagedown", "scroll(1)", "Scroll down", show=False, id="chat.page-down", priority=True),
     ]
 
+    _reworded: tuple[int, bool] | None = None  # number of a waiting message that is edited; whether all were held
+
     # ---- the composer
 
     @on(Composer.Submitted)
     def _submit(self, event: Composer.Submitted) -> None:
         self.say("")
         self._show_messages()
-        if event.edited is not None:
+        if event.edited == WAITING:
+            self.attempt(self._reword(event.text))
+        elif event.edited is not None:
             self.attempt(self.session.edit(event.edited, event.text))
         else:
             self.attempt(self.session.send(event.text))
 
     @on(Composer.LeaveUp)
     def _go_up(self) -> None:
+        waiting = self.query_one(WaitingList)
+        if waiting.display:
+            self.set_focus(waiting)
+            waiting.highlighted = waiting.option_count - 1
+        else:
+            self._to_messages()
+
+    def _to_messages(self) -> None:
         views = self.transcript.views
         if views:
             self._show_messages()
             self.set_focus(views[-1])
+
+    @on(WaitingList.Leave)
+    def _leave_waiting(self, event: WaitingList.Leave) -> None:
+        if event.step < 0:
+            self._to_messages()
+        else:
+            self.set_focus(self.composer.editor)
+
+    @on(WaitingList.Act)
+    def _do_with_waiting(self, event: WaitingList.Act) -> None:
+        session, index = self.session, event.index
+        if event.what == "send":
+            self.attempt(session.send_waiting(index))
+        elif event.what == "drop":
+            self.attempt(session.drop_waiting(index))
+        elif index < len(session.waiting):
+            self._reworded = index, session.held
+            session.hold()  # it is not sent while it is changed
+            self.composer.edit(WAITING, session.waiting[index])
+
+    async def _reword(self, text: str | None) -> None:
+        """What waits is changed, or left as it was; then all goes on as before."""
+        if self._reworded is None:
+            return
+        (index, held), self._reworded = self._reworded, None
+        if text is not None:
+            await self.session.reword_waiting(index, text)
+        if not held:
+            await self.session.send_waiting()
 
     def _show_messages(self) -> None:
         """Where panels take the place of the messages, close them."""
@@ -78,7 +120,8 @@ class ChatScreen(ChatView):
         views = self.transcript.views
         index = views.index(view) + step
         if index >= len(views):
-            self.set_focus(self.composer.editor)
+            waiting = self.query_one(WaitingList)
+            self.set_focus(waiting if waiting.display else self.composer.editor)
         elif index >= 0:
             self.set_focus(views[index])
         else:
@@ -146,6 +189,7 @@ class ChatScreen(ChatView):
         """Leave what is open; else go back to typing."""
         if self.composer.edited:
             self.composer.edit(None)
+            self.attempt(self._reword(None))
         for panel in (self.query_one(HistoryList), self.query_one(Inspector)):
             if panel.has_focus_within:
                 self.show_panel(panel, False)

@@ -31,6 +31,7 @@ from .status_line import StatusLine, context_parts, live_parts, stats_parts
 from .top_bar import TopBar
 from .transcript import Transcript
 from .turn import Turn, unexpected
+from .waiting_list import WaitingList
 from .welcome import Welcome
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class ChatView(Screen[None]):
             yield HistoryList()
             with Vertical(id="chat"):
                 yield Transcript()
+                yield WaitingList()
                 yield Static("", id="notice", markup=False)
                 yield Composer()
             yield Inspector()
@@ -104,7 +106,7 @@ class ChatView(Screen[None]):
 
     def on_chat_opened(self, event: messages.ChatOpened) -> None:
         self.composer.edit(None)
-        self.attempt(self._show_opened(event.at))
+        self.attempt(self.show_path(anew=True, at=event.at))
         self.attempt(self.history.show())
 
     def on_chat_changed(self, event: messages.ChatChanged) -> None:
@@ -145,8 +147,11 @@ class ChatView(Screen[None]):
         self.refresh_bindings()
         await self.history.show()
         if turn.error is None:
-            await self.session.send_waiting()
-        elif isinstance(turn.error, PromptTooLongError) and turn.chat is self.session.chat:
+            if not self.session.held:
+                await self.session.send_waiting()
+            return
+        self.session.hold()
+        if isinstance(turn.error, PromptTooLongError) and turn.chat is self.session.chat:
             from .too_long import mend_too_long
 
             if await mend_too_long(self.app, self.session, turn, turn.error):
@@ -160,23 +165,24 @@ class ChatView(Screen[None]):
         """Bring the transcript in line with the chat; `at` is the message to have in sight if all is shown anew."""
         await self.path.show(self.transcript, self._welcome(), anew, at)
         self.query_one(TopBar).show_title(self.session.chat.title if self.session.chat else "")
+        waiting = self.query_one(WaitingList)
+        if waiting.has_focus and not self.session.waiting:
+            self.set_focus(self.composer.editor)
+        waiting.show(self.session.waiting, self.session.held)
         if self.composer.editor.below_messages != bool(self.transcript.views):
             self.composer.editor.below_messages = bool(self.transcript.views)
             self.refresh_bindings()
         self.show_state()
-
-    async def _show_opened(self, at: str | None) -> None:
-        await self.show_path(anew=True, at=at)
-        if self.session.chat is not None:
-            self.composer.bring_back(self.session.chat.waiting)
 
     def show_state(self) -> None:
         """The status line and the inspector."""
         info, turn, stats = self.session.info, self.session.turn, self._stats()
         live = turn if self.session.answering else None
         left = live_parts(live) if live else stats_parts(stats, self.session.rates)
-        if self.session.waiting:
-            left.insert(0, Content.styled("your next message waits", "$text-accent"))
+        if n := len(self.session.waiting):
+            words = "1 message" if n == 1 else f"{n} messages"
+            does = "held: ↑ shows them" if self.session.held else "waits" if n == 1 else "wait"
+            left.insert(0, Content.styled(f"{words} {does}", "$text-accent"))
         used = self.path.tokens(live)
         kv_bytes = 0 if live else int(self.path.last_stats().get("kv_bytes") or 0)
         self.query_one(StatusLine).show(left, context_parts(used, info, kv_bytes))

@@ -14,6 +14,7 @@ from localrun.base.sanitize import clean
 from .attachments import Attachment, join, split
 from .fields import TextField, pasted
 
+WAITING = "waiting"  # in place of a message's id: one that waits
 _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
 
 
@@ -115,7 +116,8 @@ class Composer(Vertical):
             return
         self.edited = message_id
         self.set_class(message_id is not None, "editing")
-        self.border_title = "Editing: Enter sends it as a new branch, Esc leaves it" if message_id else None
+        does = "changes it where it waits" if message_id == WAITING else "sends it as a new branch"
+        self.border_title = f"Editing: Enter {does}, Esc leaves it" if message_id else None
         if message_id is None:
             text, self.attachments = self._draft
         else:
@@ -124,14 +126,6 @@ class Composer(Vertical):
         self.editor.text = clean(text)
         self.editor.move_cursor(self.editor.document.end)
         self.screen.set_focus(self.editor)
-
-    def bring_back(self, text: str) -> None:
-        """What was sent and never became a message, to be sent once more; what is being typed goes before it."""
-        if text and not self.editor.text and not self.attachments:
-            self.attachments, text = split(text)
-            self._show_chips()
-            self.editor.text = clean(text)
-            self.editor.move_cursor(self.editor.document.end)
 
     def submit(self) -> None:
         text = self.editor.text.strip()

@@ -10,11 +10,13 @@ def groups() -> list[tuple[str, list[BindingType]]]:
     from .composer import Editor
     from .history_list import ChatOptions, SearchBox
     from .message_view import MessageView
+    from .waiting_list import WaitingList
 
     return [
         ("Writing", list(Editor.BINDINGS)),
         ("The chat", list(ChatScreen.BINDINGS)),
         ("A message (↑ from the first line of the editor goes there)", list(MessageView.BINDINGS)),
+        ("A message that waits for the answer", list(WaitingList.BINDINGS)),
         ("The list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),
         ("Everywhere", list(LocalrunApp.BINDINGS)),
     ]

@@ -44,7 +44,8 @@ class Session:
         self.turn: Turn | None = None
         self.rates: Rates | None = None  # of this machine, where they were measured
         self.think: Think = "auto"
-        self.waiting = ""  # a message typed while the one before it was being answered
+        self.waiting: list[str] = []  # messages sent while the one before them was being answered
+        self.held = False  # they are not sent before the user says so
         self.unanswered: tuple[Chat, str] | None = None  # sent before there was a model
         self.asking = False  # an answer is about to begin
         self._open_store = open_store
@@ -87,29 +88,51 @@ class Session:
 
     async def send(self, text: str) -> None:
         """Put the user's message on disk and answer it; while the one before is unanswered, it waits."""
-        if self.answering or self.unanswered:
-            self.waiting = f"{self.waiting}\n\n{text}" if self.waiting else text
-            await self._keep_waiting(self.waiting)
+        if self._busy:
+            await self._wait([*self.waiting, text])
             return
-        chat = self.chat or await self.new_chat()
-        title = title_for(text)
-        if title and not chat.title:
-            await self.on_disk(lambda: chat.set(title=title))
-        message = await self.on_disk(chat.add_user, text)
-        await self._keep_waiting("")
-        await self.answer(chat, message.id)
+        self.asking = True
+        try:
+            chat = self.chat or await self.new_chat()
+            title = title_for(text)
+            if title and not chat.title:
+                await self.on_disk(lambda: chat.set(title=title))
+            message = await self.on_disk(chat.add_user, text)
+            await self.answer(chat, message.id)
+        finally:
+            self.asking = False
 
-    async def _keep_waiting(self, text: str) -> None:
-        """Have it in the chat's file until it is a message: after a crash it is there to be sent."""
+    @property
+    def _busy(self) -> bool:
+        """Whether a message has to wait."""
+        return self.answering or self.asking or self.unanswered is not None
+
+    async def _wait(self, texts: list[str]) -> None:
+        """What waits from now on; in the chat's file until each is a message, for the case of a crash."""
+        self.waiting, self.held = texts, self.held and bool(texts)
         chat = self.chat
-        if chat is not None and chat.waiting != text:
-            await self.on_disk(lambda: chat.set(waiting=text))
+        if chat is not None and chat.waiting != tuple(texts):
+            await self.on_disk(lambda: chat.set(waiting=list(texts)))
+        self._post(ChatChanged())
 
-    async def send_waiting(self) -> None:
-        """After an answer: send what waited for it."""
-        text, self.waiting = self.waiting, ""
-        if text:
+    async def send_waiting(self, index: int = 0) -> None:
+        """Send one of those that wait; the next one goes after its answer."""
+        self.held = False
+        if index < len(self.waiting) and not self._busy:
+            text = self.waiting.pop(index)
             await self.send(text)
+            await self._wait(self.waiting)  # in the file it waits until it is a message
+
+    def hold(self) -> None:
+        """Send nothing of what waits until the user says so."""
+        self.held = bool(self.waiting)
+        self._post(ChatChanged())
+
+    async def drop_waiting(self, index: int) -> None:
+        await self._wait([*self.waiting[:index], *self.waiting[index + 1 :]])
+
+    async def reword_waiting(self, index: int, text: str) -> None:
+        await self._wait([*self.waiting[:index], text, *self.waiting[index + 1 :]])
 
     async def answer(self, chat: "Chat", message_id: str) -> None:
         """Answer a user's message, or remember to do so when there is a model."""
@@ -155,6 +178,7 @@ class Session:
         """End the answer under way and wait until what came of it is kept."""
         turn = self.turn
         if turn is not None and not turn.over:
+            self.hold()
             threading.Thread(target=turn.cancel, name="cancel", daemon=True).start()
             await asyncio.to_thread(turn.wait, 30.0)
 
@@ -197,7 +221,7 @@ class Session:
 
     async def new_chat(self) -> "Chat":
         """An empty chat; it is on disk from its first message on."""
-        self.waiting = ""
+        self.waiting, self.held = [], False
         self.chat = await self.on_disk(self._create, self.info.name if self.info else "")
         self._post(ChatOpened())
         return self.chat
@@ -209,8 +233,9 @@ class Session:
 
     async def open_chat(self, chat_id: str, at: str | None = None) -> None:
         """Open a chat, on the branch of the message `at` if that is given and there."""
-        self.waiting = ""
         self.chat = await self.on_disk(self._open, chat_id, at)
+        self.waiting = list(self.chat.waiting)
+        self.held = bool(self.waiting)
         self._post(ChatOpened(at))
 
     def _open(self, chat_id: str, at: str | None) -> "Chat":
