@@ -1,6 +1,7 @@
 """GGUF model files: one file, or a set of shards of which any opens all."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -50,7 +51,7 @@ def open_gguf(path: str | Path) -> GgufFile:
         metadata=shards[0].metadata,
         tensors=_join_tensors(shards),
         stamps={shard.path: shard.stamp for shard in shards},
-        warnings=tuple(_trailing_warning(shard) for shard in shards if shard.header.n_trailing),
+        warnings=tuple(warning for shard in shards for warning in _warnings(shard)),
     )
 
 
@@ -102,5 +103,10 @@ def _join_tensors(shards: list[_Shard]) -> dict[str, TensorInfo]:
     return tensors
 
 
-def _trailing_warning(shard: _Shard) -> str:
-    return f"{shown(shard.path.name)}: {shard.header.n_trailing:,} bytes after the last tensor were ignored"
+def _warnings(shard: _Shard) -> Iterator[str]:
+    name = shown(shard.path.name)
+    if shard.header.n_trailing:
+        yield f"{name}: {shard.header.n_trailing:,} bytes after the last tensor were ignored"
+    virtual = [key for key in shard.metadata if key.startswith("GGUF.")]
+    if virtual:  # some readers tell the version and the counts of a file so
+        yield f"{name}: the key {shown(virtual[0])} passes for what readers say of a file, and was ignored"

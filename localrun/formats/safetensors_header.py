@@ -38,6 +38,8 @@ def read_header(fetch: Fetch, size: int, path: Path) -> dict[str, TensorInfo]:
         raise bad_file("CHANGED", "the file became shorter while it was read", path, hint="load the model again")
     entries = parse_json(raw, path, "BAD_HEADER", unique_keys=True)
     _check_user_metadata(entries.pop("__metadata__", None), path)
+    if not entries:
+        raise bad_file("NO_TENSORS", "there is no tensor in it", path, 8)
     data_start = 8 + length
     tensors = {name: _tensor_info(name, entry, path, data_start) for name, entry in entries.items()}
     end = check_layout(tensors.values(), path, size, data_start)

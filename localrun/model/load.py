@@ -9,6 +9,8 @@ import numpy as np
 
 from localrun.base.errors import DoesNotFitError
 from localrun.base.units import gib
+from localrun.formats.files import bad_file, shown
+from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
@@ -137,9 +139,20 @@ class Loader:
     def read(self, name: str, first_row: int, n_rows: int | None) -> np.ndarray:
         """The bytes of a tensor, or of some of its rows, as flat uint8."""
         raw = np.frombuffer(self.source.read(name, first_row, n_rows), np.uint8)
+        self.check_finite(name, first_row, raw)
         self.done += raw.nbytes
         self.progress(self.done, self.total)
         return raw
+
+    def check_finite(self, name: str, first_row: int, raw: np.ndarray) -> None:
+        """ModelFileError for a NaN or an infinity: one of them makes every answer nonsense, or none at all."""
+        info = self.source.tensors[name]
+        block = first_not_finite(info.qtype, raw)
+        if block is not None:
+            quant = QUANT_TYPES[info.qtype]
+            row = first_row + block * quant.block_size // info.shape[-1]
+            at = info.offset + first_row * quant.nbytes(info.shape[-1:]) + block * quant.block_bytes
+            raise bad_file("NOT_FINITE", f"row {row:,} of the tensor {shown(name)} is not finite", info.file, at)
 
 
 def row_order(n_rows: int, n_heads: int, dims: int) -> np.ndarray:

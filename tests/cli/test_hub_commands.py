@@ -368,7 +368,7 @@ def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, monkeypatch: pytest.M
 
 
 def test_list_mentions_unfinished_downloads(hub: FakeHub, run: Run, home: Path) -> None:
-    hub.break_file("tiny-F32.gguf", "", times=1)  # its header
+    hub.break_file("tiny-F32.gguf", "", times=2)  # its header, for its shape and before its download
     hub.break_file("tiny-F32.gguf", "html")
     assert run("pull", "org/tiny-GGUF:F32")[0] == 7
     _, _, err = run("list")
@@ -384,3 +384,18 @@ def test_text_from_the_hub_cannot_steer_a_terminal(hub: FakeHub, run: Run, monke
     for arguments in (["search", "tiny-gguf"], ["show", "org/tiny-GGUF"], ["search", "tiny-gguf", "--json"]):
         _, out, err = run(*arguments)
         assert "\x1b" not in out + err
+
+
+def test_what_is_odd_about_a_file_is_shown(run: Run, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.gguf"
+    odd.write_bytes(stub_gguf(tmp_path, "tiny-F16.gguf", more={"GGUF.version": 3, "GGUF.tensor_count": 0}))
+    code, out, err = run("show", str(odd), "--json")
+    assert (code, json.loads(out)["n_params"]) == (0, 320 * 64)
+    assert "the key 'GGUF.version' passes for what readers say of a file" in err
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    (empty / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    code, out, err = run("show", str(empty), "--json")
+    assert (code, json.loads(out)["error"]["kind"]) == (6, "bad_model_file")
+    assert "there is no tensor in it" in err

@@ -106,6 +106,9 @@ CASES: dict[str, tuple[str, bytes]] = {
     "trailing bytes": ("TRAILING", safetensors_file(ONE, bytes(9))),
     "data short by one byte": ("TRUNCATED", safetensors_file(TWO, bytes(15))),
     "data missing": ("TRUNCATED", safetensors_file(TWO)),
+    "no tensor": ("NO_TENSORS", header("{}", b"")),
+    "nothing but blanks": ("NO_TENSORS", header("{}    ", b"")),
+    "nothing but metadata": ("NO_TENSORS", header('{"__metadata__": null}', b"")),
 }  # fmt: skip
 
 
@@ -121,9 +124,6 @@ def test_malformed_file_is_refused(name: str, tmp_path: Path, opener: FileOpener
     "content",
     [
         safetensors_file(TWO, bytes(16)),
-        header("{}", b""),
-        header("{}    ", b""),
-        header('{"__metadata__": null}', b""),
         header('{"__metadata__": {"a": "b"}, "new": {"dtype":"F32","shape":[2],"data_offsets":[0,8],"extra":1}}'),
     ],
 )

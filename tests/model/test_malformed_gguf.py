@@ -3,14 +3,17 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
 import pytest
 from localrun_testing.malformed import Change, key, keys, refused, tensor, transpose, write_changed
 
+from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import open_gguf
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.load import load_model, read_config, read_weight_refs
+from localrun.ops.layouts import FILE
 
 TinyFile = Callable[..., Path]
 
@@ -83,8 +86,8 @@ CASES: dict[str, tuple[str, Change, str]] = {
     "softcap NaN": ("gemma2", key(".attn_logit_softcapping", math.nan), HPARAM),
     "logits divided by 0": ("granite", key(".logit_scale", 0.0), HPARAM),
     "unknown architecture": ("llama", key("general.architecture", "quokka"), "UNSUPPORTED"),
-    "architecture is a number": ("llama", key("general.architecture", 7), "UNSUPPORTED"),
-    "no architecture": ("llama", key("general.architecture", ...), "UNSUPPORTED"),
+    "architecture is a number": ("llama", key("general.architecture", 7), "BAD_TYPE"),
+    "no architecture": ("llama", key("general.architecture", ...), "MISSING_KEY"),
     "no q": ("llama", tensor("blk.1.attn_q.weight", ...), "MISSING_TENSOR"),
     "no embedding": ("llama", tensor("token_embd.weight", ...), "MISSING_TENSOR"),
     "no output norm": ("llama", tensor("output_norm.weight", ...), "MISSING_TENSOR"),
@@ -112,6 +115,50 @@ CASES: dict[str, tuple[str, Change, str]] = {
 def test_refused(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
     name, change, code = CASES[case]
     refused(write_changed(tiny_folder(name), tmp_path / "bad.gguf", change), code, check)
+
+
+def spoil(name: str, value: float, qtype: str = "F32") -> Change:
+    """One number of a tensor becomes `value`; of a quantised one a scale."""
+
+    def change(writer: gguf.GGUFWriter) -> None:
+        before: Any = writer.tensors[0][name].tensor
+        shape = before.shape
+        if qtype == "F32":
+            data = np.ones(shape, np.float32)
+            data.reshape(-1)[data.size // 2] = value
+            tensor(name, data)(writer)
+            return
+        kind = gguf.GGMLQuantizationType[qtype]
+        raw = gguf.quants.quantize(np.ones(shape, np.float32), kind)
+        raw[raw.shape[0] // 2, :2] = np.array([value], np.float16).view(np.uint8)
+        tensor(name, raw, kind)(writer)
+
+    return change
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("model", "name", "qtype"),
+    [
+        ("llama", "token_embd.weight", "F32"),
+        ("llama", "blk.1.attn_q.weight", "F32"),
+        ("llama", "blk.1.ffn_down.weight", "Q8_0"),
+        ("llama", "blk.1.attn_k.weight", "Q4_0"),
+        ("llama", "blk.0.ffn_norm.weight", "F32"),
+        ("llama", "output_norm.weight", "F32"),
+        ("qwen2", "blk.1.attn_k.bias", "F32"),
+    ],
+)
+def test_weights_that_are_no_numbers(
+    tiny_folder: TinyFile, tmp_path: Path, model: str, name: str, qtype: str, value: float
+) -> None:
+    source = open_gguf(write_changed(tiny_folder(model), tmp_path / "bad.gguf", spoil(name, value, qtype)))
+    with pytest.raises(ModelFileError, match=f"of the tensor '{name}' is not finite") as caught:
+        load_model(source, FILE)
+    assert caught.value.code == "NOT_FINITE"
+    assert caught.value.offset is not None
+    info = source.tensors[name]
+    assert info.offset < caught.value.offset < info.offset + info.nbytes
 
 
 def test_the_originals_pass(tiny_gguf: TinyFile) -> None:

@@ -32,7 +32,7 @@ ARCHS: tuple[Arch, ...] = (
 def arch_of(source: TensorSource) -> Arch:
     """The architecture a file or folder declares. Raises ModelFileError (UNSUPPORTED) for one we do not know."""
     if source.format == "gguf":
-        names = [source.metadata.get("general.architecture")]
+        names: list[object] = [_declared(source)]
         found = next((arch for arch in ARCHS if names[0] in arch.gguf), None)
     else:
         declared = source.metadata.get("architectures")
@@ -45,3 +45,12 @@ def arch_of(source: TensorSource) -> Arch:
             "UNSUPPORTED", f"architecture {shown!r} is not supported", path=str(source.path), hint=f"supported: {known}"
         )
     return found
+
+
+def _declared(source: TensorSource) -> str:
+    """What a GGUF calls its architecture. Raises ModelFileError where it does not, or not in words."""
+    name = source.metadata.get("general.architecture")
+    if isinstance(name, str) and name:
+        return name
+    code, what = ("MISSING_KEY", "is missing") if name in (None, "") else ("BAD_TYPE", "has to be a text")
+    raise ModelFileError(code, f"general.architecture {what}", path=str(source.path))

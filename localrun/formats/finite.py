@@ -1,0 +1,64 @@
+"""Numbers that are none: NaN and infinity in weights, found by the bits that every type keeps its range in.
+
+Of quantised blocks only the scales can be anything but finite, so that is a few bytes of a block to look at.
+"""
+
+from types import MappingProxyType
+
+import numpy as np
+
+from localrun.formats.quant import QUANT_TYPES
+
+_F16, _BF16, _F32, _F64 = 0x7C00, 0x7F80, 0x7F80_0000, 0x7FF0_0000_0000_0000  # exponents of nothing but ones
+_PLAIN = MappingProxyType({"F16": ("<u2", _F16), "BF16": ("<u2", _BF16), "F32": ("<u4", _F32)})
+_F16_SCALES = MappingProxyType(  # at which bytes of a block
+    {
+        **dict.fromkeys(("Q4_0", "Q5_0", "Q8_0", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S"), (0,)),
+        **dict.fromkeys(("IQ4_NL", "IQ4_XS"), (0,)),
+        **dict.fromkeys(("Q4_1", "Q5_1", "Q4_K", "Q5_K"), (0, 2)),
+        "Q2_K": (80, 82),
+        "Q3_K": (108,),
+        "Q6_K": (208,),
+        "TQ1_0": (52,),
+        "TQ2_0": (64,),
+    }
+)
+_MXFP4_LARGEST = 0xFD  # the exponent from which on 12, the largest number, overflows
+_STEP = 1 << 17  # numbers looked at at a time: what is made of them stays in the cache
+
+
+def first_not_finite(qtype: str, raw: np.ndarray) -> int | None:
+    """The first block of `raw` (flat uint8) with a NaN or an infinity in it; None where all is well."""
+    block_bytes = QUANT_TYPES[qtype].block_bytes
+    if qtype == "F64":  # what is too large for f32 becomes infinite
+        return _first(raw.view("<u8"), _F64, (1023 + 127) << 52)
+    if qtype in _PLAIN:
+        dtype, mask = _PLAIN[qtype]
+        return _first(raw.view(dtype), mask)
+    if qtype == "Q8_K":
+        return _first(_at(raw, block_bytes, 0, "<u4"), _F32, (127 + 121) << 23)  # times 127 it overflows
+    if qtype == "MXFP4":
+        return _first(_at(raw, block_bytes, 0, "u1"), 0xFF, _MXFP4_LARGEST)
+    if qtype == "IQ1_M":  # its scale lies in the upper four bits of four numbers
+        parts = (
+            _at(raw, block_bytes, 48 + 2 * part, "<u2") >> np.uint16(12) << np.uint16(4 * part) for part in range(4)
+        )
+        return _first(np.bitwise_or.reduce(list(parts)), _F16)
+    found = [_first(_at(raw, block_bytes, at, "<u2"), _F16) for at in _F16_SCALES.get(qtype, ())]
+    return min((block for block in found if block is not None), default=None)
+
+
+def _at(raw: np.ndarray, block_bytes: int, at: int, dtype: str) -> np.ndarray:
+    """One number of every block, without copying."""
+    n_blocks = raw.nbytes // block_bytes
+    return np.ndarray((n_blocks,), dtype, raw, at, (block_bytes,)) if n_blocks else np.empty(0, dtype)
+
+
+def _first(bits: np.ndarray, mask: int, least: int = 0) -> int | None:
+    """The first number whose masked bits are `least` or more; by default all of the mask."""
+    kept, limit = bits.dtype.type(mask), least or mask
+    for start in range(0, bits.size, _STEP):
+        found = bits[start : start + _STEP] & kept
+        if found.max() >= limit:
+            return start + int((found >= limit).argmax())
+    return None
