@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -37,12 +36,10 @@ FAILING = {
 
 
 @pytest.mark.parametrize("arguments", QUICK.values(), ids=QUICK)
-def test_quick_commands_are_quick_and_say_nothing_but_the_answer(arguments: tuple[str, ...]) -> None:
-    started = time.monotonic()
+def test_quick_commands_say_nothing_but_the_answer(arguments: tuple[str, ...]) -> None:
     ran = localrun(*arguments, stdin=None)
     assert ran.code == 0, ran.err
     assert ran.out.strip()
-    assert time.monotonic() - started < 5, "far below on a free machine; torch was not imported"
     if "--json" in arguments:
         check(ran.json, arguments[0])
 

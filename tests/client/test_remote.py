@@ -295,11 +295,11 @@ def test_cancel_hangs_up_at_once(server: FakeChatServer, pieces: tuple[bytes, ..
     timer = threading.Timer(0.3, generation.cancel)
     timer.start()
     *_, last = generation
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60  # it would stall for ever
     assert isinstance(last, Done)
     assert last.completion.stop_reason == "cancelled"
     assert last.completion.text == ("Hello, wörld" if pieces else "")
-    assert server.hung_up.wait(5)
+    assert server.hung_up.wait(60)
     timer.join()
 
 
@@ -308,7 +308,7 @@ def test_leaving_the_stream_hangs_up(server: FakeChatServer) -> None:
     with client_of(server) as client:
         for _ in client.generate(HI):
             break
-    assert server.hung_up.wait(5)
+    assert server.hung_up.wait(60)
 
 
 def test_the_key_goes_to_its_server_only(server: FakeChatServer, capfd: pytest.CaptureFixture[str]) -> None:

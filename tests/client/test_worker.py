@@ -137,12 +137,12 @@ def test_cancel_keeps_what_was_said(client: WorkerClient) -> None:
 
 
 def test_leaving_the_stream_cancels_the_rest(client: WorkerClient) -> None:
-    for event in client.generate(ask("count 1000 0.05")):
+    for event in client.generate(ask("count 10000 0.05")):
         if isinstance(event, Token):
             break
     started = time.monotonic()
     assert finish(client.generate(ask("count 3"))).text == counted(3)
-    assert time.monotonic() - started < 10  # not the 50 s of the one before
+    assert time.monotonic() - started < 100  # not the 500 s of the one before
 
 
 def test_closing_it_sets_memory_free(mortal: WorkerClient) -> None:

@@ -88,7 +88,7 @@ def test_a_worker_ends_with_its_face(state: str) -> None:
             worker.suspend()
         face.kill()
         face.wait()
-        psutil.wait_procs([worker], timeout=10)
+        psutil.wait_procs([worker], timeout=60)
         assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
 
 
@@ -122,5 +122,5 @@ def test_sigterm_of_the_face_leaves_no_worker() -> None:
         worker = psutil.Process(int(face.stdout.readline()))
         face.send_signal(signal.SIGTERM)
         face.wait()
-        psutil.wait_procs([worker], timeout=10)
+        psutil.wait_procs([worker], timeout=60)
         assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE

@@ -294,7 +294,7 @@ def test_the_part_of_a_living_process_is_waited_for(serve: Serve, access_to: Acc
     assert isinstance(seen[0], Notice)
     assert "another process" in seen[0].text
     abandon(mine.journal)
-    waiting.join(10)
+    waiting.join(60)
     assert blob.read_bytes() == BIG
     with pytest.raises(partials.LostError):
         mine.record(0, 0)

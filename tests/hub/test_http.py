@@ -155,7 +155,7 @@ def test_answers_have_limits_in_bytes_and_seconds(
     started = time.monotonic()
     with pytest.raises(HubError, match=says):
         fetch(access_to(hub), f"{hub.url}/api/models")
-    assert time.monotonic() - started < 9
+    assert time.monotonic() - started < 60
 
 
 def test_nobody_there(serve: Serve, access_to: AccessTo) -> None:

@@ -136,7 +136,7 @@ def test_the_disk_is_waited_for_in_the_background(pulled: Pulled, monkeypatch: p
     timer = unsynced._waiting.get(pulled.blob)
     if timer is not None:
         assert timer.daemon
-        timer.join(10)
+        timer.join(60)
     assert pulled.marks == []
     assert pulled.blob not in unsynced._waiting
 
