@@ -1,5 +1,6 @@
 """Blocks of one pool: who holds which, and where a sequence's are. Ints only, no tensors."""
 
+from array import array
 from dataclasses import dataclass, field
 
 NO_BLOCK = -1
@@ -54,7 +55,7 @@ class BlockTable:
 
     pool: BlockPool
     first: int = 0
-    blocks: list[int] = field(default_factory=list)
+    blocks: "array[int]" = field(default_factory=lambda: array("i"))  # native code reads it where it lies
     sink: int = NO_BLOCK  # logical block 0, once it is no longer among `blocks`
 
     @property

@@ -44,11 +44,13 @@ GATHER_SECONDS = 0.12  # what is said in between travels together, and is lost i
 SOON_SECONDS = 0.03  # the same before the first words: somebody waits for them
 LEAVE_SECONDS = 3.0  # for an engine to close
 OOM_SCORE = 500  # where memory runs out, this process goes before those that hold what a user typed
+SWITCH_SECONDS = 0.0005  # that another thread of Python may go on while the engine's waits: a step asks several times
 _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Serve the engine of this process."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     serve(_open_local)
 
 

@@ -96,16 +96,16 @@ class Runner:
 
 
 def lease_input(groups: SequenceOf[Group], lease: Lease, start: int, n: int) -> SequenceInput:
-    """Where a sequence's blocks are in a step over its tokens start … start+n-1."""
+    """Where a sequence's blocks are in a step over its tokens start … start+n-1; the tables are the lease's own."""
     coded = lease.tables[: len(groups)]
     rings = [None if pool is None else lease.tables[pool] for pool in ring_pools(groups)]
     replaying = start < lease.hit.n_tokens
     return SequenceInput(
         length=start + n,
-        table=tuple(tuple(table.blocks) for table in coded),
+        table=tuple(table.blocks for table in coded),
         first=tuple(table.first for table in coded),
         sink=tuple(table.sink for table in coded),
-        ring=tuple(() if table is None else tuple(table.blocks) for table in rings),
+        ring=tuple(() if table is None else table.blocks for table in rings),
         ring_first=next((table.first for table in rings if table is not None), 0),
         ring_sink=tuple(NO_BLOCK if table is None else table.at(0) for table in rings),
         write_from=tuple(0 if g.replayable else lease.hit.n_tokens for g in groups) if replaying else (),

@@ -4,6 +4,7 @@ Torch-free, but for exchanging blocks with other backends.
 """
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,9 @@ class CpuPool:
 
     def use(self, blocks: Sequence[int]) -> None:
         """Make sure that these blocks are there; -1 stands for none. Raises DoesNotFitError."""
-        wanted = max(blocks, default=-1) + 1
+        if self.n_committed == self.n_blocks or not blocks:
+            return
+        wanted = int(np.frombuffer(blocks, np.intc).max() if isinstance(blocks, array) else max(blocks)) + 1
         if wanted <= self.n_committed:
             return
         assert wanted <= self.n_blocks, f"block {wanted - 1} of {self.n_blocks}"

@@ -74,10 +74,10 @@ class NativeStep:
         return out
 
     def address(self, values: Collection[int]) -> int | None:
-        """Where `values` lie as int32 for the length of a step; None where there are none."""
+        """Where `values` lie as int32 for the length of a step; None where there are none. An array is not copied."""
         if not values:
             return None
-        self.keep.append(array("i", values))
+        self.keep.append(values if isinstance(values, array) else array("i", values))
         address: int = self.keep[-1].buffer_info()[0]
         return address
 

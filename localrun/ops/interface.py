@@ -37,10 +37,10 @@ class SequenceInput:
     """
 
     length: int
-    table: tuple[tuple[int, ...], ...]  # coded blocks of logical blocks first[g], first[g] + 1, …
+    table: tuple[Sequence[int], ...]  # coded blocks of logical blocks first[g], first[g] + 1, …
     first: tuple[int, ...]  # logical number of table[g][0]: the blocks below have left the window
     sink: tuple[int, ...] = ()  # coded block of logical block 0 where first[g] > 0; empty: none
-    ring: tuple[tuple[int, ...], ...] = ()  # 16-bit blocks from logical block ring_first on: all that hold a row
+    ring: tuple[Sequence[int], ...] = ()  # 16-bit blocks from logical block ring_first on: all that hold a row
     ring_first: int = 0
     ring_sink: tuple[int, ...] = ()  # 16-bit block of logical block 0; with ring_first 0 it is ring[g][0]
     write_from: tuple[int, ...] = ()  # rows at positions below write 16-bit values, but no codes; empty: all write

@@ -27,6 +27,7 @@ from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client import process as process_module
 from localrun.client import worker as worker_module
+from localrun.client import worker_process
 from localrun.client.worker import WorkerClient
 from localrun.client.worker_process import ALIVE_SECONDS, GATHER_SECONDS
 
@@ -479,3 +480,15 @@ def test_nothing_is_left_of_a_hundred_restarts(mortal: WorkerClient) -> None:
     before = held_by_us()
     restart(mortal, 100)
     assert wait_until(lambda: held_by_us() <= before)
+
+
+def test_busy_threads_of_python_hold_a_step_up_but_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step comes back to Python several times; at Python's own 5 ms each, one busy thread made it three times as long."""
+    seen: list[float] = []
+    monkeypatch.setattr(worker_process, "serve", lambda _open: seen.append(sys.getswitchinterval()))
+    before = sys.getswitchinterval()
+    try:
+        worker_process.main()
+    finally:
+        sys.setswitchinterval(before)
+    assert seen[0] <= 0.001
