@@ -483,7 +483,7 @@ def test_nothing_is_left_of_a_hundred_restarts(mortal: WorkerClient) -> None:
 
 
 def test_busy_threads_of_python_hold_a_step_up_but_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step comes back to Python several times; at Python's own 5 ms each, one busy thread made it three times as long."""
+    """A step comes back to Python several times: at 5 ms each, one busy thread made it three times as long."""
     seen: list[float] = []
     monkeypatch.setattr(worker_process, "serve", lambda _open: seen.append(sys.getswitchinterval()))
     before = sys.getswitchinterval()
