@@ -55,8 +55,8 @@ def test_whoever_walks_stays_on_the_message() -> None:
         await pilot.press("up")
         for key, text in (("left", "two"), ("left", "one"), ("right", "two")):
             await pilot.press(key)
-            await until(pilot, lambda text=text: sources(pilot)[-1] == text)  # type: ignore[misc]
-            await until(pilot, lambda: views(pilot)[-1].has_focus)
+            await until(pilot, lambda text=text: sources(pilot)[-1:] == [text])  # type: ignore[misc]
+            await until(pilot, lambda: [view.has_focus for view in views(pilot)][-1:] == [True])
 
     drive(app, steps)
 
