@@ -13,6 +13,7 @@ from localrun.cache.erase import erase_all
 from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
+from localrun.hub.loadable import stored_obstacle
 from localrun.hub.preview import find_on_hub
 from localrun.hub.resolve import resolve
 
@@ -67,7 +68,8 @@ def _keep_nothing() -> None:
 def _check_model(name: str) -> None:
     """A default that nothing is called would end every later call. One that can be downloaded is said to be missing."""
     try:
-        resolve(name)
+        if why := stored_obstacle(resolve(name)):
+            raise UsageError(f"{name} cannot be the default model: {why}", "`localrun list` shows what is on disk")
     except NotFoundError:
         if find_on_hub(name) is None:
             raise

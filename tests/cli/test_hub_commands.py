@@ -259,6 +259,8 @@ def test_what_cannot_be_run_is_marked_everywhere(hub: FakeHub, run: Run, home: P
     check(rows, "list")
     assert [bool(row["obstacle"]) for row in rows] == [row["name"] != "builtin" for row in rows]
     assert "mixtures of experts" in json.loads(run("show", "moe", "--json")[1])["obstacle"]
+    assert run("config", "model", "moe")[0] == 2
+    assert read_settings().model is None
 
 
 def test_without_a_network_the_catalogue_answers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
