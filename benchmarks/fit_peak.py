@@ -3,9 +3,9 @@
     python -m benchmarks.fit_peak [--folder FOLDER] [--cases N] [--seed S]
 
 Models of random weights are written to FOLDER (0.7 GB). Each configuration loads one, fills its context with one chat
-after another, and answers a few tokens in each; its peak is compared with the plan made before the weights were read:
-what is said of so many chats, and, where they use up all that is set aside for them, the most that is ever taken. Exit
-code 1 when one is off by more than 3 %.
+after another, and answers a block of tokens in each; its peak is compared with the plan made before the weights were
+read: what is said of so many chats, and, where they use up all that is set aside for them, the most that is ever taken.
+Exit code 1 when one is off by more than 3 %.
 """
 
 import argparse
@@ -144,9 +144,9 @@ def measure(folder: Path, case: Case) -> dict[str, int]:
     loaded = load(LoadOptions(path=path, ctx=case.ctx, threads=case.threads, window=case.window, **options))
     chance = random.Random(0)
     for _ in range(case.chats):
-        prompt = tuple(chance.randrange(300) for _ in range(case.ctx - 8))
+        prompt = tuple(chance.randrange(300) for _ in range(case.ctx - 72))
         loaded.engine.scheduler.rows_per_second = 1e12  # whole chunks, as on a faster machine
-        request = GenerationRequest(prompt, 6, frozenset(), SamplerSettings(temperature=0.0), seed=0)
+        request = GenerationRequest(prompt, 70, frozenset(), SamplerSettings(temperature=0.0), seed=0)
         for _ in loaded.engine.submit(request):
             pass
     measured, plan = peak_rss(), loaded.plan

@@ -100,8 +100,9 @@ class MemoryPlan:
         """Of these, the cache: a block of one takes memory as long as the process lives."""
         if not self.grows:
             return self.kv_bytes
-        blocks, ring = chats * -(-self.ctx // BLOCK_TOKENS) + 1, RING_BLOCKS + (chats - 1) * RING_MORE
-        return sum(group.used(blocks, ring) for group in self.groups)
+        of_one = -(-self.ctx // BLOCK_TOKENS)
+        ring = min(RING_BLOCKS, of_one) + (chats - 1) * RING_MORE
+        return sum(group.used(chats * of_one + 1, ring) for group in self.groups)
 
     @property
     def _beside_cache(self) -> int:

@@ -31,10 +31,11 @@ def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int
         "mscale_all_dim": keys.get(prefix + "yarn_log_multiplier"),
     }
     check_dims(fields, dims)
-    for name in ("yarn_ext_factor", "yarn_attn_factor"):
-        if keys.get(prefix + name, 1.0) != 1.0:
+    usual = 1.0 if scaling["rope_type"] == "yarn" else 0.0  # how much of YaRN there is; -1 leaves it to the type
+    for name, honoured in (("yarn_ext_factor", (usual, -1.0)), ("yarn_attn_factor", (1.0,))):
+        if keys.get(prefix + name, honoured[0]) not in honoured:
             shown = clean(f"{prefix}{name} = {keys[prefix + name]!r}"[:80])
-            raise ModelFileError("UNSUPPORTED", f"{shown} is not supported: only 1 is", path=fields.path)
+            raise ModelFileError("UNSUPPORTED", f"{shown} is not supported: only {honoured[0]:g} is", path=fields.path)
     if prefix + "type" not in keys and scaling["factor"] not in (0.0, 1.0):  # zero stands for one there
         scaling["rope_type"] = "linear"
     if "rope_freqs.weight" in source.tensors:

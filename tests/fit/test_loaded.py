@@ -1,5 +1,7 @@
 """What a real load takes against what its plan said: bytes of the cache exactly, working memory at most."""
 
+import random
+
 import pytest
 from localrun_testing.cli import localrun
 
@@ -7,6 +9,8 @@ from localrun.base.errors import DoesNotFitError
 from localrun.base.request import KVCodecName, LoadOptions
 from localrun.base.resources import resource
 from localrun.engine.load import LoadedModel, load
+from localrun.engine.sampler import SamplerSettings
+from localrun.engine.sequence import GenerationRequest
 from localrun.fit.machine import Memory
 from localrun.ops.cpu_executor import CpuExecutor
 from localrun.ops.library import load_library
@@ -49,3 +53,22 @@ def test_a_run_says_how_its_cache_is_kept() -> None:
     assert ran.code == 0, ran.err
     assert ran.json["kv_codec"] == "q4"
     assert any("4-bit keys break models of fewer than 3 billion parameters" in note for note in ran.json["notes"])
+
+
+@pytest.mark.parametrize(("kv", "window"), [("f16", None), ("q8", None), ("q4", 256)])
+def test_chats_take_the_memory_that_is_said_of_them(kv: KVCodecName, window: int | None) -> None:
+    """Blocks that were ever used take memory: also those that left a window, and stay for going back."""
+    loaded = opened(ctx=512, kv=kv, window=window)
+    chance = random.Random(0)
+    try:
+        for chats in (1, 2, 3):
+            prompt = tuple(chance.randrange(300) for _ in range(440))
+            request = GenerationRequest(prompt, 70, frozenset(), SamplerSettings(temperature=0.0), seed=0)
+            loaded.engine.scheduler.rows_per_second = 1e12  # whole chunks, as on a faster machine
+            list(loaded.engine.submit(request))
+            taken = loaded.engine.view().touched_bytes if loaded.plan.grows else loaded.plan.kv_bytes
+            assert 0.85 * loaded.plan.kv_after(chats) <= taken <= loaded.plan.kv_after(chats)
+        assert loaded.plan.needed_kv_bytes < taken <= loaded.plan.kv_bytes, "more than one chat needs"
+        assert loaded.plan.peak_after(1000) == loaded.plan.peak_bytes
+    finally:
+        loaded.engine.close()

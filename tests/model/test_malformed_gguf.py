@@ -62,6 +62,7 @@ CASES: dict[str, tuple[str, Change, str]] = {
         for name in ("yarn_ext_factor", "yarn_attn_factor")
         for x in (0.5, math.nan, "1")
     },
+    "a part of yarn in another rope": ("llama", key(".rope.scaling.yarn_ext_factor", 1.0), "UNSUPPORTED"),
     "fast beta of yarn is text": ("qwen3-yarn", key(".rope.scaling.yarn_beta_fast", "32"), HPARAM),
     "queries scaled by nothing known": ("qwen3", key(".attention.temperature_scale", 0.1), HPARAM),
     **{f"eps {x}": ("llama", key(".attention.layer_norm_rms_epsilon", x), HPARAM) for x in (math.nan, -1.0, 0.0)},
@@ -159,6 +160,16 @@ def test_weights_that_are_no_numbers(
     assert caught.value.offset is not None
     info = source.tensors[name]
     assert info.offset < caught.value.offset < info.offset + info.nbytes
+
+
+AS_MUCH = (("qwen3-yarn", 1.0), ("qwen3-yarn", -1.0), ("llama", 0.0), ("llama", -1.0))
+
+
+@pytest.mark.parametrize(("name", "factor"), AS_MUCH)
+def test_as_much_of_yarn_as_the_type_has_is_no_setting(
+    name: str, factor: float, tiny_folder: TinyFile, tmp_path: Path
+) -> None:
+    check(write_changed(tiny_folder(name), tmp_path / "good.gguf", key(".rope.scaling.yarn_ext_factor", factor)))
 
 
 def test_the_originals_pass(tiny_gguf: TinyFile) -> None:
