@@ -76,6 +76,32 @@ bool good_attention(const lr_attention* op, const lr_program* program) {
   return holds(op->q, q) && holds(op->out, q) && isfinite(op->scale) && isfinite(op->softcap) && op->softcap >= 0.0f;
 }
 
+bool good_routes(const lr_routes* routes) {
+  if (!routes || !routes->expert || !routes->weight || !routes->place || !routes->first) return false;
+  return routes->top_k > 0 && routes->top_k <= routes->n_experts && routes->n_experts <= LR_MAX_EXPERTS;
+}
+
+bool good_route(const lr_route* op) {
+  if (!good_routes(op->routes) || !holds(op->scores, op->routes->n_experts) || !op->a) return false;
+  return holds(op->a, op->a->width) && holds(op->chosen, op->a->width) && op->chosen->stride == op->a->stride;
+}
+
+bool good_experts(const lr_experts* op) {
+  if (!good_routes(op->routes) || op->act < LR_ACT_NONE || op->act > LR_ACT_GELU_MUL) return false;
+  const bool gated = op->act != LR_ACT_NONE;
+  if (gated != (op->weight[1] != nullptr)) return false;
+  for (int32_t i = 0; i < 1 + gated; i++) {
+    if (!multiplies(op->weight[i], op->a) || op->weight[i]->n_rows != op->weight[0]->n_rows) return false;
+    if (op->weight[i]->n_rows % (op->routes->n_experts * 16)) return false;
+  }
+  return holds(op->out, op->weight[0]->n_rows / op->routes->n_experts);
+}
+
+bool good_combine(const lr_combine* op) {
+  if (!good_routes(op->routes) || !op->out || !holds(op->out, op->out->width) || !isfinite(op->scale)) return false;
+  return holds(op->y, op->out->width) && (!op->residual || holds(op->residual, op->out->width));
+}
+
 bool good_instruction(const lr_instruction* instruction, const lr_program* program) {
   switch (instruction->op) {
     case LR_OP_EMBED: return good_embed(&instruction->embed);
@@ -83,7 +109,10 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_LINEAR: return good_linear(&instruction->linear);
     case LR_OP_ROPE_APPEND: return good_rope_append(&instruction->rope_append, program);
     case LR_OP_ATTENTION: return good_attention(&instruction->attention, program);
-    default: return good_logits(&instruction->logits);
+    case LR_OP_LOGITS: return good_logits(&instruction->logits);
+    case LR_OP_ROUTE: return good_route(&instruction->route);
+    case LR_OP_EXPERTS: return good_experts(&instruction->experts);
+    default: return good_combine(&instruction->combine);
   }
 }
 

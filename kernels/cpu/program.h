@@ -10,6 +10,7 @@
 #define LR_MAX_HEADS 4096
 #define LR_MAX_WEIGHTS 4     // matrices of one linear
 #define LR_MAX_CANDIDATES 256
+#define LR_MAX_EXPERTS 512
 #define LR_SCALE_DIMS 128    // dims of a head that share a scale in the codes of keys and values
 
 // Forms of a value that a linear can read. F32 is always there; norm and the first linear that reads it make the others.
@@ -20,7 +21,8 @@ enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2 };
 // F16: stored as bf16 where a unit multiplies it, else IEEE half. From Q8 on keys and values are coded, and kept in 16 bits
 // beside their codes for as long as rows read them so.
 enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
-enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_N_OPS };
+enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
+  LR_OP_COMBINE, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -106,6 +108,43 @@ typedef struct {
   float softcap;       // 0: none
 } lr_logits;
 
+// Where the rows of a step go. A choice is one of the top_k experts of a row, best first; its place is a row among those of
+// all experts.
+typedef struct {
+  int32_t* expert;  // [max_rows·top_k]: by choice
+  float* weight;    // likewise
+  int32_t* place;   // likewise
+  int32_t* first;   // [n_experts + 1]: an expert has the places from first[expert] to first[expert + 1]
+  int32_t n_experts, top_k;
+} lr_routes;
+
+typedef struct {
+  const lr_value* scores;  // of the router, f32 [rows][n_experts]
+  const lr_value* a;
+  lr_value* chosen;        // rows of `a` by place, in the forms that experts read
+  const lr_routes* routes;
+  int32_t normalize;       // the weights of a row sum to one
+  int32_t reads_f32;       // experts read `chosen` in f32, too
+} lr_route;
+
+typedef struct {
+  lr_value* a;                 // by place
+  const lr_matrix* weight[2];  // the rows of all experts, one after the other; with an activation gate and up, else one
+  lr_value* out;               // by place
+  const lr_routes* routes;
+  int32_t act;
+  int32_t make_forms;          // as of lr_linear
+} lr_experts;
+
+typedef struct {
+  const lr_value* y;         // by place
+  const lr_value* residual;  // or null
+  lr_value* out;             // residual + scale · the weighted sum of a row's choices
+  const lr_routes* routes;
+  float scale;
+  int32_t reserved;
+} lr_combine;
+
 typedef struct {
   int32_t op;
   int32_t reserved;
@@ -116,6 +155,9 @@ typedef struct {
     lr_rope_append rope_append;
     lr_attention attention;
     lr_logits logits;
+    lr_route route;
+    lr_experts experts;
+    lr_combine combine;
   };
 } lr_instruction;
 

@@ -27,7 +27,15 @@ from localrun.formats.requantize import PRECISIONS, RequantizedSource, encode_on
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Model, ModelWeights
-from localrun.model.load import Progress, held_bytes, load_model, read_config, read_weight_refs, work_per_token
+from localrun.model.load import (
+    Progress,
+    held_bytes,
+    load_model,
+    matrices_of_a_token,
+    read_config,
+    read_weight_refs,
+    work_per_token,
+)
 from localrun.model.weights import WeightRef
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import F32, FILE, Layout
@@ -131,11 +139,10 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
 
 def work_of(source: TensorSource, refs: dict[str, WeightRef], layout: Layout, config: ModelConfig) -> Work:
     """What a token takes of the native library."""
-    read = {name: ref for name, ref in refs.items() if name != "embed" or "output" not in refs}
-    matrices = [ref for ref in read.values() if len(ref.shape) == 2]
+    matrices = matrices_of_a_token(refs)
     seeing_all = [spec for spec in config.layers if spec.window is None]
     return Work(
-        weight_bytes=held_bytes(source, read, layout),
+        weight_bytes=sum(layout.nbytes(source.tensors[ref.name].qtype, *ref.shape) for ref in matrices),
         macs=sum(prod(ref.shape) for ref in matrices if source.tensors[ref.name].qtype not in WIDE),
         wide_macs=sum(prod(ref.shape) for ref in matrices if source.tensors[ref.name].qtype in WIDE),
         attention_macs=2 * sum(spec.n_heads * spec.head_dim for spec in seeing_all),

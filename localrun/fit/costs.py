@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from localrun.fit.layers import cache_of
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.config import LayerSpec, Mixture, ModelConfig
 from localrun.ops import cpu_abi as abi
 from localrun.ops.cpu_calls import CpuCalls, calls_of
 from localrun.ops.kv import KVCodec
@@ -55,7 +55,9 @@ class PlainCosts:
         """Activations, scores and gathered keys of one layer, logits."""
         widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
         rows = min(PREFILL_ROWS, ctx)
-        activations = rows * (6 * config.hidden_size + 4 * max(spec.ffn_size for spec in config.layers)) * 4
+        most_used = max(spec.mixture.n_used if spec.mixture else 1 for spec in config.layers)
+        widths = 6 * config.hidden_size + 4 * max(spec.ffn_size for spec in config.layers)
+        activations = rows * (widths + (most_used - 1) * config.hidden_size) * 4
         scores = (SCORE_COPIES if codec.native else CODED_COPIES) * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
         gathered = 4 * ctx * widest.n_kv_heads * widest.head_dim * 4
         return activations + scores + gathered + 4 * config.vocab_size * 4
@@ -84,16 +86,26 @@ def arena_bytes(config: ModelConfig, threads: int) -> int:
     """The library's buffers, at most.
 
     For every row of a step the residual stream twice, queries twice, keys, values, and what each linear reads in two
-    forms; logits; scratch memory of every thread.
+    forms; in a mixture of experts what they read and give, for each of the choices of a row; logits; scratch memory of
+    every thread.
     """
     widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
     hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
-    keys, ffn = widest.n_kv_heads * widest.head_dim, max(spec.ffn_size for spec in config.layers)
+    keys = widest.n_kv_heads * widest.head_dim
+    ffn = max((spec.ffn_size for spec in config.layers if not spec.mixture), default=0)
     plain = (hidden, hidden, queries, queries, keys, keys)
     coded = (hidden, queries, ffn)
     row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
+    row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
     logits = SEQUENCES * config.vocab_size * 4
     return (PREFILL_ROWS + SEQUENCES) * row + logits + threads * SCRATCH_BYTES
+
+
+def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
+    """Bytes for a row of a step: its scores, and each choice on its way into an expert, within, and out."""
+    coded = (hidden, ffn)
+    choice = 4 * sum(map(_stride, (*coded, hidden))) + 2 * sum(map(_stride, coded)) + 12
+    return 4 * _stride(mixture.n_experts) + mixture.n_used * choice
 
 
 def costs_of(backend: str) -> Costs:

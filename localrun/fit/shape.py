@@ -45,12 +45,12 @@ def shape_of(source: TensorSource) -> Shape:
     why = obstacle(source)
     caches: tuple[LayerCache, ...] = ()
     try:
-        config = arch_of(source).config(source)
+        config, experts = arch_of(source).config(source), None
     except ModelFileError:
         config = _plain_config(fields_of(source, {"rms_eps": 1e-6}), source)
-        caches = foreign_layers(source.metadata, config)
+        caches, experts = foreign_layers(source.metadata, config), _experts(source)
     tied = source.metadata.get("tie_word_embeddings") is not False or source.format == "gguf"
-    return replace(make_shape(config, tied, _experts(source), why), caches=caches)
+    return replace(make_shape(config, tied, experts, why), caches=caches)
 
 
 def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, obstacle: str = "") -> Shape:
@@ -60,7 +60,10 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
     active = embedding  # the output matrix; of the embedding a token reads one row
     for layer in config.layers:
         attention = 2 * config.hidden_size * layer.head_dim * (layer.n_heads + layer.n_kv_heads)
-        if experts is None:
+        if layer.mixture:
+            one = 3 * config.hidden_size * layer.ffn_size
+            feed_forward, used = layer.mixture.n_experts * one, layer.mixture.n_used * one
+        elif experts is None:
             feed_forward = used = 3 * config.hidden_size * layer.ffn_size
         else:
             feed_forward = experts.n * 3 * config.hidden_size * experts.ffn_size

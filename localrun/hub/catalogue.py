@@ -5,9 +5,9 @@ from functools import cache
 from typing import NotRequired, TypedDict, cast
 
 from localrun.base.resources import resource
-from localrun.fit.shape import Experts, Shape, make_shape
+from localrun.fit.shape import Shape, make_shape
 from localrun.model.capability import obstacle_of
-from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
 
 BUILTIN = "builtin"
 _FIRST_MODELS = ((15 << 30, "qwen3-8b"), (7 << 30, "qwen3-4b"), (0, "qwen3-1.7b"))  # from so much memory on
@@ -76,6 +76,7 @@ def catalogue_shape(model: CatalogueModel) -> Shape | None:
         return None
     shape = model["shape"]
     window, full_every = shape.get("window"), shape.get("full_every", 0)
+    mixture = Mixture(shape["n_experts"], shape["n_experts_used"]) if "n_experts" in shape else None
     layers = []
     for index in range(shape["n_layers"]):
         windowed = window is not None and (full_every == 0 or (index + 1) % full_every != 0)
@@ -87,7 +88,8 @@ def catalogue_shape(model: CatalogueModel) -> Shape | None:
                 n_heads=shape["n_heads"],
                 n_kv_heads=shape["n_kv_heads"],
                 head_dim=shape["head_dim"],
-                ffn_size=shape["ffn_size"],
+                ffn_size=shape["expert_ffn_size"] if mixture else shape["ffn_size"],
+                mixture=mixture,
             )
         )
     config = ModelConfig(
@@ -99,7 +101,5 @@ def catalogue_shape(model: CatalogueModel) -> Shape | None:
         layers=tuple(layers),
         ropes=(RopeSpec(10000.0, shape["head_dim"]),),
     )
-    experts = None
-    if "n_experts" in shape:
-        experts = Experts(shape["n_experts"], shape["n_experts_used"], shape["expert_ffn_size"])
-    return make_shape(config, shape["tied"], experts, obstacle_of(shape["arch"], shape.get("n_experts", 0)))
+    obstacle = obstacle_of(shape["arch"], shape.get("n_experts", 0))
+    return make_shape(config, shape["tied"], obstacle=obstacle)

@@ -4,8 +4,8 @@ from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs import ARCHS, arch_of
+from localrun.model.archs.base import NO_MIXTURE
 
-EXPERTS = "mixtures of experts cannot be run"
 _TOKENIZER = "tokenizer.ggml.model"
 
 
@@ -32,7 +32,7 @@ def obstacle(source: TensorSource) -> str:
 
 def obstacle_of(arch: str, n_experts: int = 0) -> str:
     """The same by no more than a GGUF's name for its architecture; a name that is not known, as "", is no obstacle."""
-    if n_experts:
-        return EXPERTS
-    known = {name for one in ARCHS for name in one.gguf}
-    return f"architecture {clean(arch)!r} is not supported" if arch and arch not in known else ""
+    known = {name: one for one in ARCHS for name in one.gguf}
+    if arch and arch not in known:
+        return f"architecture {clean(arch)!r} is not supported"
+    return NO_MIXTURE if n_experts and arch and not known[arch].mixes else ""

@@ -46,8 +46,20 @@ class QueryScale:
 
 
 @dataclass(frozen=True, slots=True)
+class Mixture:
+    """A feed-forward part that is `n_used` of `n_experts` networks; with `normalize` their weights sum to one."""
+
+    n_experts: int
+    n_used: int
+    normalize: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class LayerSpec:
-    """One decoder layer. `rope` indexes ModelConfig.ropes (None: positions are not encoded in this layer)."""
+    """One decoder layer. `rope` indexes ModelConfig.ropes (None: positions are not encoded in this layer).
+
+    `ffn_size` is that of one expert where there is a `mixture`.
+    """
 
     kind: LayerKind
     window: int | None  # tokens a query sees, itself included; None in a full layer
@@ -63,6 +75,7 @@ class LayerSpec:
     attn_scale: float = 0.0  # multiplies q·k
     attn_softcap: float | None = None
     residual_scale: float = 1.0
+    mixture: Mixture | None = None
     sink_window: int | None = None  # tokens a query sees besides the first block; never beside `window`
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.config import LayerSpec, Mixture, ModelConfig
 from localrun.ops.interface import Ops, Value
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.terms import GatedActivation
@@ -13,7 +13,8 @@ Linear = tuple[Packed, Vector | None]  # weight and bias
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """Weights of one layer; what its LayerSpec does not use is None."""
+    """Weights of one layer; what its LayerSpec does not use is None. In a mixture gate, up and down are those of all
+    experts, one after the other."""
 
     q: Linear
     k: Linear
@@ -28,6 +29,7 @@ class LayerWeights:
     ffn_post_norm: Vector | None = None
     q_norm: Vector | None = None
     k_norm: Vector | None = None
+    router: Packed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,21 @@ def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
 
 def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
     a = x if layer.ffn_norm is None else ops.norm(x, layer.ffn_norm, eps)
+    if spec.mixture is not None and layer.router is not None:
+        return mixture_block(ops, x, a, spec, spec.mixture, layer, layer.router, eps)
     (hidden,) = ops.linear(a, [layer.gate, layer.up], act=GATED[spec.activation])
     return close_block(ops, x, hidden, layer.down, layer.ffn_post_norm, spec.residual_scale, eps)
+
+
+def mixture_block(
+    ops: Ops, x: Value, a: Value, spec: LayerSpec, mixture: Mixture, layer: LayerWeights, router: Packed, eps: float
+) -> Value:
+    """A few of the layer's experts for each row, added to the residual stream."""
+    experts = (layer.gate[0], layer.up[0], layer.down[0])
+    chosen = (mixture.n_used, mixture.normalize, GATED[spec.activation], spec.residual_scale)
+    if layer.ffn_post_norm is None:
+        return ops.moe(a, router, experts, *chosen, residual=x)
+    return ops.norm(ops.moe(a, router, experts, *chosen), layer.ffn_post_norm, eps, residual=x)
 
 
 def close_block(

@@ -62,8 +62,11 @@ FIELDS: dict[str, Field] = {
         Field("logit_scale", "logit_scale", "logits_scaling", float, 1e-6, 1e6, 1.0),
         Field("max_window_layers", "", "max_window_layers", int, 0, 512, 28),
         Field("no_rope_step", "", "no_rope_layer_interval", int, 1, 512, None),
-        Field("n_experts", "expert_count", "num_local_experts", int, 0, 4096, None),
-        Field("n_experts_used", "expert_used_count", "num_experts_per_tok", int, 0, 4096, None),
+        Field("n_experts", "expert_count", "num_local_experts", int, 0, 512, None),
+        Field("n_experts_hf", "", "num_experts", int, 0, 512, None),  # the same in another spelling
+        Field("n_experts_used", "expert_used_count", "num_experts_per_tok", int, 0, 512, None),
+        Field("expert_ffn_size", "expert_feed_forward_length", "moe_intermediate_size", int, 8, 1 << 20, None),
+        Field("expert_every", "", "decoder_sparse_step", int, 1, 512, 1),
     )
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,11 +54,20 @@ def held_bytes(source: TensorSource, refs: dict[str, WeightRef], layout: Layout)
 def work_per_token(source: TensorSource, refs: dict[str, WeightRef]) -> tuple[int, int]:
     """Bytes of the file's own encoding that decoding one token reads, and multiplications it takes (weights only)."""
     n_bytes = macs = 0
-    for name, ref in refs.items():
-        if len(ref.shape) == 2 and (name != "embed" or "output" not in refs):
-            n_bytes += QUANT_TYPES[source.tensors[ref.name].qtype].nbytes(ref.shape)
-            macs += ref.shape[0] * ref.shape[1]
+    for ref in matrices_of_a_token(refs):
+        n_bytes += QUANT_TYPES[source.tensors[ref.name].qtype].nbytes(ref.shape)
+        macs += ref.shape[0] * ref.shape[1]
     return n_bytes, macs
+
+
+def matrices_of_a_token(refs: dict[str, WeightRef]) -> list[WeightRef]:
+    """The matrices that decoding a token reads: of the embedding it takes one row, of experts those that are used."""
+    read = (ref for name, ref in refs.items() if name != "embed" or "output" not in refs)
+    return [
+        replace(ref, shape=(ref.shape[0] // ref.n_experts * ref.n_used, ref.shape[1]))
+        for ref in read
+        if len(ref.shape) == 2
+    ]
 
 
 def load_model(
@@ -94,7 +104,7 @@ class Loader:
         progress: Progress,
     ) -> None:
         self.source, self.refs, self.layout, self.device, self.progress = source, refs, layout, device, progress
-        self.done, self.total = 0, sum(source.tensors[ref.name].nbytes for ref in refs.values())
+        self.done, self.total = 0, sum(source.tensors[name].nbytes for ref in refs.values() for name in ref.tensors)
 
     def weights(self, config: ModelConfig) -> ModelWeights:
         with self.layout.packing():
@@ -106,7 +116,9 @@ class Loader:
     def layer(self, index: int) -> LayerWeights:
         prefix = f"layers.{index}."
         q, k, v, o, gate, up, down = (self.linear(prefix + name) for name in MATRICES)
-        return LayerWeights(q, k, v, o, gate, up, down, *(self.vector(prefix + name) for name in NORMS))
+        router = self.matrix(prefix + "router") if prefix + "router" in self.refs else None
+        norms = {name: self.vector(prefix + name) for name in NORMS}
+        return LayerWeights(q, k, v, o, gate, up, down, **norms, router=router)
 
     def linear(self, name: str) -> Linear:
         return self.matrix(name), self.vector(name + "_bias")
@@ -117,7 +129,7 @@ class Loader:
         head_dim = n_rows // ref.interleaved[0] if ref.interleaved else 1
 
         def read(first: int, count: int) -> np.ndarray:
-            raw = self.read(ref.name, ref.first_row + first, count).reshape(count, -1)
+            raw = self.read_rows(ref, first, count).reshape(count, -1)
             return raw if ref.interleaved is None else raw[row_order(count, count // head_dim, ref.interleaved[1])]
 
         return self.layout.pack(
@@ -135,6 +147,15 @@ class Loader:
         if ref.interleaved is not None:
             values = values[row_order(ref.shape[0], *ref.interleaved)]
         return self.layout.vector(values + np.float32(ref.offset), self.device)
+
+    def read_rows(self, ref: WeightRef, first: int, count: int) -> np.ndarray:
+        """Some rows of a weight as flat uint8, from as many tensors as they lie in."""
+        in_each = ref.shape[0] // len(ref.tensors)
+        parts = []
+        for index in range(first // in_each, -(-(first + count) // in_each)):
+            start, end = max(first, index * in_each), min(first + count, (index + 1) * in_each)
+            parts.append(self.read(ref.tensors[index], ref.first_row + start - index * in_each, end - start))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def read(self, name: str, first_row: int, n_rows: int | None) -> np.ndarray:
         """The bytes of a tensor, or of some of its rows, as flat uint8."""

@@ -8,8 +8,8 @@ from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
-from localrun.model.archs.names import GGUF_NAMES, HF_NAMES
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.archs.names import GGUF_EXPERTS, GGUF_NAMES, HF_NAMES
+from localrun.model.config import LayerSpec, Mixture, ModelConfig
 
 GGUF_FUSED = {
     "qkv": "blk.{}.attn_qkv.weight",
@@ -31,7 +31,8 @@ class WeightRef:
     """One weight of the model: rows (of a vector: elements) first_row … first_row+shape[0] of the file's `name`.
 
     `interleaved`: heads whose rows pair dims (2j, 2j+1) and must be put into our pairing (j, j + dims/2), given as
-    (n_heads, rotated dims). `offset` is added to a norm's values.
+    (n_heads, rotated dims). `offset` is added to a norm's values. `names`: tensors whose rows follow one another to
+    make up the weight, as those of experts may; `name` is the first. A token uses `n_used` of its `n_experts` parts.
     """
 
     name: str
@@ -39,6 +40,13 @@ class WeightRef:
     first_row: int = 0
     interleaved: tuple[int, int] | None = None
     offset: float = 0.0
+    names: tuple[str, ...] = ()
+    n_experts: int = 1
+    n_used: int = 1
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return self.names or (self.name,)
 
 
 def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[str, WeightRef]:
@@ -47,7 +55,7 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
     refs = dict(namer.refs())
     for weight, ref in refs.items():
         check_tensor(source, weight, ref, namer.file_rows(ref))
-    known = {ref.name for ref in refs.values()} | set(ROPE_TENSORS)
+    known = {name for ref in refs.values() for name in ref.tensors} | set(ROPE_TENSORS)
     for name in source.tensors:
         if name not in known and not namer.ignorable(name):
             raise ModelFileError(
@@ -98,16 +106,46 @@ class Namer:
         if self.name("qkv_bias", index) in self.source.tensors:
             yield from self.fused_refs("qkv_bias", index, {f"{name}_bias": n for name, n in heads.items()}, (), turns)
         yield "o", self.ref("o", (hidden, q_rows), index)
+        yield from self.bias_refs(index, heads | {"o": hidden}, turns)
+        if spec.mixture:
+            yield from self.expert_refs(spec, spec.mixture, index)
+            return
         if self.arch.qkv_fused:
             yield from self.fused_refs("gate_up", index, {"gate": spec.ffn_size, "up": spec.ffn_size}, (hidden,))
         else:
             yield "gate", self.ref("gate", (spec.ffn_size, hidden), index)
             yield "up", self.ref("up", (spec.ffn_size, hidden), index)
         yield "down", self.ref("down", (hidden, spec.ffn_size), index)
-        biases = heads | {"o": hidden, "gate": spec.ffn_size, "up": spec.ffn_size, "down": hidden}
-        for name, size in biases.items():
+        yield from self.bias_refs(index, {"gate": spec.ffn_size, "up": spec.ffn_size, "down": hidden}, {})
+
+    def bias_refs(
+        self, index: int, sizes: Mapping[str, int], turns: Mapping[str, tuple[int, int] | None]
+    ) -> Iterator[tuple[str, WeightRef]]:
+        """Those that the file has."""
+        for name, size in sizes.items():
             if self.name(f"{name}_bias", index) in self.source.tensors:
                 yield f"{name}_bias", self.ref(f"{name}_bias", (size,), index, turns.get(name))
+
+    def expert_refs(self, spec: LayerSpec, mixture: Mixture, index: int) -> Iterator[tuple[str, WeightRef]]:
+        """The router, and the matrices of all experts one after the other."""
+        hidden, ffn, n_experts = self.config.hidden_size, spec.ffn_size, mixture.n_experts
+        yield "router", self.ref("router", (n_experts, hidden), index)
+        for name, rows, cols in (("gate", ffn, hidden), ("up", ffn, hidden), ("down", hidden, ffn)):
+            names = self.expert_names(name, n_experts, index)
+            shape = (n_experts * rows, cols)
+            yield name, WeightRef(names[0], shape, names=names, n_experts=n_experts, n_used=mixture.n_used)
+
+    def expert_names(self, weight: str, n_experts: int, index: int) -> tuple[str, ...]:
+        """The tensor of all experts, or one for each of them, as checkpoints and the first files of Mixtral have."""
+        together = GGUF_EXPERTS[weight].format(index)
+        if self.gguf and (
+            together in self.source.tensors or f"blk.{index}.ffn_{weight}.0.weight" not in self.source.tensors
+        ):
+            return (together,)
+        if self.gguf:
+            return tuple(f"blk.{index}.ffn_{weight}.{expert}.weight" for expert in range(n_experts))
+        template = self.prefix + self.arch.hf_names[f"expert_{weight}"]
+        return tuple(template.format(index, expert) for expert in range(n_experts))
 
     def fused_refs(
         self,
@@ -169,13 +207,23 @@ def hf_prefix(source: TensorSource) -> str:
 
 def check_tensor(source: TensorSource, weight: str, ref: WeightRef, file_rows: int) -> None:
     path = str(source.path)
-    info = source.tensors.get(ref.name)
-    if info is None:
-        raise ModelFileError("MISSING_TENSOR", f"tensor {ref.name!r} is missing", path=path)
-    expected = (file_rows, *ref.shape[1:])
-    if info.shape != expected:
-        shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
-        raise ModelFileError("BAD_TENSOR", f"tensor {ref.name!r} {shapes}", path=path, offset=info.offset)
-    vector = len(expected) == 1
-    if info.qtype in INTEGER_TYPES or (vector and info.qtype not in FLOAT_TYPES):
-        raise ModelFileError("BAD_TENSOR", f"tensor {ref.name!r} cannot be of type {info.qtype}", path=path)
+    expected = (file_rows // len(ref.tensors), *ref.shape[1:])
+    for name in ref.tensors:
+        info = source.tensors.get(name)
+        if info is None:
+            raise ModelFileError("MISSING_TENSOR", f"tensor {name!r} is missing", path=path)
+        shape = rows_of_all(info.shape) if ref.names and len(info.shape) == 3 else info.shape
+        if shape != expected:
+            shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
+            raise ModelFileError("BAD_TENSOR", f"tensor {name!r} {shapes}", path=path, offset=info.offset)
+        vector = len(expected) == 1
+        if info.qtype in INTEGER_TYPES or (vector and info.qtype not in FLOAT_TYPES):
+            raise ModelFileError("BAD_TENSOR", f"tensor {name!r} cannot be of type {info.qtype}", path=path)
+        if info.qtype != source.tensors[ref.name].qtype:
+            raise ModelFileError("UNSUPPORTED", "experts of one layer differ in type", path=path)
+
+
+def rows_of_all(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Of matrices in one tensor, the shape of one matrix with the rows of all."""
+    n, rows, cols = shape
+    return n * rows, cols

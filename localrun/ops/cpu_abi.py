@@ -8,7 +8,7 @@ OK, CANCELLED, NO_MEMORY = 0, 3, 4
 MAX_WEIGHTS = 4
 MAX_CANDIDATES = 256
 FORM_Q8_32, FORM_Q8_256, FORM_BF16 = 1, 2, 4
-OPS = ("embed", "norm", "linear", "rope_append", "attention", "logits")
+OPS = ("embed", "norm", "linear", "rope_append", "attention", "logits", "route", "experts", "combine")
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2}
 KV_CODES = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
@@ -112,6 +112,50 @@ class LogitsOp(Structure):
     )
 
 
+class Routes(Structure):
+    _fields_ = (
+        ("expert", c_void_p),
+        ("weight", c_void_p),
+        ("place", c_void_p),
+        ("first", c_void_p),
+        ("n_experts", c_int32),
+        ("top_k", c_int32),
+    )
+
+
+class Route(Structure):
+    _fields_ = (
+        ("scores", POINTER(Value)),
+        ("a", POINTER(Value)),
+        ("chosen", POINTER(Value)),
+        ("routes", POINTER(Routes)),
+        ("normalize", c_int32),
+        ("reads_f32", c_int32),
+    )
+
+
+class Experts(Structure):
+    _fields_ = (
+        ("a", POINTER(Value)),
+        ("weight", POINTER(Matrix) * 2),
+        ("out", POINTER(Value)),
+        ("routes", POINTER(Routes)),
+        ("act", c_int32),
+        ("make_forms", c_int32),
+    )
+
+
+class Combine(Structure):
+    _fields_ = (
+        ("y", POINTER(Value)),
+        ("residual", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("routes", POINTER(Routes)),
+        ("scale", c_float),
+        ("reserved", c_int32),
+    )
+
+
 class AnyOp(Union):
     _fields_ = (
         ("embed", Embed),
@@ -120,6 +164,9 @@ class AnyOp(Union):
         ("rope_append", RopeAppend),
         ("attention", Attention),
         ("logits", LogitsOp),
+        ("route", Route),
+        ("experts", Experts),
+        ("combine", Combine),
     )
 
 

@@ -22,15 +22,15 @@ class Buffers:
 
     allocate: Callable[[int], int]  # bytes -> address, zeroed
     max_rows: int
-    free: dict[tuple[int, int], list[abi.Value]] = field(default_factory=dict)
+    free: dict[tuple[int, int, int], list[abi.Value]] = field(default_factory=dict)
 
-    def take(self, width: int, forms: int) -> abi.Value:
-        """A buffer of exactly that width: what lies behind it in a row has to stay zero."""
-        spare = self.free.get((width, forms))
-        return spare.pop() if spare else self.make(width, forms, self.max_rows)
+    def take(self, width: int, forms: int, copies: int = 1) -> abi.Value:
+        """A buffer of exactly that width: what lies behind it in a row has to stay zero. `copies`: of every row."""
+        spare = self.free.get((width, forms, copies))
+        return spare.pop() if spare else self.make(width, forms, copies * self.max_rows)
 
-    def give(self, value: abi.Value) -> None:
-        self.free.setdefault((value.width, value.forms), []).append(value)
+    def give(self, value: abi.Value, copies: int = 1) -> None:
+        self.free.setdefault((value.width, value.forms, copies), []).append(value)
 
     def make(self, width: int, forms: int, rows: int) -> abi.Value:
         stride = -(-width // STRIDE) * STRIDE
@@ -61,6 +61,7 @@ class ProgramBuilder:
         self.matrix_of, self.form_of, self.max_logits = matrix_of, form_of, max_logits
         self.values: dict[int, abi.Value] = {}
         self.keep: list[Any] = []  # what the C side points to
+        self.shared_routes: dict[tuple[int, int], Any] = {}
         self.forms = self.wanted_forms()
         self.made_by_norm = {i.results[0] for i in instructions if i.op == "norm" and i.arguments[3] is None}
         self.vocab_size = 0
@@ -69,9 +70,11 @@ class ProgramBuilder:
     def build(self) -> list[abi.Instruction]:
         built = []
         for instruction in self.instructions:
-            translated = abi.Instruction(op=abi.OPS.index(instruction.op))
-            setattr(translated, instruction.op, getattr(self, instruction.op)(instruction))
-            built.append(translated)
+            native = getattr(self, instruction.op)(instruction)
+            for op, arguments in native if isinstance(native, list) else [(instruction.op, native)]:
+                translated = abi.Instruction(op=abi.OPS.index(op))
+                setattr(translated, op, arguments)
+                built.append(translated)
             for slot in instruction.dead:
                 if slot in self.values:
                     self.buffers.give(self.values.pop(slot))
@@ -81,11 +84,11 @@ class ProgramBuilder:
         """The forms in which some linear reads each value."""
         forms: dict[int, int] = {}
         for i in self.instructions:
-            if i.op == "linear":
-                wanted = 0
-                for weight, _ in i.arguments[1]:
-                    wanted |= self.form_of(weight)
-                forms[i.arguments[0].index] = forms.get(i.arguments[0].index, 0) | wanted
+            read = [weight for weight, _ in i.arguments[1]] if i.op == "linear" else []
+            if i.op == "moe":
+                read = [i.arguments[1], *i.arguments[2][:2]]
+            for weight in read:
+                forms[i.arguments[0].index] = forms.get(i.arguments[0].index, 0) | self.form_of(weight)
         return forms
 
     def embed(self, i: Instruction) -> abi.Embed:
@@ -106,10 +109,51 @@ class ProgramBuilder:
             op.bias[index] = self.vector(bias)
         for index, slot in enumerate(i.results):
             op.out[index] = self.result(slot, weights[index][0].n_rows)
-        if a.index not in self.made_by_norm:
-            op.make_forms = self.forms[a.index]
-            self.made_by_norm.add(a.index)  # a second reader finds them made
+        op.make_forms = self.missing_forms(a)
         return op
+
+    def missing_forms(self, a: Slot) -> int:
+        """The forms of a value that its first reader has to make, as no norm did."""
+        if a.index in self.made_by_norm:
+            return 0
+        self.made_by_norm.add(a.index)
+        return self.forms[a.index]
+
+    def moe(self, i: Instruction) -> list[tuple[str, Any]]:
+        """The scores, which rows go where, gate and up of every expert, down, and the sum: five native operations."""
+        a, router, (gate, up, down), top_k, normalize, act, out_scale, residual = i.arguments
+        make_forms, out = self.missing_forms(a), self.result(i.results[0], self.values[a.index].width)
+        take = self.buffers.take
+        scores = self.kept(take(router.n_rows, 0))
+        chosen = self.kept(take(gate.n_cols, self.form_of(gate) | self.form_of(up), top_k))
+        hidden = self.kept(take(down.n_cols, self.form_of(down), top_k))
+        y = self.kept(take(down.n_rows // router.n_rows, 0, top_k))
+        routes = self.routes(router.n_rows, top_k)
+        score = abi.Linear(a=self.value(a), n_weights=1, out_scale=1.0, make_forms=make_forms)
+        score.weight[0], score.out[0] = self.matrix(router), ctypes.pointer(scores)
+        reads_f32 = not (self.form_of(gate) and self.form_of(up))
+        sent = (ctypes.pointer(scores), self.value(a), ctypes.pointer(chosen), routes, normalize, reads_f32)
+        widen = abi.Experts(
+            a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=abi.ACTIVATIONS[act]
+        )
+        widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
+        narrow = abi.Experts(a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_forms=hidden.forms)
+        narrow.weight[0] = self.matrix(down)
+        summed = abi.Combine(ctypes.pointer(y), self.value(residual), out, routes, out_scale)
+        built = [("linear", score), ("route", abi.Route(*sent)), ("experts", widen), ("experts", narrow)]
+        built.append(("combine", summed))
+        self.buffers.give(scores)
+        for value in (chosen, hidden, y):
+            self.buffers.give(value, top_k)
+        return built
+
+    def routes(self, n_experts: int, top_k: int) -> Any:
+        """Room for the choices of a step; mixtures of one size take turns."""
+        if (n_experts, top_k) not in self.shared_routes:
+            n = 4 * self.buffers.max_rows * top_k
+            room = [self.buffers.allocate(n_bytes) for n_bytes in (n, n, n, 4 * (n_experts + 1))]
+            self.shared_routes[n_experts, top_k] = ctypes.pointer(self.kept(abi.Routes(*room, n_experts, top_k)))
+        return self.shared_routes[n_experts, top_k]
 
     def rope_append(self, i: Instruction) -> abi.RopeAppend:
         q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps, sink_query = i.arguments

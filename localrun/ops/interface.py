@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from localrun.ops.layouts import Packed, Vector
-from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
+from localrun.ops.terms import Form, GatedActivation, QKNorm
 from localrun.ops.token_counts import TokenCounts
 
 if TYPE_CHECKING:
@@ -214,12 +214,18 @@ class Ops(Protocol):
         self,
         a: Value,
         router: Packed,
-        experts: Sequence[tuple[Packed, Packed, Packed]],
+        experts: tuple[Packed, Packed, Packed],
         top_k: int,
-        norm_weights: bool,
-        activation: Activation = "silu",
+        normalize: bool,
+        act: GatedActivation = "silu_mul",
+        out_scale: float = 1.0,
+        residual: Value | None = None,
     ) -> Value:
-        """Sum of the top_k experts (gate, up, down) by softmax router weight, in router order -> f32 [R, hidden]."""
+        """residual + out_scale · the top_k experts of each row, weighted, summed best first -> f32 [R, hidden].
+
+        `router` [n_experts, hidden] gives the scores, their softmax the weights; with `normalize` those of the chosen
+        sum to one. `experts`: gate and up [n_experts·ffn, hidden] and down [n_experts·hidden, ffn], expert by expert.
+        """
         ...
 
     def logits(self, a: Value, weight: Packed, scale: float = 1.0, softcap: float | None = None) -> Value:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from localrun.ops.interface import Logits, Ops, StepCancelled, StepInput
 from localrun.ops.layouts import Packed, Vector
-from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
+from localrun.ops.terms import Form, GatedActivation, QKNorm
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,14 @@ class Recorder:
         self,
         a: Slot,
         router: Packed,
-        experts: Sequence[tuple[Packed, Packed, Packed]],
+        experts: tuple[Packed, Packed, Packed],
         top_k: int,
-        norm_weights: bool,
-        activation: Activation = "silu",
+        normalize: bool,
+        act: GatedActivation = "silu_mul",
+        out_scale: float = 1.0,
+        residual: Slot | None = None,
     ) -> Slot:
-        return self.emit("moe", (a, router, tuple(experts), top_k, norm_weights, activation))[0]
+        return self.emit("moe", (a, router, experts, top_k, normalize, act, out_scale, residual))[0]
 
     def logits(self, a: Slot, weight: Packed, scale: float = 1.0, softcap: float | None = None) -> Slot:
         return self.emit("logits", (a, weight, scale, softcap))[0]

@@ -146,22 +146,28 @@ class ReferenceOps:
         self,
         a: Act | Tensor,
         router: Packed,
-        experts: Sequence[tuple[Packed, Packed, Packed]],
+        experts: tuple[Packed, Packed, Packed],
         top_k: int,
-        norm_weights: bool,
-        activation: Activation = "silu",
+        normalize: bool,
+        act: GatedActivation = "silu_mul",
+        out_scale: float = 1.0,
+        residual: Tensor | None = None,
     ) -> Tensor:
         x = a.f32 if isinstance(a, Act) else a
-        weights, chosen = torch.softmax(self.matmul(x, router, None), dim=-1).topk(top_k)  # [R, top_k]
-        if norm_weights:
+        weights, chosen = ranked(torch.softmax(self.matmul(x, router, None), dim=-1), top_k)  # [R, top_k]
+        if normalize:
             weights = weights / weights.sum(-1, keepdim=True)
+        y = x.new_empty(len(x), top_k, x.shape[-1])
+        for expert in chosen.unique().tolist():
+            gate, up, down = (rows_of_expert(stack, router.n_rows, expert) for stack in experts)
+            rows, choice = torch.where(chosen == expert)
+            (hidden,) = self.linear(x[rows], [(gate, None), (up, None)], act=act)
+            y[rows, choice] = self.matmul(hidden, down, None)
         out = torch.zeros_like(x)
-        for expert, (gate, up, down) in enumerate(experts):
-            rows, slot = torch.where(chosen == expert)
-            if len(rows):
-                hidden = activate(self.matmul(x[rows], gate, None), activation) * self.matmul(x[rows], up, None)
-                out[rows] += self.matmul(hidden, down, None) * weights[rows, slot, None]
-        return out
+        for best in range(top_k):
+            out = out + y[:, best] * weights[:, best, None]
+        out = out * out_scale
+        return out if residual is None else residual + out
 
     def logits(self, a: Act | Tensor, weight: Packed, scale: float = 1.0, softcap: float | None = None) -> Logits:
         x = a.f32 if isinstance(a, Act) else a
@@ -171,6 +177,12 @@ class ReferenceOps:
         if softcap is not None:
             rows = (softcap * torch.tanh(rows / softcap)).where(rows.isfinite(), rows)  # no cap hides what is no number
         return finish_logits(rows, self.step.adjust)
+
+
+def rows_of_expert(stack: Packed, n_experts: int, expert: int) -> Packed:
+    """One of n_experts matrices that lie one after the other, decoded."""
+    n_rows = stack.n_rows // n_experts
+    return Packed(F32, "F32", n_rows, stack.n_cols, (stack.unpack(expert * n_rows, n_rows),))
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:

@@ -32,12 +32,16 @@ def test_logits_match_transformers(
     exact = Stepper(tiny_folder(name), native_threads=2)
     expected = reference(name, "safetensors", IDS)
     assert difference(exact.logits(IDS), expected).within(max_abs=1e-4, nmse=1e-9)
-    half = Stepper(tiny_folder(name), codec="f16", native_threads=2)
-    assert difference(half.logits(IDS), expected).nmse < 5e-4
+    half = Stepper(tiny_folder(name), codec="f16", native_threads=2).logits(IDS)
+    errors = (half - expected).square().sum(-1) / expected.square().sum(-1)
+    if any(spec.mixture for spec in exact.config.layers):  # where two experts are nearly equal, rounding chooses
+        assert errors.median() < 5e-4
+    else:
+        assert difference(half, expected).nmse < 5e-4
 
 
 @pytest.mark.parametrize("codec", ["f32", "f16"])
-@pytest.mark.parametrize("name", ["llama", "gemma3", "phi3", "olmo2"])
+@pytest.mark.parametrize("name", ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral"])
 def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, tiny_folder: Callable[..., Path]) -> None:
     model = Stepper(tiny_folder(name), codec=codec, native_threads=2)
     whole = model.logits(IDS)

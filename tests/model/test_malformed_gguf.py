@@ -68,8 +68,10 @@ CASES: dict[str, tuple[str, Change, str]] = {
     **{f"eps {x}": ("llama", key(".attention.layer_norm_rms_epsilon", x), HPARAM) for x in (math.nan, -1.0, 0.0)},
     "no eps": ("llama", key(".attention.layer_norm_rms_epsilon", ...), HPARAM),
     "a million experts": ("llama", key(".expert_count", 2**20), HPARAM),
-    "eight experts": ("llama", key(".expert_count", 8), "UNSUPPORTED"),
-    "more experts used than there are": ("llama", keys(expert_count=4, expert_used_count=9), "UNSUPPORTED"),
+    "eight experts": ("gemma2", key(".expert_count", 8), "UNSUPPORTED"),
+    "experts that nobody uses": ("llama", key(".expert_count", 8), HPARAM),
+    "a router of another count": ("mixtral", key(".expert_count", 5), TENSOR),
+    "more experts used than there are": ("llama", keys(expert_count=4, expert_used_count=9), HPARAM),
     "unknown rope scaling": ("llama", key(".rope.scaling.type", "wobble"), HPARAM),
     "rope scaling type is a number": ("llama", key(".rope.scaling.type", 3), HPARAM),
     **{

@@ -87,21 +87,21 @@ def matrix(n_rows: int, n_cols: int, seed: int) -> Packed:
     return Packed(F32, "F32", n_rows, n_cols, (weights,))
 
 
-@pytest.mark.parametrize("norm_weights", [True, False])
-def test_moe_is_a_loop_over_the_chosen_experts(norm_weights: bool) -> None:
+@pytest.mark.parametrize("normalize", [True, False])
+def test_moe_is_a_loop_over_the_chosen_experts(normalize: bool) -> None:
     ops = ReferenceOps(reference_executor(small_model(), 1).pool, torch.device("cpu"))
     x = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
     router = matrix(4, 6, 2)
-    experts = [(matrix(7, 6, 10 + e), matrix(7, 6, 20 + e), matrix(6, 7, 30 + e)) for e in range(4)]
-    got = ops.moe(x, router, experts, top_k=2, norm_weights=norm_weights)
+    gate, up, down = matrix(4 * 7, 6, 10), matrix(4 * 7, 6, 20), matrix(4 * 6, 7, 30)
+    got = ops.moe(x, router, (gate, up, down), top_k=2, normalize=normalize, out_scale=0.5, residual=x)
     for row in range(5):
         share = torch.softmax(router.planes[0] @ x[row], -1)
         best = share.argsort(descending=True)[:2]
-        weights = share[best] / share[best].sum() if norm_weights else share[best]
-        expected = torch.zeros(6)
+        weights = share[best] / share[best].sum() if normalize else share[best]
+        expected = x[row].clone()
         for weight, e in zip(weights, best.tolist(), strict=True):
-            gate, up, down = (m.planes[0] for m in experts[e])
-            expected += weight * (down @ (torch.nn.functional.silu(gate @ x[row]) * (up @ x[row])))
+            g, u, d = (m.planes[0].view(4, -1, m.n_cols)[e] for m in (gate, up, down))
+            expected += 0.5 * weight * (d @ (torch.nn.functional.silu(g @ x[row]) * (u @ x[row])))
         assert torch.allclose(got[row], expected, atol=1e-5)
 
 

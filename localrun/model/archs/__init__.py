@@ -9,10 +9,12 @@ from localrun.model.archs.gemma3 import Gemma3
 from localrun.model.archs.granite import Granite
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.mistral import Mistral
+from localrun.model.archs.mixtral import Mixtral
 from localrun.model.archs.olmo2 import Olmo2
 from localrun.model.archs.phi3 import Phi3
 from localrun.model.archs.qwen2 import Qwen2
 from localrun.model.archs.qwen3 import Qwen3
+from localrun.model.archs.qwen3_moe import Qwen3Moe
 from localrun.model.archs.smollm3 import SmolLM3
 
 ARCHS: tuple[Arch, ...] = (
@@ -26,6 +28,8 @@ ARCHS: tuple[Arch, ...] = (
     Olmo2(),
     Granite(),
     SmolLM3(),
+    Qwen3Moe(),
+    Mixtral(),
 )
 
 

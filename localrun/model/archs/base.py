@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
+from localrun.model.archs.experts import n_experts, with_experts
 from localrun.model.archs.names import GGUF_NAMES
 from localrun.model.config import LayerSpec, ModelConfig, QueryScale, RopeSpec
 from localrun.model.fields import Fields
@@ -19,6 +20,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu_pytorch_tanh": "gelu",
     "gelu_new": "gelu",
 }
+NO_MIXTURE = "mixtures of experts of this architecture cannot be run"
 LAYER_TYPES = ("full_attention", "sliding_attention")
 Windows = Literal["never", "always", "flagged"]  # whether sliding_window counts; flagged: if use_sliding_window is true
 
@@ -40,13 +42,14 @@ class Arch:
     windows: ClassVar[Windows] = "never"
     full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
     window_rope: ClassVar[int] = 0  # index of the rope that windowed layers use
+    mixes: ClassVar[bool] = False  # the feed-forward part of a layer may be a mixture of experts
     defaults: ClassVar[Mapping[str, Any]] = {}  # of fields that published files leave out
 
     def config(self, source: TensorSource) -> ModelConfig:
         """Read and check the hyperparameters of `source`. Raises ModelFileError."""
         fields = fields_of(source, self.defaults)
-        if fields["n_experts"]:
-            raise ModelFileError("UNSUPPORTED", "mixtures of experts cannot be run", path=fields.path)
+        if n_experts(fields) and not self.mixes:
+            raise ModelFileError("UNSUPPORTED", NO_MIXTURE, path=fields.path)
         if source.format != "gguf" and fields.values_by_key.get("quantization_config"):
             raise ModelFileError(
                 "UNSUPPORTED",
@@ -82,6 +85,10 @@ class Arch:
         )
         windowed = self.windowed_layers(fields)
         layers = tuple(self.layer(fields, index, base, windowed[index]) for index in range(fields["n_layers"]))
+        layers = tuple(
+            with_experts(spec, fields, self.normalizes(fields)) if self.is_mixture(fields, index) else spec
+            for index, spec in enumerate(layers)
+        )
         return ModelConfig(
             arch=self.name,
             hidden_size=hidden,
@@ -105,6 +112,14 @@ class Arch:
         return (
             spec if window is None or window >= fields["max_context"] else replace(spec, kind="window", window=window)
         )
+
+    def is_mixture(self, fields: Fields, index: int) -> bool:
+        """Whether a layer of a model with experts has some."""
+        return True
+
+    def normalizes(self, fields: Fields) -> bool:
+        """Whether the weights of the chosen experts sum to one."""
+        return True
 
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
         if source.format == "gguf":

@@ -1,4 +1,4 @@
-"""Llama 1, 2 and 3.x, and the many models that share its shape."""
+"""Llama 1, 2 and 3.x, and the many models that share its shape; a GGUF of it may be Mixtral, with experts."""
 
 from localrun.model.archs.base import Arch
 
@@ -8,3 +8,4 @@ class Llama(Arch):
     gguf = ("llama",)
     hf = ("LlamaForCausalLM",)
     permuted_in_gguf = True
+    mixes = True

@@ -3,6 +3,8 @@
 Mistral Small 3, Ministral 3 and their kin see as well: their language model is read from under `text_config`.
 """
 
+from typing import ClassVar
+
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
@@ -14,8 +16,8 @@ TEXT_KINDS = ("mistral", "ministral3")
 
 class Mistral(Arch):
     name = "mistral"
-    gguf = ("mistral3",)
-    hf = ("MistralForCausalLM", "Ministral3ForCausalLM", "Mistral3ForConditionalGeneration")
+    gguf: ClassVar[tuple[str, ...]] = ("mistral3",)
+    hf: ClassVar[tuple[str, ...]] = ("MistralForCausalLM", "Ministral3ForCausalLM", "Mistral3ForConditionalGeneration")
     permuted_in_gguf = True
     windows = "always"
 

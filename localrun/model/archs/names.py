@@ -24,6 +24,12 @@ GGUF_NAMES: dict[str, str] = {
     "up_bias": "blk.{}.ffn_up.bias",
     "down_bias": "blk.{}.ffn_down.bias",
     "ffn_post_norm": "blk.{}.post_ffw_norm.weight",
+    "router": "blk.{}.ffn_gate_inp.weight",
+}
+GGUF_EXPERTS: dict[str, str] = {  # one tensor of all experts, [n_experts, rows, columns]
+    "gate": "blk.{}.ffn_gate_exps.weight",
+    "up": "blk.{}.ffn_up_exps.weight",
+    "down": "blk.{}.ffn_down_exps.weight",
 }
 HF_NAMES: dict[str, str] = {
     "embed": "embed_tokens.weight",
@@ -52,4 +58,17 @@ HF_POST_NORM_NAMES: dict[str, str] = {
     "attn_post_norm": "layers.{}.post_attention_layernorm.weight",
     "ffn_norm": "layers.{}.pre_feedforward_layernorm.weight",
     "ffn_post_norm": "layers.{}.post_feedforward_layernorm.weight",
+}
+# The second `{}` is the number of the expert.
+HF_EXPERT_NAMES: dict[str, str] = {
+    "router": "layers.{}.mlp.gate.weight",
+    "expert_gate": "layers.{}.mlp.experts.{}.gate_proj.weight",
+    "expert_up": "layers.{}.mlp.experts.{}.up_proj.weight",
+    "expert_down": "layers.{}.mlp.experts.{}.down_proj.weight",
+}
+HF_MIXTRAL_NAMES: dict[str, str] = {
+    "router": "layers.{}.block_sparse_moe.gate.weight",
+    "expert_gate": "layers.{}.block_sparse_moe.experts.{}.w1.weight",
+    "expert_up": "layers.{}.block_sparse_moe.experts.{}.w3.weight",
+    "expert_down": "layers.{}.block_sparse_moe.experts.{}.w2.weight",
 }

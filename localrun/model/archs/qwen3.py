@@ -1,10 +1,12 @@
 """Qwen3, also as the language model of Qwen3-VL: a norm over each head of q and k, no biases."""
 
+from typing import ClassVar
+
 from localrun.model.archs.qwen2 import Qwen2
 
 
 class Qwen3(Qwen2):
     name = "qwen3"
-    gguf = ("qwen3", "qwen3vl")
-    hf = ("Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration")
+    gguf: ClassVar[tuple[str, ...]] = ("qwen3", "qwen3vl")
+    hf: ClassVar[tuple[str, ...]] = ("Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration")
     qk_norm = "head"

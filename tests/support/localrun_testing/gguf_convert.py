@@ -7,7 +7,7 @@ itself in `test_gguf_convert`.
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ ARCHS = {
     "qwen2_5_vl_text": "qwen2vl",
     "qwen3": "qwen3",
     "qwen3_vl_text": "qwen3vl",
+    "qwen3_moe": "qwen3moe",
+    "mixtral": "llama",
     "gemma2": "gemma2",
     "gemma3_text": "gemma3",
     "phi3": "phi3",
@@ -63,6 +65,13 @@ LAYER_TENSORS = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
     "mlp.gate_up_proj": "ffn_up",
+    "mlp.gate": "ffn_gate_inp",
+    "block_sparse_moe.gate": "ffn_gate_inp",
+}
+EXPERT_TENSORS = {
+    **dict.fromkeys(("gate_proj", "w1"), "ffn_gate_exps"),
+    **dict.fromkeys(("up_proj", "w3"), "ffn_up_exps"),
+    **dict.fromkeys(("down_proj", "w2"), "ffn_down_exps"),
 }
 
 
@@ -82,8 +91,8 @@ def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     writer = gguf.GGUFWriter(target, arch)
     add_hyperparameters(writer, arch, config)
     add_vocabulary(writer, folder)
-    for name, data in [*tensors(folder, arch, config), *rope_tensors(config)]:
-        encoded, encoding = encode(data, qtype)
+    for name, data in [*stacked(tensors(folder, arch, config)), *rope_tensors(config)]:
+        encoded, encoding = encode(data, "F32" if "ffn_gate_inp" in name else qtype)
         writer.add_tensor(name, encoded, raw_dtype=encoding)
     return writer
 
@@ -113,6 +122,11 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     if "mrope_section" in rope:
         writer.add_rope_dimension_sections([*rope["mrope_section"], 0])
     add_rope_scaling(writer, config, rope)
+    if n_experts := getattr(config, "num_local_experts", 0):
+        writer.add_expert_count(n_experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+    if arch == "qwen3moe":
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     if arch in PAIRS_INTERLEAVED:
         writer.add_vocab_size(config.vocab_size)
     if config.model_type in {"gemma2", "gemma3_text", "phi3", "olmo3"}:
@@ -188,18 +202,33 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                 yield name, data.numpy()
 
 
+def stacked(every: Iterable[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
+    """The matrices of all experts of a layer as one tensor [n_experts, rows, columns]."""
+    experts: dict[str, dict[int, Array]] = {}
+    for name, data in every:
+        name, _, expert = name.partition("#")
+        if expert:
+            experts.setdefault(name, {})[int(expert)] = data
+        else:
+            yield name, data
+    for name, by_number in experts.items():
+        yield name, np.stack([by_number[expert] for expert in sorted(by_number)])
+
+
 def is_text(hf_name: str) -> bool:
     """Not of the eyes of a model that sees: a GGUF has those in a file of their own."""
     return not any(part.startswith(("visual", "vision_tower", "multi_modal_projector")) for part in hf_name.split("."))
 
 
 def gguf_name(hf_name: str, arch: str) -> str:
-    """`model.layers.3.self_attn.q_proj.weight` → `blk.3.attn_q.weight`."""
+    """`model.layers.3.self_attn.q_proj.weight` → `blk.3.attn_q.weight`; of an expert with `#` and its number."""
     stem, kind = hf_name.rsplit(".", 1)
     layer = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", stem)
     if layer is None:
         return f"{MODEL_TENSORS[stem]}.{kind}"
     number, part = layer.groups()
+    if expert := re.fullmatch(r"(?:mlp|block_sparse_moe)\.experts\.(\d+)\.(.+)", part):
+        return f"blk.{number}.{EXPERT_TENSORS[expert[2]]}.{kind}#{expert[1]}"
     if part == "post_attention_layernorm" and arch in POST_NORMED:
         return f"blk.{number}.post_attention_norm.{kind}"
     return f"blk.{number}.{LAYER_TENSORS[part]}.{kind}"

@@ -224,9 +224,9 @@ def linear(
     return [out.data for out in outs]
 
 
-def instruction(op: abi.Linear | abi.Norm | abi.Embed | abi.LogitsOp) -> abi.Instruction:
-    """Any of these as an instruction of a program."""
-    name = {abi.Linear: "linear", abi.Norm: "norm", abi.Embed: "embed", abi.LogitsOp: "logits"}[type(op)]
+def instruction(op: ctypes.Structure) -> abi.Instruction:
+    """The arguments of any operation as an instruction of a program."""
+    name = next(name for name, kind in abi.AnyOp._fields_ if kind is type(op))
     result = abi.Instruction(op=abi.OPS.index(name))
     setattr(result, name, op)
     return result

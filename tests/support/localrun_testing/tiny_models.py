@@ -172,6 +172,21 @@ TINY_MODELS: dict[str, TinyModel] = {
         },
         vision=_PIXTRAL_EYES,
     ),
+    "qwen3-moe": TinyModel(
+        "qwen3_moe",
+        _config(
+            head_dim=32,
+            num_experts=6,
+            num_experts_per_tok=3,
+            moe_intermediate_size=48,
+            norm_topk_prob=True,
+            sliding_window=None,
+        ),
+    ),
+    "mixtral": TinyModel(
+        "mixtral",
+        _config(head_dim=24, num_local_experts=4, num_experts_per_tok=2, sliding_window=None),
+    ),
     "gemma2": TinyModel("gemma2", _gemma(num_hidden_layers=4, **_GEMMA2_CAPS)),
     # 46 layers is how a GGUF reader recognises the 27B model, whose score scale is not 1/sqrt(head_dim).
     "gemma2-27b": TinyModel(

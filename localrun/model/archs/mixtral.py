@@ -1,0 +1,12 @@
+"""Mixtral: Mistral whose feed-forward parts are mixtures of experts (GGUF files call it llama)."""
+
+from localrun.model.archs.mistral import Mistral
+from localrun.model.archs.names import HF_MIXTRAL_NAMES
+
+
+class Mixtral(Mistral):
+    name = "mixtral"
+    gguf = ()
+    hf = ("MixtralForCausalLM",)
+    hf_names = HF_MIXTRAL_NAMES
+    mixes = True

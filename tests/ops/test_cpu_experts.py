@@ -1,0 +1,130 @@
+"""Mixtures of experts of the CPU library: an expert computes what its matrices compute, whoever else it serves."""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from localrun_testing.native_ops import NativeMatrix, NativeValue, instruction, linear, run, sample
+from torch import Tensor
+
+from localrun.ops import cpu_abi as abi
+
+HIDDEN, FFN, N_EXPERTS = 512, 256, 5
+
+
+@dataclass
+class NativeMixture:
+    """A router and the stacked matrices of all experts, with each expert's own beside them."""
+
+    qtypes: tuple[str, str, str]
+    top_k: int = 2
+    normalize: bool = True
+
+    def __post_init__(self) -> None:
+        self.router = NativeMatrix(sample("F32", N_EXPERTS, HIDDEN, seed=1), "F32", HIDDEN)
+        shapes = ((FFN, HIDDEN), (FFN, HIDDEN), (HIDDEN, FFN))
+        self.all: list[NativeMatrix] = []
+        self.each: list[list[NativeMatrix]] = []  # [gate, up, down][expert]
+        for seed, (qtype, (n_rows, n_cols)) in enumerate(zip(self.qtypes, shapes, strict=True)):
+            raw = sample(qtype, N_EXPERTS * n_rows, n_cols, seed + 2)
+            self.all.append(NativeMatrix(raw, qtype, n_cols))
+            self.each.append([NativeMatrix(part, qtype, n_cols) for part in raw.split(n_rows)])
+
+    def run(self, x: Tensor, residual: Tensor | None = None, scale: float = 1.0, threads: int = 2) -> Tensor:
+        """As the library computes it, in one program -> f32 [R, HIDDEN]."""
+        n_rows, (gate, up, down) = len(x), self.all
+        a, scores, out = (
+            NativeValue(n_rows, HIDDEN, data=x),
+            NativeValue(n_rows, N_EXPERTS),
+            NativeValue(n_rows, HIDDEN),
+        )
+        chosen = NativeValue(n_rows * self.top_k, HIDDEN, gate.form | up.form)
+        hidden = NativeValue(n_rows * self.top_k, FFN, down.form)
+        y = NativeValue(n_rows * self.top_k, HIDDEN)
+        rest = None if residual is None else NativeValue(n_rows, HIDDEN, data=residual)
+        ints = [np.zeros(n_rows * self.top_k, np.int32) for _ in range(2)] + [np.zeros(N_EXPERTS + 1, np.int32)]
+        weights = np.zeros(n_rows * self.top_k, np.float32)
+        expert, place, first = (part.ctypes.data for part in ints)
+        routes = ctypes.pointer(abi.Routes(expert, weights.ctypes.data, place, first, N_EXPERTS, self.top_k))
+        point = ctypes.pointer
+        score = abi.Linear(a=point(a.c), n_weights=1, out_scale=1.0, make_forms=chosen.c.forms)
+        score.weight[0], score.out[0] = point(self.router.c), point(scores.c)
+        reads_f32 = not (gate.form and up.form)
+        route = abi.Route(point(scores.c), point(a.c), point(chosen.c), routes, self.normalize, reads_f32)
+        widen = abi.Experts(a=point(chosen.c), out=point(hidden.c), routes=routes, act=abi.ACTIVATIONS["silu_mul"])
+        widen.weight[0], widen.weight[1] = point(gate.c), point(up.c)
+        narrow = abi.Experts(a=point(hidden.c), out=point(y.c), routes=routes, make_forms=down.form)
+        narrow.weight[0] = point(down.c)
+        combine = abi.Combine(point(y.c), None if rest is None else point(rest.c), point(out.c), routes, scale)
+        run([instruction(op) for op in (score, route, widen, narrow, combine)], n_rows, threads)
+        self.chosen = torch.from_numpy(ints[0]).view(n_rows, self.top_k).clone()
+        self.weights = torch.from_numpy(weights).view(n_rows, self.top_k).clone()
+        return out.data
+
+    def by_hand(self, x: Tensor) -> Tensor:
+        """Each row through its experts, one product of the library after the other."""
+        (scores,) = linear(x, [self.router])
+        shares = torch.softmax(scores.double(), -1)
+        out = torch.zeros(len(x), HIDDEN, dtype=torch.double)
+        for row, share in enumerate(shares):
+            best = share.argsort(descending=True, stable=True)[: self.top_k].tolist()
+            total = share[best].sum() if self.normalize else 1.0
+            for e in best:
+                gate, up, down = (matrices[e] for matrices in self.each)
+                (hidden,) = linear(x[row : row + 1], [gate, up], act="silu_mul")
+                out[row] += share[e] / total * linear(hidden, [down])[0][0].double()
+        return out.float()
+
+
+def rows(n: int, seed: int = 7) -> Tensor:
+    return torch.randn(n, HIDDEN, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(
+    "qtypes", [("F32", "F32", "F32"), ("Q4_K", "Q4_K", "Q6_K"), ("Q8_0", "Q4_0", "Q8_0"), ("BF16", "F16", "Q4_1")]
+)
+def test_a_row_goes_through_its_experts(isa: str, qtypes: tuple[str, str, str]) -> None:
+    mixture = NativeMixture(qtypes)
+    for n in (1, 9, 100):
+        expected = mixture.by_hand(rows(n))
+        assert bool(((mixture.run(rows(n)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
+
+
+@pytest.mark.parametrize("qtypes", [("Q4_K", "Q4_K", "Q6_K"), ("F16", "F16", "F16")])
+def test_a_row_alone_is_the_row_among_others(isa: str, qtypes: tuple[str, str, str]) -> None:
+    mixture, x = NativeMixture(qtypes, top_k=3), rows(150)
+    together = mixture.run(x)
+    for n, threads in ((1, 1), (2, 1), (17, 3), (64, 2)):
+        for first in range(0, len(x) - n + 1, max(n, 13)):
+            assert torch.equal(mixture.run(x[first : first + n], threads=threads), together[first : first + n])
+
+
+def test_everybody_at_one_expert(isa: str) -> None:
+    mixture = NativeMixture(("Q8_0", "Q8_0", "Q8_0"), top_k=1)
+    x = rows(1).expand(140, HIDDEN).contiguous()
+    out = mixture.run(x)
+    assert len(mixture.chosen.unique()) == 1
+    assert torch.equal(mixture.weights, torch.ones(140, 1))
+    assert torch.equal(out, mixture.run(x[:1]).expand(140, HIDDEN))
+
+
+def test_weights_residual_and_scale(isa: str) -> None:
+    mixture, x, residual = NativeMixture(("F32", "F32", "F32"), top_k=N_EXPERTS, normalize=False), rows(6), rows(6, 8)
+    plain = mixture.run(x)
+    assert torch.equal(mixture.chosen.sort(-1).values, torch.arange(N_EXPERTS).expand(6, -1).int())
+    torch.testing.assert_close(mixture.weights.sum(-1), torch.ones(6))
+    assert bool((mixture.weights.diff(dim=-1) <= 0).all())
+    torch.testing.assert_close(mixture.run(x, residual, scale=0.5), residual + 0.5 * plain)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_broken_row_breaks_no_other(isa: str, bad: float) -> None:
+    mixture, x = NativeMixture(("Q4_K", "Q4_K", "Q6_K")), rows(40)
+    whole = mixture.run(x)
+    x[11, 3] = bad
+    found = mixture.run(x)
+    assert bool(found[11].isnan().any())
+    keep = [row for row in range(40) if row != 11]
+    assert torch.equal(found[keep], whole[keep])
