@@ -6,7 +6,10 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.base.errors import LocalrunError
+from localrun.base.paths import folder
 from localrun.cache.claims import Claims, mark_erased
+from localrun.cache.disk import DISK_FOLDER
 from localrun.cache.stored import fingerprints, stored_blocks
 from localrun.cache.total import forget_total
 from localrun.cache.trim import tidy
@@ -25,8 +28,8 @@ def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> in
                 raise
             return 0  # there is no folder, and nobody can make one
     kept: set[str] = set()
-    for folder in fingerprints(root):
-        claims = Claims(folder)
+    for one in fingerprints(root):
+        claims = Claims(one)
         for chat in chats:
             claims.drop(chat)
         kept.update(*(claims.of(chat) for chat in claims.chats()))
@@ -50,4 +53,13 @@ def erase_fingerprints(root: Path, names: Collection[str]) -> int:
 
 
 def erase_all(root: Path) -> int:
-    return erase_fingerprints(root, [folder.name for folder in fingerprints(root)])
+    return erase_fingerprints(root, [one.name for one in fingerprints(root)])
+
+
+def keep_nothing() -> int:
+    """Remove all that is kept, where it usually is. Gives the bytes removed. Raises LocalrunError."""
+    home = folder("cache")
+    try:
+        return erase_all(home / DISK_FOLDER) if home else 0
+    except OSError as error:
+        raise LocalrunError(f"{error.filename} cannot be removed: {error.strerror}", "check its permissions") from None

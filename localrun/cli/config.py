@@ -4,12 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
-from localrun.base.errors import LocalrunError, NotFoundError, UsageError
-from localrun.base.paths import folder
+from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.settings import SETTINGS, check_key, config_file, read_settings, write_setting
 from localrun.base.units import gib
-from localrun.cache.disk import DISK_FOLDER
-from localrun.cache.erase import erase_all
+from localrun.cache.erase import keep_nothing
 from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
@@ -43,7 +41,7 @@ def config(
         path = write_setting(key, value)
         note(f"{key} {'taken out of' if unset else 'set in'} {path}")
         if key == "disk_cache" and read_settings().disk_cache_bytes == 0:
-            _keep_nothing()
+            note(f"removed {gib(keep_nothing())} of what was computed of chats")
     elif json:
         write_json(_values() if key is None else {key: _values()[key]})
     elif key is not None:
@@ -53,16 +51,6 @@ def config(
         note(f"file: {config_file() or 'none, there is no home folder'}")
         write_table([(name, _shown(value), SETTINGS[name].help) for name, value in _values().items()])
     return 0
-
-
-def _keep_nothing() -> None:
-    """Remove what an earlier value kept."""
-    home = folder("cache")
-    try:
-        removed = erase_all(home / DISK_FOLDER) if home else 0
-    except OSError as error:
-        raise LocalrunError(f"{error.filename} cannot be removed: {error.strerror}", "check its permissions") from None
-    note(f"removed {gib(removed)} of what was computed of chats")
 
 
 def _check_model(name: str) -> None:

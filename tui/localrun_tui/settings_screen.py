@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from localrun.base.errors import LocalrunError
-from localrun.base.settings import config_file, write_setting
+from localrun.base.settings import config_file, read_settings, write_setting
 from localrun.client.endpoint import Endpoint
 
 from .ask import AskOne
@@ -137,7 +137,7 @@ class SettingsScreen(Screen[bool]):
 
     def _write(self, key: str, value: str | None, unset: bool = False) -> None:
         if value is not None or unset:
-            self._do(lambda: write_setting(key, None if unset else value))
+            self._do(lambda: _set(key, None if unset else value))
 
     def _do(self, change: Callable[[], object]) -> None:
         """Write something in the background, then read everything again."""
@@ -207,3 +207,12 @@ def _detail(row: SettingRow | ServerRow) -> Content:
     if row.endpoint is None:
         return say("A server on another machine that speaks the OpenAI protocol: vLLM, TGI, llama.cpp …")
     return say(f"key: {masked(row.endpoint.key)}; what you write to its models is sent there")
+
+
+def _set(key: str, value: str | None) -> None:
+    """Write a setting; one that keeps nothing on disk removes what an earlier one kept."""
+    write_setting(key, value)
+    if key == "disk_cache" and read_settings().disk_cache_bytes == 0:
+        from localrun.cache.erase import keep_nothing
+
+        keep_nothing()
