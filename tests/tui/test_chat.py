@@ -145,6 +145,28 @@ def test_escape_stops_an_answer_and_keeps_what_came() -> None:
     drive(app, steps)
 
 
+def test_a_growing_composer_leaves_the_end_of_the_answer_in_sight() -> None:
+    app, _ = chat_app(Script("\n\n".join(f"line {n}" for n in range(40)), never_ends=True))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "go on")
+        await until_text(pilot, "line 39")
+        await pilot.press("a", "ctrl+j", "b", "escape")
+        await until_text(pilot, "◼ stopped")
+        editor = chat_screen(pilot).composer.editor
+        for height in (3, 5, 8):
+            while editor.document.line_count < height:
+                await pilot.press("ctrl+j", "c")
+            await until(pilot, lambda height=height: editor.size.height == height)  # type: ignore[misc]
+            await until_text(pilot, "◼ stopped")
+        await pilot.press("ctrl+u")
+        await until(pilot, lambda: editor.size.height == 1)
+        await until_text(pilot, "◼ stopped")
+
+    drive(app, steps)
+
+
 def test_ctrl_c_stops_first_and_quits_when_pressed_twice() -> None:
     app, _ = chat_app(ENDS)
 

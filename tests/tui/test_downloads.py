@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.chat_app import chat_app, chat_screen, ready
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
@@ -17,6 +18,7 @@ from localrun_tui.download import Download
 from localrun_tui.downloads import DownloadsScreen, badge_text, duration
 from localrun_tui.downloads_queue import Downloads
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from localrun.base.errors import HubError
 from localrun.base.settings import read_settings
@@ -85,6 +87,43 @@ def test_paused_resumed_and_loaded(hub: FakeHub) -> None:
     assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F16", 4096, "f16")
     assert resolve("org/large-GGUF:F16").path.read_bytes() == hub.repos["org/large-GGUF"].files["large-F16.gguf"]
     assert read_settings().model == "org/large-GGUF"  # the first that is pulled
+
+
+def test_the_newest_download_is_highlighted(hub: FakeHub) -> None:
+    hub.bytes_per_second = 1e6
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        start(app.downloads, "org/large-GGUF")
+        key = start(app.downloads, "org/large-GGUF", 1)
+        screen = DownloadsScreen()
+        await app.push_screen(screen)
+        await until(pilot, lambda: screen.current is not None and screen.current.key == key)
+        await pilot.press("up")
+        await until(pilot, lambda: screen.current is not None and screen.current.key != key)
+
+    app = ScreenApp(Screen())
+    drive(app, steps, LARGE)
+
+
+def test_quitting_during_a_download_says_what_becomes_of_it(hub: FakeHub) -> None:
+    hub.bytes_per_second = 1e6
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        start(app.downloads, "org/large-GGUF")
+        await pilot.press("ctrl+q")
+        await until_text(pilot, "Quit? Downloads end with the app")
+        assert "large-GGUF F16" in screen_text(pilot.app)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is chat_screen(pilot))
+        assert app.downloads.all()[0].active
+        await pilot.press("ctrl+q")
+        await until_text(pilot, "Quit? Downloads end with the app")
+        await pilot.press("y")
+        await until(pilot, lambda: not app.is_running)
+
+    drive(app, steps)
 
 
 def test_a_cut_network_is_waited_out_and_said(hub: FakeHub) -> None:

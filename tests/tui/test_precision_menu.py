@@ -20,6 +20,7 @@ from textual.pilot import Pilot
 
 from localrun.base.settings import write_setting
 from localrun.fit.estimate import Fit, FitRow
+from localrun.hub import api
 from localrun.hub.access import read_access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
@@ -96,6 +97,19 @@ def test_offline_the_catalogue_is_enough() -> None:
     app = ScreenApp(menu("qwen3-8b"))
     drive(app, steps)
     assert app.answer is None
+
+
+def test_where_the_hub_cannot_be_reached_the_catalogue_answers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "RETRY_SECONDS", ())
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "★ Q4_K_M")
+        await until_text(pilot, ": sizes are estimated from the public shape")
+        assert "127.0.0.1" in screen_text(pilot.app)
+
+    drive(ScreenApp(menu("qwen3-8b")), steps, LARGE)
 
 
 def test_online_the_header_is_read_and_nothing_is_fetched_unasked(

@@ -44,10 +44,12 @@ def test_what_wins_is_shown_and_changes_are_checked(monkeypatch: pytest.MonkeyPa
         await until_text(pilot, "LOCALRUN_THREADS goes before config.toml")
 
         go_to(pilot, "temperature")
-        await pilot.press("enter", "ctrl+u", *"-1")
-        await until_text(pilot, "a number from 0 to 2 is needed")
-        await pilot.press("enter")  # nothing is written while it is wrong
-        assert read_settings().temperature == 0.7
+        await pilot.press("enter")
+        for wrong in ("-1", "5.0"):
+            await pilot.press("ctrl+u", *wrong)
+            await until_text(pilot, "a number from 0 to 2 is needed")
+            await pilot.press("enter")  # nothing is written while it is wrong
+            assert read_settings().temperature == 0.7
         await pilot.press("ctrl+u", *"0.2", "enter")
         await until(pilot, lambda: "0.2" in line_of(pilot.app, "temperature"))
         await pilot.press("delete")

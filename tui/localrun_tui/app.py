@@ -123,13 +123,25 @@ class LocalrunApp(App[None]):
 
     # ---- keys and commands
 
-    def action_interrupt(self) -> None:
+    async def action_quit(self) -> None:
+        """At once, unless downloads run: they end with the app."""
+        from .confirm import ConfirmScreen
+
+        active = [one for one in self.downloads.all() if one.active] if "downloads" in vars(self) else []
+        if not active:
+            self.exit()
+            return
+        facts = [(f"{one.share:.0%} of", f"{one.short_name} {one.precision}") for one in active]
+        question = "Quit? Downloads end with the app; what has arrived is kept, and goes on from there."
+        self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.exit() if yes else None)
+
+    async def action_interrupt(self) -> None:
         """As in a shell: stop the answer; without one, a second Ctrl+C quits."""
         now = time.monotonic()
         if self.session.answering:
             self._chat_screen.attempt(self.session.stop())
         elif now - self._interrupted < _TWICE:
-            self.exit()
+            await self.action_quit()
         else:
             self._interrupted = now
             self.notify("Ctrl+C again quits", timeout=_TWICE)

@@ -38,7 +38,7 @@ _WORDS = {
     "paused": "paused",
     "done": "done and checked",
     "failed": "failed",
-    "cancelled": "stopped",
+    "cancelled": "paused",  # as the app is left
     "unfinished": "not finished last time",
 }
 
@@ -61,7 +61,6 @@ class DownloadsScreen(Screen[Choice | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="downloads.back"),
         Binding("space", "pause_or_resume", "Pause/resume", id="downloads.pause"),
-        Binding("x", "cancel", "Stop", id="downloads.cancel"),
         Binding("r", "retry", "Retry", id="downloads.retry"),
         Binding("d,delete", "remove", "Remove", id="downloads.remove", key_display="d"),
     ]
@@ -79,6 +78,8 @@ class DownloadsScreen(Screen[Choice | None]):
         self.downloads.changed.subscribe(self, self._show)
         self._show(self.downloads)
         self.query_one(ModelList).options.focus()
+        if active := [one for one in self.downloads.all() if one.active]:
+            self.query_one(ModelList).highlight(active[-1].key)  # the newest
 
     @property
     def current(self) -> Download | None:
@@ -100,7 +101,6 @@ class DownloadsScreen(Screen[Choice | None]):
         state = one.state if one else ""
         allowed = {
             "pause_or_resume": state in ("queued", "running", "paused", "unfinished", "cancelled"),
-            "cancel": state in ("queued", "running", "paused"),
             "retry": state == "failed",
             "remove": bool(one) and not (one and one.active),
         }
@@ -122,10 +122,6 @@ class DownloadsScreen(Screen[Choice | None]):
             self.downloads.pause(self.current.key)
         elif self.current:
             self.downloads.resume(self.current.key)
-
-    def action_cancel(self) -> None:
-        if self.current:
-            self.downloads.cancel(self.current.key)
 
     def action_retry(self) -> None:
         if self.current:

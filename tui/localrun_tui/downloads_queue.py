@@ -69,13 +69,8 @@ class Downloads:
         if self._queue is not None and (number := self._job_of(key)):
             self._queue.pause(number)
 
-    def cancel(self, key: str) -> None:
-        """Stop; what has arrived stays until it is removed, or goes on."""
-        if self._queue is not None and (number := self._job_of(key)):
-            self._queue.cancel(number)
-
     def resume(self, key: str) -> None:
-        """Go on with what is paused, failed, cancelled, or was left by an earlier run."""
+        """Go on with what is paused, failed, or was left by an earlier run."""
         if self._queue is not None and (number := self._job_of(key)):
             self._queue.resume(number)
             return

@@ -12,7 +12,7 @@ from localrun.hub.access import read_access
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.names import same_precision
-from localrun.hub.preview import Preview, Wanted, fit_preview, fit_stored, preview
+from localrun.hub.preview import Preview, Wanted, fit_preview, fit_stored, preview, preview_or_guess
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
@@ -115,7 +115,8 @@ def read_offer(subject: Subject, budget: Callable[[], int], task: Task) -> Offer
     found = None
     if subject.wanted is not None:
         try:
-            found = _ask_hub(replace(subject.wanted, precision=""), task)
+            ask = preview if stored else preview_or_guess  # what is on disk is known better than the catalogue knows it
+            found = _ask_hub(ask, replace(subject.wanted, precision=""), task)
         except LocalrunError as error:
             if not stored:
                 raise
@@ -138,11 +139,11 @@ def _on_disk(subject: Subject) -> list[StoredModel]:
         return []
 
 
-def _ask_hub(wanted: Wanted, task: Task) -> Preview:
+def _ask_hub(ask: Callable[[Http, Wanted], Preview], wanted: Wanted, task: Task) -> Preview:
     http = Http(read_access())
     task.on_cancel(http.close)
     try:
-        return preview(http, wanted)
+        return ask(http, wanted)
     finally:
         http.close()
 
@@ -161,7 +162,7 @@ def _hub_offer(subject: Subject, found: Preview, budget: int, notes: list[str]) 
         notes.append(error.message)
         fit = Fit((), "")
     if found.approximate:
-        notes.append("offline: sizes are estimated from the public shape (≈)")
+        notes.append(f"{found.unreachable or 'offline'}: sizes are estimated from the public shape (≈)")
     if found.shape is not None and found.shape.obstacle:
         notes.append(cannot_be_run(found.shape.obstacle))
     return Offer(subject, tuple(precisions), fit)
