@@ -6,6 +6,7 @@ another process, which still has it in memory, does not write it anew.
 """
 
 import hashlib
+import os
 import re
 import time
 from collections.abc import Iterable
@@ -35,7 +36,7 @@ class Claims:
         new = sorted(set(names) - self._known[chat])
         if new:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with open(self.folder / file_name(chat), "ab", buffering=0) as file:
+            with open(self.folder / file_name(chat), "ab", buffering=0, opener=_private) as file:
                 append(file.fileno(), "".join(f"\n{name}" for name in new).encode())
             self._known[chat].update(new)
 
@@ -53,6 +54,10 @@ class Claims:
         return []
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def read_claims(path: Path) -> set[str]:
     """Names of blocks; a line that a crash cut short is none."""
     with suppress(OSError, UnicodeDecodeError):
@@ -68,7 +73,7 @@ def file_name(chat: str) -> str:
 def mark_erased(root: Path, chat: str) -> None:
     """Raises OSError."""
     (root / ERASED).mkdir(parents=True, exist_ok=True, mode=0o700)
-    (root / ERASED / file_name(chat)).touch()
+    (root / ERASED / file_name(chat)).touch(mode=0o600)
 
 
 def is_erased(root: Path, chat: str) -> bool:

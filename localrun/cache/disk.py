@@ -143,7 +143,8 @@ class DiskTier:
 
     def _write(self, key: Key, pieces: Sequence[bytes], chats: Sequence[str]) -> None:
         path = self.path(key)
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.root, self.folder, path.parent):  # the mode is of the last folder that mkdir makes
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_label(self.folder, self.label)
         self.claim(key, chats)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:  # mode 0600

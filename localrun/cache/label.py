@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from localrun.base.files import write_whole
+
 FILE = "label.json"
 
 
@@ -34,7 +36,7 @@ def write_label(folder: Path, label: Label) -> None:
     path = folder / FILE
     if not path.exists():
         with suppress(OSError):
-            path.write_text(json.dumps(asdict(label)), "utf-8")
+            write_whole(path, json.dumps(asdict(label)))
 
 
 def read_label(folder: Path) -> Label:

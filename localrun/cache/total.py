@@ -4,6 +4,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.base.files import write_whole
+
 FILE = "total"  # beside the fingerprints: bytes, and when somebody looked last
 LOOK_SECONDS = 86400  # after which it is time to look again: what nobody used for a month goes, too
 
@@ -17,7 +19,7 @@ def known_total(root: Path) -> int | None:
 def note_total(root: Path, nbytes: int, looked: bool = False) -> None:
     """`looked`: counted just now. What others write meanwhile is missed until somebody looks. Raises OSError."""
     if root.is_dir():
-        (root / FILE).write_text(f"{nbytes} {time.time() if looked else _read(root)[1]}", "ascii")
+        write_whole(root / FILE, f"{nbytes} {time.time() if looked else _read(root)[1]}")
 
 
 def forget_total(root: Path) -> None:

@@ -93,9 +93,11 @@ def tidy(root: Path, left: Sequence[StoredBlock]) -> None:
                 with suppress(OSError):
                     claims.drop(chat)
         if folder.name not in names:
-            with suppress(OSError):
+            inside: list[Path] = []
+            with suppress(OSError):  # another process may tidy, too
                 (folder / LABEL_FILE).unlink(missing_ok=True)
-            for path in (*folder.iterdir(), folder):
+                inside = list(folder.iterdir())
+            for path in (*inside, folder):
                 with suppress(OSError):
                     path.rmdir()
     with suppress(OSError):

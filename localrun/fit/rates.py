@@ -6,9 +6,7 @@ best taken while nobody else computes, and of what answers really reached.
 
 import json
 import math
-import os
 import platform
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.events import Completion, Work
+from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
 from localrun.fit.machine import cpu_limit, cpu_name
 from localrun.fit.probe import Probed, probe
@@ -172,8 +171,6 @@ def _keep(rates: Rates, measured_at: float | None = None) -> Rates:
     with suppress(OSError, ValueError):
         table = _table(home)
     if home is not None:
-        with suppress(OSError), tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=home, delete=False) as file:
-            json.dump({**table, _key(): row}, file)
-            file.close()
-            os.replace(file.name, home / FILE_NAME)
+        with suppress(OSError):
+            write_whole(home / FILE_NAME, json.dumps({**table, _key(): row}))
     return rates

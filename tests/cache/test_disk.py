@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localrun.cache.block_file import claimed_ids, n_shared, pack_ids, unpack_ids
+from localrun.cache.claims import mark_erased
 from localrun.cache.disk import DiskTier
 from localrun.cache.keys import Key, digest
 from localrun.cache.node import common_prefix
 from localrun.cache.stored import stored_blocks
+from localrun.cache.total import note_total
 from localrun.cache.trim import trim
 
 IDS = tuple(range(64))
@@ -53,9 +55,16 @@ def test_what_was_saved_comes_back(disk: DiskTier) -> None:
 
 
 def test_only_its_owner_can_read_it(disk: DiskTier) -> None:
-    saved(disk)
-    assert the_file(disk).stat().st_mode & 0o077 == 0
-    assert the_file(disk).parent.stat().st_mode & 0o077 == 0
+    before = os.umask(0)
+    try:
+        saved(disk)
+        note_total(disk.root, 1)
+        mark_erased(disk.root, "b")
+    finally:
+        os.umask(before)
+    found = {path.relative_to(disk.root).as_posix(): path.stat().st_mode & 0o077 for path in disk.root.rglob("*")}
+    assert len(found) == 9, "folders of blocks, claims, marks; a block, a claim, a label, a mark, the total"
+    assert not any(found.values()), found
 
 
 @settings(max_examples=200, deadline=None)

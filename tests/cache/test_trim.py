@@ -15,7 +15,7 @@ from localrun.cache.keys import Key
 from localrun.cache.label import Label
 from localrun.cache.stored import StoredBlock, stored_blocks
 from localrun.cache.total import known_total, note_total
-from localrun.cache.trim import in_order, trim
+from localrun.cache.trim import in_order, tidy, trim
 
 SIZES = (1000,)
 PART = (bytes(1000),)
@@ -161,3 +161,10 @@ def test_a_start_knows_the_total_of_the_last_end_for_a_day(tmp_path: Path, monke
     assert known_total(tmp_path) is None, "the last look was a day ago"
     (tmp_path / "total").write_text("damaged")
     assert known_total(tmp_path) is None
+
+
+def test_a_folder_that_another_process_tidied_away_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localrun.cache.trim.fingerprints", lambda root: [root / ("ab" * 16)])
+    tidy(tmp_path, [])
