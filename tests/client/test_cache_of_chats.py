@@ -131,8 +131,28 @@ def test_the_view_counts_what_is_there(client: LocalClient) -> None:
     assert 0 < view.used_blocks <= view.total_blocks
     assert view.tree_tokens >= view.n_tokens
     memory = {part.name: part for part in view.memory}
-    assert memory["KV cache"].predicted == memory["KV cache"].measured
     assert memory["weights"].predicted == memory["weights"].measured
+
+
+def test_memory_of_the_cache_is_what_chats_have_filled_and_never_more_than_planned() -> None:
+    with LocalClient(LoadOptions(PATH, ctx=512)) as client:
+        if not client.model.plan.grows:
+            pytest.skip("the reference takes all of its cache at once")
+        kv = client.view().kv
+        assert kv is not None
+        block = kv.budget // client.view().total_blocks
+        measured: list[int] = []
+        for n in range(1, 16):
+            answer, prompt = finish(client.generate(ask(f"{n} How do I see what a cache holds? " * 20)))
+            view = client.view()
+            part = next(part for part in view.memory if part.name == "KV cache")
+            assert part.predicted == kv.budget
+            measured.append(part.measured)
+            if n == 1:
+                n_blocks = -(-(len(prompt) + len(answer.token_ids) - 1) // 64)
+                assert n_blocks <= part.measured / block <= n_blocks + 1, "one to copy a shared block into"
+    assert measured == sorted(measured), "a block of a cache that grows takes memory for good"
+    assert measured[-1] == part.predicted, "full in the end, and no more"
 
 
 def test_a_chat_may_roll_past_the_context(client: LocalClient) -> None:
