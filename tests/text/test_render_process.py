@@ -165,7 +165,7 @@ def test_it_does_not_outlive_a_parent_that_was_killed() -> None:
         "render_process.RENDER_SECONDS = 60\n"
         f"template = ChatTemplate({ENDLESS.source!r})\n"
         "threading.Thread(target=template.render, args=([],), daemon=True).start()\n"
-        "time.sleep(1)\n"
+        "while not render_process.RENDERER._is_ready: time.sleep(0.01)\n"
         "print(render_process.RENDERER._process.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -177,5 +177,5 @@ def test_it_does_not_outlive_a_parent_that_was_killed() -> None:
     parent.wait()
     parent.stdout.close()
     assert child.is_running()
-    psutil.wait_procs([child], timeout=20)
+    psutil.wait_procs([child], timeout=60)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE

@@ -281,7 +281,7 @@ def test_a_bomb_is_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         done.set()
         watcher.join()
     assert caught.value.code == "TEMPLATE_LIMIT"
-    assert time.monotonic() - start < 15  # 0.5, and more on a busy machine
+    assert time.monotonic() - start < 60  # 0.5, and more on a busy machine; a bomb would take for ever
     assert peak < 300 << 20
     assert render("{{ messages[0].content }}") == "hi"  # the next one finds everything in order
 

@@ -36,8 +36,8 @@ class CountingEngine:
             case "dies":
                 say_and_leave()
             case "slow" | "slow again" if options.name == "slow" or options.path.exists():
-                for done in range(100):
-                    progress(done, 100)
+                for done in range(1000):
+                    progress(done, 1000)
                     time.sleep(0.1)
             case "slow again":
                 options.path.touch()
