@@ -8,17 +8,16 @@ from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from functools import partial
 
-from localrun.base.errors import EngineError, LocalrunError, ModelFileError, PromptTooLongError, UsageError
+from localrun.base.errors import EngineError, LocalrunError, ModelFileError
 from localrun.base.events import Loop, Prefill
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
-from localrun.engine.philox import uniform
+from localrun.engine.pick import pick
 from localrun.engine.runner import Runner
-from localrun.engine.sampler import SamplerSettings, choose, choose_of_row
+from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.engine.ticket import Finished, NewToken, Ticket
+from localrun.engine.ticket import Finished, NewToken, Ticket, as_localrun_error
 from localrun.engine.view import StoreView, block_states, lease_bytes, used_bytes, view_store
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 
@@ -57,7 +56,7 @@ class Engine:
 
     def submit(self, request: GenerationRequest) -> Ticket:
         """Start a generation. Raises PromptTooLongError, UsageError or EngineError before anything is computed."""
-        self._check(request)
+        request.check(self.runner.vocab_size, self.ctx, self.can_roll)
         if (why := self.why_gone()) is not None:
             raise why
         ticket = Ticket(Sequence(request), self.interrupt, self.why_gone)
@@ -128,22 +127,6 @@ class Engine:
             raise EngineError(
                 f"the engine did not stop within {CLOSE_SECONDS:.0f} seconds", "end the program; is the disk stuck?"
             )
-
-    def _check(self, request: GenerationRequest) -> None:
-        if request.rolls and not self.can_roll:
-            why = "positions of this model depend on the size of the context"
-            raise UsageError(
-                "the middle of a text cannot be forgotten here: "
-                + (why if self.ctx >= 2 * BLOCK_TOKENS else "the context is too small"),
-                "let the answer end at the context, or drop the oldest turns",
-            )
-        if len(request.prompt) >= self.ctx and not request.rolls:
-            raise PromptTooLongError(
-                f"the prompt has {len(request.prompt):,} tokens; the context holds {self.ctx:,}, the answer needs one",
-                "shorten it, or give the model a larger context with --ctx",
-                len(request.prompt),
-            )
-        request.check(self.runner.vocab_size)
 
     def _loop(self) -> None:
         try:
@@ -315,25 +298,3 @@ class Engine:
                 self.scheduler.abandon(sequence)
             finally:
                 ticket.put(as_localrun_error(error))
-
-
-def as_localrun_error(error: Exception) -> LocalrunError:
-    """A new error for everybody who gets it: one that is raised twice collects the tracebacks of both."""
-    if isinstance(error, LocalrunError):
-        return error.twin()
-    if isinstance(error, MemoryError):
-        return EngineError("memory ran out during a step", "try a smaller context")
-    failure = EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")
-    failure.__cause__ = error
-    return failure
-
-
-def pick(logits: Logits, row: int, sequence: Sequence) -> int:
-    """The next token of one row: the argmax, or the sampler chain on candidates and, where needed, on the full row."""
-    settings = sequence.request.settings
-    if settings.temperature <= 0:
-        return int(logits.argmax[row])
-    u = uniform(sequence.request.seed, sequence.n_tokens)
-    ids, logsumexp = logits.top_ids[row], float(logits.logsumexp[row])
-    token = choose(ids, logits.top_values[row], logsumexp, len(ids) == logits.rows.shape[-1], settings, u)
-    return choose_of_row(logits.row(row), logsumexp, settings, u) if token is None else token

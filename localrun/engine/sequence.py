@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from localrun.base.check import check_bias, check_number, check_sampling
-from localrun.base.errors import UsageError
+from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.events import StopReason
+from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.lease import Lease
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.restore import Restore
@@ -38,8 +39,9 @@ class GenerationRequest:
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
 
-    def check(self, vocab_size: int) -> None:
-        """UsageError for what would fail, or mean nothing, in the middle of a step."""
+    def check(self, vocab_size: int, ctx: int, can_roll: bool) -> None:
+        """UsageError for what would fail, or mean nothing, in the middle of a step; PromptTooLongError."""
+        self._check_length(ctx, can_roll)
         if not self.prompt:
             raise UsageError("the prompt is empty", "give at least one token")
         if min(self.prompt) < 0 or max(self.prompt) >= vocab_size:
@@ -50,6 +52,21 @@ class GenerationRequest:
         check_bias(self.logit_bias, vocab_size)
         if not self.background:
             check_number("max_tokens", self.max_tokens)
+
+    def _check_length(self, ctx: int, can_roll: bool) -> None:
+        if self.rolls and not can_roll:
+            why = "positions of this model depend on the size of the context"
+            raise UsageError(
+                "the middle of a text cannot be forgotten here: "
+                + (why if ctx >= 2 * BLOCK_TOKENS else "the context is too small"),
+                "let the answer end at the context, or drop the oldest turns",
+            )
+        if len(self.prompt) >= ctx and not self.rolls:
+            raise PromptTooLongError(
+                f"the prompt has {len(self.prompt):,} tokens; the context holds {ctx:,}, the answer needs one",
+                "shorten it, or give the model a larger context with --ctx",
+                len(self.prompt),
+            )
 
 
 @dataclass(eq=False, slots=True)

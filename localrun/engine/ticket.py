@@ -4,7 +4,7 @@ import queue
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import EngineError, LocalrunError
 from localrun.base.events import Loop, Prefill
 from localrun.engine.sequence import Sequence
 
@@ -70,3 +70,14 @@ class Ticket:
             except queue.Empty:
                 if why:
                     raise why from None
+
+
+def as_localrun_error(error: Exception) -> LocalrunError:
+    """A new error for everybody who gets it: one that is raised twice collects the tracebacks of both."""
+    if isinstance(error, LocalrunError):
+        return error.twin()
+    if isinstance(error, MemoryError):
+        return EngineError("memory ran out during a step", "try a smaller context")
+    failure = EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")
+    failure.__cause__ = error
+    return failure

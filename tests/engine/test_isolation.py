@@ -107,7 +107,7 @@ def test_an_exception_while_choosing_ends_its_own_answer_only(
 ) -> None:
     prompts = [text(n, seed=n) for n in (5, 70, 20)]
     alone = [answer(engine.submit(greedy(prompt, 12))) for prompt in prompts]
-    pick = engine_module.pick
+    from localrun.engine.pick import pick
 
     def broken(logits: Any, row: int, sequence: Sequence) -> int:
         if sequence.request.seed == 666 and sequence.n_generated == 3:
