@@ -11,6 +11,7 @@ from pathlib import Path
 
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.inside import refuse_links
+from localrun.hub.safe_names import is_etag
 
 
 def repo_folder(cache: Path, repo: str) -> Path:
@@ -27,19 +28,15 @@ def snapshot_path(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
 
 def find_stored(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path | None:
     """The file in the cache, whoever put it there: linked already, or as a blob of another revision."""
-    for path in (snapshot_path(cache, repo, file), blob_path(cache, repo.name, file)):
-        with suppress(OSError):
-            if path.stat().st_size == file.size:
-                return path
-    return None
+    paths = (snapshot_path(cache, repo, file), blob_path(cache, repo.name, file))
+    return next((path for path in paths if _is_stored(path, file)), None)
 
 
 def link(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
     """Make the stored blob visible under its name in the snapshot; gives that path. Safe to do twice, or by two."""
     blob, path = blob_path(cache, repo.name, file), snapshot_path(cache, repo, file)
-    with suppress(OSError):
-        if path.stat().st_size == file.size:
-            return path
+    if _is_stored(path, file):
+        return path
     refuse_links(repo_folder(cache, repo.name), path)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{uuid.uuid4().hex}.localrun")
@@ -49,6 +46,15 @@ def link(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
     finally:
         fresh.unlink(missing_ok=True)
     return path
+
+
+def _is_stored(path: Path, file: RemoteFile) -> bool:
+    """Whether `path` leads to these bytes, as far as the size and the name of the blob behind it say."""
+    try:
+        blob = path.resolve(strict=True)
+        return blob.stat().st_size == file.size and (blob.name == file.etag or not is_etag(blob.name))
+    except (OSError, RuntimeError):  # a link to itself
+        return False
 
 
 def _point(path: Path, blob: Path) -> None:

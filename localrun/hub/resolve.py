@@ -67,8 +67,9 @@ def _spellings(model: str, wanted: str) -> Iterator[tuple[str, str]]:
         yield hub.repo, hub.wanted or wanted
     name, colon, precision = model.rpartition(":")
     if colon and name:
-        yield name, precision
-        yield from _repositories_of(name, precision)
+        tag = wanted if precision.lower() == "latest" else precision  # Ollama's word for any
+        yield name, tag
+        yield from _repositories_of(name, tag)
 
 
 def _repositories_of(name: str, wanted: str) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from localrun.base.settings import read_settings
 from localrun.cli import consent, remove
 from localrun.cli.app import run_command_line
 from localrun.cli.fit import parse_size
+from localrun.fit.rates import Rates
 from localrun.hub import api
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.qwen3_moe import Qwen3Moe
@@ -112,6 +113,35 @@ def test_search_without_a_network(hub: FakeHub, run: Run, monkeypatch: pytest.Mo
     assert not [seen for seen in hub.seen if seen.server == "store"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant", "is_one"),
+    [
+        ("mistral:7b", "mistral-7b", True),
+        ("llama3.2", "llama-3.2-1b", False),
+        ("llama3.2:latest", "llama-3.2-1b", False),
+        ("qwen3-4", "qwen3-4b", False),
+        ("gemma3", "gemma-3-1b", False),
+        ("qwen3:4b-instruct", "qwen3-4b", False),
+    ],
+)
+@pytest.mark.parametrize("command", ["run -m {} hi", "chat -m {}", "show {}", "pull {}", "fit {}"])
+def test_names_of_other_programs_lead_to_the_catalogue(
+    hub: FakeHub, run: Run, home: Path, command: str, typed: str, meant: str, is_one: bool
+) -> None:
+    code, out, err = run(*command.format(typed).split(), "--offline")
+    is_known = is_one and command in ("show {}", "fit {}")
+    assert code == (0 if is_known else 7 if is_one and command == "pull {}" else 3), err
+    assert meant in out + err or (is_one and code in (0, 7))
+    assert hub.seen == []
+
+    name = typed.replace(":", "-").removesuffix("-latest")
+    (home / "models").mkdir(parents=True)
+    (home / "models" / f"{name}-F16.gguf").write_bytes(hub.repos["org/tiny-GGUF"].files["tiny-F16.gguf"])
+    if command != "pull {}":
+        assert json.loads(run("show", typed, "--offline", "--json")[1])["name"] == name
+        assert "there is no model" not in "".join(run(*command.format(typed).split(), "--offline")[1:])
+
+
 def test_fit_before_a_download(hub: FakeHub, run: Run) -> None:
     code, out, _ = run("fit", "org/tiny-GGUF", "--json", "--parallel", "2")
     answer = json.loads(out)
@@ -131,7 +161,8 @@ def test_fit_before_a_download(hub: FakeHub, run: Run) -> None:
     assert "Recommended: F16 with a context of 8,192" in out
 
 
-def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run) -> None:
+def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localrun.cli.fit.machine_rates", lambda: Rates(40e9, 1e12))
     code, out, err = run("fit", "qwen3-8b", "--offline", "--memory", "16GiB", "--json")
     rows = json.loads(out)["rows"]
     assert code == 0

@@ -69,6 +69,16 @@ def fetched(events: list[Event]) -> int:
     return sum(event.fetched for event in events if isinstance(event, Finished))
 
 
+def test_a_link_to_another_blob_of_that_size_is_not_the_file(serve: Serve, access_to: AccessTo) -> None:
+    access = access_to(serve({"a/b": FILES}))
+    (path,), _ = pull(access, "config.json")
+    wrong = path.resolve().with_name("0" * 40)
+    wrong.write_bytes(b'{"b": 2}')
+    path.unlink()
+    path.symlink_to(os.path.relpath(wrong, path.parent))
+    assert [one.read_bytes() for one in pull(access, "config.json")[0]] == [FILES["config.json"]]
+
+
 def test_files_arrive_in_the_layout_of_the_cache(serve: Serve, access_to: AccessTo) -> None:
     hub = serve({"a/b": FILES})
     access = access_to(hub)
