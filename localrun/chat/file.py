@@ -99,6 +99,10 @@ def _append(path: Path, data: bytes, new: bool, durable: bool) -> None:
         append(fd, data)  # a record torn here ends where the next one begins
         if durable:
             sync(fd)
+    except OSError:
+        if new:  # nobody else knows of it: half a first message would be a chat of none
+            path.unlink(missing_ok=True)
+        raise
     finally:
         os.close(fd)
     if new and durable:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 from localrun.base.errors import LocalrunError
 from localrun.base.files import make_private
 from localrun.chat.journal import ChatStore
+from localrun.chat.summary import title_of
 from localrun.chat.traces import INDEX_NAME
 
 if TYPE_CHECKING:
     import sqlite3
 
-_VERSION = 1
+_VERSION = 2
 _CJK = r"\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")  # scripts without spaces: each character is a word
 _ACCENTS = re.compile(r"[\u0300-\u036f]+")
@@ -87,8 +88,10 @@ def _rows(store: ChatStore, chat_id: str) -> Iterator[_Row]:
     """What can be found of one chat; nothing of one that is gone."""
     with suppress(LocalrunError):
         chat = store.peek(chat_id)
-        yield _Row(chat_id, "", chat.created, chat.title)
-        yield from (_Row(chat_id, m.id, m.created, m.text) for m in chat.tree.messages() if not m.lost)
+        messages = [message for message in chat.tree.messages() if not message.lost]
+        if not any(title_of(message.text) == chat.title for message in messages):  # that finds the message itself
+            yield _Row(chat_id, "", chat.created, chat.title)
+        yield from (_Row(chat_id, m.id, m.created, m.text) for m in messages)
 
 
 def _all_rows(store: ChatStore) -> Iterator[_Row]:

@@ -14,6 +14,15 @@ SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_LOCALRUN_COMPLETE"
 _HARMLESS = re.compile(r"[\w./+-]+")  # shells evaluate what they are given: nothing else of a file's name reaches one
 _SPECIAL = re.compile(r"[^\w .,-]+")
+_BASH_WORDS = """    local words=() cword=$COMP_CWORD i
+    for i in "${!COMP_WORDS[@]}"; do  # bash makes a word of the = in --kv=q8
+        if [[ ${COMP_WORDS[i]} == "=" ]]; then
+            (( i < COMP_CWORD && cword-- ))
+        else
+            words+=("${COMP_WORDS[i]}")
+        fi
+    done
+"""
 _WHERE = {
     "bash": 'eval "$(localrun completion bash)"   in ~/.bashrc',
     "zsh": 'eval "$(localrun completion zsh)"   in ~/.zshrc, behind compinit',
@@ -35,6 +44,11 @@ def completion(
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     script = get_completion_script(prog_name="localrun", complete_var=VARIABLE, shell=shell)
+    if shell == "bash":
+        script = script.replace("    COMPREPLY", f"{_BASH_WORDS}    COMPREPLY", 1)
+        script = script.replace("${COMP_WORDS[*]}", "${words[*]}").replace(
+            "COMP_CWORD=$COMP_CWORD", "COMP_CWORD=$cword"
+        )
     write(f"{script.strip()}\n# {_WHERE[shell]}\n")
     return 0
 

@@ -340,6 +340,21 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, monkeypatch: py
     assert other.tree[first.id].text == "before"
 
 
+def test_a_first_message_that_does_not_fit_leaves_no_chat_of_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ChatStore(tmp_path)
+    chat = store.create(title="Full")
+    real = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, data: real(fd, data[:120]))
+        chat.add_user("x" * 200)
+    assert "no space" in chat.problem
+    assert ChatStore(tmp_path).summaries() == []
+    chat.add_user("y")
+    assert texts(reopened(tmp_path)) == ["x" * 200, "y"]
+
+
 def test_a_folder_that_is_full_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ChatStore(tmp_path)
     chat = store.create()

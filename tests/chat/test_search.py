@@ -140,6 +140,14 @@ def test_where_there_can_be_no_index_everything_is_read(store: ChatStore, monkey
     assert found(store, "tides") == {"Chat 0", "New"}
 
 
+@pytest.mark.parametrize("text", ["Why is the sky blue?", "Why is the sky blue? " * 50])
+def test_a_message_that_is_its_chats_title_is_found_once(tmp_path: Path, text: str) -> None:
+    store = ChatStore(tmp_path)
+    message = store.create().add_user(text)
+    assert [hit.message_id for hit in search(store, "sky")] == [message.id]
+    assert search(store, "sky") == without_index(store, "sky")
+
+
 def test_chats_in_memory_are_searched_too() -> None:
     store = ChatStore(None)
     store.create(title="T").add_user("a comet")
