@@ -13,6 +13,7 @@ from localrun.text.merges import first_bad_merge
 from localrun.text.vocabulary import MAX_TOKEN_LENGTH
 
 KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordPiece": "wordpiece"}
+MOST_TOKENS = 1 << 19  # twice the largest vocabulary of a chat model (Gemma's); checking takes seconds a million
 LONGEST_WORD = 100  # characters; WordPiece takes longer ones for unknown, as its time grows with their cube
 
 
@@ -29,6 +30,8 @@ def model_kind(model: Any, path: Path) -> str:
 
 def token_ids(kind: str, model: Mapping[str, Any], path: Path) -> dict[str, int]:
     """Text -> id of the model's own tokens."""
+    if isinstance(vocab := model.get("vocab"), dict | list) and len(vocab) > MOST_TOKENS:
+        raise bad_tokenizer(f"the vocabulary has {len(vocab):,} tokens; {MOST_TOKENS:,} can be read", path)
     ids = _scored_ids(model, path) if kind == "Unigram" else _mapped_ids(model, path)
     if (longest := max(map(len, ids))) > MAX_TOKEN_LENGTH:
         raise bad_tokenizer(f"a token is {longest:,} characters long", path)

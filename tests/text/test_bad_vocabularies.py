@@ -184,6 +184,21 @@ def test_a_damaged_tokenizer_json_is_an_error_of_the_file(
     assert not capfd.readouterr().err  # a panic of the library would be seen here
 
 
+@pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordPiece"])
+def test_a_vocabulary_of_a_size_that_nobody_has_is_refused_unread(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localrun.text.tokenizer_model.MOST_TOKENS", 2)
+    looked_at: list[str] = []
+    for work in ("_mapped_ids", "_scored_ids"):
+        monkeypatch.setattr(f"localrun.text.tokenizer_model.{work}", lambda *_, work=work: looked_at.append(work))
+    vocab = [["a", 0.0], ["b", 0.0], ["c", 0.0]] if kind == "Unigram" else {"a": 0, "b": 1, "ab": 2}
+    model = {"type": kind, "vocab": vocab, "merges": []}
+    with pytest.raises(ModelFileError, match="has 3 tokens; 2 can be read"):
+        tokenizer_from_folder(tokenizer_json(tmp_path, small_bpe(model=model)))
+    assert looked_at == []
+
+
 @pytest.mark.parametrize(
     "raw",
     [
