@@ -1,7 +1,6 @@
 """What is on disk: the built-in model, localrun's models folder, the Hugging Face cache, other programs' models."""
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,9 +24,6 @@ _MAX_DEPTH = 4  # below the models folder: org/repo/variant/file
 def scan() -> list[StoredModel]:
     """Everything on disk that can be named, by name and then by size."""
     found = [*builtin_models(), *_models_folder(), *_hub_cache(), *lm_studio_models(), *ollama_models()]
-    found = list(
-        {(one.name.lower(), one.precision, os.path.realpath(one.path)): one for one in reversed(found)}.values()
-    )
     used = _read_used()
     found = [replace(model, last_used=used.get(str(model.path))) for model in found]
     return sorted(found, key=lambda model: (model.name.lower(), model.bytes))

@@ -15,7 +15,8 @@ _MODEL_LAYER = "application/vnd.ollama.image.model"
 def lm_studio_models(environ: Mapping[str, str] = os.environ) -> Iterator[StoredModel]:
     """LM Studio: models/publisher/repository/file.gguf in its home folder."""
     home = Path(os.path.expanduser("~"))
-    for root in (home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"):
+    roots = (home / ".cache" / "lm-studio" / "models", home / ".lmstudio" / "models")
+    for root in {os.path.realpath(root): root for root in roots}.values():  # the old one is often a link to the new
         for place in folders_below(root, 2):
             parts = place.relative_to(root).parts
             yield from ggufs_in(place, "lmstudio", "/".join(parts) if len(parts) == 2 else "")

@@ -60,20 +60,13 @@ def test_safetensors_folders(home: Path, config: dict[str, object], precision: s
     assert rows() == [("small", precision, 7, "safetensors", "models")]
 
 
-def test_a_file_reached_by_two_ways_is_listed_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_lm_studio_reached_by_two_ways_is_listed_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person = home / "person"
     monkeypatch.setattr("os.path.expanduser", lambda path: str(path).replace("~", str(person)))
     put(person / ".lmstudio/models/org/repo/small-Q8_0.gguf", 8)
     (person / ".cache").mkdir()
     (person / ".cache/lm-studio").symlink_to(person / ".lmstudio")
-    repo = home / "huggingface/hub/models--Org--Some-Model"
-    put(repo / "blobs/one", 9)
-    for path in ("aaa/old-Q8_0.gguf", "bbb/new-Q8_0.gguf"):
-        (repo / "snapshots" / path).parent.mkdir(parents=True)
-        (repo / "snapshots" / path).symlink_to(repo / "blobs/one")
-    put(repo / "refs/main").write_text("bbb\n")
-    assert [row[:3] for row in rows()] == [("org/repo", "Q8_0", 8), ("Org/Some-Model", "Q8_0", 9)]
-    assert [one.path.name for one in scan() if one.source == "hub"] == ["new-Q8_0.gguf"]
+    assert [row[:3] for row in rows()] == [("org/repo", "Q8_0", 8)]
 
 
 def test_hub_cache_takes_each_file_once_and_main_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
