@@ -54,7 +54,7 @@ class Scheduler:
         self.waiting: deque[Sequence] = deque()
         self.background: deque[Sequence] = deque()
         self.running: list[Sequence] = []
-        self.rows_per_second = 256.0
+        self.rows_per_second = float(BLOCK_TOKENS)  # the first chunk is a block: it tells soon how fast others will be
         self.turn = 0  # of the last chunk; a new prompt comes after whoever waits for this one
         self.retry = 0  # steps until it is worth looking for room again
 

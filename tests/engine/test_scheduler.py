@@ -106,6 +106,15 @@ def test_a_long_prompt_gets_on_while_short_ones_come() -> None:
     assert n_steps > 3000 / BLOCK_TOKENS
 
 
+def test_the_first_chunk_is_a_block_and_those_after_it_are_what_a_second_holds() -> None:
+    paper = Paper(400)
+    long = paper.add(5000, 1)
+    assert dict(paper.step()) == {long: BLOCK_TOKENS}
+    for _ in range(4):
+        paper.scheduler.observe(BLOCK_TOKENS, BLOCK_TOKENS / 400)
+    assert 300 <= dict(paper.step())[long] <= 400
+
+
 def test_the_rows_of_a_step_are_shared() -> None:
     paper = Paper(400)
     paper.scheduler.rows_per_second = 1e6
