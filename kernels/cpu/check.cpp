@@ -54,7 +54,8 @@ bool good_linear(const lr_linear* op) {
 }
 
 bool good_logits(const lr_logits* op) {
-  return multiplies(op->weight, op->a) && op->rows && holds(op->gathered, op->weight->n_cols) && op->softcap >= 0.0f;
+  if (!multiplies(op->weight, op->a) || op->weight->n_rows > LR_MAX_VOCAB) return false;
+  return op->rows && holds(op->gathered, op->weight->n_cols) && op->softcap >= 0.0f;
 }
 
 bool good_rope_append(const lr_rope_append* op, const lr_program* program) {

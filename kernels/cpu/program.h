@@ -11,6 +11,7 @@
 #define LR_MAX_WEIGHTS 4     // matrices of one linear
 #define LR_MAX_CANDIDATES 256
 #define LR_MAX_EXPERTS 512
+#define LR_MAX_VOCAB (1 << 24)  // ids of a row of logits: candidates are looked for in a thread's scratch
 #define LR_SCALE_DIMS 128    // dims of a head that share a scale in the codes of keys and values
 
 // Forms of a value that a linear can read. F32 is always there; norm and the first linear that reads it make the others.

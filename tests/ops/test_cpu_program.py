@@ -156,6 +156,15 @@ def test_other_ops_that_cannot_be(layer: NativeLayer) -> None:
         ctypes.memmove(ctypes.byref(structure), before, len(before))
 
 
+def test_more_ids_than_candidates_are_found_among_are_refused(layer: NativeLayer) -> None:
+    instructions, matrix, _values = other_ops(layer)
+    logits = OTHER.index("logits")
+    layer.program.instruction, layer.program.n_instructions = ctypes.pointer(instructions[logits]), 1
+    for n_rows, status in ((1 << 24, OK), ((1 << 24) + 1, BAD_ARGUMENT), (2**31 - 1, BAD_ARGUMENT)):
+        matrix.n_rows = n_rows
+        assert create(layer) == status, n_rows
+
+
 @pytest.mark.parametrize("token", [-1, 64, 2**31 - 1])
 def test_a_token_outside_the_embedding_is_refused(layer: NativeLayer, token: int) -> None:
     instructions, _matrix, _values = other_ops(layer)
