@@ -7,13 +7,21 @@ from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
-from localrun_testing.instruction_sets import MODEL_FLAGS, VECTORS, build, model_vectors, native
+from localrun_testing.instruction_sets import MODEL_FLAGS, SUPPORT, VECTORS, build, model_vectors, native
 
 pytestmark = pytest.mark.slow
 
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -g1"
 FILES = ("test_cpu_layouts.py", "test_cpu_linear.py", "test_cpu_rows.py", "test_cpu_real_widths.py")
-PLUGIN = "import localrun.ops\nlocalrun.ops.__path__.insert(0, {folder!r})\n"
+EXPERTS = ("everybody_at_one_expert", "weights_residual_and_scale", "a_broken_row_breaks_no_other")
+TESTS = (*FILES, *(f"test_cpu_experts.py::test_{name}" for name in EXPERTS))
+# Each number of rows is as small as has its remainder: all of them once.
+PLUGIN = """
+import localrun.ops
+localrun.ops.__path__.insert(0, {folder!r})
+from localrun_testing import real_widths
+real_widths.MOST_ROWS = 136
+"""
 
 
 def test_sanitizers_find_nothing_in_the_operations(tmp_path: Path) -> None:
@@ -31,10 +39,10 @@ def test_sanitizers_find_nothing_in_the_operations(tmp_path: Path) -> None:
         **os.environ,
         "LD_PRELOAD": asan,
         "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0",
-        "PYTHONPATH": str(tmp_path),
+        "PYTHONPATH": f"{tmp_path}:{SUPPORT}",
     }
-    tests = [str(REPOSITORY / "tests" / "ops" / name) for name in FILES]
-    quick = ["-q", "-m", "not slow", "-p", "sanitized_library", "-p", "no:cacheprovider"]
+    tests = [str(REPOSITORY / "tests" / "ops" / name) for name in TESTS]
+    quick = ["-q", "-n", "2", "-m", "not slow", "-p", "sanitized_library", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *quick, *tests]
     done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
