@@ -87,8 +87,9 @@ def test_the_model_of_amx_runs_on_narrower_vectors() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("qtype", CODES + FLOATS)
-def test_every_layout_is_at_every_width(isa: str, qtype: str) -> None:
-    for index, n_cols in enumerate(WIDTHS):
+def test_every_layout_is_at_every_other_width(isa: str, qtype: str) -> None:
+    """Layouts take turns, so that every width has half of them."""
+    for index, n_cols in list(enumerate(WIDTHS))[(CODES + FLOATS).index(qtype) % 2 :: 2]:
         other = (CODES + FLOATS)[((CODES + FLOATS).index(qtype) + 1 + index) % 18]
         counts = [9] if isa == "generic" else [1 + n % 128 for n in row_counts(index)[:3]]
         if isa == "amx":
