@@ -23,6 +23,7 @@ from localrun.cache.label import NO_LABEL, Label, write_label
 from localrun.cache.stored import SUFFIX
 
 DISK_FOLDER = "kv"  # in the folder of caches
+SAVE_ATTEMPTS = 20  # against processes that tidy and erase in the same folder
 REMEMBERED = 8192  # files whose ids are known without opening them
 
 
@@ -112,6 +113,12 @@ class DiskTier:
     def save(self, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
         """Keep a block of these chats, and the parts that an older file of it has besides. Gives the bytes written: 0
         where all is there already, or all of the chats were erased meanwhile. Raises OSError."""
+        for _ in range(SAVE_ATTEMPTS):
+            with suppress(FileNotFoundError):  # another process removed an empty folder, or what is half written
+                return self._save(key, ids, parts, chats)
+        return self._save(key, ids, parts, chats)
+
+    def _save(self, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
         chats = self._living(chats)
         if not chats:
             return 0
@@ -120,10 +127,7 @@ class DiskTier:
             self.claim(key, chats)
             return 0
         pieces = pack(self.fingerprint, ids, [b or bytes(a) for a, b in zip(known, parts, strict=True)])
-        try:
-            self._write(key, pieces, chats)
-        except FileNotFoundError:  # another process removed an empty folder meanwhile
-            self._write(key, pieces, chats)
+        self._write(key, pieces, chats)
         if not self._living(chats):  # erased while this was written
             self.path(key).unlink(missing_ok=True)
             return 0
