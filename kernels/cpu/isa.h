@@ -2,7 +2,7 @@
 // units could leave the linker with the copy compiled for AVX-512 on a machine without it.
 #pragma once
 #include "localrun_cpu.h"
-#include "ops.h"
+#include "ops/op.h"
 
 // How a unit holds keys and values: one row a codec. A head is the K and V of one KV head of a block of 64 tokens.
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
   void (*get_codes)(const void* head, int32_t head_dim, int32_t slot, lr_kv_codes* k, lr_kv_codes* v);
 } lr_kv_layout;
 
-// What the machine is measured with (probe.inc).
+// What the machine is measured with (runtime/probe.inc).
 typedef struct {
   void (*read)(const void* start, int64_t bytes);
   int64_t (*multiply_int8)(int64_t rounds);  // gives how many multiplications it did

@@ -1,5 +1,5 @@
 // Choice of the instruction set, and the C ABI on top of the chosen table.
-#include "cpu_features.h"
+#include "runtime/cpu_features.h"
 #include "isa.h"
 
 #include <atomic>

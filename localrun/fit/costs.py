@@ -14,7 +14,7 @@ PREFILL_ROWS = 512  # the largest prefill chunk
 SEQUENCES = 16  # that a step may hold
 SCORE_TILE = 64 << 20  # bytes of attention scores that the reference holds at a time
 SCORE_COPIES, CODED_COPIES = 12, 4  # of them at a time; rows of coded layers are taken a block at a time
-SCRATCH_BYTES = 2 << 20  # a thread: LR_SCRATCH_BYTES of kernels/cpu/ops.h
+SCRATCH_BYTES = 2 << 20  # a thread: LR_SCRATCH_BYTES of kernels/cpu/ops/op.h
 NATIVE_PROGRAM_BYTES, TORCH_PROGRAM_BYTES = 160 << 20, 400 << 20
 STRIDE = 256  # elements that rows of native buffers are rounded up to
 

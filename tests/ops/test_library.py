@@ -71,7 +71,7 @@ def test_the_isa_is_the_strongest_of_this_machine(native: NativeLibrary) -> None
 def test_every_feature_is_seen_as_the_system_sees_it(tmp_path: Path) -> None:
     """Asked of the processor by the library itself: Clang up to 18 has no names for some."""
     kernels, driver = REPOSITORY / "kernels" / "cpu", tmp_path / "driver"
-    sources = (REPOSITORY / "tests" / "support" / "features_driver.cpp", kernels / "cpu_features.cpp")
+    sources = (REPOSITORY / "tests" / "support" / "features_driver.cpp", kernels / "runtime" / "cpu_features.cpp")
     command: list[str | Path] = ["c++", "-std=c++17", "-I", kernels, *sources, "-o", driver]
     subprocess.run(command, check=True, capture_output=True)
     names = (

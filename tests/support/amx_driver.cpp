@@ -4,7 +4,7 @@
 
 #define LR_HAS_AMX 1
 #define LR_INLINE static inline
-#include "amx.inc"
+#include "simd/amx.inc"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// The tile instructions that kernels/cpu/amx.inc uses, in software: a processor without AMX then runs the amx unit, with
+// The tile instructions that kernels/cpu/simd/amx.inc uses, in software: a processor without AMX then runs the amx unit, with
 // its tiling, scratch and bookkeeping. It is as strict as the processor: what faults there ends the process here.
 //
 // As the manual has it: shapes and what they must have in common; rows and bytes beyond a shape are zero; exact sums of

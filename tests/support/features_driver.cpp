@@ -1,7 +1,7 @@
 // Prints which of the features named by its arguments the library finds.
 #include <stdio.h>
 
-#include "cpu_features.h"
+#include "runtime/cpu_features.h"
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; i++)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <vector>
 
-#include "layouts.h"
+#include "layouts/layouts.h"
 
 namespace {
 

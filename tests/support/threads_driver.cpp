@@ -1,6 +1,6 @@
 // Drives the library's threads from below: many tiny phases whose tasks are counted, jobs that end early, pools that come
 // and go, and (argument "held") a worker that a signal holds fast while jobs run.
-#include "threads.h"
+#include "runtime/thread_pool.h"
 
 #include <pthread.h>
 #include <signal.h>

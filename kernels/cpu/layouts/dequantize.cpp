@@ -1,0 +1,144 @@
+// Sizes, names and the exact way back from a layout to numbers.
+#include "layouts/layouts.h"
+#include "simd/fp16.h"
+#include "isa.h"
+
+#include <string.h>
+
+// Longer rows would not fit a task's scratch: six tokens, gate and up.
+static const int32_t MAX_COLUMNS = 61440;
+
+static float e8m0(uint8_t e) {  // 2^(e - 128)
+  return bits_float(e > 1 ? (uint32_t)(e - 1) << 23 : 0x00200000u << e);
+}
+
+const char* lr_layout_name(int32_t layout) {
+  return layout >= 0 && layout < LR_N_LAYOUTS ? lr_layouts[layout].name : "";
+}
+
+// On Intel's cores a bf16 dot product of vectors is two slow steps: half the rate of float32, and less exact.
+static bool bf16_is_fast() {
+  if (!strcmp(lr_current_kernels()->isa, "amx")) return true;
+#if defined(__x86_64__) || defined(_M_X64)
+  __builtin_cpu_init();
+  static const bool fast = !__builtin_cpu_is("intel");
+  return fast;
+#else
+  return true;
+#endif
+}
+
+int32_t lr_layout_form(int32_t layout) {
+  if (layout < 0 || layout >= LR_N_LAYOUTS) return 0;
+  if (lr_layouts[layout].plane == LR_PLANE_BF16) return bf16_is_fast() ? lr_current_kernels()->bf16_form : 0;
+  return lr_layouts[layout].scale == LR_SCALE_NONE ? 0 : LR_FORM_Q8_32;
+}
+
+int64_t lr_packed_bytes(int32_t layout, int32_t n_rows, int32_t n_cols) {
+  if (layout < 0 || layout >= LR_N_LAYOUTS || n_rows < 1 || n_cols < 1 || n_cols > MAX_COLUMNS) return -1;
+  const lr_block_parts parts = lr_parts(lr_layouts[layout]);
+  if (lr_layouts[layout].scale != LR_SCALE_NONE && n_cols % (parts.supers ? 256 : 32)) return -1;
+  return ((int64_t)n_rows + 15) / 16 * lr_group_bytes(parts, n_cols);
+}
+
+// Where a run of 32 columns of one row lies: the first byte of each part, lanes not yet added. Scales, minima and supers
+// are those of its block.
+typedef struct {
+  const uint8_t *codes, *high, *scales, *minima, *supers;
+  int32_t in_block;
+} Run;
+
+static Run find_run(const lr_matrix* m, const lr_block_parts& parts, int32_t row, int32_t run) {
+  const int32_t runs = (m->n_cols + 31) / 32, block = run / 8, i = run % 8;
+  const int32_t n = runs - block * 8 < 8 ? runs - block * 8 : 8;
+  const uint8_t* base = (const uint8_t*)m->data + row / 16 * lr_group_bytes(parts, m->n_cols) +
+                        block * lr_block_bytes(parts, 8);
+  Run r;
+  r.codes = base + i * parts.codes;
+  base += n * parts.codes;
+  r.high = base + i * parts.high;
+  base += n * parts.high;
+  r.scales = base;
+  r.minima = base + n * parts.scales;
+  r.supers = r.minima + n * parts.minima;
+  r.in_block = i;
+  return r;
+}
+
+static int code_at(const lr_layout& layout, const Run& run, int lane, int column) {
+  const int v = column / 4, byte = 4 * lane + column % 4;
+  if (layout.plane == LR_PLANE_8) return (int8_t)run.codes[64 * v + byte];
+  const int nibble = run.codes[64 * (v / 2) + byte] >> (v % 2 * 4) & 15;
+  if (layout.table != LR_TABLE_NONE) return lr_tables[layout.table][nibble];
+  if (layout.plane == LR_PLANE_4_1) return nibble | (run.high[byte] >> v & 1) << 4;
+  if (layout.plane == LR_PLANE_4_2) return nibble | (run.high[64 * (v / 4) + byte] >> (v % 4 * 2) & 3) << 4;
+  return nibble;
+}
+
+static float unpack_float(const lr_layout& layout, const Run& run, int lane, int column) {
+  const uint8_t* at = layout.plane == LR_PLANE_F32 ? run.codes + 64 * column + 4 * lane
+                      : layout.plane == LR_PLANE_F16 ? run.codes + 32 * column + 2 * lane
+                                                     : run.codes + 64 * (column / 2) + 4 * lane + column % 2 * 2;
+  if (layout.plane == LR_PLANE_F16) return half_at(at);
+  uint32_t bits = 0;
+  if (layout.plane == LR_PLANE_F32) memcpy(&bits, at, 4);
+  else bits = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 24;
+  return bits_float(bits);
+}
+
+// Scales of 6 bits of one lane, as layouts.h says: `at` is its first byte.
+static int six_bit_scale(const uint8_t* at, int group) { return at[group < 4 ? 16 * group : 128 + 16 * (group - 4)] & 63; }
+static int six_bit_minimum(const uint8_t* at, int group) {
+  if (group < 4) return at[64 + 16 * group] & 63;
+  at += 16 * (group - 4);
+  return at[0] >> 6 | at[64] >> 6 << 2 | at[128] >> 6 << 4;
+}
+
+// Scale and minimum of one scale group of a run.
+static void scales_at(const lr_layout& layout, const Run& run, int lane, int group, float* scale, float* minimum) {
+  const int in_block = run.in_block * (32 / layout.group) + group;
+  const uint8_t* s = run.scales + in_block * lr_scale_bytes(layout);
+  const uint8_t* m = run.minima + in_block * lr_scale_bytes(layout);
+  *minimum = 0;
+  switch (layout.scale) {
+    case LR_SCALE_HALF_MIN: *minimum = half_at(m + 2 * lane); [[fallthrough]];
+    case LR_SCALE_HALF: *scale = half_at(s + 2 * lane); return;
+    case LR_SCALE_E8M0: *scale = e8m0(s[lane]); return;
+    case LR_SCALE_SUPER_I8: {
+      float super;
+      memcpy(&super, run.supers + 4 * lane, 4);
+      *scale = super * (float)(int8_t)s[lane];
+      return;
+    }
+    default: {
+      const bool six = layout.scale == LR_SCALE_SUPER_MIN_6;
+      const int of_scale = six ? six_bit_scale(run.scales + lane, in_block) : s[lane];
+      const int of_minimum = six ? six_bit_minimum(run.scales + lane, in_block) : m[lane];
+      *scale = half_at(run.supers + 2 * lane) * (float)of_scale;
+      *minimum = -(half_at(run.supers + 32 + 2 * lane) * (float)of_minimum);
+    }
+  }
+}
+
+int lr_unpack_row(const lr_matrix* m, int32_t row, float* out) {
+  if (!m || !out || row < 0 || row >= m->n_rows || lr_packed_bytes(m->layout, m->n_rows, m->n_cols) != m->n_bytes)
+    return LR_BAD_ARGUMENT;
+  const lr_layout& layout = lr_layouts[m->layout];
+  const lr_block_parts parts = lr_parts(layout);
+  const bool has_minimum = lr_has_minima(layout);
+  const int lane = row % 16;
+  for (int32_t first = 0; first < m->n_cols; first += 32) {
+    const Run run = find_run(m, parts, row, first / 32);
+    const int n = m->n_cols - first < 32 ? m->n_cols - first : 32;
+    for (int i = 0; i < n && layout.scale == LR_SCALE_NONE; i++) out[first + i] = unpack_float(layout, run, lane, i);
+    for (int g = 0; g < 32 / layout.group && layout.scale != LR_SCALE_NONE; g++) {
+      float scale, minimum;
+      scales_at(layout, run, lane, g, &scale, &minimum);
+      for (int i = g * layout.group; i < (g + 1) * layout.group; i++) {
+        const float value = scale * (float)(code_at(layout, run, lane, i) - layout.zero);
+        out[first + i] = has_minimum ? value + minimum : value;
+      }
+    }
+  }
+  return LR_OK;
+}

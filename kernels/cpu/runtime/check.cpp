@@ -1,0 +1,190 @@
+#include "runtime/check.h"
+
+#include <math.h>
+
+namespace {
+
+bool holds(const lr_value* value, int64_t width) {
+  return value && value->f32 && value->width >= width && value->stride >= value->width;
+}
+
+bool is_matrix(const lr_matrix* matrix) {
+  return matrix && matrix->data && matrix->n_rows > 0 && matrix->n_cols > 0 && matrix->n_bytes > 0;
+}
+
+// y = W·a for every row of a.
+bool multiplies(const lr_matrix* matrix, const lr_value* a) {
+  return is_matrix(matrix) && holds(a, matrix->n_cols) && a->width == matrix->n_cols;
+}
+
+bool is_coded(const lr_cache_layer* layer) { return layer->codec >= LR_KV_Q8; }
+
+bool has_room(const lr_kv_pool* pool, int64_t bytes) {
+  if (!pool->pool || pool->block_bytes < 1) return false;
+  return pool->layer_offset >= 0 && pool->layer_offset + bytes <= pool->block_bytes;
+}
+
+int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
+  if (layer->group < 0) return LR_BAD_ARGUMENT;
+  if (layer->n_kv_heads < 1 || layer->n_heads > LR_MAX_HEADS || layer->n_heads < 1) return LR_BAD_ARGUMENT;
+  if (layer->n_heads % layer->n_kv_heads) return LR_BAD_ARGUMENT;
+  if (layer->head_dim < 8 || layer->head_dim > LR_MAX_HEAD_DIM || layer->head_dim % 8) return LR_UNSUPPORTED;
+  if (layer->codec < 0 || layer->codec >= LR_N_KV || !kernels->kv[layer->codec]) return LR_UNSUPPORTED;
+  const auto bytes = [&](int32_t codec) { return layer->n_kv_heads * kernels->kv[codec]->head_bytes(layer->head_dim); };
+  if (!has_room(&layer->blocks, bytes(layer->codec))) return LR_BAD_ARGUMENT;
+  return is_coded(layer) && !has_room(&layer->ring, bytes(LR_KV_F16)) ? LR_BAD_ARGUMENT : LR_OK;
+}
+
+bool good_embed(const lr_embed* op) { return is_matrix(op->weight) && holds(op->out, op->weight->n_cols); }
+
+bool good_norm(const lr_norm* op) {
+  if (!op->weight || !op->x || op->x->width < 1 || !holds(op->x, op->x->width)) return false;
+  return holds(op->out, op->x->width) && (!op->residual || holds(op->residual, op->x->width));
+}
+
+bool good_linear(const lr_linear* op) {
+  if (op->n_weights < 1 || op->n_weights > LR_MAX_WEIGHTS) return false;
+  if (op->act < LR_ACT_NONE || op->act > LR_ACT_GELU_MUL) return false;
+  for (int32_t i = 0; i < op->n_weights; i++) {
+    if (!multiplies(op->weight[i], op->a)) return false;
+    const int32_t n_rows = op->weight[i]->n_rows;
+    if (!holds(op->out[op->act ? 0 : i], n_rows) || (op->residual && !holds(op->residual, n_rows))) return false;
+  }
+  return op->act == LR_ACT_NONE || (op->n_weights == 2 && op->weight[0]->n_rows == op->weight[1]->n_rows);
+}
+
+bool good_logits(const lr_logits* op) {
+  if (!multiplies(op->weight, op->a) || op->weight->n_rows > LR_MAX_VOCAB) return false;
+  return op->rows && holds(op->gathered, op->weight->n_cols) && op->softcap >= 0.0f;
+}
+
+bool good_rope_append(const lr_rope_append* op, const lr_program* program) {
+  if (op->layer < 0 || op->layer >= program->n_layers) return false;
+  const lr_cache_layer* layer = &program->layer[op->layer];
+  const int64_t q = (int64_t)layer->n_heads * layer->head_dim, kv = (int64_t)layer->n_kv_heads * layer->head_dim;
+  if (!holds(op->q, q) || !holds(op->k, kv) || !holds(op->v, kv) || !holds(op->out, q)) return false;
+  if (op->out->f32 == op->q->f32) return false;  // a norm over the row would read heads that are done
+  if (op->sink_out && (!holds(op->sink_out, q) || op->sink_out->f32 == op->q->f32)) return false;
+  return op->qk_norm == LR_QK_NORM_NONE || (op->q_weight && op->k_weight);
+}
+
+bool good_attention(const lr_attention* op, const lr_program* program) {
+  if (op->layer < 0 || op->layer >= program->n_layers || op->window < 0 || op->sink_window < 0) return false;
+  if ((op->window && op->sink_window) || (op->sink_q && !op->sink_window)) return false;
+  const lr_cache_layer* layer = &program->layer[op->layer];
+  const int64_t q = (int64_t)layer->n_heads * layer->head_dim;
+  if (op->sink_q && !holds(op->sink_q, q)) return false;
+  return holds(op->q, q) && holds(op->out, q) && isfinite(op->scale) && isfinite(op->softcap) && op->softcap >= 0.0f;
+}
+
+bool good_routes(const lr_routes* routes) {
+  if (!routes || !routes->expert || !routes->weight || !routes->place || !routes->first) return false;
+  return routes->top_k > 0 && routes->top_k <= routes->n_experts && routes->n_experts <= LR_MAX_EXPERTS;
+}
+
+bool good_route(const lr_route* op) {
+  if (!good_routes(op->routes) || !holds(op->scores, op->routes->n_experts) || !op->a) return false;
+  return holds(op->a, op->a->width) && holds(op->chosen, op->a->width) && op->chosen->stride == op->a->stride;
+}
+
+bool good_experts(const lr_experts* op) {
+  if (!good_routes(op->routes) || op->act < LR_ACT_NONE || op->act > LR_ACT_GELU_MUL) return false;
+  const bool gated = op->act != LR_ACT_NONE;
+  if (gated != (op->weight[1] != nullptr)) return false;
+  for (int32_t i = 0; i < 1 + gated; i++) {
+    if (!multiplies(op->weight[i], op->a) || op->weight[i]->n_rows != op->weight[0]->n_rows) return false;
+    if (op->weight[i]->n_rows % (op->routes->n_experts * 16)) return false;
+  }
+  return holds(op->out, op->weight[0]->n_rows / op->routes->n_experts);
+}
+
+bool good_combine(const lr_combine* op) {
+  if (!good_routes(op->routes) || !op->out || !holds(op->out, op->out->width) || !isfinite(op->scale)) return false;
+  return holds(op->y, op->out->width) && (!op->residual || holds(op->residual, op->out->width));
+}
+
+bool good_instruction(const lr_instruction* instruction, const lr_program* program) {
+  switch (instruction->op) {
+    case LR_OP_EMBED: return good_embed(&instruction->embed);
+    case LR_OP_NORM: return good_norm(&instruction->norm);
+    case LR_OP_LINEAR: return good_linear(&instruction->linear);
+    case LR_OP_ROPE_APPEND: return good_rope_append(&instruction->rope_append, program);
+    case LR_OP_ATTENTION: return good_attention(&instruction->attention, program);
+    case LR_OP_LOGITS: return good_logits(&instruction->logits);
+    case LR_OP_ROUTE: return good_route(&instruction->route);
+    case LR_OP_EXPERTS: return good_experts(&instruction->experts);
+    default: return good_combine(&instruction->combine);
+  }
+}
+
+// Every token has a row in every embedding.
+bool embeds(const lr_program* program, const lr_step* step) {
+  for (int32_t i = 0; i < program->n_instructions; i++) {
+    if (program->instruction[i].op != LR_OP_EMBED) continue;
+    const int32_t n = program->instruction[i].embed.weight->n_rows;
+    for (int32_t row = 0; row < step->n_rows; row++)
+      if (step->token[row] < 0 || step->token[row] >= n) return false;
+  }
+  return true;
+}
+
+// A sequence has the tables of a layer, and they reach back to its oldest row.
+bool has_blocks(const lr_cache_layer* layer, const lr_sequence* sequence, int32_t oldest) {
+  const int32_t group = layer->group, number = oldest / LR_BLOCK_TOKENS;
+  if (!sequence->table || !sequence->first || !sequence->table[group]) return false;
+  if (sequence->first[group] < 0 || sequence->first[group] > number) return false;
+  if (!is_coded(layer)) return true;
+  return sequence->ring && sequence->ring[group] && sequence->ring_first >= 0 && sequence->ring_first <= number;
+}
+
+bool turns_sinks(const lr_program* program, const lr_step* step) {
+  for (int32_t i = 0; i < program->n_instructions; i++) {
+    const lr_instruction* instruction = &program->instruction[i];
+    if (instruction->op == LR_OP_ROPE_APPEND && instruction->rope_append.sink_out && instruction->rope_append.rope >= 0)
+      if (!step->sink_cos || !step->sink_sin) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int check_program(const lr_program* program, const lr_kernels* kernels) {
+  if (!program || program->n_instructions < 1 || !program->instruction) return LR_BAD_ARGUMENT;
+  if (program->n_layers < 0 || (program->n_layers && !program->layer)) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < program->n_layers; i++)
+    if (const int wrong = check_layer(&program->layer[i], kernels)) return wrong;
+  for (int32_t i = 0; i < program->n_instructions; i++) {
+    const lr_instruction* instruction = &program->instruction[i];
+    if (instruction->op < 0 || instruction->op >= LR_N_OPS) return LR_BAD_ARGUMENT;
+    if (!kernels->op[instruction->op]) return LR_UNSUPPORTED;
+    if (!good_instruction(instruction, program)) return LR_BAD_ARGUMENT;
+  }
+  return LR_OK;
+}
+
+int check_step(const lr_program* program, const lr_step* step, int32_t max_rows, lr_span* span) {
+  if (!step || step->n_rows < 1 || step->n_rows > max_rows) return LR_BAD_ARGUMENT;
+  if (!step->token || !step->position || !step->row_sequence || !step->sequence) return LR_BAD_ARGUMENT;
+  if (step->n_sequences < 1 || step->n_sequences > max_rows) return LR_BAD_ARGUMENT;
+  if (step->n_logits < 0 || step->n_logits > step->n_rows) return LR_BAD_ARGUMENT;
+  if (step->n_logits && !step->logits_row) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < step->n_logits; i++)
+    if (step->logits_row[i] < 0 || step->logits_row[i] >= step->n_rows) return LR_BAD_ARGUMENT;
+
+  for (int32_t s = 0; s < step->n_sequences; s++) span[s] = {0, 0};
+  for (int32_t row = 0; row < step->n_rows; row++) {
+    const int32_t s = step->row_sequence[row], position = step->position[row];
+    if (s < 0 || s >= step->n_sequences) return LR_BAD_ARGUMENT;
+    if (position < 0 || position >= step->sequence[s].length) return LR_BAD_ARGUMENT;
+    if (!span[s].n_rows) span[s].first_row = row;
+    const bool next = span[s].first_row + span[s].n_rows == row;
+    if (!next || (span[s].n_rows && step->position[row - 1] >= position)) return LR_BAD_ARGUMENT;
+    span[s].n_rows++;
+  }
+  for (int32_t s = 0; s < step->n_sequences; s++)
+    for (int32_t i = 0; i < program->n_layers && span[s].n_rows; i++) {
+      const int32_t oldest = step->position[span[s].first_row];
+      if (!has_blocks(&program->layer[i], &step->sequence[s], oldest)) return LR_BAD_ARGUMENT;
+    }
+  return embeds(program, step) && turns_sinks(program, step) ? LR_OK : LR_BAD_ARGUMENT;
+}

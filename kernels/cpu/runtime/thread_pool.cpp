@@ -1,0 +1,255 @@
+// How a phase begins and ends. All of it stands in one number: which phase, how many threads are in it, and whether it is
+// closed. A thread enters an open phase, takes tasks until none is left and leaves. Who leaves last finds every task
+// done, closes the phase and opens the next, alone. A late thread finds a phase closed, or open with nothing left to take;
+// since no phase ends with a thread in it, nobody can take a task of a phase that is over, or look at a job that is.
+//
+// Memory order: every change of that number reads and writes it, so what a thread wrote before leaving is seen by who
+// closes the phase, and what that one wrote before opening the next is seen by all who enter. The counts of taken tasks
+// and the job itself change only while the phase is closed, so relaxed loads of them are enough.
+#include "runtime/thread_pool.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "runtime/event_count.h"
+
+namespace {
+
+const uint32_t MAX_THREADS = 1024, CLOSED = 2 * MAX_THREADS, ONE_PHASE = 2 * CLOSED;
+
+uint32_t phase_of(uint32_t state) { return state / ONE_PHASE; }
+
+// How many tasks of a thread's share have been taken. A share is a run of neighbours: a thread that streams a weight
+// goes on where it stopped, and takes of others' shares when its own is done.
+struct alignas(64) Share {
+  std::atomic<int64_t> n_taken{0};
+};
+
+thread_local bool g_in_job = false;
+
+}  // namespace
+
+struct lr_threads {
+  struct Worker {
+    lr_threads* threads;
+    int32_t number;
+    Thread thread;
+  };
+
+  const int32_t count;
+  const decltype(process()) owner = process();
+  std::mutex job_mutex;
+  alignas(64) std::atomic<uint32_t> state{CLOSED};
+  alignas(64) const lr_job* job = nullptr;
+  void* data = nullptr;
+  int64_t n_tasks = 0;
+  Share* shares = nullptr;  // [count]
+  std::atomic<bool> over{true}, wants_all{false}, ending{false};
+  Bell news;    // a phase is open, or the job is over, or all end
+  Bell recall;  // for those that stay away: all are wanted, or all end
+  Worker* workers = nullptr;
+  int32_t n_workers = 0;
+
+  explicit lr_threads(int32_t n) : count(n) {}
+};
+
+namespace {
+
+// Whether there is a phase that one may enter and that is not `seen`.
+bool has_phase(const lr_threads* t, uint32_t seen) {
+  const uint32_t state = t->state.load();
+  return !(state & CLOSED) && phase_of(state) != seen;
+}
+
+bool enter(lr_threads* t, uint32_t seen) {
+  uint32_t state = t->state.load(std::memory_order_relaxed);
+  while (!(state & CLOSED) && phase_of(state) != seen)
+    if (t->state.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) return true;
+  return false;
+}
+
+// True for the last, who has closed the phase.
+bool leave(lr_threads* t) {
+  uint32_t state = t->state.load(std::memory_order_relaxed), left;
+  do left = state % CLOSED == 1 ? (state - 1) | CLOSED : state - 1;
+  while (!t->state.compare_exchange_weak(state, left, std::memory_order_acq_rel, std::memory_order_relaxed));
+  return left & CLOSED;
+}
+
+void do_tasks(lr_threads* t, int32_t thread) {
+  const auto begin_of = [&](int64_t share) { return (t->n_tasks * share + t->count - 1) / t->count; };
+  for (int32_t i = 0; i < t->count; i++) {
+    const int32_t owner = (thread + i) % t->count;
+    const int64_t first = begin_of(owner), n = begin_of(owner + 1) - first;
+    std::atomic<int64_t>& n_taken = t->shares[owner].n_taken;
+    while (n_taken.load(std::memory_order_relaxed) < n) {
+      const int64_t task = n_taken.fetch_add(1, std::memory_order_relaxed);
+      if (task < n) t->job->run(t->data, thread, first + task);
+    }
+  }
+}
+
+// By the one who closed a phase: opens the next with itself in it; false when the job is over. A single task is done
+// at once: to hand it out would take longer.
+bool open_next(lr_threads* t, int32_t thread) {
+  int64_t n;
+  while ((n = t->job->next(t->data)) >= 0) {
+    if (n == 1) t->job->run(t->data, thread, 0);
+    if (n <= 1) continue;
+    t->n_tasks = n;
+    for (int32_t i = 0; i < t->count; i++) t->shares[i].n_taken.store(0, std::memory_order_relaxed);
+    t->state.store((phase_of(t->state.load(std::memory_order_relaxed)) + 1) * ONE_PHASE + 1);
+    t->news.ring();
+    return true;
+  }
+  t->over.store(true);  // from here on the job and its data may be gone
+  t->news.ring();
+  return false;
+}
+
+// In a phase: does tasks, here and in the phases it opens. Returns the number of the phase it left.
+uint32_t take_part(lr_threads* t, int32_t thread) {
+  for (;;) {
+    do_tasks(t, thread);
+    const uint32_t phase = phase_of(t->state.load(std::memory_order_relaxed));
+    if (!leave(t) || !open_next(t, thread)) return phase;
+  }
+}
+
+// Whether a worker does more good than harm: one that loses its core in the middle of a task stops all others. When what
+// it lost outweighs its share of the work it stays away for a while, longer each time until it was undisturbed for long.
+class Presence {
+ public:
+  // A visit to phases begins, after a wait.
+  void begin(bool gave_way) {
+    entered_ = Clock::now();
+    if (gave_way) count_anew();
+  }
+
+  void end(lr_threads* t) {
+    if (Clock::now() - entered_ < GONE) return;
+    const Clock::duration lost = Clock::now() - counted_ - (time_on_core() - ran_);
+    if (lost > GONE) lose(t, lost);
+    count_anew();
+  }
+
+  void lose(lr_threads* t, Clock::duration lost) {
+    if (t->wants_all.load()) return;
+    const Clock::time_point now = Clock::now();
+    if (now - since_ > 4 * WINDOW) since_ = now, lost_ = {};
+    lost_ += lost;
+    if (2 * lost_ * t->count < std::max(now - since_, WINDOW)) return;
+    absence_ = now - since_ > 8 * absence_ ? SHORTEST : std::min(2 * absence_, LONGEST);
+    t->recall.sleep_until([&] { return t->wants_all.load() || t->ending.load(); }, now + absence_);
+    since_ = Clock::now(), lost_ = {};
+  }
+
+ private:
+  static constexpr Clock::duration WINDOW = std::chrono::milliseconds(32), SHORTEST = std::chrono::milliseconds(16),
+                                   LONGEST = std::chrono::milliseconds(256);
+
+  void count_anew() { counted_ = Clock::now(), ran_ = time_on_core(); }
+
+  Clock::time_point entered_, counted_ = Clock::now(), since_;
+  std::chrono::nanoseconds ran_ = time_on_core();  // at `counted_`
+  Clock::duration lost_{}, absence_ = SHORTEST;    // lost from `since_` on
+};
+
+THREAD_BODY work(void* argument) {
+  const lr_threads::Worker* worker = (const lr_threads::Worker*)argument;
+  lr_threads* t = worker->threads;
+  const FloatMode mode;
+  g_in_job = true;
+  Presence presence;
+  for (uint32_t seen = 0;;) {
+    const auto ready = [&] { return t->ending.load() || has_phase(t, seen); };
+    const Waited waited = wait_awake(ready);
+    if (waited.gone > GONE && !t->over.load()) presence.lose(t, waited.gone);
+    else if (!waited.ready) t->news.sleep_until(ready);
+    if (t->ending.load()) return 0;
+    if (!enter(t, seen)) continue;
+    presence.begin(waited.gave_way);
+    seen = take_part(t, worker->number);
+    presence.end(t);
+  }
+}
+
+void stop(lr_threads* t) {
+  t->ending.store(true);
+  t->news.ring();
+  t->recall.ring();
+  for (int32_t i = 0; i < t->n_workers; i++) join(t->workers[i].thread);
+  delete[] t->workers;
+  delete[] t->shares;
+  delete t;
+}
+
+}  // namespace
+
+int32_t threads_count(const lr_threads* threads) { return threads->count; }
+
+int threads_run(lr_threads* t, const lr_job* job, void* data) {
+  if (g_in_job || t->owner != process()) return LR_BUSY;
+  const std::lock_guard<std::mutex> lock(t->job_mutex);
+  const FloatMode mode;
+  g_in_job = true;
+  t->job = job;
+  t->data = data;
+  t->over.store(false);
+  t->wants_all.store(job->wants_all);
+  if (job->wants_all) t->recall.ring();
+  uint32_t seen = phase_of(t->state.load());
+  for (bool inside = open_next(t, 0); !t->over.load(); inside = enter(t, seen)) {
+    if (inside) seen = take_part(t, 0);
+    const auto ready = [&] { return t->over.load() || has_phase(t, seen); };
+    const Waited waited = wait_awake(ready);
+    if (!waited.ready && waited.gone < GONE) t->news.sleep_until(ready);
+  }
+  g_in_job = false;
+  return LR_OK;
+}
+
+lr_threads* lr_threads_create(int32_t n_threads) {
+  if (n_threads < 1 || n_threads > (int32_t)MAX_THREADS) return nullptr;
+  lr_threads* t = new (std::nothrow) lr_threads(n_threads);
+  if (!t) return nullptr;
+  t->shares = new (std::nothrow) Share[n_threads];
+  t->workers = new (std::nothrow) lr_threads::Worker[n_threads];
+  for (int32_t i = 1; i < n_threads || !t->shares || !t->workers; i++) {
+    lr_threads::Worker* worker = t->shares && t->workers ? &t->workers[t->n_workers] : nullptr;
+    if (worker) *worker = {t, i, {}};
+    if (!worker || !start(&worker->thread, work, worker)) {
+      stop(t);
+      return nullptr;
+    }
+    t->n_workers++;
+  }
+  return t;
+}
+
+void lr_threads_destroy(lr_threads* threads) {
+  if (!threads || threads->owner != process()) return;  // a forked child has no workers to end
+  threads->job_mutex.lock();
+  threads->job_mutex.unlock();
+  stop(threads);
+}
+
+int lr_parallel(lr_threads* threads, int64_t n_tasks, void (*task)(void* data, int64_t index), void* data) {
+  if (!threads || !task || n_tasks < 0 || n_tasks > INT64_MAX / MAX_THREADS) return LR_BAD_ARGUMENT;
+  struct Loop {
+    int64_t n_tasks;
+    void (*task)(void* data, int64_t index);
+    void* data;
+    bool begun;
+  } loop = {n_tasks, task, data, false};
+  const auto next = [](void* shared) -> int64_t {
+    Loop* all = (Loop*)shared;
+    if (all->begun) return -1;
+    all->begun = true;
+    return all->n_tasks;
+  };
+  const auto run = [](void* shared, int32_t, int64_t i) { ((Loop*)shared)->task(((Loop*)shared)->data, i); };
+  const lr_job job = {next, run, true};
+  return threads_run(threads, &job, &loop);
+}
