@@ -17,6 +17,7 @@ from localrun.cli.groups import JsonSwitch, OfflineSwitch, switch
 from localrun.fit.estimate import Fit, FitRow
 from localrun.fit.machine import memory
 from localrun.fit.rates import machine_rates
+from localrun.hub.aliases import without_aliases
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.http import NetworkError
 from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, preview, preview_or_guess
@@ -96,7 +97,7 @@ def _table(name: str, precision: str, budget: int, ctx: int | None, parallel: in
     """From the disk for a path and for what only the disk knows; from the hub, or offline the catalogue, otherwise."""
     wanted = find_on_hub(name, precision)
     try:
-        stored = resolve_all(name, precision)
+        stored = without_aliases(resolve_all(name, precision))
     except NotFoundError:
         if wanted is None:
             raise

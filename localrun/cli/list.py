@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from localrun.base.units import gib
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
+from localrun.hub.aliases import without_aliases
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.library import scan, unfinished
 from localrun.hub.loadable import stored_obstacle
@@ -18,7 +19,7 @@ Duplicates = Annotated[bool, switch("--duplicates", "read files of equal size to
 
 def list_models(duplicates: Duplicates = False, json: JsonSwitch = False) -> int:
     """The models on disk: the built-in one, localrun's folder, the Hugging Face cache, LM Studio's and Ollama's."""
-    models = scan()
+    models = without_aliases(scan())
     if json:
         write_json([as_row(model) for model in models])
         return 0

@@ -75,7 +75,8 @@ def search(http: Http, term: str, limit: int = 20) -> list[FoundModel]:
     rows = get_json(http, url)
     if not isinstance(rows, list):
         raise _not_a_hub(url)
-    return [_found(row) for row in rows[:limit] if isinstance(row, dict) and is_repo(str(row.get("id")))]
+    found = [_found(row) for row in rows[:limit] if isinstance(row, dict) and is_repo(str(row.get("id")))]
+    return list({one.repo: one for one in found}.values())
 
 
 def read_repo(http: Http, name: str, revision: str = "main") -> RemoteRepo:

@@ -73,7 +73,10 @@ def _models_folder() -> Iterator[StoredModel]:
 
 
 def _hub_cache() -> Iterator[StoredModel]:
-    """Snapshots of the Hugging Face cache; of several revisions of a file, the one `main` points to."""
+    """Snapshots of the Hugging Face cache; of several revisions of a file, the one `main` points to.
+
+    A file that was renamed is there under each name.
+    """
     for repo in entries(hub_cache()):
         parts = repo.name.split("--", 2)
         if parts[0] != "models" or len(parts) != 3:
@@ -85,7 +88,7 @@ def _hub_cache() -> Iterator[StoredModel]:
             models = [model for place in places for model in ggufs_in(place, "hub", name)]
             models += safetensors_in(snapshot, "hub", name)
             for model in models:
-                key = (model.precision, model.path.name if model.format == "gguf" else "")
+                key = (model.precision, str(model.path.relative_to(snapshot)))
                 if key not in seen:
                     seen.add(key)
                     yield model

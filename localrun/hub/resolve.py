@@ -8,6 +8,7 @@ from pathlib import Path
 
 from localrun.base.errors import NotFoundError
 from localrun.formats.requantize import PRECISIONS
+from localrun.hub.aliases import with_aliases
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.library import builtin_models, scan
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
@@ -32,9 +33,10 @@ def resolve(model: str, precision: str = "auto") -> StoredModel:
 
 
 def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
-    """Every precision on disk that `model` means: all of a name, one of `NAME:PRECISION`. Raises like resolve."""
+    """Every precision on disk that `model` means: all of a name, one of `NAME:PRECISION` by all names that its files
+    have. Raises like resolve."""
     name, wanted, found = _find(model, precision)
-    return [_choose(found, name, wanted)] if wanted else found
+    return with_aliases(_choose(found, name, wanted), found) if wanted else found
 
 
 def _find(model: str, precision: str) -> tuple[str, str, list[StoredModel]]:

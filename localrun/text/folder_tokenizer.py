@@ -16,7 +16,7 @@ from localrun.formats.json_files import parse_json
 from localrun.text.folder_files import FolderFiles, added_around
 from localrun.text.library import library_errors
 from localrun.text.specials import TokenType, find_specials
-from localrun.text.tokenizer_model import KINDS, bad_tokenizer, build_model, model_kind, token_ids
+from localrun.text.tokenizer_model import KINDS, bad_tokenizer, build_model, check_entries, model_kind, token_ids
 from localrun.text.tokenizer_parts import check_parts, part_types
 from localrun.text.vocabulary import Spelling, Vocabulary, is_byte_token
 
@@ -28,6 +28,7 @@ def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
     """Raises ModelFileError UNSUPPORTED, BAD_TOKENIZER or BAD_CONFIG; NotFoundError without a tokenizer.json."""
     path = folder / "tokenizer.json"
     raw = read_small(path, _MAX_BYTES)
+    check_entries(raw, path)
     data = parse_json(raw, path, "BAD_TOKENIZER", unique_keys=True, max_items=_MAX_ITEMS)
     kind = model_kind(data.get("model"), path)
     index = token_ids(kind, data["model"], path)

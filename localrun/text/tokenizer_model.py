@@ -14,6 +14,8 @@ from localrun.text.vocabulary import MAX_TOKEN_LENGTH
 
 KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordPiece": "wordpiece"}
 MOST_TOKENS = 1 << 19  # twice the largest vocabulary of a chat model (Gemma's); checking takes seconds a million
+OTHER_KEYS = 1 << 17  # of added tokens, seven each (Gemma has 6,400 of them), and of all else
+_IS_IT_THIS = "no chat model has so many: see whether the file is this model's, or take the model as a GGUF"
 LONGEST_WORD = 100  # characters; WordPiece takes longer ones for unknown, as its time grows with their cube
 
 
@@ -28,10 +30,21 @@ def model_kind(model: Any, path: Path) -> str:
     return str(kind)
 
 
+def check_entries(raw: bytes, path: Path) -> None:
+    """Refuse more tokens than can be read before anything is parsed, by the keys and the lists that there are.
+
+    Whoever hides keys behind spaces or backslashes is refused once they are parsed: at 64 MiB that is seconds.
+    """
+    keys = raw.count(b'":') - raw.count(b'\\":') - OTHER_KEYS
+    pairs = raw.count(b"[") // 2  # tokens with scores, or merges, of which Gemma has two a token
+    if (n := max(keys, pairs)) > MOST_TOKENS:
+        raise bad_tokenizer(f"it has more than {n:,} tokens; {MOST_TOKENS:,} can be read", path, _IS_IT_THIS)
+
+
 def token_ids(kind: str, model: Mapping[str, Any], path: Path) -> dict[str, int]:
     """Text -> id of the model's own tokens."""
     if isinstance(vocab := model.get("vocab"), dict | list) and len(vocab) > MOST_TOKENS:
-        raise bad_tokenizer(f"the vocabulary has {len(vocab):,} tokens; {MOST_TOKENS:,} can be read", path)
+        raise bad_tokenizer(f"the vocabulary has {len(vocab):,} tokens; {MOST_TOKENS:,} can be read", path, _IS_IT_THIS)
     ids = _scored_ids(model, path) if kind == "Unigram" else _mapped_ids(model, path)
     if (longest := max(map(len, ids))) > MAX_TOKEN_LENGTH:
         raise bad_tokenizer(f"a token is {longest:,} characters long", path)
@@ -43,8 +56,8 @@ def build_model(kind: str, model: Mapping[str, Any], path: Path) -> models.Model
     return {"BPE": _bpe, "Unigram": _unigram, "WordPiece": _wordpiece}[kind](model, path)
 
 
-def bad_tokenizer(message: str, path: Path) -> ModelFileError:
-    return bad_file("BAD_TOKENIZER", message, path)
+def bad_tokenizer(message: str, path: Path, hint: str = "") -> ModelFileError:
+    return bad_file("BAD_TOKENIZER", message, path, hint=hint)
 
 
 def _mapped_ids(model: Mapping[str, Any], path: Path) -> dict[str, int]:

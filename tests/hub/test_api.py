@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo
+from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo, Trouble
 
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.hub import api
@@ -21,6 +21,12 @@ def test_search(serve: Serve, access_to: AccessTo) -> None:
     (found,) = api.search(Http(access_to(hub)), "tiny")
     assert found == api.FoundModel("a/tiny-GGUF", 111, 3, True, "apache-2.0", "qwen3", 4022468096, 40960)
     assert api.search(Http(access_to(hub)), "nothing & = ?") == []
+
+
+def test_a_repository_that_is_found_twice_is_one_find(serve: Serve, access_to: AccessTo) -> None:
+    hub = serve({"a/tiny-GGUF": FILES, "b/other": FILES})
+    hub.trouble["api"] = [Trouble("twice")]
+    assert [found.repo for found in api.search(Http(access_to(hub)), "")] == ["a/tiny-GGUF", "b/other"]
 
 
 def test_files_with_sizes_and_hashes(serve: Serve, access_to: AccessTo) -> None:

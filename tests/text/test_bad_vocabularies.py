@@ -1,5 +1,6 @@
 """Damaged tokenizers: one kind of error, soon, whatever is wrong."""
 
+import json
 import math
 import time
 from contextlib import suppress
@@ -13,6 +14,7 @@ from localrun_testing.vocabularies import byte_level, sentencepiece, small_bpe, 
 
 from localrun.base.errors import ModelFileError, NotFoundError
 from localrun.text.tokenizer import tokenizer_from_folder, tokenizer_from_gguf
+from localrun.text.tokenizer_model import MOST_TOKENS, OTHER_KEYS, check_entries
 
 N_TOKENS = len(byte_level()["tokenizer.ggml.tokens"])
 TOKENS: list[str] = byte_level()["tokenizer.ggml.tokens"]
@@ -194,9 +196,48 @@ def test_a_vocabulary_of_a_size_that_nobody_has_is_refused_unread(
         monkeypatch.setattr(f"localrun.text.tokenizer_model.{work}", lambda *_, work=work: looked_at.append(work))
     vocab = [["a", 0.0], ["b", 0.0], ["c", 0.0]] if kind == "Unigram" else {"a": 0, "b": 1, "ab": 2}
     model = {"type": kind, "vocab": vocab, "merges": []}
-    with pytest.raises(ModelFileError, match="has 3 tokens; 2 can be read"):
+    with pytest.raises(ModelFileError, match="3 tokens; 2 can be read"):
         tokenizer_from_folder(tokenizer_json(tmp_path, small_bpe(model=model)))
     assert looked_at == []
+
+
+def entries(n: int) -> bytes:
+    return b",\n".join(b'"t%d": %d' % (i, i) for i in range(n))
+
+
+def scored(n: int) -> bytes:
+    return b",\n".join(b'["t%d", -1.5]' % i for i in range(n))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"model": {"type": "BPE", "merges": [], "vocab": {' + entries(MOST_TOKENS + OTHER_KEYS + 10) + b"}}}",
+        b'{"model": {"type": "Unigram", "vocab": [' + scored(2 * MOST_TOKENS + 2) + b"]}}",
+    ],
+    ids=["map", "list"],
+)
+def test_a_tokenizer_json_of_too_many_tokens_is_refused_before_it_is_parsed(
+    raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(*arguments: object, **options: object) -> None:
+        raise AssertionError("it was parsed")
+
+    monkeypatch.setattr("localrun.text.folder_tokenizer.parse_json", parse)
+    (tmp_path / "tokenizer.json").write_bytes(raw)
+    with pytest.raises(ModelFileError, match=f"tokens; {MOST_TOKENS:,} can be read") as caught:
+        tokenizer_from_folder(tmp_path)
+    assert caught.value.code == "BAD_TOKENIZER"
+    assert "GGUF" in caught.value.hint
+
+
+def test_the_largest_vocabulary_of_a_chat_model_may_be_read(tmp_path: Path) -> None:
+    """As many keys and lists as in the tokenizer.json of Gemma 3, and quoted colons, as vocabularies of code have."""
+    flags = ["single_word", "lstrip", "rstrip", "normalized", "special"]
+    added = [{"id": i, "content": f"<unused{i}>", **dict.fromkeys(flags, False)} for i in range(6_415)]
+    vocab = {f'token{i}":': i for i in range(262_144)}
+    merges = [["a", f"b{i}"] for i in range(514_906)]
+    check_entries(json.dumps({"added_tokens": added, "model": {"vocab": vocab, "merges": merges}}).encode(), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from localrun.fit.estimate import FLUENT_TPS, USUAL_CONTEXT, FitRow, Verdict
 from localrun.fit.plan import margin_of
 from localrun.fit.precisions import bits_of
 from localrun.hub.access import Access
+from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
 from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggest
 from localrun.hub.duplicates import find_duplicates, reclaimable
@@ -84,7 +85,7 @@ class ServerModel:
 
 def disk_rows() -> list[DiskRow]:
     """Everything on disk, the last used first."""
-    models = scan()
+    models = without_aliases(scan())
     copies = {}
     for group in find_duplicates(models):
         for model in group:

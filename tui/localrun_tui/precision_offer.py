@@ -9,6 +9,7 @@ from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow
 from localrun.fit.precisions import bits_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.access import read_access
+from localrun.hub.aliases import without_aliases
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.names import same_precision
@@ -132,9 +133,10 @@ def _on_disk(subject: Subject) -> list[StoredModel]:
     """All precisions that are here: those beside a model on disk, or those of a repository."""
     if subject.stored is not None:
         mine = (subject.stored.name, subject.stored.source)
-        return [model for model in scan() if (model.name, model.source) == mine] or [subject.stored]
+        here = [model for model in scan() if (model.name, model.source) == mine]
+        return without_aliases(here) or [subject.stored]
     try:
-        return resolve_all(subject.name)
+        return without_aliases(resolve_all(subject.name))
     except NotFoundError:
         return []
 

@@ -248,6 +248,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.answer(200, b"<!doctype html><html>log in</html>", {"Content-Type": "text/html"})
             case "deep":
                 self.answer(200, b"[" * 200_000)
+            case "twice":
+                self.answer(200, 2 * [self.summary(name) for name in self.hub.repos])
             case "list":
                 self.answer(200, [1, None, "x", {"id": 7}])
             case "gzip":

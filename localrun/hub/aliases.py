@@ -1,0 +1,45 @@
+"""One model under several names: a revision of the Hugging Face cache may call otherwise what another has, too.
+
+Lists show such a model once; what removes it takes every name, as the bytes stay as long as one leads to them.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from localrun.hub.model_files import files_of_folder
+from localrun.hub.stored import StoredModel, shards_of
+
+
+def without_aliases(models: Iterable[StoredModel]) -> list[StoredModel]:
+    """The models, in their order: of several names for the same files the first, as last used as any of them."""
+    by_files: dict[Hashable, list[StoredModel]] = defaultdict(list)
+    for model in models:
+        by_files[_identity(model)].append(model)
+    return [replace(same[0], last_used=_last_used(same)) for same in by_files.values()]
+
+
+def with_aliases(model: StoredModel, models: Iterable[StoredModel]) -> list[StoredModel]:
+    """`model`, and those among `models` that are other names for its files."""
+    mine = _identity(model)
+    return [model, *(other for other in models if other.path != model.path and _identity(other) == mine)]
+
+
+def _last_used(models: Iterable[StoredModel]) -> float | None:
+    return max((model.last_used for model in models if model.last_used is not None), default=None)
+
+
+def _identity(model: StoredModel) -> Hashable:
+    """Where a model comes from, what it is called, and which files its weights are, whatever leads to them."""
+    try:
+        files = frozenset((stat.st_dev, stat.st_ino) for stat in map(Path.stat, _weights(model)))
+    except OSError:  # gone since it was listed
+        return model.path
+    return model.source, model.name.lower(), model.format, files
+
+
+def _weights(model: StoredModel) -> list[Path]:
+    if model.format == "gguf":
+        return shards_of(model.path) or [model.path]
+    return [path for path in files_of_folder(model.path) if path.suffix == ".safetensors"]
