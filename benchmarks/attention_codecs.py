@@ -17,13 +17,13 @@ from collections.abc import Sequence
 
 import torch
 
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_calls import CpuCalls, calls_of
-from localrun.ops.cpu_pool import CpuPool
-from localrun.ops.cpu_program import Buffers
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.bindings import CpuCalls, calls_of
+from localrun.backends.cpu.library import load_library, why_no_library
+from localrun.backends.cpu.pool import CpuPool
+from localrun.backends.cpu.program import Buffers
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
-from localrun.ops.library import load_library, why_no_library
 
 SHAPES = {64: (32, 8), 128: (16, 8)}  # head_dim: query heads, KV heads
 DEPTHS = (512, 2048, 4096, 8192)

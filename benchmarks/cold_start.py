@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from vs_llama_cpp import Engine  # noqa: E402
 
 from benchmarks.kv_quality import machine  # noqa: E402
-from localrun.fit.machine import cpu_limit  # noqa: E402
+from localrun.base.machine import cpu_limit  # noqa: E402
 
 PROMPT = "one two three four"
 

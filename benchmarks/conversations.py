@@ -30,9 +30,9 @@ from benchmarks.deep_turns import DeepChat  # noqa: E402
 from benchmarks.engine_worker import bindings  # noqa: E402
 from benchmarks.llama_chat import LlamaChat, PeerTurn  # noqa: E402
 from benchmarks.synthetic_models import SHAPES, model_file, write_f16  # noqa: E402
+from localrun.base.machine import cpu_limit  # noqa: E402
 from localrun.base.request import KVCodecName, LoadOptions  # noqa: E402
 from localrun.client.local import LocalClient  # noqa: E402
-from localrun.fit.machine import cpu_limit  # noqa: E402
 
 BUILTIN = ROOT / "localrun/builtin/localrun-tiny.gguf"
 MODELS = ("builtin", "tiny-thinker", "tiny-windows")

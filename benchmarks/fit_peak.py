@@ -133,11 +133,11 @@ def in_a_process(folder: Path, case: Case) -> dict[str, Any]:
 
 def measure(folder: Path, case: Case) -> dict[str, int]:
     """Load, fill the context, answer; bytes predicted and measured."""
+    from localrun.base.machine import peak_rss
     from localrun.base.request import LoadOptions
     from localrun.engine.load import load
     from localrun.engine.sampler import SamplerSettings
     from localrun.engine.sequence import GenerationRequest
-    from localrun.fit.machine import peak_rss
 
     path = model_path(folder, case.shape)
     options: Any = {"backend": case.backend, "kv": case.kv}

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 
 import torch
 
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.bindings import CpuCalls, calls_of
+from localrun.backends.cpu.library import load_library, why_no_library
+from localrun.backends.cpu.program import Buffers
 from localrun.formats.quant import QUANT_TYPES
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_calls import CpuCalls, calls_of
-from localrun.ops.cpu_program import Buffers
-from localrun.ops.library import load_library, why_no_library
 
 QTYPES = ("Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "BF16", "F16")
 N_ROWS, N_COLS = 4096, 4096

@@ -10,8 +10,8 @@ from array import array
 
 import numpy as np
 
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_step import NativeStep
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.step import NativeStep
 from localrun.ops.interface import SequenceInput, StepInput
 
 ROUNDS = 50

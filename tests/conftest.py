@@ -15,7 +15,7 @@ import pytest
 from localrun_testing import shared_folder
 
 if TYPE_CHECKING:
-    from localrun.ops.library import NativeLibrary
+    from localrun.backends.cpu.library import NativeLibrary
 
 IN_CI = os.environ.get("CI") == "true"
 # A skip in CI is a failure, except for what a machine may lack: sample data, an accelerator, an instruction set, an OS.
@@ -61,7 +61,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def library() -> "Iterator[NativeLibrary]":
     """The native library, its instruction set put back afterwards."""
-    from localrun.ops.library import load_library
+    from localrun.backends.cpu.library import load_library
 
     library = load_library()
     assert library is not None

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from localrun.backends.cpu.backend import CpuBackend
+from localrun.backends.reference.backend import ReferenceBackend
 from localrun.fit.blocks import CacheShape
 from localrun.fit.bytes import kv_bytes_by_codec
-from localrun.fit.costs import NATIVE_PROGRAM_BYTES, PlainCosts, costs_of
 from localrun.fit.plan import MARGIN
 from localrun.fit.precisions import bits_of
 from localrun.fit.shape import make_shape
@@ -240,12 +241,12 @@ def memory() -> Picture:
     free, ctx = 9 * GIB, 32_768
     config = qwen3_8b()
     weights = make_shape(config, tied=False).n_params * bits_of("Q4_K_M") / 8
-    rest = costs_of("cpu").scratch_bytes(config, ctx, KV_CODECS["f16"], 8) + NATIVE_PROGRAM_BYTES
+    rest = CpuBackend().scratch_bytes(config, ctx, KV_CODECS["f16"], 8) + CpuBackend.program_bytes
     p.text(24, 34, f"Qwen3-8B as Q4_K_M, {ctx:,} tokens of context, {free // GIB} GiB of free memory", "head")
     scale = 470 / free
     for row, name in enumerate(("f16", "q8")):
         y, x = 70 + 76 * row, 76.0
-        cache = CacheShape(config, PlainCosts()).nbytes(ctx, KV_CODECS[name])
+        cache = CacheShape(config, ReferenceBackend()).nbytes(ctx, KV_CODECS[name])
         need = weights + cache + rest + MARGIN
         p.text(24, y + 25, name)
         parts = (

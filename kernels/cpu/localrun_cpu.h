@@ -1,4 +1,4 @@
-// The C ABI of the library; localrun/ops/library.py is its only caller.
+// The C ABI of the library; localrun/backends/cpu/library.py is its only caller.
 #pragma once
 #include "program.h"
 

@@ -1,13 +1,13 @@
 """A model that is not on disk: nothing is downloaded unasked."""
 
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
+from localrun.base.machine import memory
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
 from localrun.cli.console import agreed, can_ask, note
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import HubOptions, ModelOptions
 from localrun.cli.session import find_model
-from localrun.fit.machine import memory
 from localrun.hub.preview import Preview, Wanted, find_on_hub, fit_preview, preview
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant

@@ -65,31 +65,19 @@ def examine() -> dict[str, Any]:
 
 
 def _backends() -> dict[str, dict[str, Any]]:
-    from localrun.engine.reference_backend import why_no_device
-    from localrun.ops.library import load_library, why_no_library
+    from localrun.backends.registry import BACKENDS
 
-    library = load_library()
-    reasons = {
-        "reference": "",
-        "cpu": why_no_library(),
-        "cuda": why_no_device("cuda"),
-        "mps": why_no_device("mps"),
+    reasons = {name: backend.why_unavailable() for name, backend in BACKENDS.items()}
+    return {
+        name: {"available": not reason, "reason": reason, **BACKENDS[name].details()}
+        for name, reason in reasons.items()
     }
-    rows: dict[str, dict[str, Any]] = {
-        name: {"available": not reason, "reason": reason} for name, reason in reasons.items()
-    }
-    rows["cpu"] |= {
-        "isa": library.isa if library else None,
-        "isas": list(library.isas) if library else [],
-        "library": str(library.path) if library else None,
-    }
-    return rows
 
 
 def _machine() -> dict[str, Any]:
     import torch
 
-    from localrun.fit.machine import cpu_limit, cpu_name, memory
+    from localrun.base.machine import cpu_limit, cpu_name, memory
     from localrun.fit.rates import machine_rates
 
     now, rates = memory(), machine_rates(refresh=True)

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from localrun.base.errors import LocalrunError
+from localrun.base.machine import memory
 from localrun.base.sanitize import clean
 from localrun.base.settings import read_settings, write_setting
 from localrun.base.units import gib
 from localrun.cli.console import is_terminal, note
-from localrun.fit.machine import memory
 from localrun.hub.access import read_access
 from localrun.hub.download import download
 from localrun.hub.http import Http

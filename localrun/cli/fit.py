@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.machine import memory
 from localrun.base.settings import read_settings
 from localrun.base.units import gib, tps
 from localrun.cli.completion import complete_any_model, complete_precision
@@ -15,7 +16,6 @@ from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
 from localrun.cli.groups import JsonSwitch, OfflineSwitch, switch
 from localrun.fit.estimate import Fit, FitRow
-from localrun.fit.machine import memory
 from localrun.fit.rates import machine_rates
 from localrun.hub.aliases import without_aliases
 from localrun.hub.catalogue import BUILTIN

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from localrun.base.errors import NotFoundError
 from localrun.base.events import Completion
+from localrun.base.machine import memory
 from localrun.base.request import Backend, KVCodecName, LoadOptions, Sampling, Think
 from localrun.base.settings import Settings, read_settings
 from localrun.base.units import gib, ms, tps
@@ -17,7 +18,6 @@ from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
 from localrun.client.interface import Generation
 from localrun.diagnose.verdict import verdict
-from localrun.fit.machine import memory
 from localrun.fit.rates import known_rates
 from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.library import mark_used

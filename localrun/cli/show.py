@@ -144,9 +144,11 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
 
 def _layouts(source: ModelFile) -> dict[str, str]:
     """How the matrices of each type would be held in memory on this machine."""
-    from localrun.ops.cpu_calls import layout_names
+    from localrun.backends.registry import usual_backend
 
-    return layout_names(dict.fromkeys(t.qtype for t in source.tensors.values() if len(t.shape) >= 2))
+    backend = usual_backend()
+    qtypes = dict.fromkeys(t.qtype for t in source.tensors.values() if len(t.shape) >= 2)
+    return {qtype: backend.layout_name(qtype) or "reference" for qtype in qtypes}
 
 
 def _architecture(source: ModelFile) -> str | None:

@@ -8,6 +8,7 @@ from types import TracebackType
 
 from localrun.base.check import check_request
 from localrun.base.events import CacheView, Completion, Done, Event, GroupView, KVBytes, MemoryPart, ModelInfo
+from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.client.interface import Generation
@@ -17,7 +18,6 @@ from localrun.engine.load import LoadedModel, allocated_bytes, load
 from localrun.engine.sampler import MAX_SEED, settle
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Ticket
-from localrun.fit.machine import peak_rss
 from localrun.fit.rates import learn
 from localrun.model.load import Progress
 from localrun.text.model_text import PromptIds

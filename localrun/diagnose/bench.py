@@ -5,17 +5,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from localrun.backends.limits import Limits
 from localrun.base.errors import UsageError
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel
-from localrun.engine.scheduler import MAX_CHUNK
 from localrun.engine.track import Tracks
 from localrun.fit.bytes import kv_bytes_per_token
 from localrun.fit.probe import Probed
 from localrun.fit.rates import note_limits
-from localrun.ops.limits import LimitProbe, Limits
+from localrun.ops.largest_step import MAX_CHUNK
 
 PROBED = ("read_gbps", "int8_gmacs", "bf16_gmacs")
 
@@ -69,7 +69,7 @@ def bench(
             )
     seconds: list[list[float]] = [[] for _ in cases]
     limits: list[Limits] = []
-    probe = LimitProbe(model.threads) if model.info.backend == "cpu" else None
+    probe = model.backend.limit_probe(model.threads) if model.info.backend == "cpu" else None
     for repeat in range(repeats + 1):  # the first round warms up
         for index, case in enumerate(cases):
             progress(f"round {repeat} of {repeats}: {case.kind} {case.n} at depth {case.depth}, batch {case.batch}")

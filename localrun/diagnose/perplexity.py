@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from localrun.base.errors import ModelFileError, UsageError
+from localrun.base.machine import memory, resident
 from localrun.cache.store import CacheStore
-from localrun.engine.load import LoadedModel
+from localrun.engine.load import LoadedModel, start_executor
 from localrun.engine.runner import Runner
 from localrun.engine.track import Tracks
-from localrun.fit.machine import memory, resident
 from localrun.fit.plan import plan_load
 from localrun.ops.interface import Logits
 
@@ -104,13 +104,13 @@ class SecondCache:
             model.config,
             0,  # they are resident already
             model.backend.free_bytes(memory().available),
-            backend=model.backend.name,
+            backend=model.backend,
             ctx=model.plan.ctx,
             kv=codec,
             resident=resident() if model.backend.in_main_memory else 0,
-            threads=model.backend.threads,
+            threads=model.threads,
         )
-        executor = model.backend.executor(model.model, plan.kv_plan, plan.blocks, plan.ring_blocks)
+        executor = start_executor(model.backend, model.model, plan, model.threads)
         self.runner = Runner(model.config, executor, plan.codecs)
         self.store = CacheStore(self.runner.groups, plan.blocks, plan.ring_blocks, self.runner.copy, False)
 

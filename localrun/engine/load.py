@@ -6,21 +6,23 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from localrun.backends.executor import Executor
+from localrun.backends.interface import Backend
+from localrun.backends.registry import choose_backend
 from localrun.base.check import check_load
 from localrun.base.errors import ModelFileError
 from localrun.base.events import ModelInfo, Work
+from localrun.base.machine import cpu_limit, memory, resident
 from localrun.base.paths import writable_folder
 from localrun.base.request import LoadOptions, Sampling
 from localrun.cache.disk import DISK_FOLDER, DiskTier
 from localrun.cache.label import Label
 from localrun.cache.store import CacheStore
-from localrun.engine.backend import Backend, choose_backend
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
 from localrun.engine.fingerprint import fingerprint, without_sinks
 from localrun.engine.identity import Identity
-from localrun.engine.runner import Runner
-from localrun.fit.machine import memory, resident
+from localrun.engine.runner import Runner, cache_layers
 from localrun.fit.plan import MemoryPlan, plan_load
 from localrun.formats.detect import open_model_file
 from localrun.formats.requantize import PRECISIONS, RequantizedSource, encode_on_one_thread_each
@@ -39,7 +41,7 @@ from localrun.model.load import (
 from localrun.model.weights import WeightRef
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import F32, FILE, Layout
-from localrun.ops.library import NUMERICS_VERSION
+from localrun.ops.numerics import NUMERICS_VERSION
 from localrun.text.model_text import ModelText, load_text
 
 WIDE = ("F32", "F16", "BF16")  # types whose numbers are multiplied as they are
@@ -76,20 +78,21 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)
     types = [source.tensors[ref.name].qtype for ref in refs.values() if len(ref.shape) == 2]
-    backend = choose_backend(options.backend, options.threads, config, types)
+    backend, backend_notes = choose_backend(options.backend, config, types)
+    threads = options.threads or cpu_limit()
     main = memory()
     budget = backend.free_bytes(main.available)
-    layout = backend.layout(held_bytes(source, refs, F32), budget)
+    layout = backend.layout(held_bytes(source, refs, F32), budget, threads)
     plan = plan_load(
         config,
         held_bytes(source, refs, layout),
         budget,
-        backend=backend.name,
+        backend=backend,
         ctx=options.ctx,
         kv=options.kv,
         window=options.window,
         resident=resident() if backend.in_main_memory else 0,
-        threads=backend.threads,
+        threads=threads,
         keep_chats=options.prefix_cache,
         limit=main.limit if backend.in_main_memory else "",
     )
@@ -97,7 +100,8 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     if isinstance(source, RequantizedSource) and backend.name == "cpu":
         encode_on_one_thread_each()
     model = load_model(source, layout, backend.device, config, progress)
-    runner = Runner(config, backend.executor(model, plan.kv_plan, plan.blocks, plan.ring_blocks), plan.codecs)
+    executor = start_executor(backend, model, plan, threads)
+    runner = Runner(config, executor, plan.codecs)
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
     disk = None
     if identity is not None and (weights := identity.result()):
@@ -118,7 +122,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         ctx=plan.ctx,
         weights_bytes=plan.weights_bytes,
         load_ms=1000 * (time.perf_counter() - started),
-        notes=(*source.warnings, *text.notes, *backend.notes, *plan.notes, *slow, *lost),
+        notes=(*source.warnings, *text.notes, *backend_notes, *plan.notes, *slow, *lost),
         work=work_of(source, refs, layout, config) if backend.name == "cpu" else None,
         can_roll=engine.can_roll,
     )
@@ -132,9 +136,15 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         plan,
         info,
         text.sampling,
-        backend.threads,
+        threads,
         *work_per_token(source, refs),
     )
+
+
+def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: int) -> Executor:
+    """The model on a backend, with the cache that was planned."""
+    layers = cache_layers(model.config, plan.codecs)
+    return backend.executor(model.forward, layers, plan.kv_plan, plan.blocks, plan.ring_blocks, threads)
 
 
 def work_of(source: TensorSource, refs: dict[str, WeightRef], layout: Layout, config: ModelConfig) -> Work:

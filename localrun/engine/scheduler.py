@@ -11,9 +11,8 @@ from localrun.engine.disk_cache import DiskCache
 from localrun.engine.restore import Restore
 from localrun.engine.room import has_room
 from localrun.engine.sequence import Sequence
+from localrun.ops.largest_step import MAX_CHUNK, MAX_RUNNING
 
-MAX_CHUNK = 512
-MAX_RUNNING = 16
 ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
 SHARED_SECONDS = 0.2  # a prefill chunk while others decode
 RESTORE_SECONDS = 0.01  # a step may spend on blocks from the disk, while others wait for it

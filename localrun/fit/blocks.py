@@ -3,14 +3,15 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from localrun.backends.interface import Backend
 from localrun.cache.groups import BLOCK_TOKENS, group_layers
 from localrun.fit.bytes import layer_codecs
-from localrun.fit.costs import PREFILL_ROWS, Costs
 from localrun.fit.layers import Attention, cache_of, window_blocks
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
+from localrun.ops.largest_step import MAX_CHUNK
 
-CHUNK_BLOCKS = PREFILL_ROWS // BLOCK_TOKENS
+CHUNK_BLOCKS = MAX_CHUNK // BLOCK_TOKENS
 RING_BLOCKS = CHUNK_BLOCKS + 4  # 16-bit: a chunk, the two blocks before it, block 0, and one at the end of a prompt
 RING_MORE = 3  # for every further sequence: two and its block 0
 KEPT_TOKENS = 2048  # of windows at places that may be gone back to, beside those of running sequences: one window
@@ -47,21 +48,22 @@ class GroupBlocks:
 class CacheShape:
     """What decides how large a cache is, but for its context and codec: the model, who keeps it, the user's window."""
 
-    def __init__(self, config: ModelConfig, costs: Costs, window: int | None = None) -> None:
-        self.config, self.costs, self.window = config, costs, window
+    def __init__(self, config: ModelConfig, backend: Backend, window: int | None = None) -> None:
+        self.config, self.backend, self.window = config, backend, window
         kinds = Counter(config.layers)
         self._kinds = replace(config, layers=tuple(kinds))  # each layer once: sums are asked for often
         self._n_layers = tuple(kinds.values())
 
     @property
     def program_bytes(self) -> int:
-        return self.costs.program_bytes
+        return self.backend.program_bytes
 
     def holds(self, codec: KVCodec) -> bool:
         """Whether the backend can keep every layer in `codec`."""
         codecs = layer_codecs(self._kinds, codec)
         return all(
-            self.costs.block_bytes(own, spec) is not None for spec, own in zip(self._kinds.layers, codecs, strict=True)
+            self.backend.block_bytes(own, spec) is not None
+            for spec, own in zip(self._kinds.layers, codecs, strict=True)
         )
 
     def groups(self, ctx: int, codec: KVCodec, parallel: int = 1) -> tuple[GroupBlocks, ...]:
@@ -77,10 +79,10 @@ class CacheShape:
         return sum(self._group(ctx, parallel, *kind).nbytes for kind in kinds)
 
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
-        return self.costs.scratch_bytes(self._kinds, ctx, codec, threads)
+        return self.backend.scratch_bytes(self._kinds, ctx, codec, threads)
 
     def _group(self, ctx: int, parallel: int, spec: LayerSpec, codec: KVCodec, n_layers: int) -> GroupBlocks:
-        block, wide = self.costs.block_bytes(codec, spec), self.costs.block_bytes(KV_CODECS["f16"], spec)
+        block, wide = self.backend.block_bytes(codec, spec), self.backend.block_bytes(KV_CODECS["f16"], spec)
         assert block is not None
         assert wide is not None
         n = _count(ctx, parallel, cache_of(spec))

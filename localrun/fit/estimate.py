@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from localrun.backends.registry import usual_backend
 from localrun.fit.blocks import CacheShape
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
-from localrun.fit.costs import usual_costs
 from localrun.fit.layers import cache_bytes
 from localrun.fit.plan import USUAL_THREADS, Sizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import Rates
@@ -100,7 +100,7 @@ class ForeignSizes:
 
     @property
     def program_bytes(self) -> int:
-        return usual_costs().program_bytes
+        return usual_backend().program_bytes
 
     def holds(self, codec: KVCodec) -> bool:
         return True
@@ -109,7 +109,7 @@ class ForeignSizes:
         return parallel * cache_bytes(self._caches, ctx, codec)
 
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
-        return usual_costs().scratch_bytes(self.config, ctx, codec, threads)
+        return usual_backend().scratch_bytes(self.config, ctx, codec, threads)
 
 
 def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question) -> Fit:
@@ -117,7 +117,7 @@ def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question)
     most, ctx = shape.config.max_context, question.ctx
     usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
     contexts = [min(ctx, most)] if ctx else usual
-    sizes: Sizes = ForeignSizes(shape) if shape.caches else CacheShape(shape.config, usual_costs())
+    sizes: Sizes = ForeignSizes(shape) if shape.caches else CacheShape(shape.config, usual_backend())
     codecs = [codec for codec in CODECS if sizes.holds(codec)]
     rows = [
         row

@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.fit.blocks import RING_BLOCKS, RING_MORE, CacheShape, GroupBlocks, final_config
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.codecs import choose_codec
-from localrun.fit.costs import costs_of
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
@@ -114,7 +114,7 @@ def plan_load(
     weights_bytes: int,
     free: int,
     *,
-    backend: str,
+    backend: Backend,
     ctx: int | None = None,
     kv: str = "auto",
     window: int | None = None,
@@ -130,8 +130,7 @@ def plan_load(
     DoesNotFitError, UsageError.
     """
     check_context(config, ctx, window)
-    costs = costs_of(backend)
-    shape = CacheShape(config, costs, window)
+    shape = CacheShape(config, backend, window)
     budget = free + resident
     overhead = resident + GROWTH if resident else shape.program_bytes
     room = budget - margin_of(budget) - overhead - weights_bytes
@@ -162,7 +161,7 @@ def plan_load(
         scratch_bytes=scratch,
         overhead_bytes=overhead,
         budget_bytes=budget,
-        grows=costs.grows,
+        grows=backend.grows,
         notes=(choice.note,) if choice.note else (),
     )
 

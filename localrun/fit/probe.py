@@ -1,23 +1,19 @@
 """Short probes of what a machine can do at best, and whether anybody else was computing meanwhile. Torch-free.
 
-The native library's own threads measure where there is one, else numpy: what will compute is what is measured.
+The backend that will compute is what is measured.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psutil
 
-from localrun.fit.machine import cpu_limit
-from localrun.ops.library import load_library
-from localrun.ops.limits import LimitProbe
+from localrun.backends.registry import usual_backend
+from localrun.base.machine import cpu_limit
 
 IDLE_ROUNDS, MOST_ROUNDS = 3, 8  # of about a tenth of a second; more while others compute
 OTHERS = 0.15  # of all processors that others may use while a machine counts as idle
-_READ_BYTES = 64 << 20  # a thread; more than a cache holds
-_SIDE = 1024  # of the matrices that are multiplied
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,37 +67,12 @@ def best_of(rounds: Iterator[Probed]) -> Probed:
 def _rounds() -> Iterator[Probed]:
     """Rounds without an end."""
     n_processors = psutil.cpu_count() or 1
-    figures = _native() if load_library() else _numpy()
-    while True:
-        before = Clock.now()
-        found = next(figures)
-        yield Probed(*found, others(before, Clock.now(), n_processors) < OTHERS)
-
-
-def _native() -> Iterator[tuple[float, float, float]]:
-    limits = LimitProbe(cpu_limit())
+    limits = usual_backend().limit_probe(cpu_limit())
     try:
         while True:
-            one = limits.measure()
-            yield 1e9 * one.read_gbps, 1e9 * one.int8_gmacs, 1e9 * one.bf16_gmacs
+            before = Clock.now()
+            found = limits.measure()
+            company = others(before, Clock.now(), n_processors)
+            yield Probed(1e9 * found.read_gbps, 1e9 * found.int8_gmacs, 1e9 * found.bf16_gmacs, company < OTHERS)
     finally:
         limits.close()
-
-
-def _numpy() -> Iterator[tuple[float, float, float]]:
-    import numpy as np
-
-    n_threads = cpu_limit()
-    blocks = [np.ones(_READ_BYTES // 4, np.float32) for _ in range(n_threads)]
-    matrix = np.ones((_SIDE, _SIDE), np.float32)
-    with ThreadPoolExecutor(n_threads) as pool:
-        while True:
-            read = _seconds(lambda: list(pool.map(np.max, blocks)))
-            macs = _SIDE**3 / _seconds(lambda: matrix @ matrix)
-            yield n_threads * _READ_BYTES / read, macs, macs
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    run()
-    return max(time.perf_counter() - started, 1e-9)

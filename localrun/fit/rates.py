@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from localrun.backends.registry import usual_backend
 from localrun.base.events import Completion, Work
 from localrun.base.files import write_whole
+from localrun.base.machine import cpu_limit, cpu_name
 from localrun.base.paths import folder, writable_folder
-from localrun.fit.machine import cpu_limit, cpu_name
 from localrun.fit.probe import Probed, probe
-from localrun.ops.library import load_library
 
 FILE_NAME = "machine.json"
 IDLE_SECONDS, BUSY_SECONDS = 30 * 86400.0, 600.0  # that figures hold: taken while others computed they may be too low
@@ -139,8 +139,8 @@ def _rates(found: Probed) -> Rates:
 
 
 def _key() -> str:
-    library = load_library()
-    return f"{cpu_name()}, {platform.machine()}, {cpu_limit()} threads, {library.isa if library else 'numpy'}"
+    isa = usual_backend().details().get("isa", "numpy")
+    return f"{cpu_name()}, {platform.machine()}, {cpu_limit()} threads, {isa}"
 
 
 def _known() -> tuple[Rates | None, float]:

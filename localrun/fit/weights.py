@@ -3,10 +3,9 @@
 import math
 import re
 
+from localrun.backends.registry import usual_backend
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
-from localrun.ops.cpu_calls import calls_of
-from localrun.ops.library import load_library
 
 _SAMPLE = 4096  # rows and columns of a matrix that tells how a type is held
 _MIXED = {"IQ2_M": "IQ2_S", "IQ3_M": "IQ3_S", "IQ3_XS": "IQ3_S"}  # mixes whose name is no type of its own
@@ -23,24 +22,15 @@ def held_share(precision: str) -> float:
     qtype = _type_of(precision)
     if qtype is None:
         return 1.0
-    shape = (_SAMPLE, _SAMPLE)
-    return (_packed(qtype, shape) or QUANT_TYPES[qtype].nbytes(shape)) / QUANT_TYPES[qtype].nbytes(shape)
+    held = usual_backend().matrix_bytes(qtype, _SAMPLE, _SAMPLE)
+    return held / QUANT_TYPES[qtype].nbytes((_SAMPLE, _SAMPLE))
 
 
 def _held(info: TensorInfo) -> int:
     if len(info.shape) < 2:
         return 4 * math.prod(info.shape)
-    return _packed(info.qtype, info.shape) or info.nbytes
-
-
-def _packed(qtype: str, shape: tuple[int, ...]) -> int:
-    """Bytes of a matrix in the native library's layout; 0 where the file's own blocks are kept."""
-    library, number = load_library(), QUANT_TYPES[qtype].gguf_id
-    if library is None or number is None:
-        return 0
-    calls = calls_of(library)
-    layout, n_cols = calls.layout_for(number), shape[-1]
-    return max(0, calls.packed_bytes(layout, math.prod(shape) // n_cols, n_cols)) if layout >= 0 else 0
+    n_cols = info.shape[-1]
+    return usual_backend().matrix_bytes(info.qtype, math.prod(info.shape) // n_cols, n_cols)
 
 
 def _type_of(precision: str) -> str | None:

@@ -16,7 +16,6 @@ class KVCodec:
     v_bits: int
     native: bool  # stored as plain numbers; otherwise codes and scales
     rotates: bool  # q, k and v are turned by a Hadamard matrix before coding
-    executable: bool  # some backend of this build runs it
 
     def bytes_per_token(self, head_dim: int) -> int:
         """Bytes of K and V of one token and one KV head, scales included."""
@@ -39,10 +38,10 @@ SIDE_BYTES = {32: 0, 16: 0, 8: 2, 4: 4}  # of one scale group: nothing, fp16 sca
 KV_CODECS: dict[str, KVCodec] = {
     codec.name: codec
     for codec in (
-        KVCodec("f32", 32, 32, native=True, rotates=False, executable=True),
-        KVCodec("f16", 16, 16, native=True, rotates=False, executable=True),
-        KVCodec("q8", 8, 8, native=False, rotates=True, executable=True),
-        KVCodec("k8v4", 8, 4, native=False, rotates=True, executable=True),
-        KVCodec("q4", 4, 4, native=False, rotates=True, executable=True),
+        KVCodec("f32", 32, 32, native=True, rotates=False),
+        KVCodec("f16", 16, 16, native=True, rotates=False),
+        KVCodec("q8", 8, 8, native=False, rotates=True),
+        KVCodec("k8v4", 8, 4, native=False, rotates=True),
+        KVCodec("q4", 4, 4, native=False, rotates=True),
     )
 }

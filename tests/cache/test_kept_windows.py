@@ -3,11 +3,11 @@
 import pytest
 from localrun_testing.paper_model import FULL, PaperModel, serve, text, windowed
 
+from localrun.backends.reference.backend import ReferenceBackend
 from localrun.cache.groups import BLOCK_TOKENS, group_layers
 from localrun.cache.store import CacheStore
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.bytes import layer_codecs
-from localrun.fit.costs import costs_of
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
 
@@ -21,7 +21,7 @@ class GemmaCache:
         full = [n % 6 == 5 for n in range(26)]
         layers = tuple(LayerSpec("full" if f else "window", None if f else window, 0, 4, 1, 256, 8) for f in full)
         config = ModelConfig("gemma3", 64, 300, 4 * DEPTH, 1e-6, layers, (RopeSpec(1e6, 256),))
-        blocks = CacheShape(config, costs_of("reference")).groups(2 * DEPTH, KV_CODECS[kv])
+        blocks = CacheShape(config, ReferenceBackend()).groups(2 * DEPTH, KV_CODECS[kv])
         final = final_config(config, 2 * DEPTH, None)
         groups = group_layers(final.layers, layer_codecs(final, KV_CODECS[kv]))
         self.store = CacheStore(groups, [b.count for b in blocks], [b.ring_count for b in blocks])

@@ -178,7 +178,7 @@ def test_a_stdin_that_says_nothing_is_talked_about_and_can_be_left() -> None:
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("module", ["localrun.cli.failure", "localrun.cli.run", "localrun.fit.machine", "typer.main"])
+@pytest.mark.parametrize("module", ["localrun.cli.failure", "localrun.cli.run", "localrun.base.machine", "typer.main"])
 @pytest.mark.parametrize("how", ["--json", "--jsonl"])
 def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(

@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.chat_player import Played
 from benchmarks.conversations import CODECS, MODELS, model_path, played
+from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.base.request import KVCodecName
 from localrun.engine.runner import Runner
-from localrun.ops.library import load_library, why_no_library
 
 pytestmark = pytest.mark.skipif(load_library() is None, reason=f"no native library: {why_no_library()}")
 

@@ -4,15 +4,15 @@ import pytest
 import torch
 from localrun_testing.pretend_gpu import FREE, OnDevice, pretended_gpu
 
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.backends.reference.pool import KVPool
+from localrun.backends.registry import BACKENDS
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError
+from localrun.base.machine import memory
 from localrun.base.request import Backend, LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.engine.reference_backend import GPUS, why_no_device
-from localrun.fit.machine import memory
 from localrun.model.load import Loader
-from localrun.ops.kv_pool import KVPool
-from localrun.ops.reference import ReferenceOps
 
 
 def client(backend: Backend, ctx: int | None = 512) -> LocalClient:
@@ -26,16 +26,16 @@ def test_a_device_that_cannot_be_used_is_an_error_of_ours(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch, "ones", broken)
     said = "torch cannot use the CUDA device: CUDA error: no kernel image is available"
-    assert why_no_device("cuda") == said
+    assert BACKENDS["cuda"].why_unavailable() == said
     with pytest.raises(LocalrunError, match=said):
         client("cuda")
 
 
-@pytest.mark.parametrize("name", GPUS)
-def test_a_missing_device_is_said_so(monkeypatch: pytest.MonkeyPatch, name: Backend) -> None:
+@pytest.mark.parametrize(("name", "title"), [("cuda", "CUDA device"), ("mps", "Apple GPU")])
+def test_a_missing_device_is_said_so(monkeypatch: pytest.MonkeyPatch, name: Backend, title: str) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(LocalrunError, match=f"this machine has no {GPUS[name]}"):
+    with pytest.raises(LocalrunError, match=f"this machine has no {title}"):
         client(name)
 
 

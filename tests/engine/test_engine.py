@@ -9,6 +9,7 @@ import pytest
 import torch
 from localrun_testing.small_model import finish, greedy, small_engine, small_model, text
 
+from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
 from localrun.base.events import Prefill
 from localrun.engine.engine import Engine
@@ -16,7 +17,6 @@ from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler
 from localrun.engine.sequence import Sequence
 from localrun.engine.ticket import Finished, NewToken, Ticket
-from localrun.ops.reference_rows import RowReferenceOps
 
 
 @pytest.fixture

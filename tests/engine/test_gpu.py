@@ -20,21 +20,21 @@ from localrun_testing.pretend_gpu import pretended_gpu
 from localrun_testing.small_model import finish, greedy, text
 from localrun_testing.stepper import Stepper, random_chunks
 
+from localrun.backends.reference.backend import ReferenceBackend
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.backends.reference.rows import RowReferenceOps
+from localrun.backends.registry import BACKENDS, choose_backend
 from localrun.base.errors import DoesNotFitError, EngineError
 from localrun.base.events import Completion, Done
+from localrun.base.machine import memory
 from localrun.base.request import Backend, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.diagnose.perplexity import perplexity
-from localrun.engine.backend import choose_backend
 from localrun.engine.engine import Engine
-from localrun.engine.reference_backend import GPUS, ReferenceBackend, why_no_device
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.ticket import NewToken
-from localrun.fit.machine import memory
 from localrun.ops.layouts import F32, FILE, Layout
-from localrun.ops.reference import ReferenceOps
-from localrun.ops.reference_rows import RowReferenceOps
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 # Of logits or attention, GPU beside CPU. A K or V on the edge between two codes may fall to either side.
@@ -49,7 +49,7 @@ CHATS = {
 ARCHITECTURES = ("llama-llama3-rope", "qwen2-window", "qwen3", "gemma2", "gemma3", "phi3-longrope", "olmo3", "granite")
 
 
-DEVICES = [name for name in GPUS if not why_no_device(name)]
+DEVICES = [name for name in ("cuda", "mps") if not BACKENDS[name].why_unavailable()]
 MANY = slice(None) if DEVICES else slice(None, None, 4)  # of a stand-in, a part of the cases tells enough
 N_TOKENS = 25 if DEVICES else 5  # of an answer
 
@@ -66,7 +66,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
 @pytest.fixture
 def cuda() -> Iterator[torch.device]:
     if "cuda" not in DEVICES:
-        pytest.skip(f"no cuda: {why_no_device('cuda')}")
+        pytest.skip(f"no cuda: {BACKENDS['cuda'].why_unavailable()}")
     yield torch.device("cuda")
     torch.cuda.set_per_process_memory_fraction(1.0)
 
@@ -326,7 +326,7 @@ def test_all_memory_of_the_device_comes_back(cuda: torch.device) -> None:
 
 def choose_cuda() -> ReferenceBackend:
     with client("reference") as one:
-        backend = choose_backend("cuda", 1, one.model.config, ())
+        backend, _notes = choose_backend("cuda", one.model.config, ())
     assert isinstance(backend, ReferenceBackend)
     return backend
 

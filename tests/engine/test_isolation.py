@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from localrun_testing.small_model import finish, greedy, small_engine, small_model, text
 
+from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, UsageError
 from localrun.engine import engine as engine_module
 from localrun.engine.engine import Engine
@@ -18,7 +19,6 @@ from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Finished, NewToken, Ticket
 from localrun.ops.interface import StepCancelled
-from localrun.ops.reference_rows import RowReferenceOps
 
 POISON = 13
 DEADLINE = 60.0

@@ -10,12 +10,12 @@ import pytest
 from localrun_testing.cache_engine import GEMMA, LLAMA, MISTRAL, CacheCase
 from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
 
+from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.base.errors import EngineError, ModelFileError, UsageError
 from localrun.base.events import Prefill
 from localrun.engine.engine import Engine
 from localrun.engine.ticket import NewToken
 from localrun.ops.interface import StepCancelled
-from localrun.ops.library import load_library, why_no_library
 
 NATIVE = load_library() is not None
 CASES = {

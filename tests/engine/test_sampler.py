@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localrun.backends.reference.ops import finish_logits
 from localrun.base.request import Sampling
 from localrun.engine.philox import uniform
 from localrun.engine.sampler import SamplerSettings, best_ids, choose, choose_of_row, settle
 from localrun.ops.interface import LogitAdjust
-from localrun.ops.reference import finish_logits
 from localrun.ops.token_counts import TokenCounts
 
 CHAINS = [

@@ -10,9 +10,10 @@ from localrun_testing.small_model import FULL, WINDOWED, greedy
 from localrun.cache.groups import BLOCK_TOKENS, group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.room import has_room
-from localrun.engine.scheduler import MAX_CHUNK, MAX_RUNNING, Scheduler
+from localrun.engine.scheduler import Scheduler
 from localrun.engine.sequence import Sequence
 from localrun.model.config import LayerSpec
+from localrun.ops.largest_step import MAX_CHUNK, MAX_RUNNING
 
 
 class Paper:

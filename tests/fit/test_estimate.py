@@ -5,16 +5,14 @@ from functools import partial
 
 import pytest
 
+from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import DoesNotFitError
-from localrun.fit.costs import PlainCosts
 from localrun.fit.estimate import CODECS, Candidate, Fit, Question, fit_table
-from localrun.fit.layers import cache_of
 from localrun.fit.plan import plan_load
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Experts, make_shape
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
-from localrun.ops.kv import KV_CODECS, KVCodec
 
 GIB = 1 << 30
 FAST = Rates(read_bytes=400e9, macs=2e12)
@@ -30,17 +28,10 @@ SHAPE = make_shape(config(), tied=True)
 N_PARAMS = SHAPE.n_params
 
 
-class EveryCodec(PlainCosts):
-    """A backend that keeps every codec there is."""
-
-    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int:
-        return cache_of(spec).nbytes(1, codec)
-
-
 @pytest.fixture(autouse=True)
-def reference_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def reference_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same figures on every machine."""
-    monkeypatch.setattr("localrun.fit.estimate.usual_costs", EveryCodec)
+    monkeypatch.setattr("localrun.fit.estimate.usual_backend", ReferenceBackend)
 
 
 def candidate(precision: str) -> Candidate:
@@ -70,9 +61,7 @@ def test_every_precision_context_and_codec_is_a_row() -> None:
 @pytest.mark.parametrize("budget", [5 * GIB, 6 * GIB, 8 * GIB])
 def test_a_verdict_is_what_the_plan_of_a_load_says(budget: int) -> None:
     for row in table(budget).rows:
-        if not KV_CODECS[row.kv_codec].executable:
-            continue
-        load = partial(plan_load, config(), row.weights_bytes, budget, backend="reference", kv=row.kv_codec)
+        load = partial(plan_load, config(), row.weights_bytes, budget, backend=ReferenceBackend(), kv=row.kv_codec)
         try:
             plan = load(ctx=row.ctx)
         except DoesNotFitError:

@@ -5,15 +5,15 @@ import random
 import pytest
 from localrun_testing.cli import localrun
 
+from localrun.backends.cpu.executor import CpuExecutor
+from localrun.backends.cpu.library import load_library
 from localrun.base.errors import DoesNotFitError
+from localrun.base.machine import Memory
 from localrun.base.request import KVCodecName, LoadOptions
 from localrun.base.resources import resource
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest
-from localrun.fit.machine import Memory
-from localrun.ops.cpu_executor import CpuExecutor
-from localrun.ops.library import load_library
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")
 CODECS: tuple[KVCodecName, ...] = ("f32", "f16", "q8", "k8v4", "q4")

@@ -11,20 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.small_model import FULL, WINDOWED, small_model
 
+from localrun.backends.cpu.backend import CpuBackend
+from localrun.backends.cpu.library import load_library
+from localrun.backends.reference.backend import ReferenceBackend
+from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.cache.groups import group_layers
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import Choice, choose_codec, q4_objection
-from localrun.fit.costs import PlainCosts
 from localrun.fit.plan import MARGIN, MemoryPlan, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
-from localrun.ops.library import load_library
-from localrun.ops.reference_executor import ReferenceExecutor
 
 GIB = 1 << 30
-CODECS = [name for name, codec in KV_CODECS.items() if codec.executable]
+CODECS = list(KV_CODECS)
 
 
 def config(
@@ -44,7 +45,7 @@ def config(
 
 
 def plan(free: float, shape: ModelConfig | None = None, weights: float = 4.6 * GIB, **wishes: Any) -> MemoryPlan:
-    return plan_load(shape or config(), int(weights), int(free), backend="reference", **wishes)
+    return plan_load(shape or config(), int(weights), int(free), backend=ReferenceBackend(), **wishes)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -85,12 +86,12 @@ def test_the_solved_context_is_the_largest(
     codec: str,
     parallel: int,
 ) -> None:
-    shape = CacheShape(config(n_layers, n_kv_heads, 64, max_context, windows), PlainCosts(), user_window)
+    shape = CacheShape(config(n_layers, n_kv_heads, 64, max_context, windows), ReferenceBackend(), user_window)
 
     def need(ctx: int) -> int:
         groups = shape.groups(ctx, KV_CODECS[codec], parallel)
         assert shape.nbytes(ctx, KV_CODECS[codec], parallel) == sum(group.nbytes for group in groups)
-        return sum(group.nbytes for group in groups) + PlainCosts().scratch_bytes(
+        return sum(group.nbytes for group in groups) + ReferenceBackend().scratch_bytes(
             shape.config, ctx, KV_CODECS[codec], 8
         )
 
@@ -133,7 +134,7 @@ def test_memory_left_over_goes_to_kept_prefixes_but_not_without_end() -> None:
     assert one.blocks == (4 * one_context(4096),)
     assert one.kept_kv_bytes == one.peak_bytes - one.needed_bytes > 2 * one.needed_kv_bytes
     assert plan(64 * GIB, ctx=4096, kv="f16", keep_chats=False).kept_kv_bytes == 0
-    tight = plan(one.needed_bytes + MARGIN, ctx=4096, kv="f16", resident=PlainCosts().program_bytes)
+    tight = plan(one.needed_bytes + MARGIN, ctx=4096, kv="f16", resident=ReferenceBackend().program_bytes)
     assert tight.blocks[0] >= one_context(4096)
 
 
@@ -143,7 +144,9 @@ def test_a_small_container_runs_a_small_model() -> None:
         return
     small = config(24, n_kv_heads=2, head_dim=64, max_context=32768, hidden=896)
     small = dataclasses.replace(small, layers=tuple(dataclasses.replace(x, ffn_size=4864) for x in small.layers))
-    found = plan_load(small, int(0.27 * GIB), int(0.9 * GIB) - (80 << 20), backend="cpu", resident=80 << 20, threads=2)
+    found = plan_load(
+        small, int(0.27 * GIB), int(0.9 * GIB) - (80 << 20), backend=CpuBackend(), resident=80 << 20, threads=2
+    )
     assert found.ctx >= 4096
     assert found.peak_bytes < 0.9 * GIB
 

@@ -2,14 +2,15 @@
 
 import pytest
 
+from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.library import load_library
+from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.resources import resource
 from localrun.fit.weights import held_bytes, held_share
 from localrun.formats.detect import open_model_file
 from localrun.model.load import held_bytes as loaded_bytes
 from localrun.model.load import read_config, read_weight_refs
-from localrun.ops.cpu_calls import calls_of
-from localrun.ops.cpu_layout import CpuLayout
-from localrun.ops.library import load_library
 
 
 def test_a_file_is_counted_as_a_load_holds_it() -> None:
@@ -44,5 +45,5 @@ def test_types_of_few_bits_take_more_in_memory(precision: str, share: float) -> 
 
 
 def test_without_the_library_the_files_own_blocks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.fit.weights.load_library", lambda: None)
+    monkeypatch.setattr("localrun.fit.weights.usual_backend", ReferenceBackend)
     assert held_share("IQ1_S") == 1.0

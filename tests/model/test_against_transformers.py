@@ -12,8 +12,8 @@ from localrun_testing.oracle import difference, model_logits, reference_logits, 
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, round_weights, save
 
+from localrun.backends.reference.rows import RowReferenceOps
 from localrun.ops.layouts import F32, FILE
-from localrun.ops.reference_rows import RowReferenceOps
 
 MAX_ABS, NMSE = 1e-4, 1e-9  # transformers differs from itself in fp64 by 6e-6 and 1e-12
 

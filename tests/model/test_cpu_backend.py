@@ -13,12 +13,12 @@ from localrun_testing.oracle import Difference, difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE
 
+from localrun.backends.cpu.bindings import CpuCalls, out_of_memory
+from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.library import NativeLibrary
 from localrun.base.errors import DoesNotFitError, ModelFileError
 from localrun.formats.detect import open_model_file
 from localrun.model.load import load_model
-from localrun.ops.cpu_calls import CpuCalls, out_of_memory
-from localrun.ops.cpu_layout import CpuLayout
-from localrun.ops.library import NativeLibrary
 
 IDS = token_ids(150, VOCAB_SIZE)
 QUANT_TYPES = ("F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4")

@@ -11,8 +11,8 @@ from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from localrun.ops.reference import ReferenceOps
-from localrun.ops.reference_rows import RowReferenceOps
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.backends.reference.rows import RowReferenceOps
 
 FORBIDDEN = {torch.float64, torch.complex32, torch.complex64, torch.complex128}
 

@@ -11,11 +11,11 @@ from localrun_testing.oracle import difference, token_ids
 from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE
 
+from localrun.backends.reference import ops as reference_ops
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.qwen3 import Qwen3
 from localrun.model.config import ModelConfig
-from localrun.ops import reference as reference_ops
 
 Reference = Callable[[str, str, Sequence[int]], torch.Tensor]
 TinyFile = Callable[..., Path]

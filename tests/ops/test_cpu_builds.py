@@ -14,7 +14,7 @@ from localrun_testing import REPOSITORY
 from localrun_testing.instruction_sets import MODEL_FLAGS, VECTORS, all_here, model_vectors, native, tool
 from torch import Tensor
 
-from localrun.ops.reference import attend, visible
+from localrun.backends.reference.ops import attend, visible
 
 pytestmark = pytest.mark.slow
 
@@ -119,7 +119,7 @@ def test_clang_builds_every_unit(tmp_path: Path) -> None:
     built = subprocess.run([cmake, "--build", tmp_path / "build", "-j2"], capture_output=True, text=True)
     assert built.returncode == 0, built.stdout[-4000:]
     (tmp_path / "other_library.py").write_text(
-        f"import localrun.ops\nlocalrun.ops.__path__.insert(0, {str(tmp_path / 'build')!r})\n"
+        f"import localrun.backends.cpu\nlocalrun.backends.cpu.__path__.insert(0, {str(tmp_path / 'build')!r})\n"
     )
     tests = [str(REPOSITORY / "tests" / "ops" / name) for name in ("test_library.py", "test_cpu_rows.py")]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "other_library", "-p", "no:cacheprovider", *tests]

@@ -9,8 +9,8 @@ from localrun_testing.instruction_sets import model_vectors
 from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, Shape, native_library
 from torch import Tensor
 
-from localrun.ops import cpu_abi as abi
-from localrun.ops.reference import rms_norm, rotate
+from localrun.backends.cpu import abi
+from localrun.backends.reference.ops import rms_norm, rotate
 
 
 @pytest.fixture

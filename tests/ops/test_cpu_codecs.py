@@ -11,15 +11,16 @@ from localrun_testing.instruction_sets import all_here, library_in_use, native, 
 from localrun_testing.kv_cases import CASES, NMSE, Blocks, KVCase, nmse, run, sizes, step
 from localrun_testing.native import BAD_ARGUMENT, NativeLayer, Rows, Shape, native_library
 
+from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.executor import CpuExecutor
+from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.library import NativeLibrary
+from localrun.backends.reference.executor import ReferenceExecutor
+from localrun.backends.reference.kv_codes import encode
 from localrun.base.errors import EngineError
-from localrun.ops.cpu_calls import calls_of
-from localrun.ops.cpu_executor import CpuExecutor
-from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.interface import PlainKV
-from localrun.ops.kv_codes import encode
 from localrun.ops.layouts import F32
-from localrun.ops.library import NUMERICS_VERSION, NativeLibrary
-from localrun.ops.reference_executor import ReferenceExecutor
+from localrun.ops.numerics import NUMERICS_VERSION
 
 MakeExecutor = Callable[..., CpuExecutor]
 CODED = ("q8", "k8v4", "q4")

@@ -9,7 +9,7 @@ import torch
 from localrun_testing.native_ops import NativeMatrix, NativeValue, instruction, linear, run, sample
 from torch import Tensor
 
-from localrun.ops import cpu_abi as abi
+from localrun.backends.cpu import abi
 
 HIDDEN, FFN, N_EXPERTS = 512, 256, 5
 

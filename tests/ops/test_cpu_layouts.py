@@ -8,10 +8,10 @@ import pytest
 import torch
 from localrun_testing.native_ops import Guarded, NativeMatrix, gguf_id, library, sample
 
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.bindings import CpuCalls
+from localrun.backends.cpu.layout import ALIGNMENT, CHUNK_BYTES, WeightMemory
 from localrun.formats.quant import QUANT_TYPES
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_calls import CpuCalls
-from localrun.ops.cpu_layout import ALIGNMENT, CHUNK_BYTES, WeightMemory
 
 TYPES = [name for name, row in QUANT_TYPES.items() if row.gguf_id is not None]
 COLUMNS = {1: (1, 7, 32, 100), 32: (32, 96, 288), 64: (64, 192, 320), 256: (256, 768)}

@@ -20,7 +20,7 @@ from localrun_testing.native import (
     native_library,
 )
 
-from localrun.ops import cpu_abi as abi
+from localrun.backends.cpu import abi
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from localrun_testing.native_ops import (
 )
 from torch import Tensor
 
-from localrun.ops import cpu_abi as abi
+from localrun.backends.cpu import abi
+from localrun.backends.reference.ops import finish_logits, rms_norm
 from localrun.ops.interface import LogitAdjust
-from localrun.ops.reference import finish_logits, rms_norm
 from localrun.ops.token_counts import TokenCounts
 
 

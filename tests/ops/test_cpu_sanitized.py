@@ -17,8 +17,8 @@ EXPERTS = ("everybody_at_one_expert", "weights_residual_and_scale", "a_broken_ro
 TESTS = (*FILES, *(f"test_cpu_experts.py::test_{name}" for name in EXPERTS))
 # Each number of rows is as small as has its remainder: all of them once.
 PLUGIN = """
-import localrun.ops
-localrun.ops.__path__.insert(0, {folder!r})
+import localrun.backends.cpu
+localrun.backends.cpu.__path__.insert(0, {folder!r})
 from localrun_testing import real_widths
 real_widths.MOST_ROWS = 136
 """

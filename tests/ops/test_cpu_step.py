@@ -3,8 +3,8 @@
 import ctypes
 from array import array
 
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_step import NativeStep
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.step import NativeStep
 from localrun.ops.interface import SequenceInput, StepInput
 
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from localrun_testing.kv_cases import Blocks, KVCase, reference_for, run, sizes, step
 
+from localrun.backends.reference.executor import ReferenceExecutor
+from localrun.backends.reference.kv_codes import decode, rotate_hadamard
+from localrun.backends.reference.pool import KVPool
 from localrun.ops.interface import PlainKV, SequenceInput
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, MAX_F16, KVPlan
-from localrun.ops.kv_codes import decode, rotate_hadamard
-from localrun.ops.kv_pool import KVPool
 from localrun.ops.layouts import F32
-from localrun.ops.reference_executor import ReferenceExecutor
 
 CPU = torch.device("cpu")
 QUANTISED = ["q8", "k8v4", "q4"]

@@ -14,9 +14,9 @@ import pytest
 import torch
 from localrun_testing import REPOSITORY
 
+from localrun.backends.cpu import library
+from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
 from localrun.base.errors import UsageError
-from localrun.ops import library
-from localrun.ops.library import NativeLibrary, load_library, why_no_library
 
 MUST_BE_THERE = os.environ.get("CI") == "true" or bool(os.environ.get("LOCALRUN_REQUIRE_NATIVE"))
 
@@ -83,7 +83,7 @@ def test_every_feature_is_seen_as_the_system_sees_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm"])
 def test_localrun_isa_forces_one(native: NativeLibrary, isa: str) -> None:
-    code = "from localrun.ops.library import load_library; print(load_library().isa)"
+    code = "from localrun.backends.cpu.library import load_library; print(load_library().isa)"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "LOCALRUN_ISA": isa}, capture_output=True, text=True
     )
@@ -155,7 +155,7 @@ def test_what_is_not_a_row_of_logits_is_refused(native: NativeLibrary, row: torc
 
 
 def test_without_a_library_the_reason_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("localrun.ops.__path__", [str(tmp_path)])
+    monkeypatch.setattr("localrun.backends.cpu.__path__", [str(tmp_path)])
     monkeypatch.setattr(library, "_load", library._load.__wrapped__)
     assert load_library() is None
     assert "without the native library" in why_no_library()

@@ -8,12 +8,12 @@ import torch
 from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, reference_executor, small_model, small_runner
 from torch.nn.functional import pad
 
+from localrun.backends.reference.kv_codes import decode, encode
+from localrun.backends.reference.ops import ReferenceOps, attend, rms_norm, rotate, visible
+from localrun.backends.reference.rows import Query, RowReferenceOps
 from localrun.engine.runner import Runner, sequence_input
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
-from localrun.ops.kv_codes import decode, encode
 from localrun.ops.layouts import F32, FILE, Packed, RowReader
-from localrun.ops.reference import ReferenceOps, attend, rms_norm, rotate, visible
-from localrun.ops.reference_rows import Query, RowReferenceOps
 
 
 def by_hand(
@@ -106,7 +106,7 @@ def test_moe_is_a_loop_over_the_chosen_experts(normalize: bool) -> None:
 
 
 def test_matrices_decoded_in_use_give_the_same_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.ops.reference.TILE_BYTES", 4 * 64 * 5)  # five rows at a time
+    monkeypatch.setattr("localrun.backends.reference.ops.TILE_BYTES", 4 * 64 * 5)  # five rows at a time
     monkeypatch.setattr("localrun.ops.layouts.SLAB_BYTES", 68 * 7)
     from localrun.formats.quant import QUANT_TYPES
 

@@ -14,12 +14,12 @@ from localrun_testing.kv_cases import CASES, Blocks, KVCase, reference_for, run,
 from localrun_testing.small_model import small_model, small_runner
 from torch.overrides import TorchFunctionMode
 
+from localrun.backends.reference.executor import ReferenceExecutor
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.backends.reference.rows import RowReferenceOps
 from localrun.engine.runner import sequence_input
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.memory import ran_out
-from localrun.ops.reference import ReferenceOps
-from localrun.ops.reference_executor import ReferenceExecutor
-from localrun.ops.reference_rows import RowReferenceOps
 from localrun.ops.token_counts import TokenCounts
 
 MAKERS = {torch.tensor, torch.as_tensor, torch.zeros, torch.ones, torch.empty, torch.full, torch.arange, torch.eye,

@@ -16,12 +16,12 @@ from localrun_testing.kv_cases import Blocks, KVCase, nmse, pack, reference_for,
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from localrun.backends.reference.executor import ReferenceExecutor
+from localrun.backends.reference.ops import ReferenceOps, attend, rms_norm
+from localrun.backends.reference.rows import Query, RowReferenceOps, merge
 from localrun.ops.interface import Ops, SequenceInput, StepInput, Value
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32
-from localrun.ops.reference import ReferenceOps, attend, rms_norm
-from localrun.ops.reference_executor import ReferenceExecutor
-from localrun.ops.reference_rows import Query, RowReferenceOps, merge
 
 CPU = torch.device("cpu")
 SMALL = KVCase(head_dim=12, n_heads=2, n_kv_heads=1, n_tokens=210)
@@ -188,7 +188,7 @@ def test_the_row_mode_norms_one_row_at_a_time(monkeypatch: pytest.MonkeyPatch) -
         lengths.append(len(x))
         return rms_norm(x, weight, eps)
 
-    monkeypatch.setattr("localrun.ops.reference_rows.rms_norm", counted)
+    monkeypatch.setattr("localrun.backends.reference.rows.rms_norm", counted)
     ops = RowReferenceOps(reference_for(SMALL).pool, CPU)
     x = torch.randn(5, 3, 8)
     assert torch.equal(ops.rms_norm(x, torch.ones(8), 1e-5), rms_norm(x, torch.ones(8), 1e-5))

@@ -22,6 +22,10 @@ LEVELS = (
     ("localrun.engine",),
     ("localrun.fit",),
     ("localrun.cache",),
+    ("localrun.backends.registry",),
+    ("localrun.backends.cuda", "localrun.backends.metal"),  # fall back on the reference
+    ("localrun.backends.cpu", "localrun.backends.reference"),
+    ("localrun.backends",),
     ("localrun.model",),
     ("localrun.ops",),
     ("localrun.text",),
@@ -29,16 +33,12 @@ LEVELS = (
     ("localrun.base",),
 )
 LEVEL_OF = {room: len(LEVELS) - number for number, rooms in enumerate(LEVELS) for room in rooms}
+BACKENDS = ("localrun.backends.cpu", "localrun.backends.cuda", "localrun.backends.metal", "localrun.backends.reference")
 ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: version, and LLM lazily
 
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
-    *("localrun.engine.reference_backend", "localrun.ops.reference", "localrun.ops.reference_rows"),
-    *(
-        "localrun.ops.reference_executor",
-        "localrun.ops.kv_codes",
-        "localrun.ops.kv_pool",
-        "localrun.diagnose.perplexity",
-    ),
+    *(f"localrun.backends.reference.{name}" for name in ("executor", "kv_codes", "ops", "pool", "rows")),
+    "localrun.diagnose.perplexity",
 )
 POSIX_ONLY = ("fcntl", "resource", "termios")
 
@@ -51,8 +51,9 @@ def sources() -> Iterator[tuple[str, Path]]:
 
 
 def room_of(module: str) -> str | None:
-    """The room a module stands in; None for the package root and for what is not ours."""
-    return next((room for room in LEVEL_OF if module == room or module.startswith(room + ".")), None)
+    """The innermost room a module stands in; None for the package root and for what is not ours."""
+    rooms = [room for room in LEVEL_OF if module == room or module.startswith(room + ".")]
+    return max(rooms, key=len, default=None)
 
 
 def imports_of(module: str, path: Path) -> Iterator[tuple[str, int]]:
@@ -76,6 +77,8 @@ def offences(module: str, path: Path) -> list[str]:
         other = room_of(target)
         if other is None or other == room:
             continue
+        if other in BACKENDS and room not in BACKENDS and module != "localrun.backends.registry":
+            found.append(f"{path}:{line}: {module} may not import a backend: ask localrun.backends.registry")
         allowed = other in ROOT_MAY_IMPORT if room is None else LEVEL_OF[other] < LEVEL_OF[room]
         if not allowed:
             found.append(f"{path}:{line}: {module} may not import {target}")
@@ -94,10 +97,12 @@ def test_every_module_stands_in_a_room() -> None:
     ("module", "source"),
     [
         ("localrun.base.x", "from localrun.text import y"),
-        ("localrun.text.x", "def f():\n    import localrun.ops.reference"),
+        ("localrun.text.x", "def f():\n    import localrun.backends.reference.ops"),
         ("localrun.model.x", "from ..cache import blocks"),
         ("localrun.ops.x", "from localrun import engine"),
         ("localrun.x", "import localrun.engine"),
+        ("localrun.engine.x", "from localrun.backends.cpu.library import load_library"),
+        ("localrun.backends.cpu.x", "from localrun.backends.reference import ops"),
     ],
 )
 def test_an_upward_import_is_seen(module: str, source: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from localrun_testing import REPOSITORY
 
-from localrun.ops.library import FILE_NAME
+from localrun.backends.cpu.library import FILE_NAME
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
 KINDS = ("native", "pure")
@@ -65,7 +65,7 @@ def test_wheel_names_and_files(wheels: dict[str, Path]) -> None:
     assert platform.split("_")[0] in wheels["native"].name
     app = {name.removeprefix("tui/") for name in tracked("tui")}
     ours = {*tracked("localrun"), *app, "localrun/models.toml"}
-    for kind, extra in (("native", {f"localrun/ops/{FILE_NAME}"}), ("pure", set())):
+    for kind, extra in (("native", {f"localrun/backends/cpu/{FILE_NAME}"}), ("pure", set())):
         with zipfile.ZipFile(wheels[kind]) as archive:
             names = {name for name in archive.namelist() if ".dist-info/" not in name and not name.endswith("/")}
         assert names == ours | extra

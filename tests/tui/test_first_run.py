@@ -12,7 +12,7 @@ from localrun_tui.download import Download
 from localrun_tui.first_run import FirstRunScreen
 from textual.pilot import Pilot
 
-from localrun.fit.machine import Memory
+from localrun.base.machine import Memory
 
 
 @pytest.fixture(autouse=True)

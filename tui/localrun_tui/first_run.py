@@ -12,8 +12,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.base.errors import LocalrunError
+from localrun.base.machine import cpu_limit, memory
 from localrun.base.units import gib
-from localrun.fit.machine import cpu_limit, memory
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 
 from .background import run_in_background

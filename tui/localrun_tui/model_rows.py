@@ -4,10 +4,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from localrun.backends.registry import usual_backend
 from localrun.base.errors import LocalrunError
 from localrun.base.units import count, gib
 from localrun.client.endpoint import Endpoint
-from localrun.fit.costs import usual_costs
 from localrun.fit.estimate import FLUENT_TPS, USUAL_CONTEXT, FitRow, Verdict
 from localrun.fit.plan import margin_of
 from localrun.fit.precisions import bits_of
@@ -133,7 +133,7 @@ def hub_rows(found: Sequence[FoundModel], budget: int) -> list[HubRow]:
 
 def rough_verdict(n_params: int, budget: int) -> Verdict:
     """Whether a model of so many parameters can be expected to fit at the usual precision."""
-    needed = int(n_params * bits_of(_USUAL_PRECISION) / 8) + usual_costs().program_bytes
+    needed = int(n_params * bits_of(_USUAL_PRECISION) / 8) + usual_backend().program_bytes
     return "fits" if needed <= budget - margin_of(budget) else "tight" if needed <= budget else "no"
 
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, TypeVar
 from textual.content import Content
 
 from localrun.base.errors import LocalrunError
+from localrun.base.machine import memory
 from localrun.base.settings import read_settings
 from localrun.client.endpoint import Endpoint
-from localrun.fit.machine import memory
 from localrun.hub import api
 from localrun.hub.access import read_access
 from localrun.hub.http import Http

@@ -11,9 +11,9 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from localrun.base.events import ModelInfo
+from localrun.base.machine import memory
 from localrun.base.settings import write_setting
 from localrun.client.endpoint import Endpoint
-from localrun.fit.machine import memory
 
 from .background import run_in_background
 from .choice import Choice

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import torch
 
+from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.executor import CpuExecutor
+from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.library import load_library
+from localrun.backends.executor import Executor
+from localrun.backends.reference.executor import ReferenceExecutor
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.backends.reference.rows import RowReferenceOps
 from localrun.cache.groups import group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
-from localrun.engine.scheduler import MAX_CHUNK, MAX_RUNNING
 from localrun.model.config import LayerSpec
 from localrun.model.decoder import LayerWeights, Linear, Model
-from localrun.ops.cpu_calls import calls_of
-from localrun.ops.cpu_executor import CpuExecutor
-from localrun.ops.cpu_layout import CpuLayout
-from localrun.ops.executor import Executor
 from localrun.ops.kv import KV_CODECS, KVPlan
+from localrun.ops.largest_step import MAX_CHUNK, MAX_RUNNING
 from localrun.ops.layouts import Packed, RowReader
-from localrun.ops.library import load_library
-from localrun.ops.reference import ReferenceOps
-from localrun.ops.reference_executor import ReferenceExecutor
-from localrun.ops.reference_rows import RowReferenceOps
 from localrun_testing.small_model import CPU, FULL, WINDOWED, moved, small_model
 
 GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now and then

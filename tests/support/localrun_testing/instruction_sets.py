@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from localrun.ops.library import FILE_NAME, NativeLibrary, load_library, why_no_library
+from localrun.backends.cpu.library import FILE_NAME, NativeLibrary, load_library, why_no_library
 
 from . import REPOSITORY
 

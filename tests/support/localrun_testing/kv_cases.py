@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from localrun.ops.executor import Executor, Forward
+from localrun.backends.executor import Executor, Forward
+from localrun.backends.reference.executor import ReferenceExecutor
+from localrun.backends.reference.kv_codes import decode, encode, rotate_hadamard
+from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.interface import Angles, CacheLayer, Ops, SequenceInput, StepInput, Value
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
-from localrun.ops.kv_codes import decode, encode, rotate_hadamard
 from localrun.ops.layouts import F32, Layout, Packed, RowReader
-from localrun.ops.reference import ReferenceOps
-from localrun.ops.reference_executor import ReferenceExecutor
 from localrun.ops.rope import RopeKind, query_scales
 
 # Normalised mean square error that a backend's own arithmetic may add. 8-bit codes are multiplied as integers, with q

@@ -11,7 +11,7 @@ from localrun_tui.downloads_queue import Downloads
 from textual.app import App
 from textual.screen import Screen
 
-from localrun.fit.machine import Memory
+from localrun.base.machine import Memory
 from localrun.fit.rates import Rates
 from localrun.hub import api, preview
 from localrun_testing.fake_hub import FakeHub, FakeRepo

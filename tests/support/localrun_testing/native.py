@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from localrun.ops import cpu_abi as abi
+from localrun.backends.cpu import abi
 
 from .instruction_sets import library_in_use
 

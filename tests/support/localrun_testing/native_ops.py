@@ -14,10 +14,10 @@ import torch
 from gguf import quants
 from torch import Tensor
 
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.bindings import CpuCalls, calls_of
+from localrun.backends.cpu.library import NativeLibrary
 from localrun.formats.quant import QUANT_TYPES
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_calls import CpuCalls, calls_of
-from localrun.ops.library import NativeLibrary
 
 from .instruction_sets import library_in_use
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from localrun.backends.reference.executor import ReferenceExecutor
+from localrun.backends.reference.ops import ReferenceOps
 from localrun.cache.groups import group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
@@ -17,8 +19,6 @@ from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
-from localrun.ops.reference import ReferenceOps
-from localrun.ops.reference_executor import ReferenceExecutor
 
 VOCAB_SIZE = 97
 HIDDEN = 32

@@ -6,6 +6,11 @@ from pathlib import Path
 
 import torch
 
+from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.executor import CpuExecutor
+from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.library import load_library
+from localrun.backends.reference.ops import ReferenceOps
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.engine.runner import Runner, cache_layers, sequence_input
 from localrun.formats.gguf import open_gguf
@@ -13,13 +18,8 @@ from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.model.load import load_model, read_config
-from localrun.ops.cpu_calls import calls_of
-from localrun.ops.cpu_executor import CpuExecutor
-from localrun.ops.cpu_layout import CpuLayout
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import FILE, Layout
-from localrun.ops.library import load_library
-from localrun.ops.reference import ReferenceOps
 from localrun_testing.small_model import CPU, reference_executor
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.bindings import CpuCalls
 from localrun.base.errors import ModelFileError
 from localrun.formats.decode_iq import grid_table
 from localrun.formats.quant import QUANT_TYPES
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_calls import CpuCalls
-from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import Packed, RowReader
 
 if TYPE_CHECKING:
@@ -62,15 +61,6 @@ class CpuLayout:
         self.memory = WeightMemory(calls)
         self.threads: ThreadPoolExecutor | None = None  # while packing
         self.slabs: deque[Future[None]] = deque()  # under way, in order
-
-    def holds(self, qtype: str) -> bool:
-        """Whether the library has a layout for a type."""
-        return QUANT_TYPES[qtype].gguf_id is not None and self.layout_of(qtype) >= 0
-
-    def holds_cache(self, codec: KVCodec, n_kv_heads: int, head_dim: int) -> bool:
-        """Whether the library has blocks for keys and values of that shape."""
-        code = abi.KV_CODES.get(codec.name)
-        return code is not None and self.calls.kv_block_bytes(code, n_kv_heads, head_dim) >= 0
 
     def layout_of(self, qtype: str) -> int:
         return self.calls.layout_for(gguf_id(qtype))

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from localrun.backends.reference.kv_codes import rotate_hadamard
+from localrun.backends.reference.pool import KVPool
 from localrun.ops.interface import MAX_CANDIDATES, Act, Angles, LogitAdjust, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
-from localrun.ops.kv_codes import rotate_hadamard
-from localrun.ops.kv_pool import KVPool
 from localrun.ops.layouts import F32, Packed, on_device
 from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
 

@@ -9,8 +9,8 @@ import psutil
 import pytest
 import torch
 
-from localrun.fit import cgroup, machine
-from localrun.fit.machine import cpu_limit, memory, peak_rss, resident
+from localrun.base import cgroup, machine
+from localrun.base.machine import cpu_limit, memory, peak_rss, resident
 
 GIB = 1 << 30
 
@@ -143,8 +143,8 @@ def test_the_machine_answers_with_sane_numbers() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only where there is getrusage: windows has none")
 def test_a_peak_is_our_own_and_not_that_of_who_started_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = torch.ones(128 << 18)  # 128 MiB in this process
-    code = "from localrun.fit.machine import peak_rss; print(peak_rss())"
+    code = "from localrun.base.machine import peak_rss; print(peak_rss())"
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(child.stdout) < held.nbytes
-    monkeypatch.setattr("localrun.fit.machine.STATUS", tmp_path / "missing")
+    monkeypatch.setattr("localrun.base.machine.STATUS", tmp_path / "missing")
     assert peak_rss() >= held.nbytes

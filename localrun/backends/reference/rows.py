@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from localrun.backends.reference.kv_codes import rotate_hadamard
+from localrun.backends.reference.ops import ReferenceOps, rms_norm, visible
 from localrun.ops.interface import Act
 from localrun.ops.kv import BLOCK_TOKENS
-from localrun.ops.kv_codes import rotate_hadamard
 from localrun.ops.layouts import Packed
-from localrun.ops.reference import ReferenceOps, rms_norm, visible
 from localrun.ops.terms import GatedActivation
 
 UNIT_TOKENS = 512

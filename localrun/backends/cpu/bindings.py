@@ -1,14 +1,12 @@
 """The library's functions for layouts, memory, threads and programs, with types and errors. Torch-free."""
 
-from collections.abc import Iterable
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p
 from functools import cache
 
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.library import NativeLibrary
 from localrun.base.errors import DoesNotFitError, EngineError
 from localrun.base.units import gib
-from localrun.formats.quant import QUANT_TYPES
-from localrun.ops import cpu_abi as abi
-from localrun.ops.library import NativeLibrary, load_library
 
 PROTOTYPES = {
     # name: result, arguments
@@ -184,13 +182,3 @@ def out_of_memory(n_bytes: int) -> DoesNotFitError:
 def calls_of(library: NativeLibrary) -> CpuCalls:
     """The calls of a library, prepared once."""
     return CpuCalls(library)
-
-
-def layout_names(qtypes: Iterable[str]) -> dict[str, str]:
-    """How each type would be held here: the library's layout, or `reference` where only that can run it."""
-    library = load_library()
-    if library is None:
-        return dict.fromkeys(qtypes, "reference")
-    calls = calls_of(library)
-    layouts = {name: calls.layout_for(number) for name in qtypes if (number := QUANT_TYPES[name].gguf_id) is not None}
-    return {name: calls.layout_name(layouts[name]) if layouts.get(name, -1) >= 0 else "reference" for name in qtypes}

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import localrun.ops
+import localrun.backends.cpu
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ABI_VERSION = 5  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
-NUMERICS_VERSION = 4  # LR_NUMERICS_VERSION: what is kept was computed with the rounding of one version
 FILE_NAME = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib"}.get(sys.platform, "liblocalrun_cpu.so")
 
 
@@ -101,7 +100,7 @@ def why_no_library() -> str:
 def _load() -> NativeLibrary | str:
     """The library, or the reason there is none."""
     again = "reinstall localrun where a C++17 compiler (GCC or Clang) is present"
-    for place in localrun.ops.__path__:
+    for place in localrun.backends.cpu.__path__:
         path = Path(place) / FILE_NAME
         if not path.is_file():
             continue

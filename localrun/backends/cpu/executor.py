@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_layout import CpuLayout
-from localrun.ops.cpu_pool import CpuPool
-from localrun.ops.cpu_program import Buffers, ProgramBuilder
-from localrun.ops.cpu_step import NativeStep
-from localrun.ops.executor import Forward
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.pool import CpuPool
+from localrun.backends.cpu.program import Buffers, ProgramBuilder
+from localrun.backends.cpu.step import NativeStep
+from localrun.backends.executor import Forward
 from localrun.ops.interface import CacheLayer, Logits, PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.program import Handle, record_instructions

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localrun.ops import cpu_abi as abi
-from localrun.ops.cpu_calls import CpuCalls
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.bindings import CpuCalls
 from localrun.ops.interface import CacheLayer, PlainKV
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVCodec
 

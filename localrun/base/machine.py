@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from localrun.base.cgroup import cpu_quota, memory_left
 from localrun.base.units import gib
-from localrun.fit.cgroup import cpu_quota, memory_left
 
 STATUS = Path("/proc/self/status")
 CPUS = Path("/sys/devices/system/cpu")

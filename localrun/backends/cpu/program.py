@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from localrun.ops import cpu_abi as abi
+from localrun.backends.cpu import abi
 from localrun.ops.interface import CacheLayer
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.program import Instruction, Slot

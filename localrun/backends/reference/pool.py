@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from localrun.backends.reference.kv_codes import decode, encode
 from localrun.ops.interface import CacheLayer, PlainKV, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVPlan
-from localrun.ops.kv_codes import decode, encode
 
 Where = tuple[Tensor | int, ...]  # block, layer within the group, and maybe token: what a plane is indexed with
 

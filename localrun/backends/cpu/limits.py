@@ -1,35 +1,18 @@
 """What this machine can do at best, measured by the library's own threads. Torch-free."""
 
 import ctypes
-import statistics
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
 
-from localrun.ops.cpu_calls import calls_of
-from localrun.ops.library import load_library
+from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.library import load_library
+from localrun.backends.limits import Limits
 
 READ_BYTES = 256 << 20  # far more than any cache holds
 INT8, F16 = 0, 1  # LR_PROBE_* of kernels/cpu/localrun_cpu.h
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Copied and read bytes in GB/s, and multiply-adds in units of 10^9 a second for 8-bit and for 16-bit numbers."""
-
-    copy_gbps: float
-    read_gbps: float
-    int8_gmacs: float
-    bf16_gmacs: float
-
-    @classmethod
-    def median(cls, measured: Sequence["Limits"]) -> "Limits":
-        """The median of each figure."""
-        return cls(*(statistics.median(getattr(one, field.name) for one in measured) for field in fields(cls)))
-
-
-class LimitProbe:
+class CpuLimitProbe:
     """Measures with `n_threads`, again and again over the same memory. Close it."""
 
     def __init__(self, n_threads: int) -> None:

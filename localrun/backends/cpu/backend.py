@@ -1,0 +1,111 @@
+"""The native library as a backend: weights stay quantised, a step is one call. Torch-free."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.bindings import CpuCalls, calls_of
+from localrun.backends.cpu.executor import CpuExecutor
+from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
+from localrun.backends.cpu.limits import CpuLimitProbe
+from localrun.backends.cpu.scratch import arena_bytes
+from localrun.backends.executor import Forward
+from localrun.base.machine import peak_rss
+from localrun.formats.quant import QUANT_TYPES
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops.interface import CacheLayer
+from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
+from localrun.ops.largest_step import MAX_LOGITS, MAX_ROWS, MAX_RUNNING
+from localrun.ops.numerics import NUMERICS_VERSION
+
+
+class CpuBackend:
+    """Everything but `why_unavailable` and `details` wants the library to be there."""
+
+    name = "cpu"
+    note = ""
+    device = None
+    in_main_memory = True
+    program_bytes = 160 << 20
+    grows = True
+
+    @property
+    def library(self) -> NativeLibrary:
+        library = load_library()
+        assert library is not None, "the native library has been checked for"
+        return library
+
+    @property
+    def calls(self) -> CpuCalls:
+        return calls_of(self.library)
+
+    @property
+    def rounding(self) -> str:
+        return f"cpu {self.library.isa} {NUMERICS_VERSION}"
+
+    def why_unavailable(self) -> str:
+        return why_no_library()
+
+    def details(self) -> dict[str, Any]:
+        library = load_library()
+        return {
+            "isa": library.isa if library else None,
+            "isas": list(library.isas) if library else [],
+            "library": str(library.path) if library else None,
+        }
+
+    def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:
+        unknown = sorted(qtype for qtype in set(matrix_types) if not self.layout_name(qtype))
+        if unknown:
+            return f"the library has no layout for {', '.join(unknown)}"
+        if any(self.block_bytes(KV_CODECS["f16"], spec) is None for spec in config.layers):
+            return "the library has no block store for heads of this size"
+        return ""
+
+    def free_bytes(self, main_memory: int) -> int:
+        return main_memory
+
+    def peak_bytes(self) -> int:
+        return peak_rss()
+
+    def layout_name(self, qtype: str) -> str:
+        layout = self._layout(qtype)
+        return self.calls.layout_name(layout) if layout >= 0 else ""
+
+    def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
+        packed = self.calls.packed_bytes(layout, n_rows, n_cols) if (layout := self._layout(qtype)) >= 0 else -1
+        return packed if packed >= 0 else QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
+
+    def _layout(self, qtype: str) -> int:
+        """Its number in the library; -1 where there is none."""
+        number = QUANT_TYPES[qtype].gguf_id
+        return -1 if number is None else self.calls.layout_for(number)
+
+    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
+        code = abi.KV_CODES.get(codec.name)
+        size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
+        return size if size >= 0 else None
+
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
+        shapes = {(spec.n_heads, spec.head_dim) for spec in config.layers}
+        attention = max(self.calls.attention_bytes(*shape, MAX_RUNNING, ctx) for shape in shapes)
+        return arena_bytes(config, threads) + attention
+
+    def limit_probe(self, threads: int) -> CpuLimitProbe:
+        return CpuLimitProbe(threads)
+
+    def layout(self, dense_bytes: int, budget: int, threads: int) -> CpuLayout:
+        return CpuLayout(self.calls, threads)
+
+    def executor(
+        self,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+        threads: int,
+    ) -> CpuExecutor:
+        layout = CpuLayout(self.calls, threads)
+        return CpuExecutor(layout, forward, layers, plan, blocks, ring_blocks, MAX_ROWS, MAX_LOGITS)

@@ -1,0 +1,37 @@
+"""The working memory of the largest step in the native library, counted before anything is loaded."""
+
+from localrun.model.config import Mixture, ModelConfig
+from localrun.ops.largest_step import MAX_ROWS, MAX_RUNNING
+
+THREAD_BYTES = 2 << 20  # LR_SCRATCH_BYTES of kernels/cpu/ops/op.h
+STRIDE = 256  # elements that rows of buffers are rounded up to
+
+
+def arena_bytes(config: ModelConfig, threads: int) -> int:
+    """The library's buffers, at most.
+
+    For every row of a step the residual stream twice, queries twice, keys, values, and what each linear reads in two
+    forms; in a mixture of experts what they read and give, for each of the choices of a row; logits; scratch memory of
+    every thread.
+    """
+    widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
+    hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
+    keys = widest.n_kv_heads * widest.head_dim
+    ffn = max((spec.ffn_size for spec in config.layers if not spec.mixture), default=0)
+    plain = (hidden, hidden, queries, queries, keys, keys)
+    coded = (hidden, queries, ffn)
+    row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
+    row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
+    logits = MAX_RUNNING * config.vocab_size * 4
+    return MAX_ROWS * row + logits + threads * THREAD_BYTES
+
+
+def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
+    """Bytes for a row of a step: its scores, and each choice on its way into an expert, within, and out."""
+    coded = (hidden, ffn)
+    choice = 4 * sum(map(_stride, (*coded, hidden))) + 2 * sum(map(_stride, coded)) + 12
+    return 4 * _stride(mixture.n_experts) + mixture.n_used * choice
+
+
+def _stride(width: int) -> int:
+    return -(-width // STRIDE) * STRIDE

@@ -1,0 +1,102 @@
+"""What a backend answers for: one folder each, found through `registry`. Asking imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from localrun.backends.executor import Executor, Forward
+from localrun.backends.limits import LimitProbe
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops.interface import CacheLayer
+from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.layouts import Layout
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Backend(Protocol):
+    """One way to compute, as `--backend` names it. It tells the bytes of everything before anything is loaded."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def note(self) -> str:
+        """What a user who chose it should know; empty where there is nothing."""
+        ...
+
+    @property
+    def device(self) -> torch.device | None:
+        """Where torch computes; None where it is a library of ours that does, in main memory."""
+        ...
+
+    @property
+    def in_main_memory(self) -> bool: ...
+    @property
+    def program_bytes(self) -> int:
+        """What the process holds without any model: libraries, and a large tokenizer."""
+        ...
+
+    @property
+    def grows(self) -> bool:
+        """Whether blocks of the cache take memory when they are first used, and not all of them at once."""
+        ...
+
+    @property
+    def rounding(self) -> str:
+        """Names everything of this backend that the bits of a result depend on."""
+        ...
+
+    def why_unavailable(self) -> str:
+        """Why it cannot compute on this machine, and what to do; empty where it can."""
+        ...
+
+    def details(self) -> dict[str, Any]:
+        """What `doctor` shows of it."""
+        ...
+
+    def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:
+        """Why it cannot run a model with matrices of these quant types; empty where it can."""
+        ...
+
+    def free_bytes(self, main_memory: int) -> int:
+        """Memory that is free where it computes; `main_memory` bytes are free in main memory."""
+        ...
+
+    def peak_bytes(self) -> int:
+        """The most memory this process has held where it computes."""
+        ...
+
+    def layout_name(self, qtype: str) -> str:
+        """How matrices of a quant type are held; empty where they cannot be."""
+        ...
+
+    def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
+        """Bytes of a matrix as it is held to be multiplied."""
+        ...
+
+    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
+        """Bytes of one layer of one block; None where `spec` cannot be kept in `codec`."""
+        ...
+
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
+        """Working memory of the largest step."""
+        ...
+
+    def limit_probe(self, threads: int) -> LimitProbe: ...
+    def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
+        """The layout for matrices that would take `dense_bytes` as f32; `threads` pack them."""
+        ...
+
+    def executor(
+        self,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+        threads: int,
+    ) -> Executor:
+        """A model on this backend, its matrices in `layout`; `blocks` and `ring_blocks` are of every layer group."""
+        ...

@@ -1,0 +1,129 @@
+"""The reference operations as a backend: plain torch runs any model and type, slowly. Torch is imported when used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from localrun.backends.executor import Executor, Forward
+from localrun.backends.reference.limits import NumpyLimitProbe
+from localrun.backends.reference.scratch import step_bytes
+from localrun.base.errors import DoesNotFitError
+from localrun.base.machine import peak_rss
+from localrun.formats.quant import QUANT_TYPES
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops.interface import CacheLayer
+from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
+from localrun.ops.layouts import F32, FILE, Layout
+from localrun.ops.memory import ran_out
+
+if TYPE_CHECKING:
+    import torch
+
+DENSE_SHARE = 0.5  # of free memory that weights decoded to f32 may take
+
+
+class ReferenceBackend:
+    """On main memory; a device of torch inherits from it and says where its memory is."""
+
+    name = "reference"
+    note = ""
+    torch_name = "cpu"
+    program_bytes = 400 << 20
+    grows = False
+
+    @property
+    def device(self) -> torch.device:
+        import torch
+
+        return torch.device(self.torch_name)
+
+    @property
+    def in_main_memory(self) -> bool:
+        return self.torch_name == "cpu"
+
+    @property
+    def chip(self) -> str:
+        """What computes: another one may round otherwise."""
+        return self.torch_name
+
+    @property
+    def rounding(self) -> str:
+        import torch
+
+        return f"reference {self.chip} {torch.__version__} {os.environ.get('LOCALRUN_REFERENCE')}"
+
+    def why_unavailable(self) -> str:
+        return ""
+
+    def details(self) -> dict[str, Any]:
+        return {}
+
+    def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:
+        return ""
+
+    def free_bytes(self, main_memory: int) -> int:
+        return main_memory
+
+    def peak_bytes(self) -> int:
+        return peak_rss()
+
+    def layout_name(self, qtype: str) -> str:
+        return "reference"
+
+    def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
+        return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
+
+    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
+        return BLOCK_TOKENS * spec.n_kv_heads * codec.bytes_per_token(spec.head_dim)
+
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
+        return step_bytes(config, ctx, codec)
+
+    def limit_probe(self, threads: int) -> NumpyLimitProbe:
+        return NumpyLimitProbe(threads)
+
+    def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
+        """Decoded once to f32 where memory is plentiful, otherwise as the file has them."""
+        import torch
+
+        torch.set_num_threads(threads)
+        return F32 if dense_bytes <= DENSE_SHARE * budget else FILE
+
+    def executor(
+        self,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+        threads: int,
+    ) -> Executor:
+        import torch
+
+        from localrun.backends.reference.executor import ReferenceExecutor
+        from localrun.backends.reference.ops import ReferenceOps
+        from localrun.backends.reference.rows import RowReferenceOps
+
+        ops = RowReferenceOps if os.environ.get("LOCALRUN_REFERENCE") == "rows" else ReferenceOps
+        torch.set_float32_matmul_precision("highest")  # no TF32: the reference defines what correct means
+        try:
+            return ReferenceExecutor(forward, layers, plan, blocks, ring_blocks, self.device, ops)
+        except RuntimeError as error:
+            if not ran_out(error):
+                raise
+        raise DoesNotFitError("memory ran out while making room for the KV cache", "try a smaller context with --ctx")
+
+
+def why_torch_cannot_use(name: str, title: str, is_there: bool) -> str:
+    """Why torch cannot compute on its device `name`; empty where it can."""
+    import torch
+
+    if not is_there:
+        return f"this machine has no {title} that torch can use"
+    try:
+        torch.ones(1, device=name).sum().item()
+    except RuntimeError as error:  # too old for this torch, all of its memory taken, or kept by another program
+        return f"torch cannot use the {title}: {str(error).partition(chr(10))[0]}"
+    return ""

@@ -1,0 +1,20 @@
+"""The working memory of the largest step in plain torch, counted before anything is loaded."""
+
+from localrun.model.config import ModelConfig
+from localrun.ops.kv import KVCodec
+from localrun.ops.largest_step import MAX_CHUNK
+
+SCORE_TILE = 64 << 20  # bytes of attention scores that are held at a time
+SCORE_COPIES, CODED_COPIES = 12, 4  # of them at a time; rows of coded layers are taken a block at a time
+
+
+def step_bytes(config: ModelConfig, ctx: int, codec: KVCodec) -> int:
+    """Activations, scores and gathered keys of one layer, logits."""
+    widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
+    rows = min(MAX_CHUNK, ctx)
+    most_used = max(spec.mixture.n_used if spec.mixture else 1 for spec in config.layers)
+    widths = 6 * config.hidden_size + 4 * max(spec.ffn_size for spec in config.layers)
+    activations = rows * (widths + (most_used - 1) * config.hidden_size) * 4
+    scores = (SCORE_COPIES if codec.native else CODED_COPIES) * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
+    gathered = 4 * ctx * widest.n_kv_heads * widest.head_dim * 4
+    return activations + scores + gathered + 4 * config.vocab_size * 4

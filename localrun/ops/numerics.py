@@ -1,0 +1,3 @@
+"""How results are rounded, by number: what is kept on disk was computed with the rounding of one version."""
+
+NUMERICS_VERSION = 4  # LR_NUMERICS_VERSION of kernels/cpu/localrun_cpu.h
