@@ -1,4 +1,4 @@
-"""The operations of a transformer step, their signatures and what they exchange. Four backends implement them.
+"""The operations of a transformer step, their signatures and what they exchange; backends implement them.
 
 Everything that changes from one step to the next stands in one StepInput; an op's other arguments are fixed when a
 program is recorded. Shapes: R rows (one per token of the step), S sequences, L rows that want logits.
