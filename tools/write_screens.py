@@ -8,7 +8,8 @@ from pathlib import Path
 
 from localrun_tui.app import LocalrunApp
 from localrun_tui.chat_screen import ChatScreen
-from localrun_tui.start import builtin, open_client, open_store
+from localrun_tui.choice import builtin
+from localrun_tui.start import open_client, open_store
 from textual.pilot import Pilot
 
 DOCS = Path(__file__).parents[1] / "docs"

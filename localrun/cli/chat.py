@@ -3,14 +3,16 @@
 import sys
 from dataclasses import replace
 
-from localrun.base.errors import UsageError
-from localrun.cli.chat_commands import show_messages
+from localrun.base.errors import LocalrunError, UsageError
+from localrun.cli.chat_commands import show_messages, take
 from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, open_store, with_model_of
 from localrun.cli.consent import find_or_pull
 from localrun.cli.console import is_terminal, note
+from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelArgument, ModelOptions
 from localrun.cli.line_chat import LineChat
-from localrun.cli.run import OutputOptions
+from localrun.cli.line_input import piped_messages, typed_messages
+from localrun.cli.output import OutputOptions
 from localrun.cli.session import answering, open_client
 
 _SHOWN_AT_START = 2
@@ -40,14 +42,40 @@ def chat(
     with open_client(stored, load, disk_cache=talk.kept) as client:
         if talk.model != stored.name:
             talk.set(model=stored.name)
-        session = LineChat(client, store, talk, shared, output, answer.show_thinking)
+        session = LineChat(client, store, talk, shared, output, answer.show_thinking, talks=at_keyboard)
         if not at_keyboard:
-            code = session.follow_script()
+            code = _follow_script(session)
         else:
             title = f"{stored.name} {stored.precision}".strip()
             for line in (*client.info.notes, f"localrun chat with {title}. /help shows the commands, Ctrl-D leaves."):
                 note(line)
             show_messages(talk.tree.path(talk.tree.head)[-_SHOWN_AT_START:], None)
-            code = session.talk()
+            code = _talk(session)
         store.close()
     return code
+
+
+def _talk(session: LineChat) -> int:
+    """With a person at the terminal: errors are told and the chat goes on."""
+    for text in typed_messages():
+        try:
+            take(session, text)
+        except EOFError:
+            break
+        except LocalrunError as error:
+            note(f"{error.message}\n  {error.hint}".rstrip())
+        session.tell_problem()
+    return 0
+
+
+def _follow_script(session: LineChat) -> int:
+    """With lines from a pipe: the first error ends it, and so does Ctrl-C."""
+    for text in piped_messages():
+        try:
+            take(session, text)
+        except EOFError:
+            break
+        session.tell_problem()
+        if session.last and session.last.stop_reason == "cancelled":
+            return CANCELLED
+    return 0

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from localrun.base.errors import UsageError
 from localrun.chat.export import write_export
@@ -11,18 +10,15 @@ from localrun.chat.search import search
 from localrun.chat.tree import Message
 from localrun.cli.chats import columns, find_chat, when
 from localrun.cli.console import note, table
-from localrun.cli.line_chat import POLICIES
+from localrun.cli.line_chat import POLICIES, LineChat
 from localrun.cli.session import show_stats
-
-if TYPE_CHECKING:
-    from localrun.cli.line_chat import LineChat
 
 _SHOWN_CHATS = 20
 _SHOWN_MESSAGES = 4
 _SHOWN_CHARACTERS = 60
 
 
-def take(chat: "LineChat", text: str) -> None:
+def take(chat: LineChat, text: str) -> None:
     """A message, or a command. EOFError for the one that leaves."""
     if not text.startswith("/") or text.startswith("//"):
         chat.send(text[1:] if text.startswith("//") else text)
@@ -42,41 +38,41 @@ def show_messages(messages: list[Message], horizon: str | None) -> None:
         note(f"{who}: {message.text.strip()}{' (stopped)' if message.interrupted else ''}")
 
 
-def _help(chat: "LineChat", _: str) -> None:
+def _help(chat: LineChat, _: str) -> None:
     width = max(map(len, COMMANDS))
     note("\n".join(f"{name:{width}}  {what}" for name, (what, _) in COMMANDS.items()))
     note("A line that ends in \\ goes on in the next one. Ctrl-C stops an answer.")
 
 
-def _new(chat: "LineChat", _: str) -> None:
+def _new(chat: LineChat, _: str) -> None:
     old = chat.chat
     chat.enter(chat.store.create(model=old.model, system=old.system, preset=old.preset))
     note("(a new chat)")
 
 
-def _undo(chat: "LineChat", _: str) -> None:
+def _undo(chat: LineChat, _: str) -> None:
     note(f"(took back: {chat.undo()})")
 
 
-def _retry(chat: "LineChat", _: str) -> None:
+def _retry(chat: LineChat, _: str) -> None:
     chat.retry()
 
 
-def _edit(chat: "LineChat", text: str) -> None:
+def _edit(chat: LineChat, text: str) -> None:
     if not text:
         raise UsageError("/edit needs the new text", "/edit TEXT")
     chat.edit(text)
 
 
-def _show(chat: "LineChat", _: str) -> None:
+def _show(chat: LineChat, _: str) -> None:
     show_messages(chat.chat.tree.path(chat.chat.tree.head), _horizon(chat))
 
 
-def _horizon(chat: "LineChat") -> str | None:
+def _horizon(chat: LineChat) -> str | None:
     return horizon_of(chat.chat, chat.client.info.ctx)
 
 
-def _branch(chat: "LineChat", wanted: str) -> None:
+def _branch(chat: LineChat, wanted: str) -> None:
     versions = list(_versions(chat))
     if not versions:
         raise UsageError("this chat has no branches", "/edit and /retry make one")
@@ -91,7 +87,7 @@ def _branch(chat: "LineChat", wanted: str) -> None:
     _show_end(chat)
 
 
-def _versions(chat: "LineChat") -> Iterator[tuple[str, str]]:
+def _versions(chat: LineChat) -> Iterator[tuple[str, str]]:
     """Every message on or beside the branch that has others beside it: its id and a line about it."""
     tree, number, turn = chat.chat.tree, 0, 0
     path = [None, *(message.id for message in tree.path(tree.head))]
@@ -109,7 +105,7 @@ def _start(message: Message) -> str:
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…"
 
 
-def _list(chat: "LineChat", _: str) -> None:
+def _list(chat: LineChat, _: str) -> None:
     chats = chat.store.summaries()
     rows = [columns(number, one)[:-1] for number, one in enumerate(chats[:_SHOWN_CHATS], 1)]
     note("\n".join(table(rows)) if rows else "(no chats yet)")
@@ -117,7 +113,7 @@ def _list(chat: "LineChat", _: str) -> None:
         note(f"and {len(chats) - len(rows)} older ones: `localrun history list`")
 
 
-def _open(chat: "LineChat", wanted: str) -> None:
+def _open(chat: LineChat, wanted: str) -> None:
     if not wanted:
         raise UsageError("/open needs a number or an id", "/list shows them")
     found = chat.store.open(find_chat(chat.store, wanted).id)
@@ -128,14 +124,14 @@ def _open(chat: "LineChat", wanted: str) -> None:
     _show_end(chat)
 
 
-def _show_end(chat: "LineChat") -> None:
+def _show_end(chat: LineChat) -> None:
     messages = chat.chat.tree.path(chat.chat.tree.head)
     if len(messages) > _SHOWN_MESSAGES:
         note(f"({len(messages) - _SHOWN_MESSAGES} earlier messages: /show)")
     show_messages(messages[-_SHOWN_MESSAGES:], _horizon(chat))
 
 
-def _search(chat: "LineChat", words: str) -> None:
+def _search(chat: LineChat, words: str) -> None:
     if not words:
         raise UsageError("/search needs words", "/search WORDS")
     numbers = {one.id: number for number, one in enumerate(chat.store.summaries(), 1)}
@@ -148,13 +144,13 @@ def _start_of(title: str) -> str:
     return title if len(title) <= 24 else f"{title[:23]}…"
 
 
-def _system(chat: "LineChat", text: str) -> None:
+def _system(chat: LineChat, text: str) -> None:
     if text:
         chat.chat.set(system="" if text == "none" else text)
     note(f"(system: {chat.chat.system or 'none'})")
 
 
-def _policy(chat: "LineChat", wanted: str) -> None:
+def _policy(chat: LineChat, wanted: str) -> None:
     policy = next((name for name in POLICIES if name == wanted), None)
     if wanted and policy is None:
         raise UsageError(f"there is no policy {wanted}", f"one of {', '.join(POLICIES)}")
@@ -165,13 +161,13 @@ def _policy(chat: "LineChat", wanted: str) -> None:
         note(f"{'*' if name == chat.chat.policy else ' '} {name}  {what}")
 
 
-def _title(chat: "LineChat", title: str) -> None:
+def _title(chat: LineChat, title: str) -> None:
     if title:
         chat.chat.set(title=title)
     note(f"(title: {chat.chat.title or 'none'})")
 
 
-def _save(chat: "LineChat", name: str) -> None:
+def _save(chat: LineChat, name: str) -> None:
     if not name:
         raise UsageError("/save needs a file name", "/save chat.md")
     path = Path(name).expanduser()
@@ -179,17 +175,17 @@ def _save(chat: "LineChat", name: str) -> None:
     note(f"(saved to {path})")
 
 
-def _stats(chat: "LineChat", _: str) -> None:
+def _stats(chat: LineChat, _: str) -> None:
     if chat.last is None:
         raise UsageError("there is no answer yet")
     show_stats(chat.last)
 
 
-def _quit(chat: "LineChat", _: str) -> None:
+def _quit(chat: LineChat, _: str) -> None:
     raise EOFError
 
 
-COMMANDS: dict[str, tuple[str, Callable[["LineChat", str], None]]] = {
+COMMANDS: dict[str, tuple[str, Callable[[LineChat, str], None]]] = {
     "/help": ("what these commands do", _help),
     "/new": ("begin a new chat; this one stays in the history", _new),
     "/undo": ("take the last message and its answer back", _undo),

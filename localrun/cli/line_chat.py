@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.base.units import tps
 from localrun.chat.journal import Chat, ChatStore, Policy
 from localrun.cli.console import note, write_json
-from localrun.cli.failure import CANCELLED
-from localrun.cli.line_input import ask_line, piped_messages, typed_messages
-from localrun.cli.run import OutputOptions, as_fields, stream_answer
+from localrun.cli.line_input import ask_line
+from localrun.cli.output import OutputOptions, as_fields, stream_answer
 from localrun.cli.session import Answering, show_stats
 from localrun.cli.turn import Listening, answer_in, reuse_line
 
@@ -35,6 +34,7 @@ class LineChat:
         shared: Answering,
         output: OutputOptions,
         show_thinking: bool,
+        talks: bool = False,
     ) -> None:
         self.client = client
         self.store = store
@@ -42,7 +42,7 @@ class LineChat:
         self.output = output
         self.last: Completion | None = None
         self._show_thinking = show_thinking
-        self._talks = False  # with a person
+        self._talks = talks  # with a person
         self._told = ""
         self.enter(chat)
 
@@ -52,35 +52,6 @@ class LineChat:
         self.unanswered = chat.set_aside()
         if self.unanswered:
             note("(your last message there has no answer: /retry asks it again)")
-
-    def talk(self) -> int:
-        """With a person at the terminal: errors are told and the chat goes on."""
-        from localrun.cli.chat_commands import take
-
-        self._talks = True
-        for text in typed_messages():
-            try:
-                take(self, text)
-            except EOFError:
-                break
-            except LocalrunError as error:
-                note(f"{error.message}\n  {error.hint}".rstrip())
-            self.tell_problem()
-        return 0
-
-    def follow_script(self) -> int:
-        """With lines from a pipe: the first error ends it, and so does Ctrl-C."""
-        from localrun.cli.chat_commands import take
-
-        for text in piped_messages():
-            try:
-                take(self, text)
-            except EOFError:
-                break
-            self.tell_problem()
-            if self.last and self.last.stop_reason == "cancelled":
-                return CANCELLED
-        return 0
 
     def send(self, text: str) -> None:
         """Answer one more message."""

@@ -1,44 +1,29 @@
 """`localrun run`: one prompt, one answer."""
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.events import Completion, Done, Loop, Prefill, Token
+from localrun.base.events import Completion, Done
 from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
 from localrun.cli.completion import complete_model
 from localrun.cli.consent import find_or_pull
-from localrun.cli.console import ONE_OR_MANY, AnswerWriter, PrefillNotes, ThinkingWriter, at_terminal, note, write_json
+from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
-from localrun.cli.session import Answering, CancelOnInterrupt, answering, open_client, show_stats
+from localrun.cli.output import Generates, RunOutput, as_fields, stream_answer
+from localrun.cli.session import Answering, answering, open_client, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file
 from localrun.cli.turn import Stream, answer_in
-from localrun.client.interface import Generation
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
-
-
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
-    """What comes out."""
-
-    stats: Annotated[bool, switch("--stats", "speed and memory, on stderr")] = False
-    jsonl: Annotated[bool, switch("--jsonl", "events as they happen, one JSON object a line")] = False
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutput(OutputOptions):
-    """The same of a single answer."""
-
-    json: Annotated[bool, switch("--json", "the answer and its figures as one JSON object")] = False
 
 
 def run(
@@ -147,53 +132,3 @@ def _go_on(
     if chat.problem:
         note(chat.problem)
     return completion
-
-
-class Generates(Protocol):
-    """The part of a client that answers."""
-
-    def generate(self, request: Request) -> Generation: ...
-
-
-def stream_answer(
-    client: Generates, request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
-) -> Done:
-    """Run one request: text to stdout as it comes, or the events of --jsonl. Ctrl-C ends the answer, not us."""
-    answer, thinking, progress = AnswerWriter(), ThinkingWriter(), PrefillNotes()
-    with CancelOnInterrupt() as ctrl_c:
-        if jsonl:
-            write_json({"type": "start"})
-        for event in ctrl_c.watch(client.generate(request)):
-            match event:
-                case Done(completion):
-                    if jsonl:
-                        write_json({"type": "done", **as_fields(completion)})
-                    thinking.end()
-                    answer.end()
-                    return event
-                case Prefill(done, _, total) if as_text:
-                    progress.tell(done, total)
-                case Prefill(done, cached, total) if jsonl:
-                    write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
-                case Loop(period) if jsonl:
-                    write_json({"type": "loop", "period": period})
-                case Loop():
-                    thinking.end()
-                    answer.end()
-                    note(f"{event}")
-                case Token(token_id, text, channel) if jsonl:
-                    write_json({"type": "token", "id": token_id, "text": text, "channel": channel})
-                case Token(_, text, "answer") if as_text:
-                    thinking.end()
-                    answer.feed(text)
-                case Token(_, text, "thinking") if show_thinking:
-                    thinking.feed(text)
-    raise AssertionError("a stream ends with Done or raises")
-
-
-def as_fields(completion: Completion) -> dict[str, object]:
-    """The fields of `run --json`; `path` only where the model is a file."""
-    values = asdict(completion)
-    if not completion.path:
-        del values["path"]
-    return values

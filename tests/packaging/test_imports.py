@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,41 @@ def offences(module: str, path: Path) -> list[str]:
 
 def test_imports_point_down_the_house() -> None:
     assert not [offence for module, path in sources() for offence in offences(module, path)]
+
+
+def circle(modules: dict[str, Path]) -> list[str]:
+    """Modules each of which imports the next, and the last the first; inside functions and for types too."""
+    graph = TopologicalSorter[str]()
+    for module, path in modules.items():
+        for target, _ in imports_of(module, path):
+            found = next((name for name in (target, target.rpartition(".")[0]) if name in modules), None)
+            if found is not None and found != module:
+                graph.add(module, found)
+    try:
+        graph.prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    packages = ("localrun", "localrun_tui")  # their roots hold versions, and names that are imported when asked for
+    assert circle({module: path for module, path in sources() if module not in packages}) == []
+
+
+def test_a_circle_is_seen(tmp_path: Path) -> None:
+    texts = {
+        "r.a": "from . import b",
+        "r.b": "def f():\n    from r.c import g",
+        "r.c": "import r.a",
+        "r.d": "import r.a",
+    }
+    modules = {name: tmp_path / f"{name}.py" for name in texts}
+    for name, text in texts.items():
+        modules[name].write_text(text)
+    assert set(circle(modules)) == {"r.a", "r.b", "r.c"}
+    modules["r.c"].write_text("")
+    assert circle(modules) == []
 
 
 def test_every_module_stands_in_a_room() -> None:

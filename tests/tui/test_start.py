@@ -9,7 +9,7 @@ import pytest
 from localrun_testing import REPOSITORY
 from localrun_tui import start
 from localrun_tui.attachments import Attachment, join, split, title_for
-from localrun_tui.choice import Choice
+from localrun_tui.choice import Choice, builtin
 from localrun_tui.presets import PRESETS, sampling_of
 
 from localrun.base.errors import NotFoundError
@@ -19,8 +19,8 @@ from localrun.hub.library import mark_used
 
 def test_the_first_model_is_the_named_else_the_default_else_the_last_used_else_none(home: Path) -> None:
     assert start.first_choice(None, "auto") is None
-    builtin = start.builtin().stored
-    mark_used(builtin.path)  # type: ignore[union-attr]
+    shipped = builtin().stored
+    mark_used(shipped.path)  # type: ignore[union-attr]
     last = start.first_choice(None, "auto")
     assert last is not None
     assert last.stored.name == "builtin"
@@ -33,7 +33,7 @@ def test_the_first_model_is_the_named_else_the_default_else_the_last_used_else_n
 
 
 def test_a_choice_goes_before_the_settings(home: Path) -> None:
-    stored = start.builtin().stored
+    stored = builtin().stored
     write_setting("ctx", "512")
     write_setting("kv", "q8")
     write_setting("threads", "1")

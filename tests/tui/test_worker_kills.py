@@ -16,6 +16,7 @@ from localrun_testing.chat_app import ask, chat_screen, notice, send, text_of, v
 from localrun_testing.pilots import drive, until
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
+from localrun_tui.choice import builtin
 from localrun_tui.turn import Turn
 from textual.pilot import Pilot
 
@@ -40,7 +41,7 @@ def test_the_app_outlives_its_engine_wherever_that_dies(home: Path, monkeypatch:
     monkeypatch.setattr(process, "STOPPED_SECONDS", 0.5)
     rng = random.Random(KILLS)
     ends: Counter[str] = Counter()
-    app = LocalrunApp(start.open_client, lambda: ChatStore(home / "chats"), start.builtin)
+    app = LocalrunApp(start.open_client, lambda: ChatStore(home / "chats"), builtin)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: app.session.info, LOADING)

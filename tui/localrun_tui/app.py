@@ -6,11 +6,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 
 from .chat_screen import ChatScreen
+from .keys import EVERYWHERE, groups
 from .session import Session
 from .themes import DARK, LIGHT, default_theme
 
@@ -33,11 +34,7 @@ class LocalrunApp(App[None]):
     TITLE = "localrun"
     CSS_PATH = ["app.tcss", "chat_screen.tcss"]  # noqa: RUF012
     ENABLE_COMMAND_PALETTE = True
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "interrupt", "Stop, or quit when pressed twice", show=False, id="app.interrupt"),
-        Binding("f1", "help", "Help", id="app.help"),
-        Binding("ctrl+q", "quit", "Quit", id="app.quit"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = EVERYWHERE
 
     def __init__(
         self,
@@ -98,7 +95,7 @@ class LocalrunApp(App[None]):
         elif answer == "models":
             await self._choose_model("catalogue")
         elif answer == "builtin":
-            from .start import builtin
+            from .choice import builtin
 
             await self.session.load(await self.session.on_disk(builtin))
 
@@ -164,7 +161,6 @@ class LocalrunApp(App[None]):
 
     def action_help(self) -> None:
         from .help_screen import HelpScreen
-        from .keys import groups
 
         self.push_screen(HelpScreen(groups()))
 
@@ -180,4 +176,4 @@ class LocalrunApp(App[None]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         from .commands import commands
 
-        yield from commands(self, screen)
+        yield from commands(self, screen if isinstance(screen, ChatScreen) else None)

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -34,9 +34,6 @@ from .turn import Turn, unexpected
 from .waiting_list import WaitingList
 from .welcome import Welcome
 
-if TYPE_CHECKING:
-    from .app import LocalrunApp
-
 _WIDE = 100  # columns from which on panels stand beside the chat
 _TELL = 1.0  # seconds between two counts of the tokens that came; another stage is told at once
 _LOOK = 0.5  # seconds between two looks into the cache
@@ -47,7 +44,6 @@ class ChatView(Screen[None]):
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
     AUTO_FOCUS = "#editor"
-    app: "LocalrunApp"
 
     def __init__(self, session: Session) -> None:
         super().__init__()

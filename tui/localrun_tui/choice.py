@@ -18,3 +18,12 @@ class Choice:
     precision: str = ""
     ctx: int | None = None
     kv: KVCodecName = "auto"
+
+
+def builtin() -> Choice:
+    """The model that ships with localrun."""
+    from localrun.hub.catalogue import BUILTIN
+    from localrun.hub.resolve import resolve
+
+    stored = resolve(BUILTIN)
+    return Choice(stored, stored.precision)

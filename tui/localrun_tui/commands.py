@@ -1,13 +1,10 @@
 """The command palette: everything that can be done, by name."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.screen import Screen
-
-if TYPE_CHECKING:
-    from .app import LocalrunApp
 
 _CHAT = (
     ("New chat", "an empty one", "new_chat"),
@@ -27,13 +24,11 @@ _APP = (
 )
 
 
-def commands(app: "LocalrunApp", screen: Screen[Any]) -> Iterable[SystemCommand]:
-    """Commands of the chat only where it is in front."""
-    from .chat_screen import ChatScreen
-
-    if isinstance(screen, ChatScreen):
+def commands(app: App[Any], chat: Screen[Any] | None) -> Iterable[SystemCommand]:
+    """Commands of the app, and before them those of `chat`, the chat's screen, where it is in front."""
+    if chat is not None:
         for title, explanation, action in _CHAT:
-            yield SystemCommand(title, explanation, _runner(screen, action))
+            yield SystemCommand(title, explanation, _runner(chat, action))
     for title, explanation, action in _APP:
         yield SystemCommand(title, explanation, _runner(app, action))
 

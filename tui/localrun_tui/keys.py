@@ -1,11 +1,16 @@
 """Which keys the help screen shows, in the order a newcomer needs them."""
 
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
+
+EVERYWHERE: list[BindingType] = [  # the app's own
+    Binding("ctrl+c", "interrupt", "Stop, or quit when pressed twice", show=False, id="app.interrupt"),
+    Binding("f1", "help", "Help", id="app.help"),
+    Binding("ctrl+q", "quit", "Quit", id="app.quit"),
+]
 
 
 def groups() -> list[tuple[str, list[BindingType]]]:
     """Titles with the bindings below them."""
-    from .app import LocalrunApp
     from .chat_screen import ChatScreen
     from .composer import Editor
     from .history_list import ChatOptions, SearchBox
@@ -18,5 +23,5 @@ def groups() -> list[tuple[str, list[BindingType]]]:
         ("A message (↑ from the first line of the editor goes there)", list(MessageView.BINDINGS)),
         ("A message that waits for the answer", list(WaitingList.BINDINGS)),
         ("The list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),
-        ("Everywhere", list(LocalrunApp.BINDINGS)),
+        ("Everywhere", EVERYWHERE),
     ]

@@ -102,14 +102,3 @@ def first_choice(model: str | None, precision: str) -> "Choice | None":
         return None
     last = max(used, key=lambda stored: stored.last_used or 0.0)
     return Choice(last, last.precision)
-
-
-def builtin() -> "Choice":
-    """The model that ships with localrun."""
-    from localrun.hub.catalogue import BUILTIN
-    from localrun.hub.resolve import resolve
-
-    from .choice import Choice
-
-    stored = resolve(BUILTIN)
-    return Choice(stored, stored.precision)

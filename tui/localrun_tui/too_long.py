@@ -1,6 +1,8 @@
 """A prompt that is longer than the context: what does not fit, and the user's choice of what would work."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
 
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import ModelInfo
@@ -12,12 +14,11 @@ from .chat_settings import POLICIES
 from .overflow import reserve_of
 
 if TYPE_CHECKING:
-    from .app import LocalrunApp
     from .session import Session
     from .turn import Turn
 
 
-async def mend_too_long(app: "LocalrunApp", session: "Session", turn: "Turn", error: PromptTooLongError) -> bool:
+async def mend_too_long(app: App[Any], session: "Session", turn: "Turn", error: PromptTooLongError) -> bool:
     """A prompt was too long: go on as the chat's policy says, or as the user chooses. Gives whether the user wants to
     shorten the message."""
     chat, question = turn.chat, turn.parent_id

@@ -11,7 +11,7 @@ from pathlib import Path
 import localrun_tui
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
-from localrun_tui.choice import Choice
+from localrun_tui.choice import Choice, builtin
 from localrun_tui.messages import ChatChanged
 from localrun_tui.model_slot import Progress
 from textual.message import Message
@@ -41,7 +41,7 @@ class TellingApp(LocalrunApp):
         real = model == "builtin"
         choice = Choice(StoredModel(model, "", Path(model), 1, "gguf", "path"))
         super().__init__(
-            start.open_client if real else open_counting, start.open_store, start.builtin if real else lambda: choice
+            start.open_client if real else open_counting, start.open_store, builtin if real else lambda: choice
         )
         self._fd = fd
         self._chat_id = chat_id
