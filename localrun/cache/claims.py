@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
 from localrun.base.files import append
@@ -19,6 +20,7 @@ FOLDER = "chats"  # beside the blocks of one fingerprint
 ERASED = "erased"  # beside the fingerprints
 MARKED_SECONDS = 30 * 86400  # no process lives longer
 _CHAT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+Stamp = tuple[int, ...]  # of a file that is only appended to: which one it is, how long, and since when
 _NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 
 
@@ -27,31 +29,45 @@ class Claims:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / FOLDER
-        self._known: dict[str, set[str]] = {}  # what this process has read or written
+        self._known: dict[str, tuple[set[str], Stamp]] = {}  # what this process has read or written
 
     def add(self, chat: str, names: Iterable[str]) -> None:
-        """These blocks belong to a chat. Raises OSError."""
-        if chat not in self._known:
-            self._known[chat] = self.of(chat)
-        new = sorted(set(names) - self._known[chat])
-        if new:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with open(self.folder / file_name(chat), "ab", buffering=0, opener=_private) as file:
+        """These blocks belong to a chat. The caller has the root locked. Raises OSError."""
+        with self._opened(chat) as file:
+            known, stamp = self._known.get(chat, (set(), None))
+            if stamp != _stamp(file):  # another process has been here
+                known = self.of(chat)
+            new = sorted(set(names) - known)
+            if new:
                 append(file.fileno(), "".join(f"\n{name}" for name in new).encode())
-            self._known[chat].update(new)
+            known.update(new)
+            self._known[chat] = known, _stamp(file)
 
     def of(self, chat: str) -> set[str]:
         return read_claims(self.folder / file_name(chat))
 
     def drop(self, chat: str) -> None:
         """Raises OSError."""
-        self._known.pop(chat, None)
         (self.folder / file_name(chat)).unlink(missing_ok=True)
 
     def chats(self) -> list[str]:
         with suppress(OSError):
             return sorted(path.name for path in self.folder.iterdir())
         return []
+
+    def _opened(self, chat: str) -> FileIO:
+        path = self.folder / file_name(chat)
+        try:
+            return open(path, "ab", buffering=0, opener=_private)
+        except FileNotFoundError:
+            for folder in (self.folder.parent, self.folder):  # the mode is of the last folder that mkdir makes
+                folder.mkdir(exist_ok=True, mode=0o700)
+            return open(path, "ab", buffering=0, opener=_private)
+
+
+def _stamp(file: FileIO) -> Stamp:
+    status = os.fstat(file.fileno())
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _private(path: str, flags: int) -> int:

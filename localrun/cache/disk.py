@@ -2,28 +2,28 @@
 
 A file's name is a chain of hashes over the fingerprint and all token ids up to the block's end, so two chats that begin
 alike share files, a longer chat adds only what is new, and what follows a block is found by name. It lies in a folder
-named by the hash before it: looking for what follows a block costs the same however many chats are kept. Files appear
-by rename and are never changed: any number of processes may read, write and trim one folder. Whatever is not exactly
-what was saved is a miss, never an error.
+named by the hash before it: looking for what follows a block costs the same however many chats are kept. Any number of
+processes may read, write and trim below one root: whoever changes something locks it, and files appear by rename, so
+readers need no lock. Whatever is not exactly what was saved is a miss, never an error.
 """
 
 import os
 import struct
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from localrun.base.lock import locked
 from localrun.cache.block_file import claimed_ids, most_bytes, n_shared, pack, pack_ids, parse, unpack_ids
 from localrun.cache.claims import Claims, is_erased
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.keys import Key, digest
 from localrun.cache.label import NO_LABEL, Label, write_label
-from localrun.cache.stored import SUFFIX
+from localrun.cache.stored import BUCKET_DIGITS, LOCK, SUFFIX, UNFINISHED
 
 DISK_FOLDER = "kv"  # in the folder of caches
-SAVE_ATTEMPTS = 20  # against processes that tidy and erase in the same folder
 REMEMBERED = 8192  # files whose ids are known without opening them
 
 
@@ -53,6 +53,7 @@ class DiskTier:
         self.label = label
         self.window = window
         self.folder = root / self.fingerprint.hex()
+        self._below = f"{self.folder}{os.sep}"  # whoever looks for many files has no time for Path
         self.claims = Claims(self.folder)
         self._ids: dict[str, bytes] = {}  # what files of these names claim to hold
 
@@ -63,21 +64,26 @@ class DiskTier:
         return Key(start, digest(start, pack_ids(ids), *([str(self.window).encode()] if hides else ())), end)
 
     def path(self, key: Key) -> Path:
-        return self._bucket(key.before) / f"{key.name}{SUFFIX}"
+        return Path(self._file(key))
 
     def load(self, key: Key, ids: Sequence[int]) -> list[memoryview] | None:
         """The parts of a block, if it is there whole and holds `ids`. A damaged file is removed."""
-        path = self.path(key)
         try:
-            with open(path, "rb") as file:
-                data = memoryview(file.read(most_bytes(ids, self.sizes) + 1))
+            found = self._read(key, ids)
+            if found is None:
+                with self._alone():  # another process may just have put a whole one there
+                    found = self._read(key, ids)
+                    if found is None:
+                        os.unlink(self._file(key))
+            return found
         except OSError:
             return None
-        found = parse(data, self.fingerprint, ids, self.sizes)
-        if found is None:
-            with suppress(OSError):
-                path.unlink()
-        return found
+
+    def _read(self, key: Key, ids: Sequence[int]) -> list[memoryview] | None:
+        """None where it is damaged. Raises OSError where it is not there."""
+        with open(self._file(key), "rb") as file:
+            data = memoryview(file.read(most_bytes(ids, self.sizes) + 1))
+        return parse(data, self.fingerprint, ids, self.sizes)
 
     def following(self, before: Key | None) -> Iterator[bytes]:
         """The packed ids that blocks after another one claim to hold; `load` finds out whether they do."""
@@ -113,53 +119,59 @@ class DiskTier:
     def save(self, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
         """Keep a block of these chats, and the parts that an older file of it has besides. Gives the bytes written: 0
         where all is there already, or all of the chats were erased meanwhile. Raises OSError."""
-        for _ in range(SAVE_ATTEMPTS):
-            with suppress(FileNotFoundError):  # another process removed an empty folder, or what is half written
-                return self._save(key, ids, parts, chats)
-        return self._save(key, ids, parts, chats)
+        with self._alone():
+            known: list[memoryview] | None = None
+            with suppress(OSError):
+                known = self._read(key, ids)
+            known = known or [memoryview(b"")] * len(parts)
+            is_there = all(a or not b for a, b in zip(known, parts, strict=True))
+            if not self._claim([key], chats) or is_there:
+                return 0
+            pieces = pack(self.fingerprint, ids, [b or bytes(a) for a, b in zip(known, parts, strict=True)])
+            self._write(key, pieces)
+            return sum(map(len, pieces))
 
-    def _save(self, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
-        chats = self._living(chats)
-        if not chats:
-            return 0
-        known = self.load(key, ids) or [memoryview(b"")] * len(parts)
-        if all(a or not b for a, b in zip(known, parts, strict=True)):
-            self.claim(key, chats)
-            return 0
-        pieces = pack(self.fingerprint, ids, [b or bytes(a) for a, b in zip(known, parts, strict=True)])
-        self._write(key, pieces, chats)
-        if not self._living(chats):  # erased while this was written
-            self.path(key).unlink(missing_ok=True)
-            return 0
-        return sum(map(len, pieces))
+    def claim(self, keys: Sequence[Key], chats: Sequence[str]) -> None:
+        """The blocks belong to these chats. Raises OSError."""
+        with self._alone():
+            self._claim(keys, chats)
 
-    def claim(self, key: Key, chats: Sequence[str]) -> None:
-        """The block belongs to these chats. Raises OSError."""
-        for chat in self._living(chats):
-            self.claims.add(chat, [key.name])
-            if is_erased(self.root, chat):
-                self.claims.drop(chat)
+    def _alone(self) -> AbstractContextManager[None]:
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return locked(self.root / LOCK)
+
+    def _claim(self, keys: Sequence[Key], chats: Sequence[str]) -> bool:
+        """False where all of the chats are erased."""
+        living = [chat for chat in chats if not is_erased(self.root, chat)]
+        for chat in living:
+            self.claims.add(chat, [key.name for key in keys])
+        return bool(living)
 
     def touch(self, key: Key) -> None:
         """The text that ends here was used now, and with it all that it follows."""
         with suppress(OSError):
-            os.utime(self.path(key))
+            os.utime(self._file(key))
 
-    def _write(self, key: Key, pieces: Sequence[bytes], chats: Sequence[str]) -> None:
-        path = self.path(key)
-        for folder in (self.root, self.folder, path.parent):  # the mode is of the last folder that mkdir makes
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_label(self.folder, self.label)
-        self.claim(key, chats)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:  # mode 0600
-            try:
+    def _write(self, key: Key, pieces: Sequence[bytes]) -> None:
+        path = self._file(key)
+        fresh = path + UNFINISHED
+        try:
+            with self._created(fresh) as file:
                 file.writelines(pieces)
-                file.close()
-                os.replace(file.name, path)
-            except BaseException:
-                file.close()
-                Path(file.name).unlink(missing_ok=True)
-                raise
+            os.replace(fresh, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(fresh)
+            raise
+
+    def _created(self, path: str) -> BinaryIO:
+        try:
+            return open(path, "wb", opener=_private)
+        except FileNotFoundError:  # its folder is not there yet
+            for folder in (self.folder, Path(path).parent):  # the mode is of the last folder that mkdir makes
+                folder.mkdir(exist_ok=True, mode=0o700)
+                write_label(self.folder, self.label)
+            return open(path, "wb", opener=_private)
 
     def _claimed_ids(self, entry: os.DirEntry[str]) -> bytes:
         """Read once: a thousand chats may follow the same beginning. A block of this name never has other ids."""
@@ -171,8 +183,12 @@ class DiskTier:
             self._ids[entry.name] = packed
         return packed
 
-    def _living(self, chats: Sequence[str]) -> list[str]:
-        return [chat for chat in chats if not is_erased(self.root, chat)]
+    def _bucket(self, before: bytes) -> str:
+        return self._below + before.hex()[:BUCKET_DIGITS]
 
-    def _bucket(self, before: bytes) -> Path:
-        return self.folder / before[:1].hex()
+    def _file(self, key: Key) -> str:
+        return f"{self._bucket(key.before)}{os.sep}{key.name}{SUFFIX}"
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

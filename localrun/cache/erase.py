@@ -7,10 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.errors import LocalrunError
+from localrun.base.lock import locked
 from localrun.base.paths import folder
 from localrun.cache.claims import Claims, mark_erased
 from localrun.cache.disk import DISK_FOLDER
-from localrun.cache.stored import fingerprints, stored_blocks
+from localrun.cache.stored import LOCK, fingerprints, stored_blocks
 from localrun.cache.total import forget_total
 from localrun.cache.trim import tidy
 
@@ -20,20 +21,26 @@ def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> in
 
     `for_good`: processes that still have them in memory write nothing of them any more. Raises OSError.
     """
-    for chat in chats if for_good else ():
-        try:
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        if root.is_dir():
+            raise
+        return 0  # there is no folder, and nobody can make one
+    with locked(root / LOCK):
+        for chat in chats if for_good else ():
             mark_erased(root, chat)
-        except OSError:
-            if root.is_dir():
-                raise
-            return 0  # there is no folder, and nobody can make one
+        return _erase(root, chats)
+
+
+def _erase(root: Path, chats: Collection[str]) -> int:
     kept: set[str] = set()
     for one in fingerprints(root):
         claims = Claims(one)
         for chat in chats:
             claims.drop(chat)
         kept.update(*(claims.of(chat) for chat in claims.chats()))
-    blocks = list(stored_blocks(root, stale_seconds=0))
+    blocks = list(stored_blocks(root, is_locked=True))
     gone = [block for block in blocks if block.name not in kept]
     for block in gone:
         with suppress(FileNotFoundError):
@@ -45,15 +52,26 @@ def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> in
 
 def erase_fingerprints(root: Path, names: Collection[str]) -> int:
     """Remove all blocks of these fingerprints, whatever chats they are of. Gives the bytes removed. Raises OSError."""
-    nbytes = sum(block.nbytes for block in stored_blocks(root) if block.fingerprint in names)
-    forget_total(root)
-    for name in names:
-        shutil.rmtree(root / name)
-    return nbytes
+    if not root.is_dir():
+        return 0
+    with locked(root / LOCK):
+        return _erase_folders(root, [one for one in fingerprints(root) if one.name in names])
 
 
 def erase_all(root: Path) -> int:
-    return erase_fingerprints(root, [one.name for one in fingerprints(root)])
+    if not root.is_dir():
+        return 0
+    with locked(root / LOCK):
+        return _erase_folders(root, fingerprints(root))
+
+
+def _erase_folders(root: Path, folders: Collection[Path]) -> int:
+    names = {one.name for one in folders}
+    nbytes = sum(block.nbytes for block in stored_blocks(root) if block.fingerprint in names)
+    forget_total(root)
+    for one in folders:
+        shutil.rmtree(one)
+    return nbytes
 
 
 def keep_nothing() -> int:

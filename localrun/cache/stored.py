@@ -1,14 +1,15 @@
 """The blocks on disk, as a look into the folder shows them."""
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 SUFFIX = ".kv"
-STALE_SECONDS = 3600  # after which the temporary file of a process that died is removed
+UNFINISHED = ".tmp"  # behind that, while it is written
+BUCKET_DIGITS = 3  # of what a block follows name its folder, in which a hundred thousand blocks are a few; once 2
+LOCK = "lock"  # beside the fingerprints: whoever changes anything below the root holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +35,21 @@ def fingerprints(root: Path) -> list[Path]:
     return []
 
 
-def stored_blocks(root: Path, stale_seconds: float = STALE_SECONDS) -> Iterator[StoredBlock]:
-    """All blocks of all fingerprints. Removes what writers that died left unfinished so long ago."""
+def stored_blocks(root: Path, is_locked: bool = False) -> Iterator[StoredBlock]:
+    """All blocks of all fingerprints. Where the caller has it locked, what writers that died left unfinished goes."""
     for folder in fingerprints(root):
-        yield from _blocks_in(folder.name, folder, stale_seconds)
+        yield from _blocks_in(folder.name, folder, is_locked)
 
 
-def _blocks_in(fingerprint: str, folder: Path | str, stale_seconds: float) -> Iterator[StoredBlock]:
+def _blocks_in(fingerprint: str, folder: Path | str, is_locked: bool) -> Iterator[StoredBlock]:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):
                 before, _, own = entry.name.removesuffix(SUFFIX).partition("-")
-                if len(entry.name) == 2 and entry.is_dir(follow_symlinks=False):
-                    yield from _blocks_in(fingerprint, entry.path, stale_seconds)
+                if len(entry.name) <= BUCKET_DIGITS and entry.is_dir(follow_symlinks=False):
+                    yield from _blocks_in(fingerprint, entry.path, is_locked)
                 elif entry.name.endswith(SUFFIX):
                     status = entry.stat(follow_symlinks=False)
                     yield StoredBlock(fingerprint, before, own, entry.path, status.st_size, status.st_mtime)
-                elif entry.name.endswith(".tmp") and entry.stat().st_mtime < time.time() - stale_seconds:
+                elif is_locked and entry.name.endswith(UNFINISHED):
                     os.unlink(entry.path)

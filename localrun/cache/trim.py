@@ -9,19 +9,28 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.base.lock import locked
 from localrun.cache.claims import ERASED, MARKED_SECONDS, Claims
 from localrun.cache.label import FILE as LABEL_FILE
 from localrun.cache.label import NO_LABEL, Label, read_label
-from localrun.cache.stored import StoredBlock, fingerprints, stored_blocks
+from localrun.cache.stored import LOCK, StoredBlock, fingerprints, stored_blocks
 
 MAX_AGE_SECONDS = 30 * 86400  # unused for so long goes: as long as a deleted chat can be brought back
 
 
 def trim(root: Path, budget: int, label: Label = NO_LABEL) -> tuple[int, list[StoredBlock]]:
     """Remove what was not used for a month, and what goes first beyond the budget. Gives the bytes that are left and
-    what was removed. `label` is that of the process that trims: what it knows to be of no use goes before all else."""
+    what was removed. `label` is that of the process that trims: what it knows to be of no use goes before all else.
+    Raises OSError."""
+    if not root.is_dir():
+        return 0, []
+    with locked(root / LOCK):
+        return _trim(root, budget, label)
+
+
+def _trim(root: Path, budget: int, label: Label) -> tuple[int, list[StoredBlock]]:
     dead = {folder.name for folder in fingerprints(root) if label.outlives(read_label(folder))}
-    blocks = list(stored_blocks(root))
+    blocks = list(stored_blocks(root, is_locked=True))
     left = sum(block.nbytes for block in blocks)
     oldest = time.time() - MAX_AGE_SECONDS
     removed, kept = [], []
@@ -82,7 +91,8 @@ def remove(block: StoredBlock) -> bool:
 
 
 def tidy(root: Path, left: Sequence[StoredBlock]) -> None:
-    """Remove what says nothing any more: claims on blocks that are gone, empty folders, old marks of erased chats."""
+    """Remove what says nothing any more: claims on blocks that are gone, empty folders, old marks of erased chats.
+    The caller has the root locked."""
     names: dict[str, set[str]] = {}
     for block in left:
         names.setdefault(block.fingerprint, set()).add(block.name)
@@ -93,12 +103,9 @@ def tidy(root: Path, left: Sequence[StoredBlock]) -> None:
                 with suppress(OSError):
                     claims.drop(chat)
         if folder.name not in names:
-            inside: list[Path] = []
-            with suppress(OSError):  # another process may tidy, too
+            with suppress(OSError):
                 (folder / LABEL_FILE).unlink(missing_ok=True)
-                inside = list(folder.iterdir())
-            for path in (*inside, folder):
-                with suppress(OSError):
+                for path in (*folder.iterdir(), folder):
                     path.rmdir()
     with suppress(OSError):
         for mark in (root / ERASED).iterdir():

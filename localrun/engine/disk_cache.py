@@ -258,9 +258,12 @@ class DiskCache:
             note_total(self.disk.root, self.nbytes)
 
     def _write_claims(self) -> None:
+        claimed: dict[str, list[Key]] = {}
         while self._claims:
             key, chat = self._claims.popleft()
-            self.disk.claim(key, [chat])
+            claimed.setdefault(chat, []).append(key)
+        for chat, keys in claimed.items():
+            self.disk.claim(keys, [chat])
 
     def _trim(self) -> None:
         """Make room for a while, not only for the next block: looking through all that is there takes time."""

@@ -5,19 +5,22 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localrun.base.lock import locked
 from localrun.cache.block_file import claimed_ids, n_shared, pack_ids, unpack_ids
 from localrun.cache.claims import mark_erased
 from localrun.cache.disk import DiskTier
+from localrun.cache.erase import erase_chats
 from localrun.cache.keys import Key, digest
 from localrun.cache.node import common_prefix
-from localrun.cache.stored import stored_blocks
+from localrun.cache.stored import BUCKET_DIGITS, stored_blocks
 from localrun.cache.total import note_total
 from localrun.cache.trim import trim
 
@@ -63,7 +66,7 @@ def test_only_its_owner_can_read_it(disk: DiskTier) -> None:
     finally:
         os.umask(before)
     found = {path.relative_to(disk.root).as_posix(): path.stat().st_mode & 0o077 for path in disk.root.rglob("*")}
-    assert len(found) == 9, "folders of blocks, claims, marks; a block, a claim, a label, a mark, the total"
+    assert len(found) == 10, "folders of blocks, claims, marks; a block, a claim, a label, a mark, the total, the lock"
     assert not any(found.values()), found
 
 
@@ -200,9 +203,9 @@ def test_what_follows_is_looked_for_among_few_files_however_many_there_are(disk:
     for n in range(600):
         before = Key(b"", digest(str(n).encode()), 64)
         disk.save(disk.key(before, (n,)), (n,), PARTS, CHATS)
-    buckets = [len(list(path.iterdir())) for path in disk.folder.iterdir() if len(path.name) == 2]
+    buckets = [len(list(path.iterdir())) for path in disk.folder.iterdir() if len(path.name) == BUCKET_DIGITS]
     assert sum(buckets) == 600
-    assert max(buckets) < 20
+    assert max(buckets) < 6
 
 
 def test_a_forbidden_folder_is_a_miss_and_saving_says_so(tmp_path: Path) -> None:
@@ -216,15 +219,50 @@ def test_a_forbidden_folder_is_a_miss_and_saving_says_so(tmp_path: Path) -> None
     assert trim(disk.root, 0) == (0, [])
 
 
-def test_what_a_dead_process_left_is_removed_later_and_not_at_once(disk: DiskTier) -> None:
+def test_what_a_dead_process_left_is_removed_by_who_changes_something_and_not_by_who_looks(disk: DiskTier) -> None:
     saved(disk)
-    fresh, stale = (the_file(disk).with_name(name) for name in ("a.tmp", "b.tmp"))
-    for path in (fresh, stale):
-        path.write_bytes(b"half")
-    os.utime(stale, (0, 0))
+    left = the_file(disk).with_name("a.kv.tmp")
+    left.write_bytes(b"half")
+    assert len(list(stored_blocks(disk.root))) == 1
+    assert left.exists()
     trim(disk.root, 1 << 30)
-    assert fresh.exists()
-    assert not stale.exists()
+    assert not left.exists()
+
+
+def test_a_whole_block_that_replaced_a_damaged_one_stays(disk: DiskTier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between reading what is damaged and removing it another process may save the block again."""
+    key = saved(disk)
+    disk.path(key).write_bytes(b"damaged")
+
+    @contextmanager
+    def after_another(path: Path) -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr("localrun.cache.disk.locked", locked)
+            saved(tier(disk.root))
+        with locked(path):
+            yield
+
+    monkeypatch.setattr("localrun.cache.disk.locked", after_another)
+    assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
+    assert disk.path(key).exists()
+
+
+def test_a_chat_that_another_process_cleared_is_claimed_anew(disk: DiskTier) -> None:
+    key = saved(disk)
+    erase_chats(disk.root, CHATS, for_good=False)
+    assert saved(disk) == key
+    erase_chats(disk.root, ["b"], for_good=False)  # and all that nobody claims
+    assert disk.path(key).exists()
+
+
+def test_where_a_killed_writer_left_half_a_block_the_next_one_writes_all(disk: DiskTier) -> None:
+    key = saved(disk)
+    path = disk.path(key)
+    path.rename(path.with_name(f"{path.name}.tmp"))
+    assert disk.load(key, IDS) is None
+    assert saved(disk) == key
+    assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
 HAMMER = """
@@ -252,6 +290,37 @@ print(hits)
 """
 
 
+FOLLOWED = """
+import sys, time
+from pathlib import Path
+from localrun.cache.disk import DiskTier
+from localrun.cache.erase import erase_chats
+from localrun.cache.stored import stored_blocks
+from localrun.cache.trim import trim
+root, number, until = Path(sys.argv[1]), int(sys.argv[2]), time.monotonic() + float(sys.argv[3])
+disk, n = DiskTier(root, f"model {number if number % 2 else 0}", (300,)), 0
+mine, condemned = f"chat{number}", f"condemned{number}"
+while time.monotonic() < until:
+    n += 1
+    ids = (n, number)
+    key, parts = disk.key(None, ids), (bytes([n % 256]) * 300,)
+    if number % 2:  # what was saved is there, whoever tidies
+        assert disk.save(key, ids, parts, [mine]) > 0
+        assert tuple(map(bytes, disk.load(key, ids))) == parts
+        assert disk.claims.of(mine) >= {key.name}
+        if n % 8 == 0:  # and the folders are empty again
+            erase_chats(root, [mine], for_good=False)
+    else:  # what was erased is gone, whoever saves
+        disk.save(key, ids, parts, [f"condemned{one}" for one in range(0, 8, 2)])
+        if n == 20:
+            erase_chats(root, [condemned])
+        if n >= 20:
+            assert condemned not in disk.claims.chats()
+        trim(root, 1 << 30)
+print(n)
+"""
+
+
 def hammer(folder: Path, seconds: float, kill: bool) -> None:
     command = [sys.executable, "-c", HAMMER, str(folder)]
     workers = [subprocess.Popen([*command, str(n), str(seconds)], stdout=subprocess.PIPE) for n in range(8)]
@@ -272,6 +341,17 @@ def hammer(folder: Path, seconds: float, kill: bool) -> None:
 
 def test_eight_processes_in_one_folder(tmp_path: Path) -> None:
     hammer(tmp_path, 1.0, kill=False)
+
+
+def test_what_was_saved_is_there_and_what_was_erased_is_gone_whoever_else_is_at_work(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FOLLOWED, str(tmp_path)]
+    workers = [subprocess.Popen([*command, str(n), "3"], stdout=subprocess.PIPE) for n in range(8)]
+    for worker in workers:
+        out, _ = worker.communicate(timeout=120)
+        assert worker.returncode == 0
+        assert int(out) > 0
+    erase_chats(tmp_path, [f"chat{n}" for n in range(8)] + [f"condemned{n}" for n in range(8)])
+    assert list(stored_blocks(tmp_path)) == []
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from localrun.cache.claims import Claims
 from localrun.cache.disk import DiskTier
 from localrun.cache.keys import Key
 from localrun.cache.label import Label
-from localrun.cache.stored import StoredBlock, stored_blocks
+from localrun.cache.stored import LOCK, StoredBlock, fingerprints, stored_blocks
 from localrun.cache.total import known_total, note_total
 from localrun.cache.trim import in_order, tidy, trim
 
@@ -121,7 +121,7 @@ def test_what_nobody_can_use_any_more_goes_first_and_other_models_do_not(tmp_pat
     one = next(stored_blocks(root)).nbytes
     trim(root, 4 * one, now)
     assert {name for name, disk in tiers.items() if left(disk, keys[name])} == {"mine", "other model"}
-    assert sorted(path.name for path in root.iterdir()) == sorted(tiers[n].folder.name for n in ("mine", "other model"))
+    assert fingerprints(root) == sorted(tiers[n].folder for n in ("mine", "other model"))
 
 
 def test_what_nobody_used_for_a_month_goes_and_with_it_what_was_said_of_it(tmp_path: Path) -> None:
@@ -139,13 +139,14 @@ def test_names_that_go_round_in_a_circle_are_of_no_use_and_go(tmp_path: Path) ->
     assert [block.own for block, _ in in_order(blocks)][-1] == "z"
 
 
-def test_an_older_layout_is_removed_with_the_rest(tmp_path: Path) -> None:
-    folder = tmp_path / ("0" * 32)
-    folder.mkdir()
+@pytest.mark.parametrize("below", ["", "00"])
+def test_an_older_layout_is_removed_with_the_rest(tmp_path: Path, below: str) -> None:
+    folder = tmp_path / ("0" * 32) / below
+    folder.mkdir(parents=True)
     (folder / f"{'0' * 32}-{'1' * 32}.kv").write_bytes(b"x" * 100)
     nbytes, removed = trim(tmp_path, 0)
     assert (nbytes, [block.nbytes for block in removed]) == (0, [100])
-    assert not any(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
 
 def test_a_start_knows_the_total_of_the_last_end_for_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
