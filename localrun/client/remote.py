@@ -10,12 +10,13 @@ from typing import Any
 
 from localrun.base.check import check_request
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, NotFoundError
-from localrun.base.events import CacheView, Channel, Completion, Done, Event, ModelInfo, StopReason, Token
+from localrun.base.events import CacheView, Channel, Completion, Done, Event, Loop, ModelInfo, StopReason, Token
 from localrun.base.request import Request
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
 from localrun.client.refusals import no_api
 from localrun.client.remote_http import End, Exchange, Json, LeftOut, get_json
+from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.text.reasoning import ReasoningSplitter
 
 MAX_MODELS = 10_000
@@ -103,6 +104,10 @@ class RemoteClient:
                     break
                 else:
                     yield from answer.push(piece)
+                    if answer.begins_to_loop():
+                        yield Loop(answer.loop_period)
+                        if answer.stops_on_loop:
+                            break
             yield from answer.flush()
             yield Done(answer.completion("cancelled" if exchange.is_cancelled else None))
         finally:
@@ -132,11 +137,15 @@ class _Answer:
 
     def __init__(self, info: ModelInfo, request: Request) -> None:
         self.notes: list[str] = list(info.notes)
+        self.loop_period = 0
+        self.stops_on_loop = request.stop_on_loop
+        self._looked_at = 0  # pieces
         self._info = info
         self._seed = request.sampling.seed or 0
         self._started = time.perf_counter()
         self._times: list[float] = []
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
+        self._pieces: list[str] = []  # of both
         self._finish = ""
         self._usage: Json = {}
         # Some servers leave the tags in the text; only what begins an answer is taken for them.
@@ -164,6 +173,18 @@ class _Answer:
         if self._splitter is not None:
             for channel, text in self._splitter.flush():
                 yield self._token(channel, text)
+
+    def begins_to_loop(self) -> bool:
+        """Whether the answer is seen to repeat itself, for the first time.
+
+        Servers send no ids but text, nearly always a token at a time: its pieces stand for them. A server that cuts its
+        text anew each time round is not noticed.
+        """
+        if self.loop_period or len(self._pieces) - self._looked_at < CHECK_TOKENS:
+            return False
+        self._looked_at = len(self._pieces)
+        self.loop_period = loop_period(self._pieces)
+        return self.loop_period > 0
 
     def check_whole(self, host: str) -> None:
         """EngineDiedError unless the server said that it was done."""
@@ -193,7 +214,7 @@ class _Answer:
             backend="remote",
             text="".join(self._texts["answer"]),
             thinking="".join(self._texts["thinking"]),
-            stop_reason=reason or ("length" if self._finish == "length" else "stop"),
+            stop_reason=reason or self._stop_reason(),
             prompt_tokens=n_prompt,
             cached_tokens=_said(details, "cached_tokens"),
             completion_tokens=n_tokens,
@@ -210,7 +231,13 @@ class _Answer:
             ctx=self._info.ctx,
             seed=self._seed,
             notes=tuple(self.notes),
+            loop_period=self.loop_period,
         )
+
+    def _stop_reason(self) -> StopReason:
+        if self.loop_period and self.stops_on_loop:
+            return "loop"
+        return "length" if self._finish == "length" else "stop"
 
     def _content(self, text: str) -> Iterator[Token]:
         if self._splitter is None:
@@ -229,6 +256,7 @@ class _Answer:
     def _token(self, channel: Channel, text: str) -> Token:
         self._times.append(time.perf_counter())
         self._texts[channel].append(text)
+        self._pieces.append(text)
         return Token(None, text, channel)
 
 

@@ -1,6 +1,6 @@
 """Noticing that an answer goes round in circles: the very same ids over and over."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 MIN_TOKENS = 512
 MIN_TIMES = 4
@@ -8,7 +8,7 @@ MAX_PERIOD = 512
 CHECK_TOKENS = 64  # between two looks: one costs about 2,048 comparisons, so a token costs about 32
 
 
-def loop_period(ids: Sequence[int]) -> int:
+def loop_period(ids: Sequence[Hashable]) -> int:
     """How many tokens repeat at the end of `ids`, if that is a loop; 0 if it is none.
 
     A loop is an end of at least 512 tokens that is the same 1 … 512 tokens again and again, four times or more. What
