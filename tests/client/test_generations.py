@@ -2,14 +2,14 @@
 
 import gc
 import threading
-import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from localrun_testing.fake_chat_server import Reply, fake_chat_server
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.events import Completion, Done, Token
 from localrun.base.request import LoadOptions, Request, Sampling
@@ -21,14 +21,6 @@ from localrun.client.remote import RemoteClient
 from localrun.client.worker import WorkerClient
 
 BUILTIN = Path(resource("localrun/builtin/localrun-tiny.gguf"))
-DEADLINE = 60.0
-
-
-def until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 class Listener(threading.Thread):
@@ -47,7 +39,7 @@ class Listener(threading.Thread):
             self.done = event.completion if isinstance(event, Done) else None
 
     def end(self) -> Completion:
-        self.join(DEADLINE)
+        self.join(PATIENCE)
         assert self.done is not None
         return self.done
 
@@ -145,6 +137,6 @@ def test_a_client_that_nobody_holds_is_closed(busy: bool) -> None:
         Listener(generation).end()
     del client, generation
     gc.collect()
-    thread.join(DEADLINE)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     until(lambda: gc.collect() >= 0 and gone() is None)

@@ -3,19 +3,17 @@
 import gc
 import math
 import re
-import time
 import typing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.waiting import PATIENCE, until
 
 import localrun
 from localrun.base.errors import LocalrunError, NotFoundError, UsageError
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.llm import Options
-
-DEADLINE = 60.0
 
 
 def test_the_calls() -> None:
@@ -138,7 +136,7 @@ def test_one_that_nobody_holds_gives_its_thread_back() -> None:
     thread = llm._client.model.engine.thread
     del llm, pieces
     gc.collect()
-    thread.join(DEADLINE)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -147,10 +145,7 @@ def test_a_stream_that_is_left_ends(llm: localrun.LLM) -> None:
         break
     assert llm._client is not None
     engine = llm._client.model.engine
-    deadline = time.monotonic() + DEADLINE
-    while engine.tickets:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not engine.tickets)
 
 
 def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from localrun_testing.waiting import until
 
 from localrun.base.errors import (
     DoesNotFitError,
@@ -83,16 +84,9 @@ def counted(n: int) -> str:
     return "".join(f"{i} " for i in range(n))
 
 
-def wait_until(is_true: Callable[[], bool], seconds: float = DEADLINE) -> bool:
-    deadline = time.monotonic() + seconds
-    while not (found := is_true()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return found
-
-
 def is_running(pid: int) -> bool:
     with suppress(psutil.Error):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
     return False
 
 
@@ -151,7 +145,7 @@ def test_closing_it_sets_memory_free(mortal: WorkerClient) -> None:
     process = psutil.Process(pid_of(mortal))
     assert 1 << 20 < mortal.held_bytes() <= process.memory_info().rss
     process.kill()
-    assert wait_until(lambda: mortal.held_bytes() == 0)
+    until(lambda: mortal.held_bytes() == 0)
     mortal.close()
     assert mortal.held_bytes() == 0
 
@@ -325,8 +319,9 @@ def test_a_stopped_worker_is_noticed_within_a_few_seconds(mortal: WorkerClient) 
 @posix
 def test_a_worker_that_is_hurt_while_idle_is_replaced_in_silence(mortal: WorkerClient) -> None:
     for number in (signal.SIGKILL, signal.SIGSTOP):
-        os.kill(pid_of(mortal), number)
-        time.sleep(0.05)
+        pid = pid_of(mortal)
+        os.kill(pid, number)
+        until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
         assert mortal.view() is None
         assert finish(mortal.generate(ask("count 3"))).text == counted(3)
 
@@ -352,7 +347,7 @@ def test_the_first_words_do_not_wait_for_more(client: WorkerClient) -> None:
         finish(events)
         return waited
 
-    assert wait_until(lambda: wait() < GATHER_SECONDS), "if they waited for more, they always would"
+    until(lambda: wait() < GATHER_SECONDS, lambda: "they wait for more")
 
 
 @posix
@@ -395,7 +390,7 @@ def test_cancel_while_the_model_is_loaded_again(tmp_path: Path) -> None:
         generation = client.generate(ask("count 3"))
         face = threading.Thread(target=lambda: result.append(finish(generation)))
         face.start()
-        assert wait_until(lambda: len(loads) > 2)
+        until(lambda: len(loads) > 2)
         pid = pid_of(client)
         generation.cancel()
         face.join(DEADLINE)
@@ -472,7 +467,7 @@ def test_nothing_is_left_of_a_restart(mortal: WorkerClient) -> None:
     restart(mortal, 1)
     before = held_by_us()
     restart(mortal, 5)
-    assert wait_until(lambda: held_by_us() <= before)
+    until(lambda: held_by_us() <= before)
 
 
 @posix
@@ -481,7 +476,7 @@ def test_nothing_is_left_of_a_hundred_restarts(mortal: WorkerClient) -> None:
     restart(mortal, 1)
     before = held_by_us()
     restart(mortal, 100)
-    assert wait_until(lambda: held_by_us() <= before)
+    until(lambda: held_by_us() <= before)
 
 
 def test_busy_threads_of_python_hold_a_step_up_but_shortly(monkeypatch: pytest.MonkeyPatch) -> None:

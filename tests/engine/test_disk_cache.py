@@ -1,16 +1,18 @@
 """Blocks that outlive their process: a chat that is reopened goes on as if it had never been closed."""
 
 import os
-import time
+import queue
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from localrun_testing.waiting import until
 
 from localrun.base.events import Completion, Done
 from localrun.base.request import KVCodecName, LoadOptions, Message, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.engine.disk_cache import DiskCache
 
 LONG = "Tell me about the KV cache. " * 12
 CHAT: list[Message] = [{"role": "user", "content": LONG + "What is a KV cache?"}]
@@ -182,24 +184,16 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_speed(home: Path) -> 
 
 
 def test_an_idle_engine_saves_by_itself_and_then_rests(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[float | None] = []
-    save = DiskCache.save_one
+    waits: list[float | None] = []  # for a request, each with its limit
 
-    def counted(self: DiskCache) -> float | None:
-        looked.append(save(self))
-        return looked[-1]
+    class Inbox(queue.SimpleQueue[Any]):
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            waits.append(timeout)
+            return super().get(block, timeout)
 
+    monkeypatch.setattr("localrun.engine.engine.queue", SimpleNamespace(SimpleQueue=Inbox, Empty=queue.Empty))
     monkeypatch.setattr("localrun.engine.engine.IDLE_SECONDS", 0.05)
-    monkeypatch.setattr(DiskCache, "save_one", counted)
     with client() as one:
         ask(one, CHAT)
-        until = time.monotonic() + 60
-        while not (looked and looked[-1] is None) and time.monotonic() < until:
-            time.sleep(0.05)
-        n_looks = len(looked)
-        assert looked[-1] is None
-        while len(blocks(home)) < 2 and time.monotonic() < until:
-            time.sleep(0.05)
-        assert len(blocks(home)) >= 2
-        time.sleep(0.3)
-        assert len(looked) == n_looks, "nothing was computed: there is nothing to look for"
+        until(lambda: len(blocks(home)) >= 2)
+        until(lambda: waits[-1] is None)  # there is nothing more to look for

@@ -3,13 +3,13 @@
 import math
 import multiprocessing
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from localrun_testing.small_model import finish, greedy, small_engine, small_model, text
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, UsageError
@@ -21,7 +21,6 @@ from localrun.engine.ticket import Finished, NewToken, Ticket
 from localrun.ops.interface import StepCancelled
 
 POISON = 13
-DEADLINE = 60.0
 
 
 @pytest.fixture
@@ -43,13 +42,6 @@ def unpoisoned(prompt: list[int]) -> GenerationRequest:
 def answer(ticket: Ticket) -> list[int]:
     sequence = finish(ticket)
     return sequence.token_ids[sequence.n_prompt :]
-
-
-def until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def discarded_steps(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -183,7 +175,7 @@ def test_answers_that_end_throw_no_step_of_others_away(engine: Engine, monkeypat
     for thread in short:
         thread.start()
     for thread in short:
-        thread.join(DEADLINE)
+        thread.join(PATIENCE)
     assert finish(long).n_generated == 60
     assert discarded == []
 
@@ -215,13 +207,13 @@ def test_a_step_that_nobody_waits_for_is_cut_short(engine: Engine, monkeypatch: 
 
     monkeypatch.setattr(engine.runner, "run", endless)
     ticket = engine.submit(greedy(text(50)))
-    assert started.wait(DEADLINE)
+    assert started.wait(PATIENCE)
     ticket.cancel()
     assert finish(ticket).stop_reason == "cancelled"
     started.clear()
     warm = engine.warm(text(45))
     assert warm is not None
-    assert started.wait(DEADLINE)
+    assert started.wait(PATIENCE)
     assert finish(engine.submit(greedy(text(5), 4))).n_generated == 4  # goes before what is in the background
     warm.cancel()
 
@@ -259,7 +251,7 @@ def test_a_forked_child_is_told_at_once(engine: Engine) -> None:
     ticket = engine.submit(greedy(text(5), 500))
     child = context.Process(target=ask_in_a_child, args=(engine, ticket, said))
     child.start()
-    child.join(DEADLINE)
+    child.join(PATIENCE)
     assert child.exitcode == 0
     assert all("forked" in said.get() for _ in range(3))
     finish(ticket)
@@ -305,7 +297,7 @@ def test_a_thread_that_dies_lets_everybody_go(engine: Engine, monkeypatch: pytes
     monkeypatch.setattr(engine.runner, "run", dying)
     ticket = engine.submit(greedy(text(5), 500))
     assert finish(ticket).stop_reason == "cancelled"
-    engine.thread.join(DEADLINE)
+    engine.thread.join(PATIENCE)
     with pytest.raises(EngineError, match="has stopped"):
         engine.submit(greedy(text(5)))
     unheard = Ticket(Sequence(greedy([1])), engine.interrupt, engine.why_gone)

@@ -1,12 +1,12 @@
 """A chat on its way back from the disk keeps nobody waiting but itself."""
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.events import Completion, Done, Prefill
 from localrun.base.request import LoadOptions, Request, Sampling
@@ -17,7 +17,6 @@ from localrun.engine import restore as restore_module
 from localrun.engine.disk_cache import DiskCache
 
 LONG = "Tell me about the KV cache. " * 40
-DEADLINE = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -39,13 +38,6 @@ def end(generation: Generation) -> Completion:
     return next(event.completion for event in generation if isinstance(event, Done))
 
 
-def until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def readers() -> int:
     return sum(thread.name == "localrun-restore" for thread in threading.enumerate())
 
@@ -61,7 +53,7 @@ class Gate:
 
         def slowly(disk: DiskCache, missing: Any) -> Iterator[Any]:
             for found in find(disk, missing) if len(missing.token_ids) > 200 else ():
-                assert self.may_read.acquire(timeout=10 * DEADLINE)
+                assert self.may_read.acquire(timeout=10 * PATIENCE)
                 self.n_read += 1
                 yield found
 

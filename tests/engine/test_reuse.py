@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from localrun_testing.cache_engine import GEMMA, LLAMA, MISTRAL, CacheCase
 from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
+from localrun_testing.waiting import PATIENCE
 
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.base.errors import EngineError, ModelFileError, UsageError
@@ -190,7 +191,7 @@ def test_a_request_hits_what_another_is_still_computing(engines: list[Engine], m
 
     def run_both(plan, cancel=None):  # type: ignore[no-untyped-def]
         if all(n == 1 for _, n in plan.work):
-            both_there.wait(10)  # a small model would have ended before
+            both_there.wait(PATIENCE)  # a small model would have ended before
         return run(plan, cancel)
 
     monkeypatch.setattr(engine.runner, "run", run_both)

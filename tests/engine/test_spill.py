@@ -4,13 +4,13 @@ import errno
 import random
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from localrun_testing.paper_model import FULL, PaperModel, disk_cache, serve, sinking, text, windowed
+from localrun_testing.waiting import until
 
 from localrun.cache.claims import read_claims
 from localrun.cache.disk import DiskTier
@@ -34,16 +34,9 @@ def opened() -> Iterator[list[DiskCache]]:
         cache.close()
 
 
-def wait(reached: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def written(disk: DiskCache) -> None:
     """Wait until the writer has nothing left to do."""
-    wait(lambda: disk._queue.empty() and disk.n_written == disk.n_sent)
+    until(lambda: disk._queue.empty() and disk.n_written == disk.n_sent)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -151,7 +144,7 @@ def test_a_disk_that_fails_says_so_and_holds_up_nobody(
         monkeypatch.setattr("localrun.cache.disk.is_erased", fail)
     for n in range(8):
         serve(model, text(330, n), chat=f"{n}", disk=disk)
-    wait(lambda: bool(disk.problem))
+    until(lambda: bool(disk.problem))
     assert str(getattr(failure, "strerror", None) or failure) in disk.notes[0]
     serve(model, text(330, 9), chat="9", disk=disk)
     assert disk.save_one() is None
@@ -171,7 +164,7 @@ def test_closing_does_not_wait_for_a_disk_that_hangs(tmp_path: Path, monkeypatch
     disk.close()
     assert disk._writer.is_alive()
     hangs.set()
-    wait(lambda: not disk._writer.is_alive())
+    until(lambda: not disk._writer.is_alive())
 
 
 def test_closing_without_a_writer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,13 @@ import os
 import random
 import shutil
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo
+from localrun_testing.waiting import until
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.hub import download as downloads
@@ -299,8 +299,7 @@ def test_the_part_of_a_living_process_is_waited_for(serve: Serve, access_to: Acc
     seen: list[Event] = []
     waiting = threading.Thread(target=lambda: pull(access, "big.gguf", on=seen.append), daemon=True)
     waiting.start()
-    while not seen:
-        time.sleep(0.01)
+    until(lambda: seen)
     assert isinstance(seen[0], Notice)
     assert "another process" in seen[0].text
     abandon(mine.journal)

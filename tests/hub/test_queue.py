@@ -1,9 +1,9 @@
 import random
-import time
 from collections.abc import Callable
 
 import pytest
 from localrun_testing.fake_hub import FakeHub
+from localrun_testing.waiting import until
 
 from localrun.base.errors import HubError
 from localrun.hub.access import Access
@@ -16,13 +16,12 @@ AccessTo = Callable[..., Access]
 FILES = {name: random.Random(name).randbytes(6 << 20) for name in ("a.bin", "b.bin", "c.bin")}
 
 
-def until(queue: DownloadQueue, number: int, *states: State) -> Job:
-    for _ in range(1000):
+def until_is(queue: DownloadQueue, number: int, state: State) -> Job:
+    def found() -> Job | None:
         job = queue.jobs()[number - 1]
-        if job.state in states:
-            return job
-        time.sleep(0.01)
-    raise AssertionError(queue.jobs())
+        return job if job.state == state else None
+
+    return until(found, queue.jobs)
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def test_one_after_the_other(setting: tuple[FakeHub, Access, RemoteRepo]) -> Non
     for file in repo.files:
         queue.add(repo, [file])
     for number in (1, 2, 3):
-        job = until(queue, number, "done")
+        job = until_is(queue, number, "done")
         assert job.paths[0].read_bytes() == FILES[job.files[0]]
         assert job.done == job.total == 6 << 20
     running = [job.number for job in seen if job.state == "running"]
@@ -53,16 +52,15 @@ def test_pause_lets_others_go_first_and_resume_goes_on(setting: tuple[FakeHub, A
     queue = DownloadQueue(access)
     for name in ("a.bin", "b.bin"):
         queue.add(repo, [repo.file(name)])
-    while queue.jobs()[0].done < 2 << 20:
-        time.sleep(0.01)
+    until(lambda: queue.jobs()[0].done >= 2 << 20)
     queue.pause(1)
     hub.bytes_per_second = None
-    until(queue, 2, "done")
+    until_is(queue, 2, "done")
     assert queue.jobs()[0].state == "paused"
     arrived = queue.jobs()[0].done
     before = hub.sent("a.bin")
     queue.resume(1)
-    assert until(queue, 1, "done").paths[0].read_bytes() == FILES["a.bin"]
+    assert until_is(queue, 1, "done").paths[0].read_bytes() == FILES["a.bin"]
     assert hub.sent("a.bin") - before <= (6 << 20) - arrived + (1 << 20)
     queue.close()
 
@@ -74,9 +72,9 @@ def test_cancel_and_close(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
     for file in repo.files:
         queue.add(repo, [file])
     queue.cancel(2)
-    until(queue, 1, "running")
+    until_is(queue, 1, "running")
     queue.cancel(1)
-    until(queue, 3, "running")
+    until_is(queue, 3, "running")
     assert [job.state for job in queue.jobs()] == ["cancelled", "cancelled", "running"]
     queue.close()
     assert queue.jobs()[2].state == "cancelled"
@@ -88,10 +86,10 @@ def test_a_failure_is_told_and_can_be_tried_again(setting: tuple[FakeHub, Access
     queue = DownloadQueue(access)
     queue.add(repo, [repo.file("a.bin")])
     queue.add(repo, [repo.file("b.bin")])
-    failed = until(queue, 1, "failed")
+    failed = until_is(queue, 1, "failed")
     assert isinstance(failed.error, HubError)
-    until(queue, 2, "done")
+    until_is(queue, 2, "done")
     hub.trouble.clear()
     queue.resume(1)
-    assert until(queue, 1, "done").error is None
+    assert until_is(queue, 1, "done").error is None
     queue.close()

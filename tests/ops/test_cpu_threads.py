@@ -16,6 +16,7 @@ import pytest
 import torch
 from localrun_testing import REPOSITORY
 from localrun_testing.native import BAD_ARGUMENT, BUSY, OK, TASK, NativeLayer, Rows, Shape, native_library
+from localrun_testing.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_every_task_runs_once(library: ctypes.CDLL, n_threads: int, n_tasks: int
 
 def test_tasks_run_side_by_side(library: ctypes.CDLL) -> None:
     """Each waits for the others, so one thread alone would never come to an end."""
-    together = threading.Barrier(4, timeout=20)
+    together = threading.Barrier(4, timeout=PATIENCE)
     with pool(library, 4) as threads:
         assert library.lr_parallel(threads, 4, TASK(lambda _data, _index: together.wait() and None), None) == OK
 
@@ -129,7 +130,7 @@ def test_jobs_of_several_callers_take_turns(library: ctypes.CDLL) -> None:
         for thread in callers:
             thread.start()
         for thread in callers:
-            thread.join(30)
+            thread.join(PATIENCE)
     assert totals == [30 * 190] * 4
 
 
@@ -137,13 +138,14 @@ def test_a_pool_without_work_sleeps(library: ctypes.CDLL) -> None:
     """Threads wait awake for milliseconds, for the next step of an answer; then they take no time from anybody."""
     with pool(library, 4) as threads:
         assert library.lr_parallel(threads, 4, TASK(lambda _data, _index: None), None) == OK
-        deadline = time.monotonic() + 20
-        while True:  # until a fifth of a second took hardly any time of a core
+
+        def slept() -> bool:
+            """Whether a fifth of a second took hardly any time of a core."""
             before = time.process_time()
             time.sleep(0.2)
-            if time.process_time() - before < 0.02:
-                break
-            assert time.monotonic() < deadline, "the threads never went to sleep"
+            return time.process_time() - before < 0.02
+
+        until(slept, lambda: "the threads never went to sleep")
 
 
 def test_a_job_inside_a_job_is_refused(library: ctypes.CDLL) -> None:
@@ -226,7 +228,7 @@ def test_every_thread_of_a_pool_keeps_subnormals(library: ctypes.CDLL) -> None:
     if not torch.set_flush_denormal(True):
         pytest.skip("no instruction set with flush-to-zero on this machine")
     try:
-        together = threading.Barrier(3, timeout=20)
+        together = threading.Barrier(3, timeout=PATIENCE)
         products: list[float] = []
 
         def task(_data: int, _index: int) -> None:

@@ -5,11 +5,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 
 import psutil
 import pytest
+from localrun_testing.waiting import until
 
 from localrun.base.errors import EngineError, ModelFileError
 from localrun.text import render_process
@@ -46,8 +46,9 @@ def test_after_a_death_between_calls_another_one_answers() -> None:
     worker().kill()
     assert ECHO.render(HI) == "hi"
     ECHO.render(HI)
-    psutil.Process(worker().pid).kill()
-    time.sleep(0.2)
+    found = worker()
+    found.kill()
+    until(lambda: found.status() == psutil.STATUS_ZOMBIE)
     assert ECHO.render(HI) == "hi"
 
 

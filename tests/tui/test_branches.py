@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, send, type_text, views
-from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, Script, ScriptedClient
 from localrun_tui.composer import Composer, Editor
 from textual.pilot import Pilot
@@ -35,7 +35,7 @@ def test_a_second_answer_is_a_branch_that_can_be_walked() -> None:
         await until(pilot, lambda: sources(pilot) == ["flip a coin", "heads"])
         assert "‹ 1/2 ›" in screen_text(app)
         await pilot.press("up", "left")  # there is none before the first
-        await pilot.pause(0.1)
+        await until_done(pilot)
         assert sources(pilot) == ["flip a coin", "heads"]
 
     drive(app, steps)
@@ -298,7 +298,8 @@ def test_code_and_messages_are_copied_and_links_open_on_confirmation_only(monkey
         await pilot.press("o", "enter")
         await until_text(pilot, "Open this link in the browser?")
         await pilot.press("enter")  # the harmless answer has the focus
-        await pilot.pause(0.1)
+        await until(pilot, lambda: app.screen is chat_screen(pilot))
+        await until_done(pilot)
         assert opened == []
         await pilot.press("o", "down", "enter")
         await until(pilot, lambda: "this is no web address" in notice(pilot))

@@ -10,6 +10,7 @@ import pytest
 from localrun_testing.chat_app import CHOICE, ENDS, ask, chat_app, chat_screen, notice, ready, send, type_text, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, Script, ScriptedClient
+from localrun_testing.waiting import PATIENCE
 from localrun_tui.composer import Editor
 from textual.pilot import Pilot
 
@@ -189,7 +190,7 @@ def test_messages_sent_during_an_answer_go_out_one_after_the_other() -> None:
 
     class Gated(ScriptedClient):
         def events(self, request: Request) -> Iterator[Event]:
-            may_end.wait(30)
+            may_end.wait(PATIENCE)
             yield from super().events(request)
 
     app, client = chat_app(client=Gated([Script(), Script("second"), Script("third")]))
@@ -371,10 +372,10 @@ def test_an_empty_message_is_not_sent() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         await pilot.press("enter", "space", "enter")
-        await pilot.pause(0.1)
+        await ask(pilot, "now")
 
     drive(app, steps)
-    assert client.requests == []
+    assert [[message["content"] for message in request.messages] for request in client.requests] == [["now"]]
 
 
 def test_leaving_during_an_answer_keeps_what_came(tmp_path: Path) -> None:

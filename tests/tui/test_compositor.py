@@ -1,12 +1,11 @@
 """What is painted in parts is what Textual itself would paint as a whole."""
 
-import asyncio
 import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, ready, send, views
+from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, live_view, ready, send
 from localrun_testing.pilots import drive, until
 from localrun_testing.scripted_client import ANSWER, Script
 from localrun_tui import live_answer
@@ -126,7 +125,7 @@ def test_lines_of_a_growing_answer_look_as_textual_draws_them(filtered: bool, mo
         await ready(pilot)
         await send(pilot, "hi")
         await until(pilot, lambda: "78,336" in "".join(whole(chat_screen(pilot)._compositor)))
-        view = views(pilot)[-1]
+        view = await live_view(pilot)
         assert view.is_plain
 
         def look() -> list[list[tuple[str, object]]]:
@@ -141,14 +140,13 @@ def test_lines_of_a_growing_answer_look_as_textual_draws_them(filtered: bool, mo
         app.register_theme(replace(DARK, name="another", accent="#00ff00", primary="#ff0000"))
         for theme in ("another", "localrun-light"):
             app.theme = theme
-            await pilot.pause(0.1)
+            await pilot.pause()
             assert filtered or look() != dark
         await pilot.resize_terminal(60, 24)
-        await pilot.pause(0.1)
+        await until(pilot, lambda: app.size.width == 60)
         assert len(look()[0]) < len(dark[0])
         view.focus()
-        await pilot.pause(0.1)
-        assert not view.is_plain
+        await until(pilot, lambda: not view.is_plain)
         assert view.render_lines(Region(0, 0, 5, 1))[0].text.strip(), "the border of what has the focus"
 
     drive(app, steps)
@@ -161,17 +159,17 @@ def test_what_lies_in_front_stays_there(monkeypatch: pytest.MonkeyPatch) -> None
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         await send(pilot, "hi")
-        view = views(pilot)[-1]
+        view = await live_view(pilot)
         for _ in range(30):
             view.feed("words and more words of it ")
             view.changed()
-            await pilot.pause(0.02)
+            await pilot.pause()
         app.notify("in front", timeout=60)
         await until(pilot, lambda: "in front" in "".join(paper.text))
         for _ in range(12):
             view.feed("**other** words come ")
             view.changed()
-            await pilot.pause(0.02)
+            await pilot.pause()
             assert "in front" in "".join(paper.text)
             assert paper.text == whole(chat_screen(pilot)._compositor)
 
@@ -188,16 +186,15 @@ def test_what_differs_further_up_or_waits_to_be_painted_is_painted_too(monkeypat
         screen = chat_screen(pilot)
         await until(pilot, lambda: "Hello!" in "".join(paper.text))
         monkeypatch.setattr(screen, "show_state", lambda: None)
-        view, status = views(pilot)[-1], screen.query_one(StatusLine)
+        view, status = await live_view(pilot), screen.query_one(StatusLine)
         view.feed(" **" + "words " * 25)
         view.changed()
-        await pilot.pause(0.05)
+        await pilot.pause()
         status.show([Content("another state")], [])
-        while status not in screen._dirty_widgets:
-            await asyncio.sleep(0)
+        screen._dirty_widgets.add(status)  # as its message to the screen does in a moment
         view.feed("end** of it")  # the stars are gone from the first line
         view.changed()
-        await pilot.pause(0.05)
+        await pilot.pause()
         assert "another state" in paper.text[-2]
         assert any("Hello! words words" in row for row in paper.text)
         assert paper.text == whole(screen._compositor)

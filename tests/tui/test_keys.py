@@ -10,7 +10,7 @@ from typing import Any
 import localrun_tui
 import pytest
 from localrun_testing.chat_app import ask, chat_app, ready
-from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import Script
 from localrun_tui.app import LocalrunApp
 from localrun_tui.help_screen import key_names
@@ -149,8 +149,8 @@ def test_a_theme_is_chosen_and_kept(home: Path) -> None:
         app.action_change_theme()
         await until_text(pilot, "localrun-light")
         await pilot.press("down", "enter")
-        await pilot.pause(0.2)
-        assert app.theme == LIGHT.name
+        await until(pilot, lambda: app.theme == LIGHT.name)
+        await until_done(pilot)
 
     drive(app, steps)
     assert "localrun-light" in (home / "config.toml").read_text()

@@ -11,13 +11,13 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pytest
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.paths import writable_folder
 from localrun.chat.journal import ChatStore
@@ -29,8 +29,9 @@ pytestmark = [
 KILLS = int(os.environ.get("LOCALRUN_KILLS", "12"))
 ROUNDS_A_CHAT = 8
 REAL_EVERY = 6  # rounds; then the built-in model answers
-LEAVE_SECONDS = 10.0  # for an orphaned worker to end
+KEPT_A_ROUND = 2  # messages at least, where the app is given the time
 ENTER, AGAIN, STOP = b"\r", b"\x12", b"\x1b"
+SEND_HELD = b"\x1b[A" + ENTER + b"\x1b[B"  # up to what waits, and back; nothing where nothing waits
 
 
 @dataclass
@@ -38,22 +39,23 @@ class Kept:
     """What all the apps have told: text by message by chat."""
 
     chats: dict[str, dict[str, str]] = field(default_factory=dict)
-    n_ready: int = 0
+
+    @property
+    def n_messages(self) -> int:
+        return sum(map(len, self.chats.values()))
 
     def note(self, line: str) -> None:
-        kind, chat, *rest = line.rstrip("\n").split(" ", 3)
-        texts = self.chats.setdefault(chat, {})
-        if kind == "ready":
-            self.n_ready += 1
-        else:
-            texts[rest[0]] = ast.literal_eval(rest[1])
+        chat, message, text = line.split(" ", 2)
+        self.chats.setdefault(chat, {})[message] = ast.literal_eval(text)
 
 
 class RunningApp:
-    """The app on a terminal of its own; its process and all that it starts carry a mark."""
+    """The app on a terminal of its own; its process and all that it starts carry a mark. `kept` notes what it tells."""
 
-    def __init__(self, model: str, chat_id: str, mark: str) -> None:
+    def __init__(self, model: str, chat_id: str, mark: str, kept: Kept) -> None:
         self.mark = mark
+        self.kept = kept
+        self.told: set[str] = set()  # kinds of lines
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         told, telling = os.pipe()
@@ -71,36 +73,35 @@ class RunningApp:
         )
         os.close(slave)
         os.close(telling)
-        self.told = os.fdopen(told)
-        self._screen = threading.Thread(target=self._drain)
-        self._screen.start()
+        self._readers = [threading.Thread(target=self._drain), threading.Thread(target=self._listen, args=(told,))]
+        for reader in self._readers:
+            reader.start()
 
     def _drain(self) -> None:
         with suppress(OSError):  # the terminal has lost its other end
             while os.read(self.master, 65536):
                 pass
 
+    def _listen(self, fd: int) -> None:
+        with os.fdopen(fd) as told:
+            for line in told:
+                kind, _, rest = line.partition(" ")
+                if kind == "kept" and line.endswith("\n"):  # half a line was not told
+                    self.kept.note(rest)
+                self.told.add(kind)
+
     def type(self, keys: bytes) -> None:
         with suppress(OSError):
             os.write(self.master, keys)
 
     def kill(self) -> None:
+        """kill -9; returns when all that it has started is gone, and all that it told is noted."""
         self._process.kill()
         self._process.wait()
-
-    def lines(self) -> list[str]:
-        """What it told, once it is dead; half a line was not told."""
-        with self.told as told:
-            return [line for line in told if line.endswith("\n")]
-
-    def leftovers(self) -> list[psutil.Process]:
-        """Processes that outlived it by LEAVE_SECONDS."""
-        until = time.monotonic() + LEAVE_SECONDS
-        while (left := marked(self.mark)) and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: not marked(self.mark), lambda: f"left behind: {marked(self.mark)}")
         os.close(self.master)
-        self._screen.join()
-        return left
+        for reader in self._readers:
+            reader.join()
 
 
 def marked(mark: str) -> list[psutil.Process]:
@@ -112,12 +113,20 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
-def use(app: RunningApp, rng: random.Random, seconds: float, question: Callable[[], str]) -> None:
-    """Type, send, stop and ask again for so long."""
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        app.type(rng.choice([question().encode() + ENTER] * 4 + [AGAIN, STOP]))
-        time.sleep(min(left, rng.uniform(0.0, 0.3)))
+def use(app: RunningApp, rng: random.Random, seconds: float, n_kept: int) -> None:
+    """Type, send, stop, ask again, and send what a stop has held; for so long, and until so many are kept."""
+    began, before = time.monotonic(), app.kept.n_messages
+    app.type(question(rng))
+    while time.monotonic() - began < seconds or app.kept.n_messages - before < n_kept:
+        assert time.monotonic() - began < PATIENCE, f"{app.kept.n_messages - before} of {n_kept} messages are kept"
+        time.sleep(rng.uniform(0.0, 0.3))
+        stop = [STOP] if "loaded" in app.told else []  # before, it would give the load up, and all would wait
+        app.type(rng.choice([question(rng)] * 4 + [AGAIN, SEND_HELD] + stop))
+    time.sleep(rng.uniform(0.0, 0.1))
+
+
+def question(rng: random.Random) -> bytes:
+    return f"question {rng.random()}".encode() + ENTER
 
 
 def test_nothing_that_was_kept_is_lost_however_often_the_app_is_killed(home: Path) -> None:
@@ -127,19 +136,16 @@ def test_nothing_that_was_kept_is_lost_however_often_the_app_is_killed(home: Pat
     for number in range(KILLS):
         real = number % REAL_EVERY == REAL_EVERY - 1
         chat_id = "" if number % ROUNDS_A_CHAT == 0 else chat_id
-        app = RunningApp("builtin" if real else "counting", chat_id, f"{home}-{number}")
+        app = RunningApp("builtin" if real else "counting", chat_id, f"{home}-{number}", kept)
         early = number % 4 == 3 and not real
-        lines = [] if early else [app.told.readline()]
-        use(app, rng, rng.uniform(0.0, 4.0 if real else 1.2), lambda: f"question {rng.random()}")
-        app.kill()
-        assert not app.leftovers(), f"round {number}"
-        for line in [*lines, *app.lines()]:
-            kept.note(line)
-        written = {chat: texts for chat, texts in kept.chats.items() if texts}
-        chat_id = max(written, default="")
-        check(written)
-    assert kept.n_ready >= KILLS * 3 // 4, "most rounds got as far as the app"
-    assert sum(map(len, kept.chats.values())) >= KILLS // 2  # a busy machine keeps fewer in the time
+        try:
+            until(lambda app=app, early=early: early or "ready" in app.told)  # type: ignore[misc]
+            use(app, rng, rng.uniform(0.0, 4.0 if real else 1.2), 0 if early else KEPT_A_ROUND)
+        finally:
+            app.kill()
+        chat_id = max(kept.chats, default="")
+        check(kept.chats)
+    assert kept.n_messages >= KILLS
 
 
 def check(written: dict[str, dict[str, str]]) -> None:

@@ -183,11 +183,11 @@ def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest
         await until_text(pilot, "localrun is offline")
         assert len(hub.seen) == before
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-        hub.break_file("api", "silent")
+        hub.break_file("api", "silent", at=600)
         look_for(pilot, "silence")
         await until_text(pilot, "Searching for “silence”")
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: app.closed, 3)  # nobody waits for a silent hub
+        await until(pilot, lambda: app.closed, 20)  # nobody waits for a silent hub
 
     app = ScreenApp(ModelsScreen())
     drive(app, steps, LARGE)

@@ -9,6 +9,7 @@ import pytest
 from localrun_testing.chat_app import ask, chat_screen, notice, send, text_of, views
 from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, failure, fake_chat_server
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.waiting import PATIENCE
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
 from localrun_tui.endpoints import read_endpoints, write_endpoints
@@ -118,7 +119,7 @@ def test_a_server_is_added_in_the_settings(server: FakeChatServer) -> None:
 def test_enter_does_nothing_while_a_server_is_asked(server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = threading.Event()
     ask_really = remote.list_models
-    monkeypatch.setattr(remote, "list_models", lambda endpoint: answers.wait(30) and ask_really(endpoint))
+    monkeypatch.setattr(remote, "list_models", lambda endpoint: answers.wait(PATIENCE) and ask_really(endpoint))
     app = new_app()
     write_endpoints([Endpoint("lab", server.url, KEY)])
 
@@ -170,7 +171,7 @@ def test_a_server_that_stalls_is_stopped(server: FakeChatServer) -> None:
         await until_text(pilot, "◼ stopped")
 
     drive(app, steps, LARGE)
-    assert server.hung_up.wait(5)
+    assert server.hung_up.wait(PATIENCE)
 
 
 def test_a_wrong_key_is_said_and_corrected_where_it_is_said(server: FakeChatServer) -> None:

@@ -140,7 +140,7 @@ def test_the_screens_look_as_they_did(look: Look, monkeypatch: pytest.MonkeyPatc
 
     async def steps(pilot: Pilot[Any]) -> None:
         async for screen in walk(app, pilot):
-            await pilot.pause(0.05)
+            await pilot.pause()
             name = f"{screen}-{columns}x{rows}"
             assert screen_text(app) + "\n" == snapshot(name=name, extension_class=Text)
             if screen in look.pictures:

@@ -1,7 +1,7 @@
 """The app in a process of its own, for tests that kill it: it tells on a pipe what it has shown as kept.
 
 `python -m localrun_testing.app_to_kill FD MODEL CHAT`: MODEL is `builtin`, or `counting` for a worker without one; CHAT
-is the chat to go on with, or empty. Each line is `ready CHAT`, or `kept CHAT MESSAGE TEXT`.
+is the chat to go on with, or empty. Each line is `ready CHAT`, `loaded CHAT` or `kept CHAT MESSAGE TEXT`.
 """
 
 import os
@@ -46,6 +46,7 @@ class TellingApp(LocalrunApp):
         self._fd = fd
         self._chat_id = chat_id
         self._told: set[str] = set()
+        self._is_loaded = False
 
     async def on_ready(self) -> None:
         if self._chat_id:
@@ -54,7 +55,7 @@ class TellingApp(LocalrunApp):
             await self.session.new_chat()
         assert self.session.chat is not None
         self._say(f"ready {self.session.chat.id}")
-        self.set_interval(0.01, self._tell_of_answer)
+        self.set_interval(0.01, self._look)
 
     def _tell(self, message: Message) -> None:
         """After a ChatChanged the user's message is on the screen."""
@@ -63,7 +64,11 @@ class TellingApp(LocalrunApp):
             self._say_kept(chat.tree[chat.tree.head])
         super()._tell(message)
 
-    def _tell_of_answer(self) -> None:
+    def _look(self) -> None:
+        chat = self.session.chat
+        if self.session.info is not None and chat is not None and not self._is_loaded:
+            self._is_loaded = True
+            self._say(f"loaded {chat.id}")
         turn = self.session.turn
         if turn is not None and turn.over and turn.answer_id is not None:
             self._say_kept(turn.chat.tree[turn.answer_id])

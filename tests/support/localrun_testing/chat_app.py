@@ -42,6 +42,14 @@ def views(pilot: Pilot[Any]) -> list[MessageView]:
     return chat_screen(pilot).transcript.views
 
 
+async def live_view(pilot: Pilot[Any]) -> MessageView:
+    """The answer on its way, once it is on the screen."""
+    path = chat_screen(pilot).path
+    await until(pilot, lambda: path.live and path.live.view.size)
+    assert path.live is not None
+    return path.live.view
+
+
 def text_of(view: MessageView, width: int = 76) -> str:
     return "\n".join(line.plain for line in view.lines(width))
 

@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from localrun_testing.waiting import PATIENCE
+
 MAX_SECONDS = 1.0  # of CPU: the machine may be busy with other tests
 MAX_WAIT = 60
 MAX_RSS_GROWTH = 300 << 20
@@ -80,4 +82,4 @@ class FileOpener:
     def close(self) -> None:
         assert self._child.stdin
         self._child.stdin.close()
-        assert self._child.wait(10) == 0
+        assert self._child.wait(PATIENCE) == 0

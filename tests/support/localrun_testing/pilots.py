@@ -8,6 +8,9 @@ from typing import Any
 from textual.app import App
 from textual.pilot import Pilot
 
+from localrun_testing.idle import patient_pilot
+from localrun_testing.waiting import PATIENCE
+
 Steps = Callable[["Pilot[Any]"], Awaitable[None]]
 SMALL, LARGE = (80, 24), (120, 40)
 
@@ -16,20 +19,26 @@ def drive(app: App[Any], steps: Steps, size: tuple[int, int] = SMALL) -> None:
     """Run `app` without a terminal, and `steps` on it."""
 
     async def run() -> None:
-        async with app.run_test(size=size, notifications=True) as pilot:
-            await pilot.pause()
-            await steps(pilot)
+        with patient_pilot(app):
+            async with app.run_test(size=size, notifications=True) as pilot:
+                await pilot.pause()
+                await steps(pilot)
 
     asyncio.run(run())
 
 
-async def until(pilot: "Pilot[Any]", condition: Callable[[], object], seconds: float = 15.0) -> None:
+async def until(pilot: "Pilot[Any]", condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait for what happens on another thread; AssertionError shows the screen when it does not."""
     give_up = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < give_up, screen_text(pilot.app)
         await pilot.pause(0.02)
     await pilot.pause()
+
+
+async def until_done(pilot: "Pilot[Any]") -> None:
+    """Wait until the screens have done all that they began."""
+    await until(pilot, lambda: all(worker.is_finished for worker in pilot.app.workers))
 
 
 async def until_text(pilot: "Pilot[Any]", text: str) -> None:
