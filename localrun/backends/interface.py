@@ -10,6 +10,7 @@ from localrun.backends.limits import LimitProbe
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.largest_step import MAX_RUNNING
 from localrun.ops.layouts import Layout
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class Backend(Protocol):
     @property
     def program_bytes(self) -> int:
         """What the process holds without any model: libraries, and a large tokenizer."""
+        ...
+
+    @property
+    def growth_bytes(self) -> int:
+        """What the program itself grows by while it loads a model and answers, beside all that is counted."""
         ...
 
     @property
@@ -80,8 +86,10 @@ class Backend(Protocol):
         """Bytes of one layer of one block; None where `spec` cannot be kept in `codec`."""
         ...
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
-        """Working memory of the largest step."""
+    def scratch_bytes(
+        self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int = MAX_RUNNING
+    ) -> int:
+        """Working memory of the largest step, of so many sequences that answer side by side."""
         ...
 
     def limit_probe(self, threads: int) -> LimitProbe: ...

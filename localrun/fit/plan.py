@@ -15,7 +15,6 @@ from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 
-GROWTH = 2 << 20  # of the program while it answers, beside what is counted
 MARGIN, MARGIN_PART = 512 << 20, 8  # left to other programs and to what is not counted: so much, or one part of so many
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of
 FEWEST_BITS = 2.0  # a weight; below that no precision is worth naming
@@ -51,7 +50,8 @@ class MemoryPlan:
     groups: tuple[GroupBlocks, ...]
     weights_bytes: int
     needed_kv_bytes: int  # for one chat that fills the context
-    scratch_bytes: int
+    scratch_bytes: int  # of the largest step
+    needed_scratch_bytes: int  # of the largest step while one chat answers
     overhead_bytes: int
     budget_bytes: int
     grows: bool  # blocks take memory when they are first used, not all at once
@@ -93,8 +93,8 @@ class MemoryPlan:
         return self._beside_cache + self.kv_bytes
 
     def peak_after(self, chats: int) -> int:
-        """The most memory the process has held once that many chats have filled the context."""
-        return self._beside_cache + self.kv_after(chats)
+        """The most memory the process has held once that many chats have filled the context, one after another."""
+        return self.overhead_bytes + self.weights_bytes + self.needed_scratch_bytes + self.kv_after(chats)
 
     def kv_after(self, chats: int) -> int:
         """Of these, the cache: a block of one takes memory as long as the process lives."""
@@ -132,7 +132,7 @@ def plan_load(
     check_context(config, ctx, window)
     shape = CacheShape(config, backend, window)
     budget = free + resident
-    overhead = resident + GROWTH if resident else shape.program_bytes
+    overhead = resident + backend.growth_bytes if resident else shape.program_bytes
     room = budget - margin_of(budget) - overhead - weights_bytes
     try:
         choice = choose_codec(kv, config, ctx, lambda codec: longest_context(shape, codec, room, threads))
@@ -159,6 +159,7 @@ def plan_load(
         weights_bytes=weights_bytes,
         needed_kv_bytes=needed,
         scratch_bytes=scratch,
+        needed_scratch_bytes=backend.scratch_bytes(final, choice.ctx, choice.codec, threads, sequences=1),
         overhead_bytes=overhead,
         budget_bytes=budget,
         grows=backend.grows,

@@ -69,6 +69,6 @@ def test_chats_take_the_memory_that_is_said_of_them(kv: KVCodecName, window: int
             taken = loaded.engine.view().touched_bytes if loaded.plan.grows else loaded.plan.kv_bytes
             assert 0.85 * loaded.plan.kv_after(chats) <= taken <= loaded.plan.kv_after(chats)
         assert loaded.plan.needed_kv_bytes < taken <= loaded.plan.kv_bytes, "more than one chat needs"
-        assert loaded.plan.peak_after(1000) == loaded.plan.peak_bytes
+        assert loaded.plan.peak_after(1000) <= loaded.plan.peak_bytes
     finally:
         loaded.engine.close()

@@ -28,6 +28,7 @@ class CpuBackend:
     device = None
     in_main_memory = True
     program_bytes = 160 << 20
+    growth_bytes = 2 << 20
     grows = True
 
     @property
@@ -87,10 +88,12 @@ class CpuBackend:
         size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
         return size if size >= 0 else None
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
+    def scratch_bytes(
+        self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int = MAX_RUNNING
+    ) -> int:
         shapes = {(spec.n_heads, spec.head_dim) for spec in config.layers}
-        attention = max(self.calls.attention_bytes(*shape, MAX_RUNNING, ctx) for shape in shapes)
-        return arena_bytes(config, threads) + attention
+        attention = max(self.calls.attention_bytes(*shape, sequences, ctx) for shape in shapes)
+        return arena_bytes(config, threads, sequences) + attention
 
     def limit_probe(self, threads: int) -> CpuLimitProbe:
         return CpuLimitProbe(threads)

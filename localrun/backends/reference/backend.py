@@ -15,6 +15,7 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
+from localrun.ops.largest_step import MAX_RUNNING
 from localrun.ops.layouts import F32, FILE, Layout
 from localrun.ops.memory import ran_out
 
@@ -31,6 +32,7 @@ class ReferenceBackend:
     note = ""
     torch_name = "cpu"
     program_bytes = 400 << 20
+    growth_bytes = 32 << 20  # torch reads its code when it is first used
     grows = False
 
     @property
@@ -78,7 +80,9 @@ class ReferenceBackend:
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         return BLOCK_TOKENS * spec.n_kv_heads * codec.bytes_per_token(spec.head_dim)
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int) -> int:
+    def scratch_bytes(
+        self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int = MAX_RUNNING
+    ) -> int:
         return step_bytes(config, ctx, codec)
 
     def limit_probe(self, threads: int) -> NumpyLimitProbe:

@@ -5,7 +5,7 @@ from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import MAX_CHUNK
 
 SCORE_TILE = 64 << 20  # bytes of attention scores that are held at a time
-SCORE_COPIES, CODED_COPIES = 12, 4  # of them at a time; rows of coded layers are taken a block at a time
+SCORE_COPIES, CODED_COPIES = 8, 4  # of them at a time; rows of coded layers are taken a block at a time
 
 
 def step_bytes(config: ModelConfig, ctx: int, codec: KVCodec) -> int:
