@@ -40,11 +40,11 @@ class Case:
         self.keep: list[object] = []
         buffers = Buffers(self.zeroed, n_tokens)
         matrices = [self.matrix(qtype, seed) for seed in range(copies)]
-        form = calls.layout_form(matrices[0].layout)
+        form = calls.activation_format(matrices[0].layout)
         a, out = buffers.take(N_COLS, form), buffers.take(N_ROWS, 0)
         instructions = (abi.Instruction * copies)()
         for index, matrix in enumerate(matrices):
-            op = abi.Linear(a=ctypes.pointer(a), n_weights=1, out_scale=1.0, make_forms=form if index == 0 else 0)
+            op = abi.Linear(a=ctypes.pointer(a), n_weights=1, out_scale=1.0, make_formats=form if index == 0 else 0)
             op.weight[0], op.out[0] = ctypes.pointer(matrix), ctypes.pointer(out)
             instructions[index].op, instructions[index].linear = abi.OPS.index("linear"), op
         program = abi.ProgramC(instructions, None, copies, 0)

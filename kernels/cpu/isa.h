@@ -25,7 +25,7 @@ struct lr_kernels {
   void (*logits_stats)(const float* x, int64_t n, float inv_temp, lr_logits_stats_t* out);
   const lr_op_kernels* op[LR_N_OPS];  // by LR_OP_*; null: not in this unit
   const lr_kv_layout* kv[LR_N_KV];    // by LR_KV_*
-  int32_t bf16_form;                  // of activations for bf16 weights: LR_FORM_BF16, or 0 where f32 is read
+  int32_t bf16_format;                // of activations for bf16 weights: LR_FORMAT_BF16, or 0 where f32 is read
   const lr_probe_kernels* probe;
 };
 

@@ -1,4 +1,4 @@
-// The C ABI of the library; localrun/backends/cpu/library.py is its only caller.
+// The C ABI of the library. Its callers are library.py and bindings.py of localrun/backends/cpu; its structures: program.h.
 #pragma once
 #include "program.h"
 
@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 5
+#define LR_ABI_VERSION 6
 #define LR_NUMERICS_VERSION 4  // goes up with every change of how anything is rounded or stored
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
@@ -69,9 +69,9 @@ LR_API int lr_kv_export(int32_t codec, int32_t n_kv_heads, int32_t head_dim, con
                         float* k, float* v);
 // The same as codes, for codecs that have them: k and v [n][n_kv_heads].
 typedef struct {
-  int8_t codes[LR_MAX_HEAD_DIM];                    // -127 to 127; 4 bits: -8 to 7
-  uint16_t scale[LR_MAX_HEAD_DIM / LR_SCALE_DIMS];  // IEEE halves, one for every 128 dims
-  uint16_t offset[LR_MAX_HEAD_DIM / LR_SCALE_DIMS]; // 4 bits: an element is offset + scale · code
+  int8_t codes[LR_MAX_HEAD_DIM];                     // -127 to 127; 4 bits: -8 to 7
+  uint16_t scale[LR_MAX_HEAD_DIM / LR_SCALE_DIMS];   // fp16, one for every 128 dims
+  uint16_t offset[LR_MAX_HEAD_DIM / LR_SCALE_DIMS];  // 4 bits: an element is offset + scale · code
 } lr_kv_codes;
 LR_API int lr_kv_import_codes(int32_t codec, int32_t n_kv_heads, int32_t head_dim, void* block, int32_t slot, int32_t n,
                               const lr_kv_codes* k, const lr_kv_codes* v);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define LR_BLOCK_TOKENS 64   // tokens of a KV block
-#define LR_UNIT_BLOCKS 8     // blocks whose online softmax is folded before states are merged: absolute units of 512
+#define LR_SPLIT_BLOCKS 8     // blocks of one online softmax before states are merged: splits of 512 positions
 #define LR_MAX_HEAD_DIM 256
 #define LR_MAX_HEADS 4096
 #define LR_MAX_WEIGHTS 4     // matrices of one linear
@@ -14,8 +14,9 @@
 #define LR_MAX_VOCAB (1 << 24)  // ids of a row of logits: candidates are looked for in a thread's scratch
 #define LR_SCALE_DIMS 128    // dims of a head that share a scale in the codes of keys and values
 
-// Forms of a value that a linear can read. F32 is always there; norm and the first linear that reads it make the others.
-enum { LR_FORM_Q8_32 = 1, LR_FORM_Q8_256 = 2, LR_FORM_BF16 = 4 };
+// Formats of activations that a linear can read. F32 is always there; norm and the first linear that reads a value make the
+// others.
+enum { LR_FORMAT_Q8 = 1, LR_FORMAT_BF16 = 4 };
 
 enum { LR_QK_NORM_NONE = 0, LR_QK_NORM_HEAD = 1, LR_QK_NORM_ROW = 2 };
 enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2 };
@@ -34,16 +35,16 @@ typedef struct {
   int64_t n_bytes;
 } lr_matrix;
 
-// A buffer of the arena: f32 [max_rows][stride], and, where a linear reads it, its other forms.
+// A buffer of the arena: f32 [max_rows][stride], and, where a linear reads it, its other formats.
 typedef struct {
   float* f32;
   int8_t* q8;        // [max_rows][stride]
-  float* q8_scale;   // [max_rows][stride / 32], or [max_rows][stride / 256] for LR_FORM_Q8_256
-  int32_t* q8_sum;   // [max_rows][stride / 32]: sums of 32 codes; for LR_FORM_Q8_256 sums of 16 codes, [stride / 16]
+  float* q8_scale;   // [max_rows][stride / 32]
+  int32_t* q8_sum;   // [max_rows][stride / 32]: two int16 sums of 16 codes, the first low
   uint16_t* bf16;    // [max_rows][stride]
   int32_t width;     // elements of a row that mean something
   int32_t stride;    // width rounded up to 256; what is beyond width is zero
-  int32_t forms;     // LR_FORM_* that consumers of this buffer need
+  int32_t formats;     // LR_FORMAT_* that consumers of this buffer need
   int32_t reserved;
 } lr_value;
 
@@ -70,15 +71,15 @@ typedef struct {
   int32_t n_weights;
   int32_t act;
   float out_scale;
-  int32_t make_forms;  // LR_FORM_* of `a` that this linear has to make itself, because no norm did
+  int32_t make_formats;  // LR_FORMAT_* of `a` that this linear has to make itself, because no norm did
 } lr_linear;
 
 typedef struct {
   const lr_value* q;
   const lr_value* k;
   const lr_value* v;
-  lr_value* out;          // the turned q, f32 [rows][n_heads·head_dim]
-  lr_value* sink_out;     // q turned by sink_cos and sink_sin, or null
+  lr_value* out;          // q after rope, f32 [rows][n_heads·head_dim]
+  lr_value* sink_out;     // q rotated by sink_cos and sink_sin, or null
   const float* q_weight;  // qk norm, or null
   const float* k_weight;
   int32_t layer;
@@ -104,7 +105,7 @@ typedef struct {
   lr_value* a;
   const lr_matrix* weight;
   float* rows;         // [max_logits_rows][vocab]
-  lr_value* gathered;  // the rows of `a` that want logits, with forms
+  lr_value* gathered;  // the rows of `a` that want logits, with formats
   float scale;
   float softcap;       // 0: none
 } lr_logits;
@@ -122,7 +123,7 @@ typedef struct {
 typedef struct {
   const lr_value* scores;  // of the router, f32 [rows][n_experts]
   const lr_value* a;
-  lr_value* chosen;        // rows of `a` by place, in the forms that experts read
+  lr_value* chosen;        // rows of `a` by place, in the formats that experts read
   const lr_routes* routes;
   int32_t normalize;       // the weights of a row sum to one
   int32_t reads_f32;       // experts read `chosen` in f32, too
@@ -134,7 +135,7 @@ typedef struct {
   lr_value* out;               // by place
   const lr_routes* routes;
   int32_t act;
-  int32_t make_forms;          // as of lr_linear
+  int32_t make_formats;          // as of lr_linear
 } lr_experts;
 
 typedef struct {
@@ -178,10 +179,10 @@ typedef struct {
   int32_t reserved;
 } lr_cache_layer;
 
-// Block b of a sequence holds its positions 64·b … 64·b + 63. A row at p reads the 16-bit form of blocks p / 64 and 0,
-// and the codes of all others; a plain codec has one form. -1: a block that is not there, passed over by rows that see it.
+// Block b of a sequence holds its positions 64·b … 64·b + 63. A row at p reads the 16-bit copy of blocks p / 64 and 0,
+// and the codes of all others; a float codec has nothing else. -1: a block that is not there, passed over by rows that see it.
 typedef struct {
-  const int32_t* const* table;  // [group][block - first[group]]: codes, or the only form
+  const int32_t* const* table;  // [group][block - first[group]]: codes, or floats
   const int32_t* first;         // [group]: number of the first block in the table
   const int32_t* sink;          // [group]: block 0 where the table begins later; or null
   const int32_t* const* ring;   // [group][block - ring_first]: 16-bit blocks; null where every codec is plain
@@ -224,7 +225,7 @@ typedef struct {
   const float* const* sink_cos;  // likewise for sink_out of rope_append, or null
   const float* const* sink_sin;
   const int32_t* rope_half;     // [rope kind]: rotated pairs
-  const float* query_scale;     // [n_rows]: queries are multiplied by it once they have turned; or null
+  const float* query_scale;     // [n_rows]: queries are multiplied by it after rope; or null
   const volatile int32_t* cancel;
   int32_t n_rows, n_sequences, n_logits, reserved;
 } lr_step;

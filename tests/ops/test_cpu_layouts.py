@@ -85,7 +85,7 @@ def test_what_no_layout_holds_is_refused() -> None:
 def test_packing_outside_the_matrix_is_refused() -> None:
     raw = sample("Q4_0", 16, 64)
     matrix = NativeMatrix(raw, "Q4_0", 64)
-    pack, unpack = library().c.lr_pack, library().c.lr_unpack_row
+    pack, unpack = library().c.lr_pack, library().c.lr_dequantize_row
     out = Guarded(4 * 64)
     for gguf_type, first, n_rows in [(2, 1, 16), (2, -1, 1), (2, 0, -1), (8, 0, 16), (999, 0, 16), (2, 2**31 - 1, 1)]:
         assert pack(ctypes.byref(matrix.c), gguf_type, raw.data_ptr(), first, n_rows) == BAD_ARGUMENT

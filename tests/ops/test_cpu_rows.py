@@ -61,7 +61,7 @@ def test_norm_makes_the_codes_that_linear_would_make(isa: str) -> None:
     results = []
     for value, forms in ((made, 0), (again, 1)):
         out = NativeValue(4, 20)
-        op = abi.Linear(a=ctypes.pointer(value.c), n_weights=1, out_scale=1.0, make_forms=forms)
+        op = abi.Linear(a=ctypes.pointer(value.c), n_weights=1, out_scale=1.0, make_formats=forms)
         op.weight[0], op.out[0] = ctypes.pointer(wide.c), ctypes.pointer(out.c)
         run([instruction(op)], 4)
         results.append(out.data)

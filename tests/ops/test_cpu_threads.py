@@ -78,7 +78,10 @@ def build_driver(folder: Path, *flags: str) -> Path:
     if sys.platform == "win32":
         pytest.skip("the driver holds threads by signals: windows has none")
     kernels, built = REPOSITORY / "kernels" / "cpu", folder / "driver"
-    sources = (REPOSITORY / "tests" / "support" / "threads_driver.cpp", kernels / "runtime" / "thread_pool.cpp")
+    sources = (
+        REPOSITORY / "tests" / "support" / "threads_driver.cpp",
+        *(kernels / "runtime" / name for name in ("thread_pool.cpp", "parallel_for.cpp")),
+    )
     command: list[str | Path] = ["c++", "-std=c++17", "-O1", "-pthread", *flags, "-I", kernels, *sources, "-o", built]
     subprocess.run(command, check=True, capture_output=True)
     return built

@@ -10,8 +10,8 @@ namespace {
 
 alignas(64) uint8_t memory[3][16][64];
 
-AmxShapes shapes(int tokens, int step, int columns) {
-  AmxShapes to;
+AmxTileConfig shapes(int tokens, int step, int columns) {
+  AmxTileConfig to;
   to.set(0, tokens, 4 * columns);
   to.set(4, tokens, step);
   to.set(6, step / 4, 4 * columns);
@@ -28,7 +28,7 @@ void multiply(bool bf16) {
 
 void mistake(const char* name) {
   const auto is = [&](const char* other) { return !strcmp(name, other); };
-  AmxShapes to = shapes(5, 32, 16);
+  AmxTileConfig to = shapes(5, 32, 16);
   if (is("too many rows")) to.set(0, 17, 64);
   if (is("too many bytes")) to.set(0, 5, 68);
   if (is("no rows")) to.set(0, 0, 64);
@@ -39,8 +39,8 @@ void mistake(const char* name) {
   if (is("broken group")) to.set(4, 5, 30);
   if (is("reserved")) to.reserved[3] = 1;
   if (is("palette")) to.palette = 2;
-  if (!is("no shapes")) amx_begin(to);
-  if (is("released")) amx_end();
+  if (!is("no shapes")) amx_configure(to);
+  if (is("released")) amx_release();
   if (is("no shape")) amx_zero<1>();
   if (is("twice")) amx_dot_int8<0, 0, 6>();
   multiply(false);
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   if (argc == 2) return mistake(argv[1]), 0;
   int32_t header[4];
   if (fread(header, sizeof header, 1, stdin) != 1 || fread(memory, sizeof memory, 1, stdin) != 1) return 2;
-  amx_begin(shapes(header[1], header[2], header[3]));
+  amx_configure(shapes(header[1], header[2], header[3]));
   multiply(header[0] != 0);
   fwrite(memory[0], sizeof memory[0], 1, stdout);
   return 0;

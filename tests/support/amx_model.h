@@ -128,8 +128,8 @@ struct AmxModel {
 
 thread_local AmxModel amx_model;
 
-inline void amx_begin(const AmxShapes& shapes) { amx_model.configure(&shapes); }
-inline void amx_end() { amx_model.configured = false; }
+inline void amx_configure(const AmxTileConfig& shapes) { amx_model.configure(&shapes); }
+inline void amx_release() { amx_model.configured = false; }
 template <int reg> void amx_zero() { amx_model.zero(reg); }
 template <int reg> void amx_load(const void* from, int64_t stride) { amx_model.load(reg, from, stride); }
 template <int reg> void amx_store(void* to, int64_t stride) { amx_model.store(reg, to, stride); }

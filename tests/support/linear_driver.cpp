@@ -33,7 +33,7 @@ struct Linears {
   // Tokens first … first + n - 1 in one step; y: [output][tokens][out_stride].
   void run(int32_t first, int32_t n, float* y) {
     const size_t at = (size_t)first * stride;
-    lr_value a = {&x[at], &codes[at], &scale[at / 32], &sums[at / 32], nullptr, n_cols, stride, LR_FORM_Q8_32, 0};
+    lr_value a = {&x[at], &codes[at], &scale[at / 32], &sums[at / 32], nullptr, n_cols, stride, LR_FORMAT_Q8, 0};
     std::vector<lr_value> out;
     for (size_t i = 0; i < n_outputs(); i++)
       out.push_back({y + i * out_size() + (size_t)first * out_stride, nullptr, nullptr, nullptr, nullptr, n_rows, out_stride, 0, 0});
@@ -48,7 +48,7 @@ struct Linears {
       for (int32_t i = 0; i < op.n_weights; i++) {
         op.weight[i] = &weight[i];
         op.out[i] = pair ? &out.back() : &out[i];
-        op.make_forms |= lr_layout_form(weight[i].layout);
+        op.make_formats |= lr_layout_activation_format(weight[i].layout);
       }
     }
     const lr_program program = {instruction, nullptr, weight.size() > 1 ? 2 : 1, 0};
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
     matrix.data = aligned_alloc(64, (size_t)matrix.n_bytes);
     if (lr_pack(&matrix, type, raw.data(), 0, n_rows) != LR_OK) return 4;
     for (int32_t r = 0; r < n_rows; r++) {
-      if (lr_unpack_row(&matrix, r, row.data()) != LR_OK) return 5;
+      if (lr_dequantize_row(&matrix, r, row.data()) != LR_OK) return 5;
       fwrite(row.data(), 4, row.size(), stdout);
     }
     linears.weight.push_back(matrix);

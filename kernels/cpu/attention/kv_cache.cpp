@@ -20,8 +20,8 @@ int64_t lr_kv_block_bytes(int32_t codec, int32_t n_kv_heads, int32_t head_dim) {
   return layout ? n_kv_heads * layout->head_bytes(head_dim) : -1;
 }
 
-int lr_kv_import(int32_t codec, int32_t n_kv_heads, int32_t head_dim, void* block, int32_t slot, int32_t n,
-                 const float* k, const float* v) {
+int lr_kv_import(int32_t codec, int32_t n_kv_heads, int32_t head_dim, void* block, int32_t slot, int32_t n, const float* k,
+                 const float* v) {
   const lr_kv_layout* layout = layout_of(codec, n_kv_heads, head_dim);
   if (!layout || !block || !k || !v || !in_block(slot, n)) return LR_BAD_ARGUMENT;
   for (int32_t i = 0; i < n * n_kv_heads; i++) {
@@ -31,8 +31,8 @@ int lr_kv_import(int32_t codec, int32_t n_kv_heads, int32_t head_dim, void* bloc
   return LR_OK;
 }
 
-int lr_kv_export(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot, int32_t n,
-                 float* k, float* v) {
+int lr_kv_export(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot, int32_t n, float* k,
+                 float* v) {
   const lr_kv_layout* layout = layout_of(codec, n_kv_heads, head_dim);
   if (!layout || !block || !k || !v || !in_block(slot, n)) return LR_BAD_ARGUMENT;
   for (int32_t i = 0; i < n * n_kv_heads; i++) {

@@ -1,4 +1,4 @@
-// How weight matrices lie in memory. A layout is a row of the table below: the packer, the unpacker and the kernels of
+// How weight matrices lie in memory. A layout is a row of the table below: repack, dequantize and the kernels of
 // every instruction set read the same rows.
 //
 // 16 rows of a matrix form a group; groups lie one after the other. A group is a list of blocks of 256 columns (the last
@@ -9,31 +9,33 @@
 //   scales    per scale group 16 numbers, one a row; then likewise the minima. Those of 6 bits are three vectors of 64
 //             bytes a block: byte 16·g + r has in its low 6 bits the scale of group g, its minimum, and the scale of
 //             group 4 + g; in the high 2 bits, lowest first, the minimum of group 4 + g
-//   supers    16 numbers a block, one a row; then likewise those of the minima
+//   super     16 numbers a block, one a row; then likewise those of the minima
 // Rows beyond the last are zero. No byte is shared by two rows, so slabs of rows may be packed by different threads.
 #pragma once
 #include "localrun_cpu.h"
 #include "program.h"
 
-enum lr_plane { LR_PLANE_4, LR_PLANE_4_1, LR_PLANE_4_2, LR_PLANE_8, LR_PLANE_F16, LR_PLANE_BF16, LR_PLANE_F32 };
+enum lr_code_bits {  // 4_1: nibbles, and a vector of fifth bits; 4_2: and vectors of two more
+  LR_CODE_BITS_4, LR_CODE_BITS_4_1, LR_CODE_BITS_4_2, LR_CODE_BITS_8, LR_CODE_BITS_F16, LR_CODE_BITS_BF16, LR_CODE_BITS_F32
+};
 enum lr_scale {
   LR_SCALE_NONE,
-  LR_SCALE_HALF,       // IEEE half a group
-  LR_SCALE_HALF_MIN,   // and a half that is added
+  LR_SCALE_FP16,       // fp16 a group
+  LR_SCALE_FP16_MIN,   // and one that is added
   LR_SCALE_E8M0,       // a power of two a group: 2^(byte - 128)
   LR_SCALE_SUPER_I8,   // int8 a group times float a block
-  LR_SCALE_SUPER_MIN,  // uint8 a group times half a block, and the same again for what is subtracted
+  LR_SCALE_SUPER_MIN,  // uint8 a group times an fp16 a block, and the same again for what is subtracted
   LR_SCALE_SUPER_MIN_6,  // 6 bits instead, eight groups a block
 };
 enum lr_table { LR_TABLE_NONE, LR_TABLE_IQ4, LR_TABLE_FP4 };
 
 typedef struct {
   const char* name;
-  int32_t plane;  // lr_plane
-  int32_t scale;  // lr_scale
-  int32_t group;  // columns of a scale: 16 or 32
-  int32_t zero;   // the code that stands for 0; codes of LR_PLANE_8 and tables are signed
-  int32_t table;  // lr_table
+  int32_t code_bits;  // lr_code_bits
+  int32_t scale;      // lr_scale
+  int32_t group;      // columns of a scale: 16 or 32
+  int32_t zero;       // the code that stands for 0; codes of LR_CODE_BITS_8 and tables are signed
+  int32_t table;      // lr_table
 } lr_layout;
 
 enum {
@@ -59,24 +61,24 @@ enum {
 };
 
 static constexpr lr_layout lr_layouts[LR_N_LAYOUTS] = {
-    {"f32", LR_PLANE_F32, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
-    {"f16", LR_PLANE_F16, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
-    {"bf16", LR_PLANE_BF16, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
-    {"q4_0", LR_PLANE_4, LR_SCALE_HALF, 32, 8, LR_TABLE_NONE},
-    {"q4_1", LR_PLANE_4, LR_SCALE_HALF_MIN, 32, 0, LR_TABLE_NONE},
-    {"q5_0", LR_PLANE_4_1, LR_SCALE_HALF, 32, 16, LR_TABLE_NONE},
-    {"q5_1", LR_PLANE_4_1, LR_SCALE_HALF_MIN, 32, 0, LR_TABLE_NONE},
-    {"q8_0", LR_PLANE_8, LR_SCALE_HALF, 32, 0, LR_TABLE_NONE},
-    {"iq4_nl", LR_PLANE_4, LR_SCALE_HALF, 32, 0, LR_TABLE_IQ4},
-    {"mxfp4", LR_PLANE_4, LR_SCALE_E8M0, 32, 0, LR_TABLE_FP4},
-    {"nvfp4", LR_PLANE_4, LR_SCALE_HALF, 16, 0, LR_TABLE_FP4},
-    {"q2_k", LR_PLANE_4, LR_SCALE_SUPER_MIN, 16, 0, LR_TABLE_NONE},
-    {"q3_k", LR_PLANE_4, LR_SCALE_SUPER_I8, 16, 4, LR_TABLE_NONE},
-    {"q4_k", LR_PLANE_4, LR_SCALE_SUPER_MIN_6, 32, 0, LR_TABLE_NONE},
-    {"q5_k", LR_PLANE_4_1, LR_SCALE_SUPER_MIN_6, 32, 0, LR_TABLE_NONE},
-    {"q6_k", LR_PLANE_4_2, LR_SCALE_SUPER_I8, 16, 32, LR_TABLE_NONE},
-    {"iq4_xs", LR_PLANE_4, LR_SCALE_SUPER_I8, 32, 0, LR_TABLE_IQ4},
-    {"i8_k", LR_PLANE_8, LR_SCALE_SUPER_I8, 16, 0, LR_TABLE_NONE},
+    {"f32", LR_CODE_BITS_F32, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
+    {"f16", LR_CODE_BITS_F16, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
+    {"bf16", LR_CODE_BITS_BF16, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
+    {"q4_0", LR_CODE_BITS_4, LR_SCALE_FP16, 32, 8, LR_TABLE_NONE},
+    {"q4_1", LR_CODE_BITS_4, LR_SCALE_FP16_MIN, 32, 0, LR_TABLE_NONE},
+    {"q5_0", LR_CODE_BITS_4_1, LR_SCALE_FP16, 32, 16, LR_TABLE_NONE},
+    {"q5_1", LR_CODE_BITS_4_1, LR_SCALE_FP16_MIN, 32, 0, LR_TABLE_NONE},
+    {"q8_0", LR_CODE_BITS_8, LR_SCALE_FP16, 32, 0, LR_TABLE_NONE},
+    {"iq4_nl", LR_CODE_BITS_4, LR_SCALE_FP16, 32, 0, LR_TABLE_IQ4},
+    {"mxfp4", LR_CODE_BITS_4, LR_SCALE_E8M0, 32, 0, LR_TABLE_FP4},
+    {"nvfp4", LR_CODE_BITS_4, LR_SCALE_FP16, 16, 0, LR_TABLE_FP4},
+    {"q2_k", LR_CODE_BITS_4, LR_SCALE_SUPER_MIN, 16, 0, LR_TABLE_NONE},
+    {"q3_k", LR_CODE_BITS_4, LR_SCALE_SUPER_I8, 16, 4, LR_TABLE_NONE},
+    {"q4_k", LR_CODE_BITS_4, LR_SCALE_SUPER_MIN_6, 32, 0, LR_TABLE_NONE},
+    {"q5_k", LR_CODE_BITS_4_1, LR_SCALE_SUPER_MIN_6, 32, 0, LR_TABLE_NONE},
+    {"q6_k", LR_CODE_BITS_4_2, LR_SCALE_SUPER_I8, 16, 32, LR_TABLE_NONE},
+    {"iq4_xs", LR_CODE_BITS_4, LR_SCALE_SUPER_I8, 32, 0, LR_TABLE_IQ4},
+    {"i8_k", LR_CODE_BITS_8, LR_SCALE_SUPER_I8, 16, 0, LR_TABLE_NONE},
 };
 
 static constexpr int8_t lr_tables[3][16] = {
@@ -85,29 +87,29 @@ static constexpr int8_t lr_tables[3][16] = {
     {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12},
 };
 
-// Bytes of each part of a block of 16 rows, per run of 32 columns; the supers once a block.
+// Bytes of each part of a block of 16 rows, per run of 32 columns; the super_scales once a block.
 typedef struct {
-  int32_t codes, high, scales, minima, supers;
+  int32_t codes, high, scales, minima, super_scales;
 } lr_block_parts;
 
 static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
   const int32_t groups = 32 / layout.group;
   lr_block_parts parts = {256, 0, 0, 0, 0};
-  switch (layout.plane) {
-    case LR_PLANE_4: break;
-    case LR_PLANE_4_1: parts.high = 64; break;
-    case LR_PLANE_4_2: parts.high = 128; break;
-    case LR_PLANE_8: parts.codes = 512; break;
-    case LR_PLANE_F16: case LR_PLANE_BF16: parts.codes = 1024; break;
+  switch (layout.code_bits) {
+    case LR_CODE_BITS_4: break;
+    case LR_CODE_BITS_4_1: parts.high = 64; break;
+    case LR_CODE_BITS_4_2: parts.high = 128; break;
+    case LR_CODE_BITS_8: parts.codes = 512; break;
+    case LR_CODE_BITS_F16: case LR_CODE_BITS_BF16: parts.codes = 1024; break;
     default: parts.codes = 2048;
   }
   switch (layout.scale) {
-    case LR_SCALE_HALF: parts.scales = 32 * groups; break;
-    case LR_SCALE_HALF_MIN: parts.scales = parts.minima = 32 * groups; break;
+    case LR_SCALE_FP16: parts.scales = 32 * groups; break;
+    case LR_SCALE_FP16_MIN: parts.scales = parts.minima = 32 * groups; break;
     case LR_SCALE_E8M0: parts.scales = 16 * groups; break;
-    case LR_SCALE_SUPER_I8: parts.scales = 16 * groups; parts.supers = 64; break;
-    case LR_SCALE_SUPER_MIN: parts.scales = parts.minima = 16 * groups; parts.supers = 64; break;
-    case LR_SCALE_SUPER_MIN_6: parts.scales = 24; parts.supers = 64; break;
+    case LR_SCALE_SUPER_I8: parts.scales = 16 * groups; parts.super_scales = 64; break;
+    case LR_SCALE_SUPER_MIN: parts.scales = parts.minima = 16 * groups; parts.super_scales = 64; break;
+    case LR_SCALE_SUPER_MIN_6: parts.scales = 24; parts.super_scales = 64; break;
     default: break;
   }
   return parts;
@@ -115,15 +117,15 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
 
 // Bytes of the 16 scales of a group, where each has its own.
 static constexpr int32_t lr_scale_bytes(const lr_layout& layout) {
-  return layout.scale == LR_SCALE_HALF || layout.scale == LR_SCALE_HALF_MIN ? 32 : 16;
+  return layout.scale == LR_SCALE_FP16 || layout.scale == LR_SCALE_FP16_MIN ? 32 : 16;
 }
 static constexpr bool lr_has_minima(const lr_layout& layout) {
-  return layout.scale == LR_SCALE_HALF_MIN || layout.scale == LR_SCALE_SUPER_MIN || layout.scale == LR_SCALE_SUPER_MIN_6;
+  return layout.scale == LR_SCALE_FP16_MIN || layout.scale == LR_SCALE_SUPER_MIN || layout.scale == LR_SCALE_SUPER_MIN_6;
 }
 
 // Bytes of a block of n runs of 32 columns, and of a whole group of 16 rows.
 static constexpr int64_t lr_block_bytes(const lr_block_parts& p, int32_t n) {
-  return ((int64_t)n * (p.codes + p.high + p.scales + p.minima) + p.supers + 63) / 64 * 64;
+  return ((int64_t)n * (p.codes + p.high + p.scales + p.minima) + p.super_scales + 63) / 64 * 64;
 }
 static constexpr int64_t lr_group_bytes(const lr_block_parts& p, int32_t n_cols) {
   const int32_t runs = (n_cols + 31) / 32;
@@ -133,8 +135,8 @@ static constexpr int64_t lr_group_bytes(const lr_block_parts& p, int32_t n_cols)
 // The layout of a quant type by its GGUF id; -1: unknown.
 LR_API int32_t lr_layout_for(int32_t gguf_type);
 LR_API const char* lr_layout_name(int32_t layout);
-// The form of its activations that a linear with this layout reads on the instruction set in use; 0: f32.
-LR_API int32_t lr_layout_form(int32_t layout);
+// The format of activations (LR_FORMAT_*) that a linear with this layout reads on the instruction set in use; 0: f32.
+LR_API int32_t lr_layout_activation_format(int32_t layout);
 // Bytes of a packed matrix, -1 where the layout cannot hold such a matrix.
 LR_API int64_t lr_packed_bytes(int32_t layout, int32_t n_rows, int32_t n_cols);
 // Bytes of a row as the file has it, -1 where a row cannot have that many columns.
@@ -144,4 +146,4 @@ LR_API int lr_set_grid(int32_t gguf_type, const int8_t* values, int64_t n);
 // Packs rows first_row … first_row + n_rows - 1 of the file into the matrix; other rows may be packed at the same time.
 LR_API int lr_pack(const lr_matrix* matrix, int32_t gguf_type, const void* raw, int32_t first_row, int32_t n_rows);
 // One row as float32 [n_cols], to the bit what the file says.
-LR_API int lr_unpack_row(const lr_matrix* matrix, int32_t row, float* out);
+LR_API int lr_dequantize_row(const lr_matrix* matrix, int32_t row, float* out);

@@ -1,4 +1,5 @@
-// From the blocks of a file to a layout. A reader takes one block of a quant type apart; one writer knows the layouts.
+// Repacking weights from the blocks of a file to a layout. An unpacker takes one block of a quant type apart; one writer
+// knows the layouts.
 // Bits mean what localrun/formats/decode_*.py says, which the tests hold both to.
 #include "layouts/layouts.h"
 #include "layouts/unpack_blocks.h"
@@ -10,7 +11,7 @@ namespace {
 // What a type's blocks are, and the layout that holds it. Without a reader the rows are plain numbers.
 struct Source {
   int32_t gguf_type, layout, block_columns, block_bytes;
-  BlockReader read;
+  BlockUnpacker unpack;
 };
 
 const Source kSources[] = {
@@ -22,30 +23,30 @@ const Source kSources[] = {
     {25, LR_LAYOUT_F32, 1, 2, nullptr},
     {26, LR_LAYOUT_F32, 1, 4, nullptr},
     {27, LR_LAYOUT_F32, 1, 8, nullptr},
-    {2, LR_LAYOUT_Q4_0, 32, 18, read_q4_0},
-    {3, LR_LAYOUT_Q4_1, 32, 20, read_q4_1},
-    {6, LR_LAYOUT_Q5_0, 32, 22, read_q5_0},
-    {7, LR_LAYOUT_Q5_1, 32, 24, read_q5_1},
-    {8, LR_LAYOUT_Q8_0, 32, 34, read_q8_0},
-    {20, LR_LAYOUT_IQ4_NL, 32, 18, read_q4_0},
-    {39, LR_LAYOUT_MXFP4, 32, 17, read_mxfp4},
-    {40, LR_LAYOUT_NVFP4, 64, 36, read_nvfp4},
-    {10, LR_LAYOUT_Q2_K, 256, 84, read_q2_k},
-    {11, LR_LAYOUT_Q3_K, 256, 110, read_q3_k},
-    {12, LR_LAYOUT_Q4_K, 256, 144, read_q4_k},
-    {13, LR_LAYOUT_Q5_K, 256, 176, read_q5_k},
-    {14, LR_LAYOUT_Q6_K, 256, 210, read_q6_k},
-    {23, LR_LAYOUT_IQ4_XS, 256, 136, read_iq4_xs},
-    {15, LR_LAYOUT_I8_K, 256, 292, read_q8_k},
-    {34, LR_LAYOUT_I8_K, 256, 54, read_tq1_0},
-    {35, LR_LAYOUT_I8_K, 256, 66, read_tq2_0},
-    {16, LR_LAYOUT_I8_K, 256, 66, read_iq2_xxs},
-    {17, LR_LAYOUT_I8_K, 256, 74, read_iq2_xs},
-    {22, LR_LAYOUT_I8_K, 256, 82, read_iq2_s},
-    {18, LR_LAYOUT_I8_K, 256, 98, read_iq3_xxs},
-    {21, LR_LAYOUT_I8_K, 256, 110, read_iq3_s},
-    {19, LR_LAYOUT_I8_K, 256, 50, read_iq1_s},
-    {29, LR_LAYOUT_I8_K, 256, 56, read_iq1_m},
+    {2, LR_LAYOUT_Q4_0, 32, 18, unpack_q4_0},
+    {3, LR_LAYOUT_Q4_1, 32, 20, unpack_q4_1},
+    {6, LR_LAYOUT_Q5_0, 32, 22, unpack_q5_0},
+    {7, LR_LAYOUT_Q5_1, 32, 24, unpack_q5_1},
+    {8, LR_LAYOUT_Q8_0, 32, 34, unpack_q8_0},
+    {20, LR_LAYOUT_IQ4_NL, 32, 18, unpack_q4_0},
+    {39, LR_LAYOUT_MXFP4, 32, 17, unpack_mxfp4},
+    {40, LR_LAYOUT_NVFP4, 64, 36, unpack_nvfp4},
+    {10, LR_LAYOUT_Q2_K, 256, 84, unpack_q2_k},
+    {11, LR_LAYOUT_Q3_K, 256, 110, unpack_q3_k},
+    {12, LR_LAYOUT_Q4_K, 256, 144, unpack_q4_k},
+    {13, LR_LAYOUT_Q5_K, 256, 176, unpack_q5_k},
+    {14, LR_LAYOUT_Q6_K, 256, 210, unpack_q6_k},
+    {23, LR_LAYOUT_IQ4_XS, 256, 136, unpack_iq4_xs},
+    {15, LR_LAYOUT_I8_K, 256, 292, unpack_q8_k},
+    {34, LR_LAYOUT_I8_K, 256, 54, unpack_tq1_0},
+    {35, LR_LAYOUT_I8_K, 256, 66, unpack_tq2_0},
+    {16, LR_LAYOUT_I8_K, 256, 66, unpack_iq2_xxs},
+    {17, LR_LAYOUT_I8_K, 256, 74, unpack_iq2_xs},
+    {22, LR_LAYOUT_I8_K, 256, 82, unpack_iq2_s},
+    {18, LR_LAYOUT_I8_K, 256, 98, unpack_iq3_xxs},
+    {21, LR_LAYOUT_I8_K, 256, 110, unpack_iq3_s},
+    {19, LR_LAYOUT_I8_K, 256, 50, unpack_iq1_s},
+    {29, LR_LAYOUT_I8_K, 256, 56, unpack_iq1_m},
 };
 
 const Source* find_source(int32_t gguf_type) {
@@ -71,17 +72,16 @@ float plain_number(int32_t gguf_type, const uint8_t* raw, int32_t index) {
 }
 
 // A row of plain numbers into one lane of a group; columns up to the next multiple of 32 become zero.
-void write_plain(const lr_layout& layout, int32_t gguf_type, const uint8_t* raw, int32_t n_cols, uint8_t* group,
-                 int lane) {
+void write_plain(const lr_layout& layout, int32_t gguf_type, const uint8_t* raw, int32_t n_cols, uint8_t* group, int lane) {
   const int32_t padded = (n_cols + 31) / 32 * 32;
-  if (layout.plane == LR_PLANE_F32) {
+  if (layout.code_bits == LR_CODE_BITS_F32) {
     for (int32_t k = 0; k < padded; k++) {
       const float value = raw && k < n_cols ? plain_number(gguf_type, raw, k) : 0.0f;
       memcpy(group + 64 * (int64_t)k + 4 * lane, &value, 4);
     }
     return;
   }
-  const bool pairs = layout.plane == LR_PLANE_BF16;
+  const bool pairs = layout.code_bits == LR_CODE_BITS_BF16;
   for (int32_t k = 0; k < padded; k++) {
     uint16_t bits = 0;
     if (raw && k < n_cols) memcpy(&bits, raw + 2 * (int64_t)k, 2);
@@ -90,12 +90,12 @@ void write_plain(const lr_layout& layout, int32_t gguf_type, const uint8_t* raw,
 }
 
 // 32 codes of one lane.
-void write_codes(int32_t plane, const uint8_t* codes, uint8_t* to, uint8_t* high, int lane) {
+void write_codes(int32_t code_bits, const uint8_t* codes, uint8_t* to, uint8_t* high, int lane) {
   uint32_t word[8];
   memcpy(word, codes, 32);
   to += 4 * lane;
   high += 4 * lane;
-  if (plane == LR_PLANE_8) {
+  if (code_bits == LR_CODE_BITS_8) {
     for (int v = 0; v < 8; v++) memcpy(to + 64 * v, &word[v], 4);
     return;
   }
@@ -103,12 +103,12 @@ void write_codes(int32_t plane, const uint8_t* codes, uint8_t* to, uint8_t* high
     const uint32_t both = (word[2 * v] & 0x0f0f0f0f) | (word[2 * v + 1] & 0x0f0f0f0f) << 4;
     memcpy(to + 64 * v, &both, 4);
   }
-  if (plane == LR_PLANE_4_1) {
+  if (code_bits == LR_CODE_BITS_4_1) {
     uint32_t bits = 0;
     for (int v = 0; v < 8; v++) bits |= (word[v] >> 4 & 0x01010101) << v;
     memcpy(high, &bits, 4);
   }
-  if (plane == LR_PLANE_4_2)
+  if (code_bits == LR_CODE_BITS_4_2)
     for (int half = 0; half < 2; half++) {
       uint32_t bits = 0;
       for (int v = 0; v < 4; v++) bits |= (word[4 * half + v] >> 4 & 0x03030303) << (2 * v);
@@ -117,13 +117,14 @@ void write_codes(int32_t plane, const uint8_t* codes, uint8_t* to, uint8_t* high
 }
 
 // The scales of a file's block, which are those from `first` on in a block of the layout.
-void write_scales(const lr_layout& layout, const Block& block, int n, int first, uint8_t* scales, uint8_t* minima, int lane) {
+void write_scales(const lr_layout& layout, const Block& block, int n, int first, uint8_t* scales, uint8_t* minima,
+                  int lane) {
   const int bytes = lr_scale_bytes(layout);
   for (int g = 0; g < n; g++) {
     uint8_t *s = scales + (first + g) * bytes, *m = minima + (first + g) * bytes;
     switch (layout.scale) {
-      case LR_SCALE_HALF_MIN: memcpy(m + 2 * lane, &block.half_min[g], 2); [[fallthrough]];
-      case LR_SCALE_HALF: memcpy(s + 2 * lane, &block.half[g], 2); break;
+      case LR_SCALE_FP16_MIN: memcpy(m + 2 * lane, &block.fp16_min[g], 2); [[fallthrough]];
+      case LR_SCALE_FP16: memcpy(s + 2 * lane, &block.fp16_scale[g], 2); break;
       case LR_SCALE_SUPER_MIN: m[lane] = block.minimum[g]; [[fallthrough]];
       default: s[lane] = block.scale[g];
     }
@@ -152,20 +153,21 @@ void write_blocks(const lr_layout& layout, const Source& source, const uint8_t* 
     uint8_t* high = group + n * parts.codes;
     uint8_t* scales = high + n * parts.high;
     uint8_t* minima = scales + n * parts.scales;
-    uint8_t* supers = minima + n * parts.minima;
-    for (int32_t i = 0; raw && i < n; i += block_runs, raw += source.block_bytes) source.read(raw, &blocks[i / block_runs]);
+    uint8_t* super_scales = minima + n * parts.minima;
+    for (int32_t i = 0; raw && i < n; i += block_runs, raw += source.block_bytes)
+      source.unpack(raw, &blocks[i / block_runs]);
     for (int32_t i = 0; i < n; i++)
-      write_codes(layout.plane, blocks[i / block_runs].code + 32 * (i % block_runs), group + i * parts.codes,
+      write_codes(layout.code_bits, blocks[i / block_runs].code + 32 * (i % block_runs), group + i * parts.codes,
                   high + i * parts.high, lane);
     for (int32_t i = 0; i < n / block_runs; i++) {
       if (layout.scale == LR_SCALE_SUPER_MIN_6) write_six_bits(blocks[i], scales + lane);
       else write_scales(layout, blocks[i], block_groups, i * block_groups, scales, minima, lane);
     }
     if (layout.scale == LR_SCALE_SUPER_I8) {
-      memcpy(supers + 4 * lane, &blocks[0].super, 4);
-    } else if (parts.supers) {
-      memcpy(supers + 2 * lane, &blocks[0].super_half, 2);
-      memcpy(supers + 32 + 2 * lane, &blocks[0].super_half_min, 2);
+      memcpy(super_scales + 4 * lane, &blocks[0].super, 4);
+    } else if (parts.super_scales) {
+      memcpy(super_scales + 2 * lane, &blocks[0].super_fp16, 2);
+      memcpy(super_scales + 32 + 2 * lane, &blocks[0].super_fp16_min, 2);
     }
     group += lr_block_bytes(parts, n);
   }
@@ -200,7 +202,7 @@ int lr_pack(const lr_matrix* m, int32_t gguf_type, const void* raw, int32_t firs
   for (int32_t row = first_row; row < padded_end; row++) {
     const uint8_t* from = row < end ? (const uint8_t*)raw + (row - first_row) * row_bytes : nullptr;
     uint8_t* group = (uint8_t*)m->data + row / 16 * group_bytes;
-    if (source->read) write_blocks(layout, *source, from, m->n_cols, group, row % 16);
+    if (source->unpack) write_blocks(layout, *source, from, m->n_cols, group, row % 16);
     else write_plain(layout, gguf_type, from, m->n_cols, group, row % 16);
   }
   return LR_OK;

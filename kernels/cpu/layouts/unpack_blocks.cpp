@@ -3,47 +3,47 @@
 #include "layouts/bit_fields.h"
 #include "simd/fp16.h"
 
-void read_q4_0(const uint8_t* raw, Block* b) {
-  b->half[0] = u16_at(raw);
+void unpack_q4_0(const uint8_t* raw, Block* b) {
+  b->fp16_scale[0] = u16_at(raw);
   unpack_fields<4, 16>(raw + 2, 16, b->code);
 }
 
-void read_q4_1(const uint8_t* raw, Block* b) {
-  b->half[0] = u16_at(raw);
-  b->half_min[0] = u16_at(raw + 2);
+void unpack_q4_1(const uint8_t* raw, Block* b) {
+  b->fp16_scale[0] = u16_at(raw);
+  b->fp16_min[0] = u16_at(raw + 2);
   unpack_fields<4, 16>(raw + 4, 16, b->code);
 }
 
-static void read_five_bits(const uint8_t* raw, uint8_t* code) {  // 4 bytes of fifth bits, then nibbles
+static void unpack_five_bits(const uint8_t* raw, uint8_t* code) {  // 4 bytes of fifth bits, then nibbles
   uint8_t fifth[32];
   unpack_fields<1, 1>(raw, 4, fifth);
   unpack_fields<4, 16>(raw + 4, 16, code);
   for (int i = 0; i < 32; i++) code[i] |= (uint8_t)(fifth[i] << 4);
 }
 
-void read_q5_0(const uint8_t* raw, Block* b) {
-  b->half[0] = u16_at(raw);
-  read_five_bits(raw + 2, b->code);
+void unpack_q5_0(const uint8_t* raw, Block* b) {
+  b->fp16_scale[0] = u16_at(raw);
+  unpack_five_bits(raw + 2, b->code);
 }
 
-void read_q5_1(const uint8_t* raw, Block* b) {
-  b->half[0] = u16_at(raw);
-  b->half_min[0] = u16_at(raw + 2);
-  read_five_bits(raw + 4, b->code);
+void unpack_q5_1(const uint8_t* raw, Block* b) {
+  b->fp16_scale[0] = u16_at(raw);
+  b->fp16_min[0] = u16_at(raw + 2);
+  unpack_five_bits(raw + 4, b->code);
 }
 
-void read_q8_0(const uint8_t* raw, Block* b) {
-  b->half[0] = u16_at(raw);
+void unpack_q8_0(const uint8_t* raw, Block* b) {
+  b->fp16_scale[0] = u16_at(raw);
   memcpy(b->code, raw + 2, 32);
 }
 
-void read_mxfp4(const uint8_t* raw, Block* b) {
+void unpack_mxfp4(const uint8_t* raw, Block* b) {
   b->scale[0] = raw[0];
   unpack_fields<4, 16>(raw + 1, 16, b->code);
 }
 
-// Half of an unsigned e4m3 (bias 7, 0x7f counts as 0) as IEEE half, exactly.
-static uint16_t half_of_e4m3(uint8_t code) {
+// Fp16 of an unsigned e4m3 (bias 7, 0x7f counts as 0) as IEEE fp16_scale, exactly.
+static uint16_t e4m3_to_fp16(uint8_t code) {
   const int exponent = code >> 3 & 15, mantissa = code & 7;
   if (code == 0x7f || (exponent == 0 && mantissa == 0)) return 0;
   if (exponent) return (uint16_t)((exponent + 7) << 10 | mantissa << 7);
@@ -51,22 +51,22 @@ static uint16_t half_of_e4m3(uint8_t code) {
   return (uint16_t)((top + 5) << 10 | (mantissa << (10 - top) & 0x3ff));
 }
 
-void read_nvfp4(const uint8_t* raw, Block* b) {
-  for (int i = 0; i < 4; i++) b->half[i] = half_of_e4m3(raw[i]);
+void unpack_nvfp4(const uint8_t* raw, Block* b) {
+  for (int i = 0; i < 4; i++) b->fp16_scale[i] = e4m3_to_fp16(raw[i]);
   unpack_fields<4, 8>(raw + 4, 32, b->code);
 }
 
-void read_q2_k(const uint8_t* raw, Block* b) {
+void unpack_q2_k(const uint8_t* raw, Block* b) {
   for (int i = 0; i < 16; i++) {
     b->scale[i] = raw[i] & 15;
     b->minimum[i] = raw[i] >> 4;
   }
   unpack_fields<2, 32>(raw + 16, 64, b->code);
-  b->super_half = u16_at(raw + 80);
-  b->super_half_min = u16_at(raw + 82);
+  b->super_fp16 = u16_at(raw + 80);
+  b->super_fp16_min = u16_at(raw + 82);
 }
 
-void read_q3_k(const uint8_t* raw, Block* b) {  // the third bit is stored inverted: code - 4 is the number
+void unpack_q3_k(const uint8_t* raw, Block* b) {  // the third bit is stored inverted: code - 4 is the number
   uint8_t third[256], high[16];
   unpack_fields<1, 32>(raw, 32, third);
   unpack_fields<2, 32>(raw + 32, 64, b->code);
@@ -74,12 +74,12 @@ void read_q3_k(const uint8_t* raw, Block* b) {  // the third bit is stored inver
   unpack_fields<4, 8>(raw + 96, 8, b->scale);
   unpack_fields<2, 4>(raw + 104, 4, high);
   for (int i = 0; i < 16; i++) b->scale[i] = (uint8_t)((b->scale[i] | high[i] << 4) - 32);
-  b->super = half_at(raw + 108);
+  b->super = fp16_to_float(raw + 108);
 }
 
-static void read_six_bit_pairs(const uint8_t* raw, Block* b) {  // head of Q4_K and Q5_K
-  b->super_half = u16_at(raw);
-  b->super_half_min = u16_at(raw + 2);
+static void unpack_k_scales(const uint8_t* raw, Block* b) {  // head of Q4_K and Q5_K
+  b->super_fp16 = u16_at(raw);
+  b->super_fp16_min = u16_at(raw + 2);
   const uint8_t *first = raw + 4, *second = raw + 8, *third = raw + 12;
   for (int i = 0; i < 4; i++) {
     b->scale[i] = first[i] & 63;
@@ -89,37 +89,37 @@ static void read_six_bit_pairs(const uint8_t* raw, Block* b) {  // head of Q4_K 
   }
 }
 
-void read_q4_k(const uint8_t* raw, Block* b) {
-  read_six_bit_pairs(raw, b);
+void unpack_q4_k(const uint8_t* raw, Block* b) {
+  unpack_k_scales(raw, b);
   unpack_fields<4, 32>(raw + 16, 128, b->code);
 }
 
-void read_q5_k(const uint8_t* raw, Block* b) {
+void unpack_q5_k(const uint8_t* raw, Block* b) {
   uint8_t fifth[256];
-  read_six_bit_pairs(raw, b);
+  unpack_k_scales(raw, b);
   unpack_fields<1, 32>(raw + 16, 32, fifth);
   unpack_fields<4, 32>(raw + 48, 128, b->code);
   for (int i = 0; i < 256; i++) b->code[i] |= (uint8_t)(fifth[i] << 4);
 }
 
-void read_q6_k(const uint8_t* raw, Block* b) {
+void unpack_q6_k(const uint8_t* raw, Block* b) {
   uint8_t high[256];
   unpack_fields<4, 64>(raw, 128, b->code);
   unpack_fields<2, 32>(raw + 128, 64, high);
   for (int i = 0; i < 256; i++) b->code[i] |= (uint8_t)(high[i] << 4);
   memcpy(b->scale, raw + 192, 16);
-  b->super = half_at(raw + 208);
+  b->super = fp16_to_float(raw + 208);
 }
 
-void read_q8_k(const uint8_t* raw, Block* b) {
+void unpack_q8_k(const uint8_t* raw, Block* b) {
   memcpy(&b->super, raw, 4);
   memset(b->scale, 1, 16);
   memcpy(b->code, raw + 4, 256);
 }
 
-void read_iq4_xs(const uint8_t* raw, Block* b) {
+void unpack_iq4_xs(const uint8_t* raw, Block* b) {
   uint8_t low[8], high[8];
-  b->super = half_at(raw);
+  b->super = fp16_to_float(raw);
   unpack_fields<2, 1>(raw + 2, 2, high);
   unpack_fields<4, 1>(raw + 4, 4, low);
   for (int i = 0; i < 8; i++) b->scale[i] = (uint8_t)((low[i] | high[i] << 4) - 32);
@@ -127,7 +127,7 @@ void read_iq4_xs(const uint8_t* raw, Block* b) {
 }
 
 // Ternary digits of bytes that are fractions of 256: all first digits, then all second ones.
-static uint8_t* read_digits(const uint8_t* raw, int n_bytes, int n_digits, uint8_t* out) {
+static uint8_t* unpack_ternary(const uint8_t* raw, int n_bytes, int n_digits, uint8_t* out) {
   static const uint8_t powers[5] = {1, 3, 9, 27, 81};
   for (int d = 0; d < n_digits; d++)
     for (int i = 0; i < n_bytes; i++) {
@@ -137,16 +137,16 @@ static uint8_t* read_digits(const uint8_t* raw, int n_bytes, int n_digits, uint8
   return out;
 }
 
-void read_tq1_0(const uint8_t* raw, Block* b) {
-  b->super = half_at(raw + 52);
+void unpack_tq1_0(const uint8_t* raw, Block* b) {
+  b->super = fp16_to_float(raw + 52);
   memset(b->scale, 1, 16);
-  uint8_t* out = read_digits(raw, 32, 5, b->code);
-  out = read_digits(raw + 32, 16, 5, out);
-  read_digits(raw + 48, 4, 4, out);
+  uint8_t* out = unpack_ternary(raw, 32, 5, b->code);
+  out = unpack_ternary(raw + 32, 16, 5, out);
+  unpack_ternary(raw + 48, 4, 4, out);
 }
 
-void read_tq2_0(const uint8_t* raw, Block* b) {
-  b->super = half_at(raw + 64);
+void unpack_tq2_0(const uint8_t* raw, Block* b) {
+  b->super = fp16_to_float(raw + 64);
   memset(b->scale, 1, 16);
   unpack_fields<2, 32>(raw, 64, b->code);
   for (int i = 0; i < 256; i++) b->code[i] -= 1;

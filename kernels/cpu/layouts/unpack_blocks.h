@@ -1,4 +1,4 @@
-// Readers of a file's blocks, one for each quant type.
+// Unpacking a file's blocks, one function for each quant type.
 #pragma once
 #include <stdint.h>
 
@@ -6,37 +6,37 @@
 // Codes of signed layouts are int8.
 struct Block {
   uint8_t code[256];
-  uint16_t half[4], half_min[4];
+  uint16_t fp16_scale[4], fp16_min[4];
   uint8_t scale[16], minimum[16];
-  uint16_t super_half, super_half_min;
+  uint16_t super_fp16, super_fp16_min;
   float super;
 };
 
-typedef void (*BlockReader)(const uint8_t* raw, Block* block);
+typedef void (*BlockUnpacker)(const uint8_t* raw, Block* block);
 
-void read_q4_0(const uint8_t* raw, Block* block);  // IQ4_NL too: codes are codes
-void read_q4_1(const uint8_t* raw, Block* block);
-void read_q5_0(const uint8_t* raw, Block* block);
-void read_q5_1(const uint8_t* raw, Block* block);
-void read_q8_0(const uint8_t* raw, Block* block);
-void read_mxfp4(const uint8_t* raw, Block* block);
-void read_nvfp4(const uint8_t* raw, Block* block);
-void read_q2_k(const uint8_t* raw, Block* block);
-void read_q3_k(const uint8_t* raw, Block* block);
-void read_q4_k(const uint8_t* raw, Block* block);
-void read_q5_k(const uint8_t* raw, Block* block);
-void read_q6_k(const uint8_t* raw, Block* block);
-void read_q8_k(const uint8_t* raw, Block* block);
-void read_iq4_xs(const uint8_t* raw, Block* block);
-void read_tq1_0(const uint8_t* raw, Block* block);
-void read_tq2_0(const uint8_t* raw, Block* block);
-void read_iq1_s(const uint8_t* raw, Block* block);
-void read_iq1_m(const uint8_t* raw, Block* block);
-void read_iq2_xxs(const uint8_t* raw, Block* block);
-void read_iq2_xs(const uint8_t* raw, Block* block);
-void read_iq2_s(const uint8_t* raw, Block* block);
-void read_iq3_xxs(const uint8_t* raw, Block* block);
-void read_iq3_s(const uint8_t* raw, Block* block);
+void unpack_q4_0(const uint8_t* raw, Block* block);  // IQ4_NL too: codes are codes
+void unpack_q4_1(const uint8_t* raw, Block* block);
+void unpack_q5_0(const uint8_t* raw, Block* block);
+void unpack_q5_1(const uint8_t* raw, Block* block);
+void unpack_q8_0(const uint8_t* raw, Block* block);
+void unpack_mxfp4(const uint8_t* raw, Block* block);
+void unpack_nvfp4(const uint8_t* raw, Block* block);
+void unpack_q2_k(const uint8_t* raw, Block* block);
+void unpack_q3_k(const uint8_t* raw, Block* block);
+void unpack_q4_k(const uint8_t* raw, Block* block);
+void unpack_q5_k(const uint8_t* raw, Block* block);
+void unpack_q6_k(const uint8_t* raw, Block* block);
+void unpack_q8_k(const uint8_t* raw, Block* block);
+void unpack_iq4_xs(const uint8_t* raw, Block* block);
+void unpack_tq1_0(const uint8_t* raw, Block* block);
+void unpack_tq2_0(const uint8_t* raw, Block* block);
+void unpack_iq1_s(const uint8_t* raw, Block* block);
+void unpack_iq1_m(const uint8_t* raw, Block* block);
+void unpack_iq2_xxs(const uint8_t* raw, Block* block);
+void unpack_iq2_xs(const uint8_t* raw, Block* block);
+void unpack_iq2_s(const uint8_t* raw, Block* block);
+void unpack_iq3_xxs(const uint8_t* raw, Block* block);
+void unpack_iq3_s(const uint8_t* raw, Block* block);
 
 // Whether blocks of this type can be read: grid types need lr_set_grid first.
 bool has_grid(int32_t gguf_type);

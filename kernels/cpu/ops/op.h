@@ -18,18 +18,20 @@ typedef struct {
 typedef struct {
   const lr_program* program;
   const lr_step* step;
-  lr_scratch* scratch;    // LR_SCRATCH_BYTES of the calling thread; keeps nothing when an instruction begins
-  void* shared;           // lr_op_kernels::step_bytes, the same for all tasks of an instruction
-  const lr_span* span;    // [n_sequences]
+  lr_scratch* scratch;  // LR_SCRATCH_BYTES of the calling thread; keeps nothing when an instruction begins
+  void* shared;         // lr_op_kernels::step_bytes, the same for all tasks of an instruction
+  const lr_span* span;  // [n_sequences]
 } lr_context;
 
 #define LR_SCRATCH_BYTES (2 << 20)
 
-// Attention cuts a sequence with at most so many rows into units of keys. It keeps a state of every unit and query row
-// until they are merged; a sequence whose states would go beyond these bytes is not cut.
+// Split-KV: attention splits the keys of a sequence with at most so many rows among tasks. It keeps a softmax state of every
+// split and query row until they are merged; a sequence whose states would go beyond these bytes is not split.
 #define LR_SPLIT_ROWS 15
-#define LR_STATES_BYTES (32 << 20)
-static inline int64_t lr_state_bytes(int32_t head_dim) { return ((head_dim + 15) / 16 * 16 + 16) * (int64_t)sizeof(float); }
+#define LR_SPLIT_STATES_BYTES (32 << 20)
+static inline int64_t lr_split_state_bytes(int32_t head_dim) {
+  return ((head_dim + 15) / 16 * 16 + 16) * (int64_t)sizeof(float);
+}
 
 typedef struct {
   int32_t n_phases;

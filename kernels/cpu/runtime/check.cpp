@@ -17,7 +17,7 @@ bool multiplies(const lr_matrix* matrix, const lr_value* a) {
   return is_matrix(matrix) && holds(a, matrix->n_cols) && a->width == matrix->n_cols;
 }
 
-bool is_coded(const lr_cache_layer* layer) { return layer->codec >= LR_KV_Q8; }
+bool is_quantized(const lr_cache_layer* layer) { return layer->codec >= LR_KV_Q8; }
 
 bool has_room(const lr_kv_pool* pool, int64_t bytes) {
   if (!pool->pool || pool->block_bytes < 1) return false;
@@ -32,7 +32,7 @@ int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
   if (layer->codec < 0 || layer->codec >= LR_N_KV || !kernels->kv[layer->codec]) return LR_UNSUPPORTED;
   const auto bytes = [&](int32_t codec) { return layer->n_kv_heads * kernels->kv[codec]->head_bytes(layer->head_dim); };
   if (!has_room(&layer->blocks, bytes(layer->codec))) return LR_BAD_ARGUMENT;
-  return is_coded(layer) && !has_room(&layer->ring, bytes(LR_KV_F16)) ? LR_BAD_ARGUMENT : LR_OK;
+  return is_quantized(layer) && !has_room(&layer->ring, bytes(LR_KV_F16)) ? LR_BAD_ARGUMENT : LR_OK;
 }
 
 bool good_embed(const lr_embed* op) { return is_matrix(op->weight) && holds(op->out, op->weight->n_cols); }
@@ -133,7 +133,7 @@ bool has_blocks(const lr_cache_layer* layer, const lr_sequence* sequence, int32_
   const int32_t group = layer->group, number = oldest / LR_BLOCK_TOKENS;
   if (!sequence->table || !sequence->first || !sequence->table[group]) return false;
   if (sequence->first[group] < 0 || sequence->first[group] > number) return false;
-  if (!is_coded(layer)) return true;
+  if (!is_quantized(layer)) return true;
   return sequence->ring && sequence->ring[group] && sequence->ring_first >= 0 && sequence->ring_first <= number;
 }
 

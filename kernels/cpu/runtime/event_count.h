@@ -1,4 +1,4 @@
-// Waiting for what another thread will change: awake at first, asleep until the bell rings when that takes long.
+// Waiting for what another thread will change: awake at first, asleep on an event count (a futex) when that takes long.
 #pragma once
 #include <stdint.h>
 
@@ -28,58 +28,55 @@ struct Waited {
   Clock::duration gone;  // at least GONE, or nothing
 };
 
-template <typename Ready>
-Waited wait_awake(const Ready& ready) {
+template <typename Ready> Waited wait_awake(const Ready& ready) {
   const Clock::time_point begin = Clock::now();
   for (Clock::time_point now = begin, last = begin; now - begin < AWAKE; now = Clock::now()) {
     if (now - last >= GONE) return {false, true, now - last};
     last = now;
     for (int i = 0; i < 16; i++) {
       if (ready()) return {true, now - begin > ALONE, {}};
-      pause_briefly();
+      cpu_relax();
     }
-    if (now - begin > ALONE) let_others_run();
+    if (now - begin > ALONE) yield_thread();
   }
   return {false, true, {}};
 }
 
-// Whoever changes something rings; a sleeper looks again at each ring. Both sides' loads and stores, `ready` included,
-// have to be sequentially consistent: either the ringer sees the sleeper or the sleeper sees the change.
-class alignas(64) Bell {
+// Whoever changes something notifies; a sleeper looks again each time. Both sides' loads and stores, `ready` included,
+// have to be sequentially consistent: either the notifier sees the sleeper or the sleeper sees the change.
+class alignas(64) EventCount {
  public:
 #if defined(__linux__)
-  void ring() {
+  void notify_all() {
     if (!sleepers_.load()) return;
-    n_rings_.fetch_add(1);
-    syscall(SYS_futex, &n_rings_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+    epoch_.fetch_add(1);
+    syscall(SYS_futex, &epoch_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   }
 
-  template <typename Ready>
-  void sleep_until(const Ready& ready, Clock::time_point end = Clock::time_point::max()) {
+  template <typename Ready> void wait(const Ready& ready, Clock::time_point end = Clock::time_point::max()) {
     sleepers_.fetch_add(1);
     for (;;) {
-      const uint32_t heard = n_rings_.load();
+      const uint32_t seen = epoch_.load();
       const Clock::time_point now = Clock::now();
       if (ready() || now >= end) break;
       const int64_t left = std::chrono::nanoseconds(end - now).count();
       const timespec time = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
       const bool for_ever = end == Clock::time_point::max();
-      syscall(SYS_futex, &n_rings_, FUTEX_WAIT_PRIVATE, heard, for_ever ? nullptr : &time, nullptr, 0);
+      syscall(SYS_futex, &epoch_, FUTEX_WAIT_PRIVATE, seen, for_ever ? nullptr : &time, nullptr, 0);
     }
     sleepers_.fetch_sub(1);
   }
 
  private:
-  std::atomic<uint32_t> n_rings_{0};
+  std::atomic<uint32_t> epoch_{0};
 #else
-  void ring() {
+  void notify_all() {
     if (!sleepers_.load()) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     changed_.notify_all();
   }
 
-  template <typename Ready>
-  void sleep_until(const Ready& ready, Clock::time_point end = Clock::time_point::max()) {
+  template <typename Ready> void wait(const Ready& ready, Clock::time_point end = Clock::time_point::max()) {
     sleepers_.fetch_add(1);
     std::unique_lock<std::mutex> lock(mutex_);
     if (end == Clock::time_point::max()) changed_.wait(lock, ready);

@@ -15,8 +15,8 @@ struct lr_executor {
   int32_t max_rows;
   std::mutex turn;
 
-  char* scratch = nullptr;  // of all threads, with guards
-  lr_span* span = nullptr;  // [max_rows]
+  char* scratch = nullptr;    // of all threads, with guards
+  lr_span* span = nullptr;    // [max_rows]
   double* seconds = nullptr;  // [n_instructions]
   char* shared = nullptr;
   int64_t shared_space = 0, shared_bytes = 0;  // reserved, and of them committed
@@ -94,7 +94,7 @@ void run_task(void* data, int32_t thread, int64_t task) {
 
 const lr_job STEP = {next_phase, run_task, false};
 
-// Room for what this step's instructions share between phases. It grows by halves and is committed as it is needed.
+// Room for what this step's instructions share between phases. It grows by fp16_scales and is committed as it is needed.
 int make_room(lr_executor* e, int64_t bytes) {
   if (bytes > e->shared_space) {
     const int64_t space = bytes + bytes / 2;
@@ -167,9 +167,9 @@ int lr_program_run(lr_executor* e, const lr_step* step) {
 }
 
 int64_t lr_attention_bytes(int32_t n_heads, int32_t head_dim, int32_t n_sequences, int32_t length) {
-  const int64_t n_units = length / (LR_UNIT_BLOCKS * LR_BLOCK_TOKENS) + 1, n_rows = n_sequences - 1 + LR_SPLIT_ROWS;
-  const int64_t bytes = n_rows * n_heads * n_units * lr_state_bytes(head_dim);
-  return bytes < LR_STATES_BYTES ? bytes : LR_STATES_BYTES;
+  const int64_t n_splits = length / (LR_SPLIT_BLOCKS * LR_BLOCK_TOKENS) + 1, n_rows = n_sequences - 1 + LR_SPLIT_ROWS;
+  const int64_t bytes = n_rows * n_heads * n_splits * lr_split_state_bytes(head_dim);
+  return bytes < LR_SPLIT_STATES_BYTES ? bytes : LR_SPLIT_STATES_BYTES;
 }
 
 void lr_program_set_timing(lr_executor* e, int32_t on) {

@@ -12,9 +12,7 @@ int lr_commit(void* start, int64_t bytes) {
   if (!start || bytes <= 0) return LR_BAD_ARGUMENT;
   return VirtualAlloc(start, (SIZE_T)bytes, MEM_COMMIT, PAGE_READWRITE) ? LR_OK : LR_NO_MEMORY;
 }
-int lr_release(void* start, int64_t) {
-  return start && VirtualFree(start, 0, MEM_RELEASE) ? LR_OK : LR_BAD_ARGUMENT;
-}
+int lr_release(void* start, int64_t) { return start && VirtualFree(start, 0, MEM_RELEASE) ? LR_OK : LR_BAD_ARGUMENT; }
 #else
 #include <stdint.h>
 #include <sys/mman.h>

@@ -26,9 +26,9 @@ inline void join(Thread thread) {
   WaitForSingleObject(thread, INFINITE);
   CloseHandle(thread);
 }
-inline void let_others_run() { SwitchToThread(); }
+inline void yield_thread() { SwitchToThread(); }
 // Windows counts a thread's time in slices too coarse for this: there it counts as always running.
-inline std::chrono::nanoseconds time_on_core() { return std::chrono::steady_clock::now().time_since_epoch(); }
+inline std::chrono::nanoseconds thread_cpu_time() { return std::chrono::steady_clock::now().time_since_epoch(); }
 #else
 typedef pthread_t Thread;
 #define THREAD_BODY void*
@@ -37,16 +37,16 @@ inline bool start(Thread* thread, void* (*body)(void*), void* data) {
   return pthread_create(thread, nullptr, body, data) == 0;
 }
 inline void join(Thread thread) { pthread_join(thread, nullptr); }
-inline void let_others_run() { sched_yield(); }
+inline void yield_thread() { sched_yield(); }
 // How long the calling thread has run.
-inline std::chrono::nanoseconds time_on_core() {
+inline std::chrono::nanoseconds thread_cpu_time() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 #endif
 
-inline void pause_briefly() {
+inline void cpu_relax() {
 #if defined(__x86_64__) || defined(_M_X64)
   _mm_pause();
 #elif defined(__aarch64__)
@@ -55,20 +55,20 @@ inline void pause_briefly() {
 }
 
 // Round to nearest, keep subnormals, trap nothing: what the results depend on and a host program may have changed.
-class FloatMode {
+class FloatEnvironment {
  public:
 #if defined(__x86_64__) || defined(_M_X64)
-  FloatMode() : before_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
-  ~FloatMode() { _mm_setcsr(before_); }
+  FloatEnvironment() : before_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~FloatEnvironment() { _mm_setcsr(before_); }
 
  private:
   unsigned before_;
 #elif defined(__aarch64__)
-  FloatMode() {
+  FloatEnvironment() {
     __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
     __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)0));
   }
-  ~FloatMode() { __asm__ volatile("msr fpcr, %0" ::"r"(before_)); }
+  ~FloatEnvironment() { __asm__ volatile("msr fpcr, %0" ::"r"(before_)); }
 
  private:
   uint64_t before_;

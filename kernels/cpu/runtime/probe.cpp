@@ -36,7 +36,7 @@ struct Race {
 void multiply_once(void* data, int64_t) {
   Race* race = (Race*)data;
   race->n_ready++;
-  while (race->n_ready.load() < race->n_threads) pause_briefly(), let_others_run();
+  while (race->n_ready.load() < race->n_threads) cpu_relax(), yield_thread();
   const Clock::time_point begun = Clock::now();
   const int64_t done = race->multiply(ROUNDS);
   race->rate.fetch_add((int64_t)((double)done / seconds_since(begun)));

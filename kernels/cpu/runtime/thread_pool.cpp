@@ -1,4 +1,4 @@
-// How a phase begins and ends. All of it stands in one number: which phase, how many threads are in it, and whether it is
+// How a phase begins and ends, which is the pool's barrier. All of it stands in one number: which phase, how many threads are in it, and whether it is
 // closed. A thread enters an open phase, takes tasks until none is left and leaves. Who leaves last finds every task
 // done, closes the phase and opens the next, alone. A late thread finds a phase closed, or open with nothing left to take;
 // since no phase ends with a thread in it, nobody can take a task of a phase that is over, or look at a job that is.
@@ -16,13 +16,13 @@
 
 namespace {
 
-const uint32_t MAX_THREADS = 1024, CLOSED = 2 * MAX_THREADS, ONE_PHASE = 2 * CLOSED;
+const uint32_t CLOSED = 2 * LR_MAX_THREADS, ONE_PHASE = 2 * CLOSED;
 
 uint32_t phase_of(uint32_t state) { return state / ONE_PHASE; }
 
 // How many tasks of a thread's share have been taken. A share is a run of neighbours: a thread that streams a weight
-// goes on where it stopped, and takes of others' shares when its own is done.
-struct alignas(64) Share {
+// goes on where it stopped, and steals from others' shares when its own is done.
+struct alignas(64) TaskShare {
   std::atomic<int64_t> n_taken{0};
 };
 
@@ -44,10 +44,10 @@ struct lr_threads {
   alignas(64) const lr_job* job = nullptr;
   void* data = nullptr;
   int64_t n_tasks = 0;
-  Share* shares = nullptr;  // [count]
+  TaskShare* shares = nullptr;  // [count]
   std::atomic<bool> over{true}, wants_all{false}, ending{false};
-  Bell news;    // a phase is open, or the job is over, or all end
-  Bell recall;  // for those that stay away: all are wanted, or all end
+  EventCount phase_event;   // a phase is open, or the job is over, or all end
+  EventCount recall_event;  // for those that stay away: all are wanted, or all end
   Worker* workers = nullptr;
   int32_t n_workers = 0;
 
@@ -77,7 +77,7 @@ bool leave(lr_threads* t) {
   return left & CLOSED;
 }
 
-void do_tasks(lr_threads* t, int32_t thread) {
+void run_tasks(lr_threads* t, int32_t thread) {
   const auto begin_of = [&](int64_t share) { return (t->n_tasks * share + t->count - 1) / t->count; };
   for (int32_t i = 0; i < t->count; i++) {
     const int32_t owner = (thread + i) % t->count;
@@ -100,18 +100,18 @@ bool open_next(lr_threads* t, int32_t thread) {
     t->n_tasks = n;
     for (int32_t i = 0; i < t->count; i++) t->shares[i].n_taken.store(0, std::memory_order_relaxed);
     t->state.store((phase_of(t->state.load(std::memory_order_relaxed)) + 1) * ONE_PHASE + 1);
-    t->news.ring();
+    t->phase_event.notify_all();
     return true;
   }
   t->over.store(true);  // from here on the job and its data may be gone
-  t->news.ring();
+  t->phase_event.notify_all();
   return false;
 }
 
 // In a phase: does tasks, here and in the phases it opens. Returns the number of the phase it left.
-uint32_t take_part(lr_threads* t, int32_t thread) {
+uint32_t run_phases(lr_threads* t, int32_t thread) {
   for (;;) {
-    do_tasks(t, thread);
+    run_tasks(t, thread);
     const uint32_t phase = phase_of(t->state.load(std::memory_order_relaxed));
     if (!leave(t) || !open_next(t, thread)) return phase;
   }
@@ -119,7 +119,7 @@ uint32_t take_part(lr_threads* t, int32_t thread) {
 
 // Whether a worker does more good than harm: one that loses its core in the middle of a task stops all others. When what
 // it lost outweighs its share of the work it stays away for a while, longer each time until it was undisturbed for long.
-class Presence {
+class WorkerBackoff {
  public:
   // A visit to phases begins, after a wait.
   void begin(bool gave_way) {
@@ -129,7 +129,7 @@ class Presence {
 
   void end(lr_threads* t) {
     if (Clock::now() - entered_ < GONE) return;
-    const Clock::duration lost = Clock::now() - counted_ - (time_on_core() - ran_);
+    const Clock::duration lost = Clock::now() - counted_ - (thread_cpu_time() - ran_);
     if (lost > GONE) lose(t, lost);
     count_anew();
   }
@@ -141,7 +141,7 @@ class Presence {
     lost_ += lost;
     if (2 * lost_ * t->count < std::max(now - since_, WINDOW)) return;
     absence_ = now - since_ > 8 * absence_ ? SHORTEST : std::min(2 * absence_, LONGEST);
-    t->recall.sleep_until([&] { return t->wants_all.load() || t->ending.load(); }, now + absence_);
+    t->recall_event.wait([&] { return t->wants_all.load() || t->ending.load(); }, now + absence_);
     since_ = Clock::now(), lost_ = {};
   }
 
@@ -149,36 +149,36 @@ class Presence {
   static constexpr Clock::duration WINDOW = std::chrono::milliseconds(32), SHORTEST = std::chrono::milliseconds(16),
                                    LONGEST = std::chrono::milliseconds(256);
 
-  void count_anew() { counted_ = Clock::now(), ran_ = time_on_core(); }
+  void count_anew() { counted_ = Clock::now(), ran_ = thread_cpu_time(); }
 
   Clock::time_point entered_, counted_ = Clock::now(), since_;
-  std::chrono::nanoseconds ran_ = time_on_core();  // at `counted_`
-  Clock::duration lost_{}, absence_ = SHORTEST;    // lost from `since_` on
+  std::chrono::nanoseconds ran_ = thread_cpu_time();  // at `counted_`
+  Clock::duration lost_{}, absence_ = SHORTEST;       // lost from `since_` on
 };
 
-THREAD_BODY work(void* argument) {
+THREAD_BODY worker_loop(void* argument) {
   const lr_threads::Worker* worker = (const lr_threads::Worker*)argument;
   lr_threads* t = worker->threads;
-  const FloatMode mode;
+  const FloatEnvironment mode;
   g_in_job = true;
-  Presence presence;
+  WorkerBackoff presence;
   for (uint32_t seen = 0;;) {
     const auto ready = [&] { return t->ending.load() || has_phase(t, seen); };
     const Waited waited = wait_awake(ready);
     if (waited.gone > GONE && !t->over.load()) presence.lose(t, waited.gone);
-    else if (!waited.ready) t->news.sleep_until(ready);
+    else if (!waited.ready) t->phase_event.wait(ready);
     if (t->ending.load()) return 0;
     if (!enter(t, seen)) continue;
     presence.begin(waited.gave_way);
-    seen = take_part(t, worker->number);
+    seen = run_phases(t, worker->number);
     presence.end(t);
   }
 }
 
 void stop(lr_threads* t) {
   t->ending.store(true);
-  t->news.ring();
-  t->recall.ring();
+  t->phase_event.notify_all();
+  t->recall_event.notify_all();
   for (int32_t i = 0; i < t->n_workers; i++) join(t->workers[i].thread);
   delete[] t->workers;
   delete[] t->shares;
@@ -192,34 +192,34 @@ int32_t threads_count(const lr_threads* threads) { return threads->count; }
 int threads_run(lr_threads* t, const lr_job* job, void* data) {
   if (g_in_job || t->owner != process()) return LR_BUSY;
   const std::lock_guard<std::mutex> lock(t->job_mutex);
-  const FloatMode mode;
+  const FloatEnvironment mode;
   g_in_job = true;
   t->job = job;
   t->data = data;
   t->over.store(false);
   t->wants_all.store(job->wants_all);
-  if (job->wants_all) t->recall.ring();
+  if (job->wants_all) t->recall_event.notify_all();
   uint32_t seen = phase_of(t->state.load());
   for (bool inside = open_next(t, 0); !t->over.load(); inside = enter(t, seen)) {
-    if (inside) seen = take_part(t, 0);
+    if (inside) seen = run_phases(t, 0);
     const auto ready = [&] { return t->over.load() || has_phase(t, seen); };
     const Waited waited = wait_awake(ready);
-    if (!waited.ready && waited.gone < GONE) t->news.sleep_until(ready);
+    if (!waited.ready && waited.gone < GONE) t->phase_event.wait(ready);
   }
   g_in_job = false;
   return LR_OK;
 }
 
 lr_threads* lr_threads_create(int32_t n_threads) {
-  if (n_threads < 1 || n_threads > (int32_t)MAX_THREADS) return nullptr;
+  if (n_threads < 1 || n_threads > LR_MAX_THREADS) return nullptr;
   lr_threads* t = new (std::nothrow) lr_threads(n_threads);
   if (!t) return nullptr;
-  t->shares = new (std::nothrow) Share[n_threads];
+  t->shares = new (std::nothrow) TaskShare[n_threads];
   t->workers = new (std::nothrow) lr_threads::Worker[n_threads];
   for (int32_t i = 1; i < n_threads || !t->shares || !t->workers; i++) {
     lr_threads::Worker* worker = t->shares && t->workers ? &t->workers[t->n_workers] : nullptr;
     if (worker) *worker = {t, i, {}};
-    if (!worker || !start(&worker->thread, work, worker)) {
+    if (!worker || !start(&worker->thread, worker_loop, worker)) {
       stop(t);
       return nullptr;
     }
@@ -233,23 +233,4 @@ void lr_threads_destroy(lr_threads* threads) {
   threads->job_mutex.lock();
   threads->job_mutex.unlock();
   stop(threads);
-}
-
-int lr_parallel(lr_threads* threads, int64_t n_tasks, void (*task)(void* data, int64_t index), void* data) {
-  if (!threads || !task || n_tasks < 0 || n_tasks > INT64_MAX / MAX_THREADS) return LR_BAD_ARGUMENT;
-  struct Loop {
-    int64_t n_tasks;
-    void (*task)(void* data, int64_t index);
-    void* data;
-    bool begun;
-  } loop = {n_tasks, task, data, false};
-  const auto next = [](void* shared) -> int64_t {
-    Loop* all = (Loop*)shared;
-    if (all->begun) return -1;
-    all->begun = true;
-    return all->n_tasks;
-  };
-  const auto run = [](void* shared, int32_t, int64_t i) { ((Loop*)shared)->task(((Loop*)shared)->data, i); };
-  const lr_job job = {next, run, true};
-  return threads_run(threads, &job, &loop);
 }

@@ -1,5 +1,5 @@
-// The library's own threads. A job is phases one after the other, a phase a number of independent tasks. A phase ends
-// when its tasks are done: nobody waits for a thread that took none. Between phases and jobs a thread stays awake for
+// The thread pool. A job is phases one after the other, a phase a number of independent tasks. The end of a
+// phase is a barrier for its tasks, not for its threads: nobody waits for one that took none. Between phases and jobs a thread stays awake for
 // some milliseconds, giving way to whoever wants its core, before it sleeps. The caller of a job is its thread 0.
 #pragma once
 #include <stdint.h>
@@ -16,5 +16,7 @@ typedef struct {
 
 // Returns when the job is over. LR_BUSY inside a job or in a forked child.
 int threads_run(lr_threads* threads, const lr_job* job, void* data);
+
+enum { LR_MAX_THREADS = 1024 };
 
 int32_t threads_count(const lr_threads* threads);

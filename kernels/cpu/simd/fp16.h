@@ -1,4 +1,4 @@
-// The bits of a float, and IEEE halves without instructions for them.
+// The bits of a float, and IEEE fp16_scales without instructions for them.
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static inline float bits_float(uint32_t bits) {
   return x;
 }
 
-static inline float half_at(const void* p) {
+static inline float fp16_to_float(const void* p) {
   uint16_t h;
   memcpy(&h, p, 2);
   const uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;

@@ -1,5 +1,4 @@
-// Sixteen lanes in one AVX-512 register. F: 16 float, I: 16 int32, B: 64 bytes (16 rows of 4 codes), X: 4 codes of an
-// activation in every lane. All unit headers give the same names; what differs is width and rounding of nothing.
+// The sixteen lanes of simd.h in one AVX-512 register.
 #pragma once
 #include <immintrin.h>
 #include <stdint.h>
@@ -13,10 +12,13 @@ typedef __m512i I;
 typedef __m512i B;
 typedef __m512i X;
 
-struct TileSize { int tokens, groups; };
-constexpr TileSize kTileSizes[] = {{1, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 2}};  // by tokens; the sums of the last are in memory
-const int kSignedZero = 128;  // what b_signed adds to a signed code
-const int kTopWeight = 255, kWeightZero = 0;  // codes of weights, and what dot_weights takes less
+struct MicroTile {
+  int tokens, groups;
+};
+constexpr MicroTile kMicroTiles[] = {
+    {1, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 2}};                // by tokens; the sums of the last are in memory
+const int kSignedZero = 128;                                // what b_signed adds to a signed code
+const int kMaxProbabilityCode = 255, kProbabilityZero = 0;  // codes of weights, and what dot_probabilities takes less
 const bool kHasBf16 = true;
 
 LR_INLINE __mmask16 first_lanes(int n) { return (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1); }
@@ -42,7 +44,7 @@ LR_INLINE F f_where_greater(F a, F b, F v) { return _mm512_maskz_mov_ps(_mm512_c
 LR_INLINE F f_unless_greater(F a, F b, F v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NGT_UQ), v); }
 LR_INLINE F f_from_i(I v) { return _mm512_cvtepi32_ps(v); }
 LR_INLINE F f_of_bits(I v) { return _mm512_castsi512_ps(v); }
-LR_INLINE F f_from_half(const void* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
+LR_INLINE F f_from_fp16(const void* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
 LR_INLINE F f_from_u8(const void* p) { return f_from_i(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))); }
 LR_INLINE F f_from_i8(const void* p) { return f_from_i(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p))); }
 
@@ -57,21 +59,21 @@ LR_INLINE I i_max(I a, I b) { return _mm512_max_epi32(a, b); }
 template <int n> LR_INLINE I i_shl(I a) { return _mm512_slli_epi32(a, n); }
 LR_INLINE I i_of_bits(F v) { return _mm512_castps_si512(v); }
 LR_INLINE I i_round(F v) { return _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-LR_INLINE int32_t i_sum(I v) { return _mm512_reduce_add_epi32(v); }
-LR_INLINE int32_t i_greatest(I v) { return _mm512_reduce_max_epi32(v); }
+LR_INLINE int32_t i_reduce_sum(I v) { return _mm512_reduce_add_epi32(v); }
+LR_INLINE int32_t i_reduce_max(I v) { return _mm512_reduce_max_epi32(v); }
 LR_INLINE void i_store_i8(int8_t* p, I v) { _mm_storeu_si128((__m128i*)p, _mm512_cvtsepi32_epi8(v)); }
 LR_INLINE void i_store_u8(uint8_t* p, I v) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(v)); }  // 0 to 255
 
 // The sum of the lanes by one fixed tree: i + (i + 8), then + 4, + 2, + 1.
-LR_INLINE float f_sum(F v) {
+LR_INLINE float f_reduce_sum(F v) {
   const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
   const __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
   return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-// The greatest lane, none of them a NaN.
-LR_INLINE float f_greatest(F v) { return _mm512_reduce_max_ps(v); }
+// The max lane, none of them a NaN.
+LR_INLINE float f_reduce_max(F v) { return _mm512_reduce_max_ps(v); }
 
 LR_INLINE B b_load(const void* p) { return _mm512_loadu_si512(p); }
 LR_INLINE void b_store(void* p, B v) { _mm512_storeu_si512(p, v); }
@@ -83,11 +85,11 @@ LR_INLINE B b_table(const int8_t* table) {
   return b_signed(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)table)));
 }
 LR_INLINE B b_lookup(B table, B codes) { return _mm512_shuffle_epi8(table, codes); }
-// code | (plane moved left by `by` bits, right if negative) & mask
-template <int by> LR_INLINE B b_join(B code, B plane, uint8_t mask) {
-  B moved = plane;
-  if constexpr (by > 0) moved = _mm512_slli_epi16(plane, by);
-  if constexpr (by < 0) moved = _mm512_srli_epi16(plane, -by);
+// code | (high moved left by `by` bits, right if negative) & mask
+template <int by> LR_INLINE B b_join(B code, B high, uint8_t mask) {
+  B moved = high;
+  if constexpr (by > 0) moved = _mm512_slli_epi16(high, by);
+  if constexpr (by < 0) moved = _mm512_srli_epi16(high, -by);
   return _mm512_ternarylogic_epi32(code, moved, _mm512_set1_epi8((char)mask), 0xf8);
 }
 
@@ -98,8 +100,10 @@ LR_INLINE X x_load(const int8_t* p) {
 }
 LR_INLINE I dot_unsigned(I c, B codes, X x) { return _mm512_dpbusd_epi32(c, codes, x); }  // codes of at most 127
 LR_INLINE I dot_signed(I c, B codes, X x) { return _mm512_dpbusd_epi32(c, codes, x); }    // codes from b_signed
-LR_INLINE I dot_weights(I c, X weights, B codes) { return _mm512_dpbusd_epi32(c, weights, codes); }  // signed codes
-LR_INLINE I dot_weights_4(I c, X weights, B codes) { return dot_weights(c, weights, codes); }         // of at most 15
+LR_INLINE I dot_probabilities(I c, X weights, B codes) { return _mm512_dpbusd_epi32(c, weights, codes); }  // signed codes
+LR_INLINE I dot_probabilities_4bit(I c, X weights, B codes) {
+  return dot_probabilities(c, weights, codes);
+}  // of at most 15
 
 // 16 rows of 2 bf16 codes times a pair of bf16 codes
 LR_INLINE F dot_bf16(F c, const void* w, const uint16_t* x) {

@@ -31,9 +31,7 @@ LR_INLINE F f_gelu(F x) {
   return f_mul(x, f_sigmoid(f_mul(f_set(1.5957691f), f_fma(cubic, x, x))));
 }
 
-LR_INLINE F f_tanh(F x) {
-  return f_sub(f_set(1.0f), f_div(f_set(2.0f), f_add(f_set(1.0f), f_exp(f_add(x, x)))));
-}
+LR_INLINE F f_tanh(F x) { return f_sub(f_set(1.0f), f_div(f_set(2.0f), f_add(f_set(1.0f), f_exp(f_add(x, x))))); }
 
 LR_INLINE F f_softcap(F x, F cap) { return f_mul(cap, f_tanh(f_div(x, cap))); }
 

@@ -1,4 +1,4 @@
-// The sixteen lanes of vec_avx512.h in four NEON registers, with the dot product of Armv8.2, and where there is one the
+// The sixteen lanes of simd.h in four NEON registers, with the dot product of Armv8.2, and where there is one the
 // product of small matrices of Armv8.6.
 #pragma once
 #include <arm_neon.h>
@@ -9,21 +9,29 @@
 
 namespace {
 
-struct F { float32x4_t v[4]; };
-struct I { int32x4_t v[4]; };
-struct B { uint8x16_t v[4]; };
+struct F {
+  float32x4_t v[4];
+};
+struct I {
+  int32x4_t v[4];
+};
+struct B {
+  uint8x16_t v[4];
+};
 typedef int8x16_t X;
 
-struct TileSize { int tokens, groups; };
+struct MicroTile {
+  int tokens, groups;
+};
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #define LR_HAS_I8MM 1
-constexpr TileSize kTileSizes[] = {{1, 1}, {2, 1}, {4, 1}};  // codes are ordered once for all tokens
+constexpr MicroTile kMicroTiles[] = {{1, 1}, {2, 1}, {4, 1}};  // codes are ordered once for all tokens
 #else
 #define LR_HAS_I8MM 0
-constexpr TileSize kTileSizes[] = {{1, 1}, {2, 1}};  // by tokens: as many sums as registers hold
+constexpr MicroTile kMicroTiles[] = {{1, 1}, {2, 1}};  // by tokens: as many sums as registers hold
 #endif
 const int kSignedZero = 0;
-const int kTopWeight = 254, kWeightZero = 127;  // codes of weights, and what dot_weights takes less
+const int kMaxProbabilityCode = 254, kProbabilityZero = 127;  // codes of weights, and what dot_probabilities takes less
 const bool kHasBf16 = false;
 
 LR_INLINE F f_set(float x) {
@@ -52,9 +60,9 @@ LR_INLINE void f_store_n(float* p, F a, int n) {
 // One instruction on each register of one, two or three arguments.
 #define LR_NEON_1(result, name, A, call) \
   LR_INLINE result name(A a) { return {{call(a.v[0]), call(a.v[1]), call(a.v[2]), call(a.v[3])}}; }
-#define LR_NEON_2(result, name, A, call)                                                                    \
-  LR_INLINE result name(A a, A b) {                                                                         \
-    return {{call(a.v[0], b.v[0]), call(a.v[1], b.v[1]), call(a.v[2], b.v[2]), call(a.v[3], b.v[3])}};       \
+#define LR_NEON_2(result, name, A, call)                                                               \
+  LR_INLINE result name(A a, A b) {                                                                    \
+    return {{call(a.v[0], b.v[0]), call(a.v[1], b.v[1]), call(a.v[2], b.v[2]), call(a.v[3], b.v[3])}}; \
   }
 LR_NEON_2(F, f_add, F, vaddq_f32)
 LR_NEON_2(F, f_sub, F, vsubq_f32)
@@ -87,7 +95,7 @@ LR_INLINE F f_unless_greater(F a, F b, F v) {
     v.v[i] = vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(v.v[i]), vcgtq_f32(a.v[i], b.v[i])));
   return v;
 }
-LR_INLINE F f_from_half(const void* p) {
+LR_INLINE F f_from_fp16(const void* p) {
   F a;
   for (int i = 0; i < 4; i++) a.v[i] = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t*)p + 4 * i)));
   return a;
@@ -119,10 +127,8 @@ template <int n> LR_INLINE I i_shl(I a) {
   for (int i = 0; i < 4; i++) a.v[i] = vshlq_n_s32(a.v[i], n);
   return a;
 }
-LR_INLINE int32_t i_sum(I a) { return vaddvq_s32(vaddq_s32(vaddq_s32(a.v[0], a.v[1]), vaddq_s32(a.v[2], a.v[3]))); }
-LR_INLINE int32_t i_greatest(I a) {
-  return vmaxvq_s32(vmaxq_s32(vmaxq_s32(a.v[0], a.v[1]), vmaxq_s32(a.v[2], a.v[3])));
-}
+LR_INLINE int32_t i_reduce_sum(I a) { return vaddvq_s32(vaddq_s32(vaddq_s32(a.v[0], a.v[1]), vaddq_s32(a.v[2], a.v[3]))); }
+LR_INLINE int32_t i_reduce_max(I a) { return vmaxvq_s32(vmaxq_s32(vmaxq_s32(a.v[0], a.v[1]), vmaxq_s32(a.v[2], a.v[3]))); }
 LR_INLINE void i_store_i8(int8_t* p, I a) {
   const int16x8_t low = vcombine_s16(vqmovn_s32(a.v[0]), vqmovn_s32(a.v[1]));
   const int16x8_t high = vcombine_s16(vqmovn_s32(a.v[2]), vqmovn_s32(a.v[3]));
@@ -136,12 +142,12 @@ LR_INLINE void i_store_u8(uint8_t* p, I a) {  // 0 to 255
 }
 
 // The sum of the lanes by one fixed tree: i + (i + 8), then + 4, + 2, + 1.
-LR_INLINE float f_sum(F a) {
+LR_INLINE float f_reduce_sum(F a) {
   const float32x4_t b = vaddq_f32(vaddq_f32(a.v[0], a.v[2]), vaddq_f32(a.v[1], a.v[3]));
   const float32x2_t c = vadd_f32(vget_low_f32(b), vget_high_f32(b));
   return vget_lane_f32(c, 0) + vget_lane_f32(c, 1);
 }
-LR_INLINE float f_greatest(F a) {  // none of them a NaN
+LR_INLINE float f_reduce_max(F a) {  // none of them a NaN
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.v[0], a.v[1]), vmaxq_f32(a.v[2], a.v[3])));
 }
 
@@ -166,9 +172,9 @@ LR_INLINE B b_lookup(B table, B codes) {
   for (int i = 0; i < 4; i++) codes.v[i] = vqtbl1q_u8(table.v[i], codes.v[i]);
   return codes;
 }
-template <int by> LR_INLINE B b_join(B code, B plane, uint8_t mask) {
+template <int by> LR_INLINE B b_join(B code, B high, uint8_t mask) {
   for (int i = 0; i < 4; i++) {
-    uint8x16_t moved = plane.v[i];
+    uint8x16_t moved = high.v[i];
     if constexpr (by > 0) moved = vshlq_n_u8(moved, by);
     if constexpr (by < 0) moved = vshrq_n_u8(moved, -by);
     code.v[i] = vorrq_u8(code.v[i], vandq_u8(moved, vdupq_n_u8(mask)));
@@ -185,16 +191,20 @@ LR_INLINE I dot_signed(I c, B codes, X x) {
   for (int i = 0; i < 4; i++) c.v[i] = vdotq_s32(c.v[i], vreinterpretq_s8_u8(codes.v[i]), x);
   return c;
 }
-LR_INLINE I dot_unsigned(I c, B codes, X x) { return dot_signed(c, codes, x); }  // codes of at most 127
-LR_INLINE I dot_weights(I c, X weights, B codes) { return dot_signed(c, codes, weights); }    // signed codes
-LR_INLINE I dot_weights_4(I c, X weights, B codes) { return dot_signed(c, codes, weights); }  // of at most 15
+LR_INLINE I dot_unsigned(I c, B codes, X x) { return dot_signed(c, codes, x); }                   // codes of at most 127
+LR_INLINE I dot_probabilities(I c, X weights, B codes) { return dot_signed(c, codes, weights); }  // signed codes
+LR_INLINE I dot_probabilities_4bit(I c, X weights, B codes) { return dot_signed(c, codes, weights); }  // of at most 15
 
 #if LR_HAS_I8MM
 // Sums of two tokens: register i holds [row 2i of the first, of the second, row 2i + 1 of the first, of the second].
-struct TwoTokens { int32x4_t v[8]; };
+struct TwoTokens {
+  int32x4_t v[8];
+};
 
 // Eight columns of 16 rows as that product takes them, two rows a register; `a` has the first four.
-struct RowPairs { int8x16_t v[8]; };
+struct RowPairs {
+  int8x16_t v[8];
+};
 LR_INLINE RowPairs row_pairs(B a, B b) {
   RowPairs pairs;
   for (int i = 0; i < 4; i++) {

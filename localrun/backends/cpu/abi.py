@@ -7,7 +7,7 @@ from ctypes import POINTER, Structure, Union, c_double, c_float, c_int8, c_int32
 OK, CANCELLED, NO_MEMORY = 0, 3, 4
 MAX_WEIGHTS = 4
 MAX_CANDIDATES = 256
-FORM_Q8_32, FORM_Q8_256, FORM_BF16 = 1, 2, 4
+FORMAT_Q8, FORMAT_BF16 = 1, 4
 OPS = ("embed", "norm", "linear", "rope_append", "attention", "logits", "route", "experts", "combine")
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2}
@@ -37,7 +37,7 @@ class Value(Structure):
         ("bf16", c_void_p),
         ("width", c_int32),
         ("stride", c_int32),
-        ("forms", c_int32),
+        ("formats", c_int32),
         ("reserved", c_int32),
     )
 
@@ -66,7 +66,7 @@ class Linear(Structure):
         ("n_weights", c_int32),
         ("act", c_int32),
         ("out_scale", c_float),
-        ("make_forms", c_int32),
+        ("make_formats", c_int32),
     )
 
 
@@ -141,7 +141,7 @@ class Experts(Structure):
         ("out", POINTER(Value)),
         ("routes", POINTER(Routes)),
         ("act", c_int32),
-        ("make_forms", c_int32),
+        ("make_formats", c_int32),
     )
 
 

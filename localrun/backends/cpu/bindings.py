@@ -12,11 +12,11 @@ PROTOTYPES = {
     # name: result, arguments
     "lr_layout_for": (c_int32, (c_int32,)),
     "lr_layout_name": (c_char_p, (c_int32,)),
-    "lr_layout_form": (c_int32, (c_int32,)),
+    "lr_layout_activation_format": (c_int32, (c_int32,)),
     "lr_packed_bytes": (c_int64, (c_int32, c_int32, c_int32)),
     "lr_set_grid": (c_int32, (c_int32, c_void_p, c_int64)),
     "lr_pack": (c_int32, (POINTER(abi.Matrix), c_int32, c_void_p, c_int32, c_int32)),
-    "lr_unpack_row": (c_int32, (POINTER(abi.Matrix), c_int32, c_void_p)),
+    "lr_dequantize_row": (c_int32, (POINTER(abi.Matrix), c_int32, c_void_p)),
     "lr_reserve": (c_void_p, (c_int64,)),
     "lr_commit": (c_int32, (c_void_p, c_int64)),
     "lr_release": (c_int32, (c_void_p, c_int64)),
@@ -57,8 +57,8 @@ class CpuCalls:
     def layout_name(self, layout: int) -> str:
         return str(self.c.lr_layout_name(layout).decode())
 
-    def layout_form(self, layout: int) -> int:
-        return int(self.c.lr_layout_form(layout))
+    def activation_format(self, layout: int) -> int:
+        return int(self.c.lr_layout_activation_format(layout))
 
     def packed_bytes(self, layout: int, n_rows: int, n_cols: int) -> int:
         """Bytes of a packed matrix, -1 where the layout cannot hold one."""
@@ -70,8 +70,8 @@ class CpuCalls:
     def pack(self, matrix: abi.Matrix, gguf_id: int, raw: int, first_row: int, n_rows: int) -> None:
         self.check("lr_pack", self.c.lr_pack(byref(matrix), gguf_id, raw, first_row, n_rows))
 
-    def unpack_row(self, matrix: abi.Matrix, row: int, out: int) -> None:
-        self.check("lr_unpack_row", self.c.lr_unpack_row(byref(matrix), row, out))
+    def dequantize_row(self, matrix: abi.Matrix, row: int, out: int) -> None:
+        self.check("lr_dequantize_row", self.c.lr_dequantize_row(byref(matrix), row, out))
 
     def reserve(self, n_bytes: int) -> int:
         """The address of zeroed memory that is used up only as it is written to."""

@@ -114,7 +114,7 @@ class CpuLayout:
         out = torch.empty(len(numbers), packed.n_cols)
         matrix = self.matrix(packed)
         for place, number in enumerate(numbers):
-            self.calls.unpack_row(matrix, number, out[place].data_ptr())
+            self.calls.dequantize_row(matrix, number, out[place].data_ptr())
         return out
 
     def matrix(self, packed: Packed) -> abi.Matrix:
@@ -126,7 +126,7 @@ class CpuLayout:
 
     def form(self, packed: Packed) -> int:
         """The form of its activations a linear on this matrix reads."""
-        return self.calls.layout_form(self.layout_of(packed.qtype))
+        return self.calls.activation_format(self.layout_of(packed.qtype))
 
 
 def gguf_id(qtype: str) -> int:

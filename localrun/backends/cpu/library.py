@@ -19,7 +19,7 @@ from localrun.base.settings import read_settings
 if TYPE_CHECKING:
     from torch import Tensor
 
-ABI_VERSION = 5  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
+ABI_VERSION = 6  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
 FILE_NAME = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib"}.get(sys.platform, "liblocalrun_cpu.so")
 
 

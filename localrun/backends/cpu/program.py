@@ -12,7 +12,7 @@ from localrun.ops.interface import CacheLayer
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.program import Instruction, Slot
 
-FORM_GROUPS = {abi.FORM_Q8_32: (32, 32), abi.FORM_Q8_256: (256, 16)}  # elements of a scale, of a sum
+GROUP = 32  # codes that share a scale and a sum
 STRIDE = 256
 
 
@@ -30,17 +30,16 @@ class Buffers:
         return spare.pop() if spare else self.make(width, forms, copies * self.max_rows)
 
     def give(self, value: abi.Value, copies: int = 1) -> None:
-        self.free.setdefault((value.width, value.forms, copies), []).append(value)
+        self.free.setdefault((value.width, value.formats, copies), []).append(value)
 
     def make(self, width: int, forms: int, rows: int) -> abi.Value:
         stride = -(-width // STRIDE) * STRIDE
-        value = abi.Value(stride=stride, width=width, forms=forms, f32=self.allocate(4 * rows * stride))
-        for form, (scale_group, sum_group) in FORM_GROUPS.items():
-            if forms & form:
-                value.q8 = self.allocate(rows * stride)
-                value.q8_scale = self.allocate(4 * rows * stride // scale_group)
-                value.q8_sum = self.allocate(4 * rows * stride // sum_group)
-        if forms & abi.FORM_BF16:
+        value = abi.Value(stride=stride, width=width, formats=forms, f32=self.allocate(4 * rows * stride))
+        if forms & abi.FORMAT_Q8:
+            value.q8 = self.allocate(rows * stride)
+            value.q8_scale = self.allocate(4 * rows * stride // GROUP)
+            value.q8_sum = self.allocate(4 * rows * stride // GROUP)
+        if forms & abi.FORMAT_BF16:
             value.bf16 = self.allocate(2 * rows * stride)
         return value
 
@@ -109,7 +108,7 @@ class ProgramBuilder:
             op.bias[index] = self.vector(bias)
         for index, slot in enumerate(i.results):
             op.out[index] = self.result(slot, weights[index][0].n_rows)
-        op.make_forms = self.missing_forms(a)
+        op.make_formats = self.missing_forms(a)
         return op
 
     def missing_forms(self, a: Slot) -> int:
@@ -129,7 +128,7 @@ class ProgramBuilder:
         hidden = self.kept(take(down.n_cols, self.form_of(down), top_k))
         y = self.kept(take(down.n_rows // router.n_rows, 0, top_k))
         routes = self.routes(router.n_rows, top_k)
-        score = abi.Linear(a=self.value(a), n_weights=1, out_scale=1.0, make_forms=make_forms)
+        score = abi.Linear(a=self.value(a), n_weights=1, out_scale=1.0, make_formats=make_forms)
         score.weight[0], score.out[0] = self.matrix(router), ctypes.pointer(scores)
         reads_f32 = not (self.form_of(gate) and self.form_of(up))
         sent = (ctypes.pointer(scores), self.value(a), ctypes.pointer(chosen), routes, normalize, reads_f32)
@@ -137,7 +136,9 @@ class ProgramBuilder:
             a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=abi.ACTIVATIONS[act]
         )
         widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
-        narrow = abi.Experts(a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_forms=hidden.forms)
+        narrow = abi.Experts(
+            a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_formats=hidden.formats
+        )
         narrow.weight[0] = self.matrix(down)
         summed = abi.Combine(ctypes.pointer(y), self.value(residual), out, routes, out_scale)
         built = [("linear", score), ("route", abi.Route(*sent)), ("experts", widen), ("experts", narrow)]

@@ -124,11 +124,11 @@ class NativeMatrix:
 
     @property
     def form(self) -> int:
-        return library().layout_form(self.c.layout)
+        return library().activation_format(self.c.layout)
 
     def row(self, index: int) -> Tensor:
         out = Guarded(4 * self.c.n_cols)
-        library().unpack_row(self.c, index, out.address)
+        library().dequantize_row(self.c, index, out.address)
         return out.tensor(torch.float32, self.c.n_cols).clone()
 
 
@@ -145,7 +145,7 @@ class NativeValue:
             "bf16": Guarded(2 * rows * stride, 2),
         }
         addresses = {name: part.address for name, part in self.parts.items()}
-        self.c = abi.Value(**addresses, width=width, stride=stride, forms=forms)
+        self.c = abi.Value(**addresses, width=width, stride=stride, formats=forms)
         self.f32 = self.parts["f32"].tensor(torch.float32, rows, stride)
         self.f32[:, width:] = 0
         if data is not None:
@@ -156,7 +156,7 @@ class NativeValue:
         stride = self.c.stride
         size = {"f32": 4 * stride, "q8": stride, "q8_scale": stride // 8, "q8_sum": stride // 8, "bf16": 2 * stride}
         addresses = {name: self.parts[name].address + first * row_bytes for name, row_bytes in size.items()}
-        return abi.Value(**addresses, width=self.c.width, stride=stride, forms=self.c.forms)
+        return abi.Value(**addresses, width=self.c.width, stride=stride, formats=self.c.formats)
 
     @property
     def data(self) -> Tensor:
@@ -193,7 +193,7 @@ def linear_op(
     op = abi.Linear(a=ctypes.pointer(a), n_weights=len(matrices), act=abi.ACTIVATIONS[act], out_scale=out_scale)
     for index, matrix in enumerate(matrices):
         op.weight[index] = ctypes.pointer(matrix.c)
-        op.make_forms |= matrix.form
+        op.make_formats |= matrix.form
     for index, out in enumerate(outs):
         op.out[index] = ctypes.pointer(out)
     return op
