@@ -9,20 +9,21 @@ from localrun.formats.json_files import read_json
 from localrun.formats.metadata import Metadata
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.http import Http
-from localrun.hub.remote import WEIGHTS, RemoteModel, read_headers, read_key_values, without_rope_scaling
+from localrun.hub.remote import WEIGHTS, RemoteModel, read_headers, read_key_values, without_rope_tensors
 from localrun.hub.stored import StoredModel
-from localrun.model.capability import check_runnable, obstacle
+from localrun.model.capability import check_loadable, obstacle
 
 
 def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
-    """Refuse files that would be of no use here, by their headers. Raises ModelFileError, and HubError like a download.
+    """Refuse files that would not load here, by their headers, as the loader would. Raises ModelFileError, and HubError
+    like a download.
 
     Files that are no weights are not looked at.
     """
     if not any(file.path.endswith(WEIGHTS) for file in files):
         return
     try:
-        check_runnable(without_rope_scaling(read_headers(http, repo, files)))
+        check_loadable(read_headers(http, repo, files))
     except ModelFileError as error:
         hint = "take another model: `localrun search` says which ones cannot be run"
         known = error.code == "UNSUPPORTED"
@@ -34,7 +35,7 @@ def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) 
 def stored_obstacle(model: StoredModel) -> str:
     """Why a model on disk cannot be run, by the first bytes of it; empty when nothing is known against it."""
     try:
-        return obstacle(without_rope_scaling(_skim(model)))
+        return obstacle(without_rope_tensors(_skim(model)))
     except OSError as error:
         return error.strerror or type(error).__name__
     except LocalrunError as error:

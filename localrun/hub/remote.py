@@ -1,8 +1,7 @@
 """What a model is, before its download: the header of a GGUF or a config.json, by a few small requests."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,26 +19,38 @@ from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import MIRROR_HINT, Http, host_of
 from localrun.hub.refusals import check_status
 from localrun.hub.variants import Variant
+from localrun.model.rope import LONGROPE
 
 WEIGHTS = (".gguf", ".safetensors")
 MAX_HEADER_BYTES = 64 << 20
+MAX_TENSOR_BYTES = 1 << 16
 _TOKENS = "tokenizer.ggml.tokens"
 _LONG_ARRAY = 4096  # elements; longer ones are vocabularies
 
 
 @dataclass(frozen=True)
 class RemoteModel:
-    """Key-values of a model on the hub, as its file would give them; it has no tensors. `fetched`: bytes it took."""
+    """A model by its headers, as its files would give them: with `fetches`, one a file, small tensors can be read too.
+
+    Where only key-values were read it has no tensors. `fetched`: bytes that took.
+    """
 
     path: Path
     format: str
     metadata: Mapping[str, Any]
     fetched: int
     tensors: Mapping[str, TensorInfo] = field(default_factory=dict)
+    fetches: Mapping[Path, Fetch] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
-        raise HubError(f"{self.path} is not downloaded")
+        """A whole small tensor, as a rope has some. Raises HubError."""
+        info = self.tensors[name]
+        assert first_row == 0, "parts are of interest of weights only"
+        assert n_rows is None
+        if info.file not in self.fetches or info.nbytes > MAX_TENSOR_BYTES:
+            raise HubError(f"{self.path} is not downloaded")
+        return bytearray(self.fetches[info.file](info.offset, info.nbytes))
 
 
 class RangeReader:
@@ -95,17 +106,19 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> R
     is_gguf = path.suffix == ".gguf"
     values: Mapping[str, Any] = {}
     tensors: dict[str, TensorInfo] = {}
+    fetches: dict[Path, Fetch] = {}
     for file in weights:
         stored = find_stored(http.access.cache, repo, file)
         fetch = RangeReader(http, repo, file) if stored is None else fetch_from(stored)
         place = Path(repo.name) / file.path
+        fetches[place] = fetch
         if is_gguf:
             header = read_header(fetch, file.size, place)
             values = values or header.metadata
         tensors |= header.tensors if is_gguf else read_safetensors_header(fetch, file.size, place)
     if not is_gguf:
         values = parse_json(read_small_file(http, repo, "config.json"), path, "BAD_CONFIG")
-    return RemoteModel(path, path.suffix[1:], Metadata(values, path), 0, tensors)
+    return RemoteModel(path, path.suffix[1:], Metadata(values, path), 0, tensors, fetches)
 
 
 def skim_gguf(fetch: Fetch, size: int, path: Path) -> dict[str, Any]:
@@ -143,7 +156,9 @@ def _peek_count(cursor: Cursor) -> int:
 def _is_enough(values: Mapping[str, Any]) -> bool:
     """Whether the hyperparameters came before the vocabulary, as they do in what the usual tools write."""
     arch = values.get("general.architecture")
-    needed = ("block_count", "embedding_length", "attention.head_count", "context_length")
+    needed = ["block_count", "embedding_length", "attention.head_count", "context_length"]
+    if f"{arch}.rope.scaling.type" in values:
+        needed.append("rope.scaling.factor")
     return (_TOKENS in values or f"{arch}.vocab_size" in values) and all(f"{arch}.{key}" in values for key in needed)
 
 
@@ -156,8 +171,11 @@ def stored_precision(config: Mapping[str, Any]) -> str:
     return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype, "")
 
 
-def without_rope_scaling(model: RemoteModel) -> RemoteModel:
-    """The same model for a question that positions do not matter to: some ropes need tensors to be understood."""
-    rope = re.compile(r".*\.rope\.scaling\..*|rope_scaling|rope_parameters")
-    values = {key: value for key, value in model.metadata.items() if not rope.fullmatch(key)}
-    return RemoteModel(model.path, model.format, Metadata(values, model.path), model.fetched)
+def without_rope_tensors(model: RemoteModel) -> RemoteModel:
+    """The same model for a question that positions do not matter to: the divisors of a GGUF's longrope lie in tensors,
+    and key-values alone leave it unread."""
+    scaling = f"{model.metadata.get('general.architecture')}.rope.scaling."
+    if model.format != "gguf" or model.metadata.get(scaling + "type") not in LONGROPE:
+        return model
+    values = {key: value for key, value in model.metadata.items() if not key.startswith(scaling)}
+    return replace(model, metadata=Metadata(values, model.path))

@@ -5,18 +5,29 @@ from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs import ARCHS, arch_of
 from localrun.model.archs.base import NO_MIXTURE
+from localrun.model.config import ModelConfig
+from localrun.model.weights import weight_refs
 
 _TOKENIZER = "tokenizer.ggml.model"
 
 
-def check_runnable(source: TensorSource) -> None:
-    """Raises ModelFileError: UNSUPPORTED for an architecture, a part of one or a tokenizer that we do not have, and
-    other codes for key-values that make no sense."""
-    arch_of(source).config(source)
+def check_runnable(source: TensorSource) -> ModelConfig:
+    """The config, by key-values alone. Raises ModelFileError: UNSUPPORTED for an architecture, a part of one or a
+    tokenizer that we do not have, and other codes for key-values that make no sense."""
+    config = arch_of(source).config(source)
     if source.format == "gguf" and source.metadata.get(_TOKENIZER) is not None:
         from localrun.text.gguf_vocabulary import check_kind  # takes a while to import
 
         check_kind(source.metadata, str(source.path))
+    return config
+
+
+def check_loadable(source: TensorSource) -> None:
+    """The same, and that every tensor is there, in its shape and a type that is read: what all headers together tell.
+
+    Raises ModelFileError like the loader.
+    """
+    weight_refs(arch_of(source), check_runnable(source), source)
 
 
 def obstacle(source: TensorSource) -> str:

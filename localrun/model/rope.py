@@ -13,6 +13,7 @@ from localrun.model.fields import Fields
 
 SCALING_TYPES = ("none", "default", "dynamic", "mrope", "linear", "llama3", "yarn", "longrope", "su")
 # dynamic scales only beyond max_context, where we never go; the three positions of mrope are equal for text
+LONGROPE = ("longrope", "su")
 UNSCALED = ("none", "default", "dynamic", "mrope")
 
 
@@ -68,11 +69,14 @@ def scaled_rope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: 
     """Turn one scaling rule into a RopeSpec. Raises ModelFileError for unknown rules and unusable numbers."""
     check_dims(fields, dims)
     rope_type = scaling["rope_type"]
+    if not isinstance(rope_type, str):
+        raise fields.error(f"the type of rope scaling should be a text, not {clean(repr(rope_type)[:40])}")
     if rope_type not in SCALING_TYPES:
-        raise fields.error(f"unknown rope scaling {clean(str(rope_type))!r}; known: {', '.join(SCALING_TYPES)}")
+        shown = f"unknown rope scaling {clean(rope_type[:40])!r}; known: {', '.join(SCALING_TYPES)}"
+        raise ModelFileError("UNSUPPORTED", shown, path=fields.path)
     if rope_type in UNSCALED:
         return RopeSpec(theta, dims, original_context=fields["max_context"] if rope_type == "dynamic" else None)
-    if rope_type in ("longrope", "su"):
+    if rope_type in LONGROPE:
         return _longrope(fields, scaling, theta, dims)
     factor = _number(fields, scaling, "factor", 1.0, 1e6)
     if rope_type == "linear":

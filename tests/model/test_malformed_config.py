@@ -66,7 +66,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "architectures is a number": ("llama", {"architectures": 7}, "UNSUPPORTED"),
     "architectures is empty": ("llama", {"architectures": []}, "UNSUPPORTED"),
     "no architectures": ("llama", {"architectures": ...}, "UNSUPPORTED"),
-    "unknown rope scaling": ("llama", rope(rope_type="wobble", factor=2.0), CONFIG),
+    "unknown rope scaling": ("llama", rope(rope_type="wobble", factor=2.0), "UNSUPPORTED"),
     "rope scaling without a type": ("llama", rope(factor=2.0), CONFIG),
     "rope scaling is a list": ("llama", {"rope_scaling": [2.0]}, CONFIG),
     "rope scaling is text": ("llama", {"rope_scaling": "linear"}, CONFIG),

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[str, Change, str]] = {
     "experts that nobody uses": ("llama", key(".expert_count", 8), HPARAM),
     "a router of another count": ("mixtral", key(".expert_count", 5), TENSOR),
     "more experts used than there are": ("llama", keys(expert_count=4, expert_used_count=9), HPARAM),
-    "unknown rope scaling": ("llama", key(".rope.scaling.type", "wobble"), HPARAM),
+    "unknown rope scaling": ("llama", key(".rope.scaling.type", "wobble"), "UNSUPPORTED"),
     "rope scaling type is a number": ("llama", key(".rope.scaling.type", 3), HPARAM),
     **{
         f"linear rope by {x}": ("llama", keys(rope__scaling__type="linear", rope__scaling__factor=x), HPARAM)

@@ -1,6 +1,6 @@
-"""GGUF files that say enough for `fit` and for downloads, and hold next to nothing."""
+"""GGUF files that say enough for `fit` and for downloads, and hold next to nothing: weights of zero, no tokenizer."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,8 +15,9 @@ def stub_gguf(
     layers: int = 2,
     arch: str = "qwen3",
     more: Mapping[str, int | str] = MappingProxyType({}),
+    without: Collection[str] = (),
 ) -> bytes:
-    """One tensor of `rows` × 64; F32 or F16 by its name."""
+    """An embedding of `rows` × 64, and as qwen3 all that its layers need; F32 or F16 by its name."""
     path = folder / name
     writer = gguf.GGUFWriter(path, arch)
     writer.add_context_length(8192)
@@ -28,9 +29,23 @@ def stub_gguf(
     writer.add_vocab_size(rows)
     for key, value in more.items():
         writer.add_string(key, value) if isinstance(value, str) else writer.add_uint32(key, value)
-    writer.add_tensor("token_embd.weight", np.zeros((rows, 64), np.float16 if "F16" in name else np.float32))
+    for tensor, shape in tensors_of(rows, layers if arch == "qwen3" else 0).items():
+        if tensor not in without:
+            is_half = "F16" in name and len(shape) == 2
+            writer.add_tensor(tensor, np.zeros(shape, np.float16 if is_half else np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path.read_bytes()
+
+
+def tensors_of(rows: int, layers: int) -> dict[str, tuple[int, ...]]:
+    """Names and shapes (rows first) of the tensors of such a model."""
+    tensors: dict[str, tuple[int, ...]] = {"token_embd.weight": (rows, 64), "output_norm.weight": (64,)}
+    for index in range(layers):
+        square = dict.fromkeys(("attn_q", "attn_k", "attn_v", "attn_output"), (64, 64))
+        norms = {"attn_norm": (64,), "ffn_norm": (64,), "attn_q_norm": (16,), "attn_k_norm": (16,)}
+        forward = {"ffn_gate": (128, 64), "ffn_up": (128, 64), "ffn_down": (64, 128)}
+        tensors |= {f"blk.{index}.{name}.weight": shape for name, shape in (square | norms | forward).items()}
+    return tensors
