@@ -1,0 +1,63 @@
+"""A prompt that is stopped half way: what the app then shows is what the engine really did, wherever it shows it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import CHOICE, chat_screen, ready, send
+from localrun_testing.pilots import LARGE, drive, screen_text, until
+from localrun_tui.app import LocalrunApp
+from textual.pilot import Pilot
+
+from localrun.base.request import LoadOptions
+from localrun.base.resources import resource
+from localrun.chat.journal import ChatStore
+from localrun.client.local import LocalClient
+from localrun.engine import scheduler
+
+BUILTIN = Path(resource("builtin/localrun-tiny.gguf"))
+
+
+def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "MAX_CHUNK", 64)
+    clients: list[LocalClient] = []
+    done: list[int] = []  # tokens of the prompt that were computed, after each step
+
+    def open_client(*_: Any) -> LocalClient:
+        client = LocalClient(LoadOptions(BUILTIN, name="builtin", ctx=1024))
+        run = client.model.engine.runner.run
+
+        def stop_in_the_third(plan: Any, *rest: Any) -> Any:
+            done.append(sum(n for _, n in plan.work))
+            if len(done) == 3:
+                for sequence, _ in plan.work:
+                    client.model.engine.tickets[sequence.number].cancel()
+            return run(plan, *rest)
+
+        monkeypatch.setattr(client.model.engine.runner, "run", stop_in_the_third)
+        clients.append(client)
+        return client
+
+    app = LocalrunApp(open_client, lambda: ChatStore(None), lambda: CHOICE)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await send(pilot, "word " * 700)
+        session = chat_screen(pilot).session
+        await until(pilot, lambda: session.turn is not None and not session.answering)
+        held = clients[0].view().n_tokens
+        assert held in (sum(done[:2]), sum(done[:3]))
+        assert 0 < held < 500
+        await until(pilot, lambda: f"KV cache  {held:,} of 1,024 tokens" in screen_text(app))
+        await until(pilot, lambda: "reading" not in screen_text(app))
+        shown = screen_text(app)
+        (used,) = re.findall(r"([\d,]+)/1,024", shown)
+        assert int(used.replace(",", "")) == held
+        completion = session.turn.done.completion  # type: ignore[union-attr]
+        assert completion.prompt_tokens > 700
+        assert completion.computed_tokens == held
+        assert completion.prefill_tps == pytest.approx(1000 * held / completion.prefill_ms)
+
+    drive(app, steps, LARGE)
