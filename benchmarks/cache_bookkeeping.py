@@ -33,7 +33,11 @@ def main() -> None:
         for name, window in (("full layers", None), ("windowed layers", 512)):
             report(f"{options.chats:,} chats in memory, {name}", turns(options.chats, window, None))
         disk = fill(root, options.files)
-        report(f"{options.chats:,} chats and {options.files:,} files", turns(options.chats, 512, disk))
+        everything = f"{options.chats:,} chats and {options.files:,} files"
+        report(f"{everything}, a pause after each turn", turns(options.chats, 512, disk))
+        again = DiskTier(root, "again", disk.sizes)
+        report(f"{everything}, turn after turn", turns(options.chats, 512, again, pauses=False))
+        saving(DiskTier(root, "saved", disk.sizes))
         for what in ("looking for what follows the beginning", "looking again"):
             with timed(what):
                 list(disk.following(None))
@@ -43,14 +47,15 @@ def main() -> None:
             long_prompt(n_tokens, DiskTier(root, "long", [8]))
 
 
-def turns(n_chats: int, window: int | None, disk: DiskTier | None) -> list[float]:
-    """Seconds of bookkeeping of the second turn of each chat, in a memory that holds a tenth of them."""
+def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool = True) -> list[float]:
+    """Seconds of bookkeeping of the second turn of each chat, in a memory that holds a tenth of them.
+
+    `pauses`: blocks are written between turns, as while a user reads; else beside them.
+    """
     rng = random.Random(0)
     groups = [Group((0,), None, 1, 8), *([Group((1,), window, 1, 8)] if window else [])]
     store = CacheStore(groups, [n_chats] * len(groups))
-    cache = (
-        DiskCache(store, disk, lambda pool, block: b"x" * 8, lambda pool, block, data: None, 1 << 40) if disk else None
-    )
+    cache = opened(store, disk) if disk else None
     system = rng.choices(range(1000), k=SYSTEM)
     chats = [system + rng.choices(range(1000), k=rng.randrange(400, 800)) for _ in range(n_chats)]
     seconds = []
@@ -71,9 +76,28 @@ def turns(n_chats: int, window: int | None, disk: DiskTier | None) -> list[float
             store.close(lease, chat)
             if turn:
                 seconds.append(time.perf_counter() - started)
+            if cache is not None and pauses:
+                catch_up(cache)
     if cache is not None:
         cache.close()
     return seconds
+
+
+def catch_up(cache: DiskCache) -> None:
+    while cache.save_one() == 0.0 or cache.n_written < cache.n_sent:
+        time.sleep(0.001)
+
+
+def saving(disk: DiskTier) -> None:
+    rng, key, n_blocks = random.Random(3), None, 3000
+    blocks = [rng.choices(range(1000), k=BLOCK_TOKENS) for _ in range(n_blocks)]
+    started = time.perf_counter(), time.thread_time()
+    for n, ids in enumerate(blocks):
+        key = disk.key(key if n % 10 else None, ids)
+        disk.save(key, ids, [b"x" * 8] * 2, [f"chat{n // 10}"])
+    elapsed, busy = time.perf_counter() - started[0], time.thread_time() - started[1]
+    each = f"{1000 * elapsed / n_blocks:.2f} ms, {1000 * busy / n_blocks:.2f} ms of a core"
+    print(f"writing a block in the background: {each}")
 
 
 def opened(store: CacheStore, disk: DiskTier) -> DiskCache:

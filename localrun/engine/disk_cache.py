@@ -1,12 +1,14 @@
 """The prefix tree's blocks on disk: written beside the engine, brought back when a prompt begins like them.
 
-Only blocks of kept chats are written: while the engine is idle, when they would be evicted, and at the end.
+Only blocks of kept chats are written: while the engine is idle, when they would be evicted, and at the end. Reading
+goes before writing: a user waits for what is read.
 """
 
 import queue
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -25,6 +27,7 @@ Read = Callable[[int, int], bytes]  # (pool, block) -> the backend's private byt
 Write = Callable[[int, int, memoryview], None]
 QUEUE_BYTES = 8 << 20  # of blocks on their way to the disk
 FEWEST_QUEUED = 4  # blocks
+QUIET_SECONDS = 0.005  # without a block read, before one is written
 BUSY_SECONDS = 0.1  # until a writer that has as many may take another
 STALLED_SECONDS = 20.0  # for one block, after which the end does not wait for the disk any more
 
@@ -65,6 +68,8 @@ class DiskCache:
         self.nbytes = 0  # on disk, as far as is known
         self.n_sent = self.n_written = 0  # blocks that the writer was given, and those that it is done with
         self._given_up = False  # nobody waits for the writer any more
+        self._closing = threading.Event()
+        self._last_read = 0.0  # when somebody looked for a block
         self._unsaved: deque[Node] = deque()
         self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(disk.sizes)))
         self._claims: deque[tuple[Key, str]] = deque()  # of blocks that are on disk
@@ -85,9 +90,12 @@ class DiskCache:
         n = len(match.path) * BLOCK_TOKENS
         return Missing(self._key(match.path[-1]) if match.path else None, token_ids[n:], match.n_tail)
 
-    def find(self, missing: Missing) -> Iterable[Found]:
+    def find(self, missing: Missing) -> Iterator[Found]:
         """Read what is there, block by block. From any thread."""
-        return self.disk.read_on(missing.before, missing.token_ids, missing.n_known)
+        self._last_read = time.monotonic()
+        for found in self.disk.read_on(missing.before, missing.token_ids, missing.n_known):
+            self._last_read = time.monotonic()
+            yield found
 
     def plant(self, token_ids: Sequence[int], found: Iterable[Found]) -> int:
         """Put blocks that were found into the tree, as many as there is room for. Gives the tokens that are new."""
@@ -132,6 +140,7 @@ class DiskCache:
 
     def close(self) -> None:
         """Save all that is left, and wait for it as long as the disk gets on."""
+        self._closing.set()
         while self._unsaved:
             if (block := self._unwritten(self._unsaved.popleft())) is not None and not self._put(block):
                 break
@@ -223,11 +232,18 @@ class DiskCache:
         """The writer's thread. When the disk fails it takes what comes and drops it: nobody waits for it."""
         self._try(self._begin)
         while (block := self._queue.get()) is not None:
+            self._let_others_read()
             self._try(partial(self._write, block))
             self.n_written += 1
             if self._given_up:
                 return
         self._try(self._finish)
+
+    def _let_others_read(self) -> None:
+        """Wait while blocks are read, as long as there is room for those that are to be written."""
+        while time.monotonic() - self._last_read < QUIET_SECONDS and not self._queue.full():
+            if self._closing.wait(QUIET_SECONDS):
+                return
 
     def _try(self, work: Callable[[], None]) -> None:
         try:

@@ -12,7 +12,12 @@ from localrun_testing.waiting import until
 from localrun.base.events import Completion, Done
 from localrun.base.request import KVCodecName, LoadOptions, Message, Request, Sampling
 from localrun.base.resources import resource
+from localrun.cache.disk import DiskTier
+from localrun.cache.groups import Group
+from localrun.cache.keys import Key
+from localrun.cache.store import CacheStore
 from localrun.client.local import LocalClient
+from localrun.engine.disk_cache import QUEUE_BYTES, DiskCache
 
 LONG = "Tell me about the KV cache. " * 12
 CHAT: list[Message] = [{"role": "user", "content": LONG + "What is a KV cache?"}]
@@ -181,6 +186,34 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_speed(home: Path) -> 
     (home / "cache" / "kv").write_bytes(b"not a folder")
     with client() as one:
         assert ask(one, CHAT).completion_tokens > 0
+
+
+def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+
+    def save(disk: DiskTier, key: Key, *_: object) -> int:
+        written.append(key.own)
+        return 1
+
+    monkeypatch.setattr(DiskTier, "save", save)
+    store = CacheStore([Group((0,), None, 1, 8)], [100])
+    tier = DiskTier(home / "kv", "f", [QUEUE_BYTES // 8])
+    cache = DiskCache(store, tier, lambda pool, block: b"x", lambda pool, block, data: None, BUDGET)
+    cache._last_read = time.monotonic() + 1000  # as if all that time somebody read
+    ids = list(range(64 * 12))
+    lease = store.open(ids, None, "a")
+    store.extend(lease, 0, len(ids))
+    store.close(lease, ids)
+    assert cache.save_one() == 0.0
+    time.sleep(0.1)
+    assert written == []
+    until(lambda: cache.save_one() is None)
+    assert 0 < len(written) < 12, "eight blocks fill the queue"
+    cache._last_read = 0.0
+    until(lambda: len(written) == 12)
+    cache.close()
 
 
 def test_an_idle_engine_saves_by_itself_and_then_rests(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
