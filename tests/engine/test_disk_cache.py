@@ -2,6 +2,7 @@
 
 import os
 import queue
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
