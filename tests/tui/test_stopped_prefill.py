@@ -8,6 +8,8 @@ import pytest
 from localrun_testing.chat_app import CHOICE, chat_screen, ready, send
 from localrun_testing.pilots import LARGE, drive, screen_text, until
 from localrun_tui.app import LocalrunApp
+from localrun_tui.choice import Choice
+from localrun_tui.model_slot import Progress
 from textual.pilot import Pilot
 
 from localrun.base.request import LoadOptions
@@ -24,7 +26,7 @@ def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.Mon
     clients: list[LocalClient] = []
     done: list[int] = []  # tokens of the prompt that were computed, after each step
 
-    def open_client(*_: Any) -> LocalClient:
+    def open_client(choice: Choice, progress: Progress) -> LocalClient:
         client = LocalClient(LoadOptions(BUILTIN, name="builtin", ctx=1024))
         run = client.model.engine.runner.run
 
@@ -55,8 +57,10 @@ def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.Mon
         shown = screen_text(app)
         (used,) = re.findall(r"([\d,]+)/1,024", shown)
         assert int(used.replace(",", "")) == held
-        completion = session.turn.done.completion  # type: ignore[union-attr]
-        assert completion.prompt_tokens > 700
+        assert session.turn is not None
+        assert session.turn.done is not None
+        completion = session.turn.done.completion
+        assert (completion.prompt_tokens or 0) > 700
         assert completion.computed_tokens == held
         assert completion.prefill_tps == pytest.approx(1000 * held / completion.prefill_ms)
 
