@@ -4,7 +4,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from localrun_testing.fake_chat_server import (
     failure,
     fake_chat_server,
 )
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.errors import (
     EngineDiedError,
@@ -289,18 +289,22 @@ def test_an_answer_without_end_is_ended(server: FakeChatServer, monkeypatch: pyt
 @pytest.mark.parametrize("pieces", [HELLO.pieces[:3], ()], ids=["in the middle", "before the first token"])
 def test_cancel_hangs_up_at_once(server: FakeChatServer, pieces: tuple[bytes, ...]) -> None:
     server.replies = [Reply(pieces, end="stall")]
-    client = client_of(server)
-    started = time.monotonic()
-    generation = client.generate(HI)
-    timer = threading.Timer(0.3, generation.cancel)
-    timer.start()
-    *_, last = generation
-    assert time.monotonic() - started < 60  # it would stall for ever
-    assert isinstance(last, Done)
-    assert last.completion.stop_reason == "cancelled"
-    assert last.completion.text == ("Hello, wörld" if pieces else "")
-    assert server.hung_up.wait(60)
-    timer.join()
+    expected = "Hello, wörld" if pieces else ""
+    generation, said = client_of(server).generate(HI), ""
+
+    def cancel() -> None:
+        until(lambda: said == expected and any(seen.method == "POST" for seen in server.seen))
+        generation.cancel()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    for each in generation:  # without a cancel it would stall for ever
+        said += each.text if isinstance(each, Token) else ""
+    canceller.join()
+    assert isinstance(each, Done)
+    assert each.completion.stop_reason == "cancelled"
+    assert each.completion.text == expected
+    assert server.hung_up.wait(PATIENCE)
 
 
 def test_leaving_the_stream_hangs_up(server: FakeChatServer) -> None:
@@ -308,7 +312,7 @@ def test_leaving_the_stream_hangs_up(server: FakeChatServer) -> None:
     with client_of(server) as client:
         for _ in client.generate(HI):
             break
-    assert server.hung_up.wait(60)
+    assert server.hung_up.wait(PATIENCE)
 
 
 def test_the_key_goes_to_its_server_only(server: FakeChatServer, capfd: pytest.CaptureFixture[str]) -> None:

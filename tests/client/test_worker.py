@@ -398,7 +398,13 @@ def test_cancel_while_the_model_is_loaded_again(tmp_path: Path) -> None:
         assert client.view() is None
         assert is_running(pid)
         events = client.generate(ask("count 3"))
-        closer = threading.Timer(0.3, client.close)
+        n_loads = len(loads)
+
+        def close() -> None:
+            until(lambda: len(loads) > n_loads)
+            client.close()
+
+        closer = threading.Thread(target=close)
         closer.start()
         with pytest.raises(EngineDiedError, match="closed while it was loading"):
             next(events)

@@ -71,7 +71,7 @@ class FakeChatServer:
         self.replies: list[Reply] = [HELLO]
         self.key = ""
         self.seen: list[Seen] = []
-        self.hung_up = threading.Event()  # a client left while we stalled
+        self.hung_up = threading.Event()  # a client left before we were done
         self.closing = threading.Event()
         self.lock = threading.Lock()
         fake = self
@@ -116,17 +116,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.protocol_version = "HTTP/1.1"
         self.close_connection = True
         chunked = "chunk" in reply.end
-        self.send_response(reply.status)
-        for name, value in reply.headers.items():
-            self.send_header(name, value)
-        if chunked:
-            self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        with suppress(OSError):
+        try:
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            if chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
             for piece in reply.pieces:
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
                 self.wfile.flush()
             self.finish_as(reply.end)
+        except OSError:  # it left without reading all of it
+            self.server_of.hung_up.set()
 
     def finish_as(self, end: str) -> None:
         if end == "chunked":
