@@ -4,7 +4,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,9 @@ import pytest
 from localrun_testing.cli import Terminal, environment, localrun
 from localrun_testing.fake_hub import FakeHub
 from localrun_testing.stub_gguf import stub_gguf
+from localrun_testing.waiting import until
+
+from localrun.hub.journal import read_chunks
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def test_bars_at_a_terminal_and_ctrl_c(hub: FakeHub, home: Path) -> None:
     with Terminal("pull", "org/big-GGUF") as terminal:
         terminal.expect("all files")
         terminal.expect("/s")
-        time.sleep(0.3)
+        until(lambda: any(read_chunks(journal, 3) for journal in home.rglob("*-journal")))
         terminal.interrupt()
         ran = terminal.finish()
     assert ran.code == 130

@@ -95,7 +95,7 @@ class FakeHub:
     @property
     def seen(self) -> list[Seen]:
         """Every request, the ones being answered right now included where they come to an end soon."""
-        give_up = time.monotonic() + 1
+        give_up = time.monotonic() + 10
         while self.n_answering and time.monotonic() < give_up:
             time.sleep(0.001)
         return list(self._seen)
