@@ -67,7 +67,7 @@ def test_pause_lets_others_go_first_and_resume_goes_on(setting: tuple[FakeHub, A
 
 def test_cancel_and_close(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
     hub, access, repo = setting
-    hub.bytes_per_second = 2e6
+    hub.bytes_per_second = 2e5
     queue = DownloadQueue(access)
     for file in repo.files:
         queue.add(repo, [file])

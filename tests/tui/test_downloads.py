@@ -29,17 +29,19 @@ from localrun.hub.preview import find_on_hub, preview
 from localrun.hub.resolve import resolve
 
 MIB = 1 << 20
+SLOW = 1e4  # bytes a second: nothing ends by itself while a test looks
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    """Besides the small models one of 12 MiB, which takes 6 s at 1 MB/s over two connections."""
+    """Besides the small models one of 12 MiB. 1.5 MiB of each answer come at once, the rest at the rate that is set."""
     known_machine(monkeypatch)
     monkeypatch.setattr(transfer, "RETRY_SECONDS", (0.05,) * 40)
     with hub_with_models(tmp_path, monkeypatch) as running:
         noise = random.Random(1).randbytes(12 * MIB)
         files = {name: stub_gguf(tmp_path, name) + noise for name in ("large-F16.gguf", "large-F32.gguf")}
         running.repos["org/large-GGUF"] = FakeRepo(files)
+        running.fast_bytes = 3 * MIB // 2
         yield running
 
 
@@ -59,19 +61,19 @@ def start(downloads: Downloads, name: str, number: int = 0, then: Callable[[], o
 
 
 def test_paused_resumed_and_loaded(hub: FakeHub) -> None:
-    hub.bytes_per_second = 1e6
+    hub.bytes_per_second = SLOW
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "Nothing is being downloaded")
         key = start(app.downloads, "org/large-GGUF")
         start(app.downloads, "org/large-GGUF", 1)
         await until(pilot, lambda: app.downloads.all()[0].done >= MIB)
-        await until_text(pilot, "MiB/s")
+        await until_text(pilot, "iB/s")
         assert "↓ 2 · " in screen_text(pilot.app)
         assert "waits for its turn" in screen_text(pilot.app)
-        hub.bytes_per_second = None
         await pilot.press("space")
         await until_text(pilot, "paused")
+        hub.bytes_per_second = None
         await until(pilot, lambda: app.downloads.all()[1].stored)  # those behind it go on
         await pilot.press("space")
         await until(pilot, lambda: app.downloads.all()[0].stored)
@@ -90,7 +92,7 @@ def test_paused_resumed_and_loaded(hub: FakeHub) -> None:
 
 
 def test_the_newest_download_is_highlighted(hub: FakeHub) -> None:
-    hub.bytes_per_second = 1e6
+    hub.bytes_per_second = SLOW
 
     async def steps(pilot: Pilot[Any]) -> None:
         start(app.downloads, "org/large-GGUF")
@@ -106,7 +108,7 @@ def test_the_newest_download_is_highlighted(hub: FakeHub) -> None:
 
 
 def test_quitting_during_a_download_says_what_becomes_of_it(hub: FakeHub) -> None:
-    hub.bytes_per_second = 1e6
+    hub.bytes_per_second = SLOW
     app, _ = chat_app()
 
     async def steps(pilot: Pilot[Any]) -> None:
@@ -161,7 +163,7 @@ def test_a_failure_says_what_to_try_and_is_retried(hub: FakeHub, monkeypatch: py
 
 
 def test_what_an_earlier_run_left_is_offered_resumed_and_removed(hub: FakeHub) -> None:
-    hub.bytes_per_second = 1e6
+    hub.bytes_per_second = SLOW
 
     async def first_run(pilot: Pilot[Any]) -> None:
         for number in (0, 1):

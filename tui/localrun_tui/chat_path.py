@@ -60,25 +60,27 @@ class ChatPath:
             self.live = LiveAnswer(self.live.turn, self._live_view())
             await transcript.add(self.live.view)
 
-    async def settle(self, transcript: Transcript) -> Turn | None:
-        """The answer on its way is over: it is a message now, or it never was one."""
-        live, self.live = self.live, None
-        chat = self._session.chat
-        if live is None or chat is not live.turn.chat:
-            return live.turn if live else None
-        live.show_new()
-        turn, view = live.turn, live.view
-        if turn.answer_id is None:
-            await view.remove()
-            self._mark_unanswered(transcript)
-            return turn
-        message = chat.tree[turn.answer_id]
-        view.note = note_of(message, self._reads_again(message))
-        view.finish(message, self._branch(message))
-        self._shown.append(message.id)
+    async def settle(self, transcript: Transcript, turn: Turn) -> bool:
+        """`turn` is over: it is a message now, or it never was one. False where another has taken its place."""
+        async with self._lock:
+            live = self.live
+            if live is None or live.turn is not turn:
+                return False
+            self.live = None
+            if turn.chat is not self._session.chat:
+                return True
+            live.show_new()
+            if turn.answer_id is None:
+                await live.view.remove()
+                self._mark_unanswered(transcript)
+                return True
+            message = turn.chat.tree[turn.answer_id]
+            live.view.note = note_of(message, self._reads_again(message))
+            live.view.finish(message, self._branch(message))
+            self._shown.append(message.id)
         if self._find_horizon() != self._horizon:
             await self.show(transcript, Widget(), anew=True)
-        return turn
+        return True
 
     def _mark_unanswered(self, transcript: Transcript) -> None:
         """Say below a last question that nobody answers what it waits for."""

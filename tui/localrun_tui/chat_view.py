@@ -124,7 +124,7 @@ class ChatView(Screen[None]):
         told: object = None
         while (live := self.path.live) is not None and live.turn is turn:
             if turn.over:
-                await self._end()
+                await self._end(turn)
                 return
             seconds = live.draw()
             stage = turn.prefill, turn.first_token is None
@@ -133,9 +133,8 @@ class ChatView(Screen[None]):
                 self.show_state()
             await asyncio.sleep(seconds)
 
-    async def _end(self) -> None:
-        turn = await self.path.settle(self.transcript)
-        if turn is None:
+    async def _end(self, turn: Turn) -> None:
+        if not await self.path.settle(self.transcript, turn):
             return
         self.composer.editor.cursor_blink = True
         self._looked = 0.0  # the last look was at a cache that still grew

@@ -74,7 +74,8 @@ class FakeHub:
         self._seen: list[Seen] = []
         self.n_answering = 0
         self.trouble: dict[str, list[Trouble]] = {}  # by file name, or "api"
-        self.bytes_per_second: float | None = None
+        self.bytes_per_second: float | None = None  # of a connection; what changes holds for those under way too
+        self.fast_bytes = 0  # of every answer, before that rate
         self.names_of_headers: Callable[[str], str] = str  # str.lower for a proxy that speaks HTTP/2 on its other side
         self.is_unplugged = False  # whether every connection for a large file breaks, those under way included
         self.lock = threading.Lock()
@@ -409,9 +410,8 @@ class _Handler(BaseHTTPRequestHandler):
         return (0, size) if match is None else (int(match[1]), min(int(match[2] or size - 1) + 1, size))
 
     def send_body(self, body: bytes | memoryview, cut: int | None, how: str) -> None:
-        started, sent = time.monotonic(), 0
-        rate = self.hub.bytes_per_second
-        step = _SEND_BYTES if rate is None else 64 << 10
+        sent = 0
+        step = _SEND_BYTES if self.hub.bytes_per_second is None else 64 << 10
         while sent < len(body):
             if self.hub.is_unplugged or (cut is not None and sent >= cut):
                 self.break_off(how)
@@ -421,8 +421,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(piece)
             sent += len(piece)
             self.sent += len(piece)
-            if rate is not None:
-                time.sleep(max(0.0, started + sent / rate - time.monotonic()))
+            if sent > self.hub.fast_bytes:
+                self.pace(len(piece))
+
+    def pace(self, n_bytes: int) -> None:
+        """Take the time that so many bytes take."""
+        began = time.monotonic()
+        while rate := self.hub.bytes_per_second:
+            left = began + n_bytes / rate - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, 0.05))
 
     def break_off(self, how: str) -> None:
         self.close_connection = True

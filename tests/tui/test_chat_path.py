@@ -1,0 +1,46 @@
+"""The messages on the screen follow the chat, whatever happens at the same time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import chat_app, chat_screen, ready, send, views
+from localrun_testing.pilots import drive, screen_text, until, until_text
+from localrun_testing.scripted_client import Script
+from localrun_tui.chat_path import ChatPath
+from localrun_tui.transcript import Transcript
+from textual.pilot import Pilot
+
+
+def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app(Script("42", thinking="six times seven", never_ends=True))
+    show, settle = Transcript.show, ChatPath.settle
+    showing, settling, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def show_slowly(*arguments: Any, **options: Any) -> None:
+        await show(*arguments, **options)
+        showing.set()
+        await may_end.wait()
+
+    async def settle_meanwhile(*arguments: Any) -> bool:
+        settling.set()
+        return await settle(*arguments)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "6 * 7?")
+        await until_text(pilot, "42")
+        monkeypatch.setattr(Transcript, "show", show_slowly)
+        monkeypatch.setattr(ChatPath, "settle", settle_meanwhile)
+        screen = chat_screen(pilot)
+        screen.attempt(screen.show_path(anew=True))
+        await showing.wait()
+        await screen.session.stop()
+        await settling.wait()
+        await asyncio.sleep(0)
+        may_end.set()
+        await until(pilot, lambda: screen.path.live is None)
+        assert [view.source for view in views(pilot)] == ["6 * 7?", "42"]
+        assert "Thought for" in screen_text(app)
+
+    drive(app, steps)
