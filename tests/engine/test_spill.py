@@ -144,7 +144,9 @@ def test_a_disk_that_fails_says_so_and_holds_up_nobody(
         monkeypatch.setattr("localrun.cache.disk.is_erased", fail)
     for n in range(8):
         serve(model, text(330, n), chat=f"{n}", disk=disk)
-    until(lambda: bool(disk.problem))
+    until(lambda: disk.problem or (disk._queue.empty() and disk.n_written == disk.n_sent))
+    serve(model, text(330, 0), chat="another that claims what is there", disk=disk)
+    until(lambda: disk.problem)
     assert str(getattr(failure, "strerror", None) or failure) in disk.notes[0]
     serve(model, text(330, 9), chat="9", disk=disk)
     assert disk.save_one() is None
