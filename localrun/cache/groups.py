@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localrun.model.config import LayerSpec
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
-__all__ = ["BLOCK_TOKENS", "Group", "group_layers", "ring_pools"]
+__all__ = ["BLOCK_TOKENS", "Group", "ring_pools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +48,3 @@ def ring_pools(groups: Sequence[Group]) -> list[int | None]:
     """The number of each group's pool of 16-bit blocks, counted after those of coded ones; None where it has none."""
     numbers = iter(range(len(groups), 2 * len(groups)))
     return [None if group.codec.native else next(numbers) for group in groups]
-
-
-def group_layers(layers: Sequence[LayerSpec], codecs: Sequence[KVCodec] | None = None) -> tuple[Group, ...]:
-    """Put layers that share window, K/V shape and codec together, in order of first appearance."""
-    rows = codecs or [KV_CODECS["f16"]] * len(layers)
-    members: dict[tuple[int | None, int, int, bool, KVCodec], list[int]] = {}
-    for index, (spec, codec) in enumerate(zip(layers, rows, strict=True)):
-        window = spec.window if spec.sink_window is None else spec.sink_window
-        key = (window, spec.n_kv_heads, spec.head_dim, spec.sink_window is not None, codec)
-        members.setdefault(key, []).append(index)
-    return tuple(Group(tuple(indices), *key) for key, indices in members.items())

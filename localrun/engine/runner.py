@@ -4,10 +4,11 @@ from collections.abc import Sequence as SequenceOf
 
 from localrun.backends.executor import Executor
 from localrun.cache.blocks import NO_BLOCK
-from localrun.cache.groups import BLOCK_TOKENS, Group, group_layers, ring_pools
+from localrun.cache.groups import BLOCK_TOKENS, Group, ring_pools
 from localrun.cache.lease import Lease
 from localrun.engine.scheduler import Plan
 from localrun.engine.sequence import Sequence
+from localrun.fit.groups import group_layers
 from localrun.model.config import ModelConfig
 from localrun.ops.interface import Angles, CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
 from localrun.ops.kv import KVCodec

@@ -4,8 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from localrun.backends.interface import Backend
-from localrun.cache.groups import BLOCK_TOKENS, group_layers
+from localrun.cache.groups import BLOCK_TOKENS
 from localrun.fit.bytes import layer_codecs
+from localrun.fit.groups import group_layers
 from localrun.fit.layers import Attention, cache_of, window_blocks
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec

@@ -7,11 +7,12 @@ from collections.abc import Sequence as SequenceOf
 import pytest
 from localrun_testing.small_model import FULL, WINDOWED, greedy
 
-from localrun.cache.groups import BLOCK_TOKENS, group_layers
+from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.engine.room import has_room
 from localrun.engine.scheduler import Scheduler
 from localrun.engine.sequence import Sequence
+from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
 from localrun.ops.largest_step import MAX_CHUNK, MAX_RUNNING
 

@@ -16,10 +16,10 @@ from localrun.backends.cpu.library import load_library
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.base.errors import DoesNotFitError, UsageError
-from localrun.cache.groups import group_layers
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import Choice, choose_codec, q4_objection
+from localrun.fit.groups import group_layers
 from localrun.fit.plan import MARGIN, MemoryPlan, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS

@@ -16,10 +16,10 @@ from localrun.backends.executor import Executor
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.rows import RowReferenceOps
-from localrun.cache.groups import group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
+from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
 from localrun.model.decoder import LayerWeights, Linear, Model
 from localrun.ops.kv import KV_CODECS, KVPlan

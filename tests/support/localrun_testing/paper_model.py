@@ -13,11 +13,12 @@ from pathlib import Path
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.disk import DiskTier
-from localrun.cache.groups import BLOCK_TOKENS, Group, group_layers, ring_pools
+from localrun.cache.groups import BLOCK_TOKENS, Group, ring_pools
 from localrun.cache.lease import Lease
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.runner import lease_input
+from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
 from localrun.ops.interface import SequenceInput
 from localrun.ops.kv import KV_CODECS

@@ -8,13 +8,13 @@ import torch
 
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.cache.groups import group_layers
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Finished, Ticket
+from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
 from localrun.ops.kv import KV_CODECS, KVPlan
