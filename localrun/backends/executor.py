@@ -1,12 +1,9 @@
 """What runs a model's steps: a backend with the recorded program and the memory of the cache."""
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-from localrun.ops.interface import Ops, PlainKV, StepInput
+from localrun.ops.interface import PlainKV, StepInput
 from localrun.ops.program import Handle
-
-Forward = Callable[[Ops], Any]
 
 
 class Executor(Protocol):

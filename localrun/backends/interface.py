@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from localrun.backends.executor import Executor, Forward
+from localrun.backends.executor import Executor
 from localrun.backends.limits import LimitProbe
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_RUNNING
 from localrun.ops.layouts import Layout
+from localrun.ops.program import Forward
 
 if TYPE_CHECKING:
     import torch

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from localrun.ops.terms import Activation, QKNorm
+from localrun.ops.terms import Activation, GatedActivation, QKNorm
 
 LayerKind = Literal["full", "window"]
+GATED: dict[Activation, GatedActivation] = {"silu": "silu_mul", "gelu": "gelu_mul", "clamped_silu": "clamped_silu_mul"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,20 @@ class QueryScale:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A feed-forward part that is `n_used` of `n_experts` networks; with `normalize` their weights sum to one."""
+    """A feed-forward part that is `n_used` of `n_experts` networks, and one of `shared_size` that every token uses.
+
+    The other fields say how experts are chosen, as `ops.instructions.Router` has them.
+    """
 
     n_experts: int
     n_used: int
     normalize: bool = True
+    score: Literal["softmax", "sigmoid"] = "softmax"
+    scale: float = 1.0
+    n_groups: int = 1
+    n_groups_used: int = 1
+    group_rank: Literal[1, 2] = 2
+    shared_size: int = 0  # 0: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,10 @@ class LayerSpec:
     residual_scale: float = 1.0
     mixture: Mixture | None = None
     sink_window: int | None = None  # tokens a query sees besides the first block; never beside `window`
+
+    @property
+    def gated_activation(self) -> GatedActivation:
+        return GATED[self.activation]
 
 
 @dataclass(frozen=True, slots=True)

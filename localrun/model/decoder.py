@@ -1,14 +1,24 @@
 """The one forward pass. It is run once, on a recorder; what it asks for is what every step replays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from localrun.model.config import LayerSpec, Mixture, ModelConfig
-from localrun.ops.interface import Ops, Value
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops.instructions import (
+    Attention,
+    Embed,
+    Experts,
+    Linear,
+    LinearWeight,
+    LogitsOf,
+    Moe,
+    Norm,
+    RopeAppend,
+    Router,
+    SharedExpert,
+    Value,
+)
 from localrun.ops.layouts import Packed, Vector
-from localrun.ops.terms import GatedActivation
-
-GATED: dict[str, GatedActivation] = {"silu": "silu_mul", "gelu": "gelu_mul"}
-Linear = tuple[Packed, Vector | None]  # weight and bias
+from localrun.ops.program import Ops
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,20 +26,22 @@ class LayerWeights:
     """Weights of one layer; what its LayerSpec does not use is None. In a mixture gate, up and down are those of all
     experts, one after the other."""
 
-    q: Linear
-    k: Linear
-    v: Linear
-    o: Linear
-    gate: Linear
-    up: Linear
-    down: Linear
+    q: LinearWeight
+    k: LinearWeight
+    v: LinearWeight
+    o: LinearWeight
+    gate: LinearWeight
+    up: LinearWeight
+    down: LinearWeight
     attn_norm: Vector | None = None
     attn_post_norm: Vector | None = None
     ffn_norm: Vector | None = None
     ffn_post_norm: Vector | None = None
     q_norm: Vector | None = None
     k_norm: Vector | None = None
-    router: Packed | None = None
+    router: LinearWeight | None = None
+    choice_bias: Vector | None = None
+    shared: SharedExpert | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,51 +64,75 @@ class Model:
     def forward(self, ops: Ops) -> Value:
         """Ask `ops` for one step of the model -> Logits."""
         config, weights = self.config, self.weights
-        x = ops.embed(weights.embed, config.embed_scale)  # [R, hidden]
+        (x,) = ops(Embed(weights.embed, config.embed_scale))  # [R, hidden]
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
             x = attention_block(ops, x, index, spec, layer, config.rms_eps)
             x = ffn_block(ops, x, spec, layer, config.rms_eps)
-        a = ops.norm(x, weights.output_norm, config.rms_eps)
-        return ops.logits(a, weights.output, config.logit_scale, config.logit_softcap)
+        (a,) = ops(Norm(x, weights.output_norm, config.rms_eps))
+        (logits,) = ops(LogitsOf(a, weights.output, config.logit_scale, config.logit_softcap))
+        return logits
 
 
 def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
-    a = x if layer.attn_norm is None else ops.norm(x, layer.attn_norm, eps)
-    q, k, v = ops.linear(a, [layer.q, layer.k, layer.v])
+    a = normed(ops, x, layer.attn_norm, eps)
+    q, k, v = ops(Linear(a, (layer.q, layer.k, layer.v)))
     turned_twice = spec.sink_window is not None and spec.rope is not None
-    q, sink_q = ops.rope_append(
-        q, k, v, index, spec.rope, spec.qk_norm, layer.q_norm, layer.k_norm, eps, sink_query=turned_twice
-    )
-    o = ops.attention(
-        q, index, spec.attn_scale, spec.attn_softcap, spec.window, sink_query=sink_q, sink_window=spec.sink_window
-    )
+    norms = (spec.qk_norm, layer.q_norm, layer.k_norm, eps)
+    q, *sink_q = ops(RopeAppend(q, k, v, index, spec.rope, *norms, sink_query=turned_twice))
+    rules = (spec.attn_scale, spec.attn_softcap, spec.window)
+    sink_query = sink_q[0] if sink_q else None
+    (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window))
     return close_block(ops, x, o, layer.o, layer.attn_post_norm, spec.residual_scale, eps)
 
 
 def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
-    a = x if layer.ffn_norm is None else ops.norm(x, layer.ffn_norm, eps)
-    if spec.mixture is not None and layer.router is not None:
-        return mixture_block(ops, x, a, spec, spec.mixture, layer, layer.router, eps)
-    (hidden,) = ops.linear(a, [layer.gate, layer.up], act=GATED[spec.activation])
+    a = normed(ops, x, layer.ffn_norm, eps)
+    if spec.mixture is not None:
+        return mixture_block(ops, x, a, spec, layer, eps)
+    (hidden,) = ops(Linear(a, (layer.gate, layer.up), act=spec.gated_activation))
     return close_block(ops, x, hidden, layer.down, layer.ffn_post_norm, spec.residual_scale, eps)
 
 
-def mixture_block(
-    ops: Ops, x: Value, a: Value, spec: LayerSpec, mixture: Mixture, layer: LayerWeights, router: Packed, eps: float
-) -> Value:
+def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
     """A few of the layer's experts for each row, added to the residual stream."""
-    experts = (layer.gate[0], layer.up[0], layer.down[0])
-    chosen = (mixture.n_used, mixture.normalize, GATED[spec.activation], spec.residual_scale)
+    experts = Experts(layer.gate, layer.up, layer.down, spec.gated_activation)
+    op = Moe(a, router_of(spec, layer), experts, layer.shared, spec.residual_scale)
     if layer.ffn_post_norm is None:
-        return ops.moe(a, router, experts, *chosen, residual=x)
-    return ops.norm(ops.moe(a, router, experts, *chosen), layer.ffn_post_norm, eps, residual=x)
+        return ops(replace(op, residual=x))[0]
+    (y,) = ops(op)
+    return ops(Norm(y, layer.ffn_post_norm, eps, residual=x))[0]
+
+
+def router_of(spec: LayerSpec, layer: LayerWeights) -> Router:
+    """How a layer chooses among its experts."""
+    mixture = spec.mixture
+    assert mixture is not None
+    assert layer.router is not None
+    weight, bias = layer.router
+    return Router(
+        weight,
+        mixture.n_used,
+        mixture.score,
+        mixture.normalize,
+        mixture.scale,
+        bias,
+        layer.choice_bias,
+        mixture.n_groups,
+        mixture.n_groups_used,
+        mixture.group_rank,
+    )
+
+
+def normed(ops: Ops, x: Value, norm: Vector | None, eps: float) -> Value:
+    """What a block reads of the residual stream."""
+    return x if norm is None else ops(Norm(x, norm, eps))[0]
 
 
 def close_block(
-    ops: Ops, x: Value, inner: Value, weight: Linear, post_norm: Vector | None, scale: float, eps: float
+    ops: Ops, x: Value, inner: Value, weight: LinearWeight, post_norm: Vector | None, scale: float, eps: float
 ) -> Value:
     """Project back to the hidden size and add to the residual stream, through a norm where the layer has one."""
     if post_norm is None:
-        return ops.linear(inner, [weight], out_scale=scale, residual=x)[0]
-    (y,) = ops.linear(inner, [weight], out_scale=scale)
-    return ops.norm(y, post_norm, eps, residual=x)
+        return ops(Linear(inner, (weight,), out_scale=scale, residual=x))[0]
+    (y,) = ops(Linear(inner, (weight,), out_scale=scale))
+    return ops(Norm(y, post_norm, eps, residual=x))[0]

@@ -17,8 +17,9 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
-from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
+from localrun.model.decoder import LayerWeights, Model, ModelWeights
 from localrun.model.weights import WeightRef, weight_refs
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Layout, Packed, RowReader, Vector
 from localrun.ops.memory import ran_out
 
@@ -116,11 +117,11 @@ class Loader:
     def layer(self, index: int) -> LayerWeights:
         prefix = f"layers.{index}."
         q, k, v, o, gate, up, down = (self.linear(prefix + name) for name in MATRICES)
-        router = self.matrix(prefix + "router") if prefix + "router" in self.refs else None
+        router = self.linear(prefix + "router") if prefix + "router" in self.refs else None
         norms = {name: self.vector(prefix + name) for name in NORMS}
         return LayerWeights(q, k, v, o, gate, up, down, **norms, router=router)
 
-    def linear(self, name: str) -> Linear:
+    def linear(self, name: str) -> LinearWeight:
         return self.matrix(name), self.vector(name + "_bias")
 
     def matrix(self, name: str) -> Packed:

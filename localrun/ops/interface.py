@@ -1,7 +1,6 @@
-"""The operations of a transformer step, their signatures and what they exchange; backends implement them.
+"""What a step reads and gives: everything that changes from one step to the next stands in one StepInput.
 
-Everything that changes from one step to the next stands in one StepInput; an op's other arguments are fixed when a
-program is recorded. Shapes: R rows (one per token of the step), S sequences, L rows that want logits.
+Shapes: R rows (one per token of the step), S sequences, L rows that want logits.
 """
 
 from __future__ import annotations
@@ -9,12 +8,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from localrun.ops.layouts import Packed, Vector
-from localrun.ops.terms import Form, GatedActivation, QKNorm
 from localrun.ops.token_counts import TokenCounts
 
 if TYPE_CHECKING:
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MAX_CANDIDATES = 256
-Value: TypeAlias = Any  # what an op returns: a Tensor when executed, a placeholder while a program is recorded
 Angles: TypeAlias = tuple[np.ndarray, np.ndarray]  # cos and sin, f32 [R, dims / 2]
 
 
@@ -113,13 +109,6 @@ class StepCancelled(Exception):
     """Raised by a program that saw `cancel`; nothing of the step counts."""
 
 
-@dataclass(slots=True)
-class Act:
-    """A normalised activation in the forms its consumers asked for; the reference needs f32 alone."""
-
-    f32: Tensor  # [R, n]
-
-
 @dataclass(frozen=True, slots=True)
 class Logits:
     """What a step knows of its next tokens, until the next step. The full rows stay where they were computed."""
@@ -140,97 +129,6 @@ class Logits:
         """All logits of a row in main memory, f32 [vocab]."""
         row = self.rows[index]
         return row if isinstance(row, np.ndarray) else row.cpu().numpy()
-
-
-class Ops(Protocol):
-    """The operations. R rows in, R rows out; weights are Packed matrices [n_out, n_in] or f32 vectors."""
-
-    def embed(self, weight: Packed, scale: float) -> Value:
-        """Rows of `weight` by the step's token ids, times scale -> f32 [R, hidden]."""
-        ...
-
-    def norm(
-        self, x: Value, weight: Vector, eps: float, residual: Value | None = None, forms: tuple[Form, ...] = ("f32",)
-    ) -> Value:
-        """RMS norm times weight -> Act; with `residual` (post-norm form) residual + norm(x)·weight as f32 [R, n]."""
-        ...
-
-    def linear(
-        self,
-        a: Value,
-        weights: Sequence[tuple[Packed, Vector | None]],
-        out_scale: float = 1.0,
-        residual: Value | None = None,
-        act: GatedActivation = "none",
-    ) -> list[Value]:
-        """a @ W.T + bias for every weight -> list of f32 [R, n_out].
-
-        Each result is residual + out_scale·y. With `silu_mul`/`gelu_mul` the two weights are gate and up and the one
-        result is act(gate)·up.
-        """
-        ...
-
-    def rope_append(
-        self,
-        q: Value,
-        k: Value,
-        v: Value,
-        layer: int,
-        rope: int | None,
-        qk_norm: QKNorm = "none",
-        q_weight: Vector | None = None,
-        k_weight: Vector | None = None,
-        eps: float = 0.0,
-        sink_query: bool = False,
-    ) -> tuple[Value, Value | None]:
-        """Norm q and k, turn them by rope kind `rope`, store k and v of every row -> q, f32 [R, n_heads, head_dim].
-
-        With `sink_query` also the same q turned by `sink_cos_sin`, for the keys of block 0. A codec that rotates
-        has all of them rotated: the stored k and v, and both queries.
-        """
-        ...
-
-    def attention(
-        self,
-        q: Value,
-        layer: int,
-        scale: float,
-        softcap: float | None = None,
-        window: int | None = None,
-        sinks: Vector | None = None,
-        sink_query: Value | None = None,
-        sink_window: int | None = None,
-    ) -> Value:
-        """Attention of every row over the stored keys of its sequence -> f32 [R, n_heads·head_dim].
-
-        A query at p sees key t iff t <= p, and p - t < window where there is one. Scores are scale·q·k, then
-        softcap·tanh(score/softcap). `sinks` [n_heads] are learned scores that join the softmax and add no value.
-        With `sink_window` W (never beside `window`) it sees t iff t <= p and (p - t < W or t < 64), and the keys of
-        block 0 are scored with `sink_query` where there is one (Xiao et al. 2023, with keys left where they are).
-        """
-        ...
-
-    def moe(
-        self,
-        a: Value,
-        router: Packed,
-        experts: tuple[Packed, Packed, Packed],
-        top_k: int,
-        normalize: bool,
-        act: GatedActivation = "silu_mul",
-        out_scale: float = 1.0,
-        residual: Value | None = None,
-    ) -> Value:
-        """residual + out_scale · the top_k experts of each row, weighted, summed best first -> f32 [R, hidden].
-
-        `router` [n_experts, hidden] gives the scores, their softmax the weights; with `normalize` those of the chosen
-        sum to one. `experts`: gate and up [n_experts·ffn, hidden] and down [n_experts·hidden, ffn], expert by expert.
-        """
-        ...
-
-    def logits(self, a: Value, weight: Packed, scale: float = 1.0, softcap: float | None = None) -> Value:
-        """Logits of the step's `logits_rows`, penalties and bias applied by id -> Logits."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

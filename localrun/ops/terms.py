@@ -3,6 +3,8 @@
 from typing import Literal
 
 QKNorm = Literal["none", "head", "row"]  # of q and k: none, each head by itself, the whole row
-Activation = Literal["silu", "gelu"]  # gelu is its tanh approximation
-GatedActivation = Literal["none", "silu_mul", "gelu_mul"]
-Form = Literal["f32", "q8", "bf16"]  # in which a norm hands its result on
+Activation = Literal["silu", "gelu", "clamped_silu"]  # gelu is its tanh approximation
+GatedActivation = Literal["none", "silu_mul", "gelu_mul", "clamped_silu_mul"]  # the last: see CLAMP
+
+# gpt-oss: gate and up are clamped to CLAMP, up on both sides; then gate · sigmoid(SLOPE · gate) · (up + 1)
+CLAMP, SLOPE = 7.0, 1.702

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localrun.backends.reference.ops import finish_logits
+from localrun.backends.reference.logits import finish_logits
 from localrun.base.request import Sampling
 from localrun.engine.philox import uniform
 from localrun.engine.sampler import SamplerSettings, best_ids, choose, choose_of_row, settle

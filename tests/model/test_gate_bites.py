@@ -12,6 +12,7 @@ from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE
 
 from localrun.backends.reference import ops as reference_ops
+from localrun.backends.reference.attention import visible
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.qwen3 import Qwen3
@@ -89,7 +90,6 @@ def test_causal_mask_off_by_one(
     def shifted(positions: torch.Tensor, slots: torch.Tensor, *windows: int | None) -> torch.Tensor:
         return visible(positions + shift, slots, *windows)
 
-    visible = reference_ops.visible
     monkeypatch.setattr(reference_ops, "visible", shifted)
     assert caught(tiny_gguf("llama"), reference)
 

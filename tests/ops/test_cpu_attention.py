@@ -12,7 +12,7 @@ import torch
 from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, Shape, native_library
 from torch import Tensor
 
-from localrun.backends.reference.ops import attend, visible
+from localrun.backends.reference.attention import attend, visible
 
 NMSE = {"f32": 1e-11, "f16": 5e-5}  # against float attention on unrounded keys and values
 

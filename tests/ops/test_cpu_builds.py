@@ -14,7 +14,7 @@ from localrun_testing import REPOSITORY
 from localrun_testing.instruction_sets import MODEL_FLAGS, VECTORS, all_here, model_vectors, native, tool
 from torch import Tensor
 
-from localrun.backends.reference.ops import attend, visible
+from localrun.backends.reference.attention import attend, visible
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,8 @@ from localrun_testing.native_ops import (
 from torch import Tensor
 
 from localrun.backends.cpu import abi
-from localrun.backends.reference.ops import finish_logits, rms_norm
+from localrun.backends.reference.logits import finish_logits
+from localrun.backends.reference.ops import rms_norm
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.token_counts import TokenCounts
 

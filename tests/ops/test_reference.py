@@ -8,10 +8,12 @@ import torch
 from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, reference_executor, small_model, small_runner
 from torch.nn.functional import pad
 
+from localrun.backends.reference.attention import attend, visible
 from localrun.backends.reference.kv_codes import decode, encode
-from localrun.backends.reference.ops import ReferenceOps, attend, rms_norm, rotate, visible
+from localrun.backends.reference.ops import ReferenceOps, rms_norm, rotate
 from localrun.backends.reference.rows import Query, RowReferenceOps
 from localrun.engine.runner import Runner, sequence_input
+from localrun.ops.instructions import Experts, Moe, Router
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
 from localrun.ops.layouts import F32, FILE, Packed, RowReader
 
@@ -93,7 +95,8 @@ def test_moe_is_a_loop_over_the_chosen_experts(normalize: bool) -> None:
     x = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
     router = matrix(4, 6, 2)
     gate, up, down = matrix(4 * 7, 6, 10), matrix(4 * 7, 6, 20), matrix(4 * 6, 7, 30)
-    got = ops.moe(x, router, (gate, up, down), top_k=2, normalize=normalize, out_scale=0.5, residual=x)
+    experts = Experts((gate, None), (up, None), (down, None))
+    (got,) = ops.moe(Moe(x, Router(router, 2, normalize=normalize), experts, out_scale=0.5, residual=x))
     for row in range(5):
         share = torch.softmax(router.planes[0] @ x[row], -1)
         best = share.argsort(descending=True)[:2]
@@ -180,7 +183,7 @@ def test_a_program_keeps_no_value_longer_than_it_is_read() -> None:
     instructions = program.segments[0].instructions
     freed = [index for instruction in instructions for index in instruction.dead]
     assert len(freed) == len(set(freed))
-    assert set(freed) == set(range(program.n_slots)) - {program.result.index}
+    assert set(freed) == {slot for i in instructions for slot in i.results} - {program.result}
 
 
 def test_window_equals_full_attention_while_it_reaches_back_to_the_start() -> None:

@@ -16,12 +16,15 @@ from localrun_testing.kv_cases import Blocks, KVCase, nmse, pack, reference_for,
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from localrun.backends.reference.attention import attend
 from localrun.backends.reference.executor import ReferenceExecutor
-from localrun.backends.reference.ops import ReferenceOps, attend, rms_norm
+from localrun.backends.reference.ops import ReferenceOps, rms_norm
 from localrun.backends.reference.rows import Query, RowReferenceOps, merge
-from localrun.ops.interface import Ops, SequenceInput, StepInput, Value
+from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, RopeAppend, Value
+from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32
+from localrun.ops.program import Ops
 
 CPU = torch.device("cpu")
 SMALL = KVCase(head_dim=12, n_heads=2, n_kv_heads=1, n_tokens=210)
@@ -226,16 +229,18 @@ def test_groups_of_different_codecs_and_windows_do_not_mix() -> None:
 
     q, k, v = (x.flatten(1) for x in full.qkv())
     table = pack(torch.cat((q, k, v), dim=1), F32)
-    picks = [(pack(part, F32), None) for part in torch.eye(table.n_cols).split([x.shape[1] for x in (q, k, v)])]
+    parts = torch.eye(table.n_cols).split([x.shape[1] for x in (q, k, v)])
+    picks = tuple((pack(part, F32), None) for part in parts)
 
     def both(keep: int) -> ReferenceExecutor:
         def forward(ops: Ops) -> Value:
-            outs = []
+            outs: list[Value] = []
             for layer, case in enumerate((full, windowed)):
-                rows = ops.linear(ops.embed(table, 1.0), picks)
-                turned, _ = ops.rope_append(rows[0], rows[1], rows[2], layer, 0)
-                outs.append(ops.attention(turned, layer, case.scale, window=case.window))
-            return ops.logits(outs[keep], pack(torch.eye(q.shape[1]), F32))
+                (x,) = ops(Embed(table))
+                q, k, v = ops(Linear(x, picks))
+                (turned,) = ops(RopeAppend(q, k, v, layer, 0))
+                outs += ops(Attention(turned, layer, case.scale, window=case.window))
+            return ops(LogitsOf(outs[keep], pack(torch.eye(q.shape[1]), F32)))[0]
 
         return ReferenceExecutor(forward, layers, plan, [7, 7], [7, 0], CPU, RowReferenceOps)
 

@@ -10,14 +10,14 @@ from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
 from localrun.backends.cpu.scratch import arena_bytes
-from localrun.backends.executor import Forward
 from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.config import LayerSpec, Mixture, ModelConfig
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_LOGITS, MAX_ROWS, MAX_RUNNING
 from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.program import Forward
 
 
 class CpuBackend:
@@ -62,6 +62,8 @@ class CpuBackend:
             return f"the library has no layout for {', '.join(unknown)}"
         if any(self.block_bytes(KV_CODECS["f16"], spec) is None for spec in config.layers):
             return "the library has no block store for heads of this size"
+        if not all(routes_natively(spec) for spec in config.layers if spec.mixture):
+            return "the library has no kernel for this kind of mixture of experts"
         return ""
 
     def free_bytes(self, main_memory: int) -> int:
@@ -112,3 +114,11 @@ class CpuBackend:
     ) -> CpuExecutor:
         layout = CpuLayout(self.calls, threads)
         return CpuExecutor(layout, forward, layers, plan, blocks, ring_blocks, MAX_ROWS, MAX_LOGITS)
+
+
+def routes_natively(spec: LayerSpec) -> bool:
+    """Whether the kernels know how a layer chooses among its experts: by softmax, without groups or a shared one."""
+    mixture = spec.mixture
+    assert mixture is not None
+    plain = Mixture(mixture.n_experts, mixture.n_used, mixture.normalize)
+    return mixture == plain and spec.gated_activation in abi.ACTIVATIONS

@@ -12,10 +12,9 @@ from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import Buffers, ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
-from localrun.backends.executor import Forward
 from localrun.ops.interface import CacheLayer, Logits, PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
-from localrun.ops.program import Handle, record_instructions
+from localrun.ops.program import Forward, Handle, record_instructions
 
 CANDIDATES = np.dtype(
     [

@@ -1,19 +1,22 @@
 """From recorded operations to the native step program: buffers, instructions, and what keeps them alive."""
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from localrun.backends.cpu import abi
+from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, Moe, Norm, RopeAppend, Slot
 from localrun.ops.interface import CacheLayer
 from localrun.ops.layouts import Packed, Vector
-from localrun.ops.program import Instruction, Slot
+from localrun.ops.program import Recorded
 
 GROUP = 32  # codes that share a scale and a sum
 STRIDE = 256
+
+Native: TypeAlias = tuple[str, Any]  # the name of a native operation, and its structure of operands
 
 
 @dataclass(slots=True)
@@ -24,22 +27,22 @@ class Buffers:
     max_rows: int
     free: dict[tuple[int, int, int], list[abi.Value]] = field(default_factory=dict)
 
-    def take(self, width: int, forms: int, copies: int = 1) -> abi.Value:
+    def take(self, width: int, formats: int, copies: int = 1) -> abi.Value:
         """A buffer of exactly that width: what lies behind it in a row has to stay zero. `copies`: of every row."""
-        spare = self.free.get((width, forms, copies))
-        return spare.pop() if spare else self.make(width, forms, copies * self.max_rows)
+        spare = self.free.get((width, formats, copies))
+        return spare.pop() if spare else self.make(width, formats, copies * self.max_rows)
 
     def give(self, value: abi.Value, copies: int = 1) -> None:
         self.free.setdefault((value.width, value.formats, copies), []).append(value)
 
-    def make(self, width: int, forms: int, rows: int) -> abi.Value:
+    def make(self, width: int, formats: int, rows: int) -> abi.Value:
         stride = -(-width // STRIDE) * STRIDE
-        value = abi.Value(stride=stride, width=width, formats=forms, f32=self.allocate(4 * rows * stride))
-        if forms & abi.FORMAT_Q8:
+        value = abi.Value(stride=stride, width=width, formats=formats, f32=self.allocate(4 * rows * stride))
+        if formats & abi.FORMAT_Q8:
             value.q8 = self.allocate(rows * stride)
             value.q8_scale = self.allocate(4 * rows * stride // GROUP)
             value.q8_sum = self.allocate(4 * rows * stride // GROUP)
-        if forms & abi.FORMAT_BF16:
+        if formats & abi.FORMAT_BF16:
             value.bf16 = self.allocate(2 * rows * stride)
         return value
 
@@ -49,104 +52,109 @@ class ProgramBuilder:
 
     def __init__(
         self,
-        instructions: Sequence[Instruction],
+        recorded: Sequence[Recorded],
         layers: Sequence[CacheLayer],
         buffers: Buffers,
         matrix_of: Callable[[Packed], abi.Matrix],
         form_of: Callable[[Packed], int],
         max_logits: int,
     ) -> None:
-        self.instructions, self.layers, self.buffers = instructions, layers, buffers
+        self.recorded, self.layers, self.buffers = recorded, layers, buffers
         self.matrix_of, self.form_of, self.max_logits = matrix_of, form_of, max_logits
         self.values: dict[int, abi.Value] = {}
         self.keep: list[Any] = []  # what the C side points to
         self.shared_routes: dict[tuple[int, int], Any] = {}
-        self.forms = self.wanted_forms()
-        self.made_by_norm = {i.results[0] for i in instructions if i.op == "norm" and i.arguments[3] is None}
+        self.formats = self.wanted_formats()
+        norms = (r for r in recorded if isinstance(r.instruction, Norm) and r.instruction.residual is None)
+        self.made_by_norm = {norm.results[0] for norm in norms}
         self.vocab_size = 0
         self.logits_rows = 0  # address of f32 [max_logits, vocab]
 
     def build(self) -> list[abi.Instruction]:
         built = []
-        for instruction in self.instructions:
-            native = getattr(self, instruction.op)(instruction)
-            for op, arguments in native if isinstance(native, list) else [(instruction.op, native)]:
-                translated = abi.Instruction(op=abi.OPS.index(op))
-                setattr(translated, op, arguments)
-                built.append(translated)
-            for slot in instruction.dead:
+        for recorded in self.recorded:
+            translate = getattr(self, recorded.instruction.name)
+            for op, operands in translate(recorded.instruction, *recorded.results):
+                native = abi.Instruction(op=abi.OPS.index(op))
+                setattr(native, op, operands)
+                built.append(native)
+            for slot in recorded.dead:
                 if slot in self.values:
                     self.buffers.give(self.values.pop(slot))
         return built
 
-    def wanted_forms(self) -> dict[int, int]:
-        """The forms in which some linear reads each value."""
-        forms: dict[int, int] = {}
-        for i in self.instructions:
-            read = [weight for weight, _ in i.arguments[1]] if i.op == "linear" else []
-            if i.op == "moe":
-                read = [i.arguments[1], *i.arguments[2][:2]]
+    def wanted_formats(self) -> dict[int, int]:
+        """The formats in which some linear reads each value."""
+        formats: dict[int, int] = {}
+        for recorded in self.recorded:
+            op = recorded.instruction
+            if isinstance(op, Linear):
+                read = [weight for weight, _ in op.weights]
+            elif isinstance(op, Moe):
+                read = [op.router.weight, op.experts.gate[0], op.experts.up[0]]
+            else:
+                continue
             for weight in read:
-                forms[i.arguments[0].index] = forms.get(i.arguments[0].index, 0) | self.form_of(weight)
-        return forms
+                formats[op.a.index] = formats.get(op.a.index, 0) | self.form_of(weight)
+        return formats
 
-    def embed(self, i: Instruction) -> abi.Embed:
-        weight, scale = i.arguments
-        return abi.Embed(self.matrix(weight), self.result(i.results[0], weight.n_cols), scale)
+    def embed(self, op: Embed, out: int) -> Iterator[Native]:
+        yield op.name, abi.Embed(self.matrix(op.weight), self.result(out, op.weight.n_cols), op.scale)
 
-    def norm(self, i: Instruction) -> abi.Norm:
-        x, weight, eps, residual, _forms = i.arguments
-        out = self.result(i.results[0], self.values[x.index].width)
-        return abi.Norm(self.value(x), self.value(residual), out, self.vector(weight), eps)
+    def norm(self, op: Norm, out: int) -> Iterator[Native]:
+        made = self.result(out, self.values[op.x.index].width)
+        yield op.name, abi.Norm(self.value(op.x), self.value(op.residual), made, self.vector(op.weight), op.eps)
 
-    def linear(self, i: Instruction) -> abi.Linear:
-        a, weights, out_scale, residual, act = i.arguments
-        op = abi.Linear(a=self.value(a), residual=self.value(residual), n_weights=len(weights), out_scale=out_scale)
-        op.act = abi.ACTIVATIONS[act]
-        for index, (weight, bias) in enumerate(weights):
-            op.weight[index] = self.matrix(weight)
-            op.bias[index] = self.vector(bias)
-        for index, slot in enumerate(i.results):
-            op.out[index] = self.result(slot, weights[index][0].n_rows)
-        op.make_formats = self.missing_forms(a)
-        return op
+    def linear(self, op: Linear, *out: int) -> Iterator[Native]:
+        native = abi.Linear(
+            a=self.value(op.a),
+            residual=self.value(op.residual),
+            n_weights=len(op.weights),
+            out_scale=op.out_scale,
+            act=abi.ACTIVATIONS[op.act],
+        )
+        for index, (weight, bias) in enumerate(op.weights):
+            native.weight[index], native.bias[index] = self.matrix(weight), self.vector(bias)
+        for index, slot in enumerate(out):
+            native.out[index] = self.result(slot, op.weights[index][0].n_rows)
+        native.make_formats = self.missing_formats(op.a)
+        yield op.name, native
 
-    def missing_forms(self, a: Slot) -> int:
-        """The forms of a value that its first reader has to make, as no norm did."""
+    def missing_formats(self, a: Slot) -> int:
+        """The formats of a value that its first reader has to make, as no norm did."""
         if a.index in self.made_by_norm:
             return 0
         self.made_by_norm.add(a.index)
-        return self.forms[a.index]
+        return self.formats[a.index]
 
-    def moe(self, i: Instruction) -> list[tuple[str, Any]]:
+    def moe(self, op: Moe, out: int) -> Iterator[Native]:
         """The scores, which rows go where, gate and up of every expert, down, and the sum: five native operations."""
-        a, router, (gate, up, down), top_k, normalize, act, out_scale, residual = i.arguments
-        make_forms, out = self.missing_forms(a), self.result(i.results[0], self.values[a.index].width)
-        take = self.buffers.take
+        router, n_used, take = op.router.weight, op.router.n_used, self.buffers.take
+        gate, up, down = (weight for weight, _ in (op.experts.gate, op.experts.up, op.experts.down))
+        make_formats, total = self.missing_formats(op.a), self.result(out, self.values[op.a.index].width)
         scores = self.kept(take(router.n_rows, 0))
-        chosen = self.kept(take(gate.n_cols, self.form_of(gate) | self.form_of(up), top_k))
-        hidden = self.kept(take(down.n_cols, self.form_of(down), top_k))
-        y = self.kept(take(down.n_rows // router.n_rows, 0, top_k))
-        routes = self.routes(router.n_rows, top_k)
-        score = abi.Linear(a=self.value(a), n_weights=1, out_scale=1.0, make_formats=make_forms)
+        chosen = self.kept(take(gate.n_cols, self.form_of(gate) | self.form_of(up), n_used))
+        hidden = self.kept(take(down.n_cols, self.form_of(down), n_used))
+        y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
+        routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
+        score = abi.Linear(a=self.value(op.a), n_weights=1, out_scale=1.0, make_formats=make_formats)
         score.weight[0], score.out[0] = self.matrix(router), ctypes.pointer(scores)
         reads_f32 = not (self.form_of(gate) and self.form_of(up))
-        sent = (ctypes.pointer(scores), self.value(a), ctypes.pointer(chosen), routes, normalize, reads_f32)
-        widen = abi.Experts(
-            a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=abi.ACTIVATIONS[act]
-        )
+        rows = (ctypes.pointer(scores), self.value(op.a), ctypes.pointer(chosen))
+        widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
         widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
         narrow = abi.Experts(
             a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_formats=hidden.formats
         )
         narrow.weight[0] = self.matrix(down)
-        summed = abi.Combine(ctypes.pointer(y), self.value(residual), out, routes, out_scale)
-        built = [("linear", score), ("route", abi.Route(*sent)), ("experts", widen), ("experts", narrow)]
-        built.append(("combine", summed))
+        yield "linear", score
+        yield "route", abi.Route(*rows, routes, op.router.normalize, reads_f32)
+        yield "experts", widen
+        yield "experts", narrow
+        yield "combine", abi.Combine(ctypes.pointer(y), self.value(op.residual), total, routes, op.out_scale)
         self.buffers.give(scores)
         for value in (chosen, hidden, y):
-            self.buffers.give(value, top_k)
-        return built
+            self.buffers.give(value, n_used)
 
     def routes(self, n_experts: int, top_k: int) -> Any:
         """Room for the choices of a step; mixtures of one size take turns."""
@@ -156,48 +164,51 @@ class ProgramBuilder:
             self.shared_routes[n_experts, top_k] = ctypes.pointer(self.kept(abi.Routes(*room, n_experts, top_k)))
         return self.shared_routes[n_experts, top_k]
 
-    def rope_append(self, i: Instruction) -> abi.RopeAppend:
-        q, k, v, layer, rope, qk_norm, q_weight, k_weight, eps, sink_query = i.arguments
-        width = self.values[q.index].width
-        return abi.RopeAppend(
-            *(self.value(x) for x in (q, k, v)),
-            self.result(i.results[0], width),
-            self.result(i.results[1], width) if sink_query else None,
-            self.vector(q_weight),
-            self.vector(k_weight),
-            layer,
-            -1 if rope is None else rope,
-            abi.QK_NORMS[qk_norm],
-            eps,
+    def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Native]:
+        width = self.values[op.q.index].width
+        made = [self.result(slot, width) for slot in out]
+        yield (
+            op.name,
+            abi.RopeAppend(
+                *(self.value(x) for x in (op.q, op.k, op.v)),
+                made[0],
+                made[1] if op.sink_query else None,
+                self.vector(op.q_weight),
+                self.vector(op.k_weight),
+                op.layer,
+                -1 if op.rope is None else op.rope,
+                abi.QK_NORMS[op.qk_norm],
+                op.eps,
+            ),
         )
 
-    def attention(self, i: Instruction) -> abi.Attention:
-        q, layer, scale, softcap, window, sinks, sink_query, sink_window = i.arguments
-        place = self.layers[layer]
-        return abi.Attention(
-            self.value(q),
-            self.value(sink_query),
-            self.result(i.results[0], place.n_heads * place.head_dim),
-            self.vector(sinks),
-            layer,
-            window or 0,
-            sink_window or 0,
-            scale,
-            softcap or 0.0,
+    def attention(self, op: Attention, out: int) -> Iterator[Native]:
+        place = self.layers[op.layer]
+        yield (
+            op.name,
+            abi.Attention(
+                self.value(op.q),
+                self.value(op.sink_query),
+                self.result(out, place.n_heads * place.head_dim),
+                self.vector(op.sinks),
+                op.layer,
+                op.window or 0,
+                op.sink_window or 0,
+                op.scale,
+                op.softcap or 0.0,
+            ),
         )
 
-    def logits(self, i: Instruction) -> abi.LogitsOp:
-        a, weight, scale, softcap = i.arguments
-        self.vocab_size = weight.n_rows
-        self.logits_rows = self.buffers.allocate(4 * self.max_logits * weight.n_rows)
-        width = self.values[a.index].width
-        gathered = self.kept(self.buffers.make(width, self.form_of(weight), self.max_logits))
-        return abi.LogitsOp(
-            self.value(a), self.matrix(weight), self.logits_rows, ctypes.pointer(gathered), scale, softcap or 0.0
-        )
+    def logits(self, op: LogitsOf, out: int) -> Iterator[Native]:
+        self.vocab_size = op.weight.n_rows
+        self.logits_rows = self.buffers.allocate(4 * self.max_logits * op.weight.n_rows)
+        width = self.values[op.a.index].width
+        gathered = self.kept(self.buffers.make(width, self.form_of(op.weight), self.max_logits))
+        operands = (self.value(op.a), self.matrix(op.weight), self.logits_rows, ctypes.pointer(gathered))
+        yield op.name, abi.LogitsOp(*operands, op.scale, op.softcap or 0.0)
 
     def result(self, slot: int, width: int) -> Any:
-        self.values[slot] = self.kept(self.buffers.take(width, self.forms.get(slot, 0)))
+        self.values[slot] = self.kept(self.buffers.take(width, self.formats.get(slot, 0)))
         return ctypes.pointer(self.values[slot])
 
     def value(self, slot: Slot | None) -> Any:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from localrun.backends.executor import Executor, Forward
+from localrun.backends.executor import Executor
 from localrun.backends.reference.limits import NumpyLimitProbe
 from localrun.backends.reference.scratch import step_bytes
 from localrun.base.errors import DoesNotFitError
@@ -18,6 +18,7 @@ from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_RUNNING
 from localrun.ops.layouts import F32, FILE, Layout
 from localrun.ops.memory import ran_out
+from localrun.ops.program import Forward
 
 if TYPE_CHECKING:
     import torch

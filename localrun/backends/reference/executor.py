@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import torch
 
-from localrun.backends.executor import Forward
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.interface import CacheLayer, PlainKV, StepInput
 from localrun.ops.kv import KVPlan
 from localrun.ops.memory import ran_out
-from localrun.ops.program import Handle, record
+from localrun.ops.program import Forward, Handle, record
 
 MAIN_MEMORY = torch.device("cpu")
 

@@ -9,18 +9,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from localrun.backends.reference.attention import attend, visible
 from localrun.backends.reference.kv_codes import rotate_hadamard
+from localrun.backends.reference.logits import finish_logits
+from localrun.backends.reference.moe import mixture
 from localrun.backends.reference.pool import KVPool
-from localrun.ops.interface import MAX_CANDIDATES, Act, Angles, LogitAdjust, Logits, StepInput
+from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, Moe, Norm, RopeAppend
+from localrun.ops.interface import Angles, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
 from localrun.ops.layouts import F32, Packed, on_device
-from localrun.ops.terms import Activation, Form, GatedActivation, QKNorm
+from localrun.ops.terms import CLAMP, SLOPE, GatedActivation
 
 TILE_BYTES = 64 << 20  # of a matrix decoded as it is used, or of attention scores, at a time
 
 
 class ReferenceOps:
-    """Implements `ops.interface.Ops` on `device`; `pool` holds the keys and values of every sequence."""
+    """Executes instructions on `device`; `pool` holds the keys and values of every sequence."""
 
     def __init__(self, pool: KVPool, device: torch.device) -> None:
         self.pool = pool
@@ -42,35 +46,25 @@ class ReferenceOps:
         """Cosines and sines of every rope kind on the device."""
         return [(on_device(cos, self.device), on_device(sin, self.device)) for cos, sin in kinds]
 
-    def embed(self, weight: Packed, scale: float) -> Tensor:
+    def embed(self, op: Embed) -> tuple[Tensor]:
         ids = torch.tensor(self.step.token_ids, device=self.device)
-        return weight.unpack_rows(ids) * scale
+        return (op.weight.unpack_rows(ids) * op.scale,)
 
-    def norm(
-        self, x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None, forms: tuple[Form, ...] = ("f32",)
-    ) -> Act | Tensor:
-        normed = self.rms_norm(x, weight, eps)
-        return Act(normed) if residual is None else residual + normed
+    def norm(self, op: Norm) -> tuple[Tensor]:
+        normed = self.rms_norm(op.x, op.weight, op.eps)
+        return (normed if op.residual is None else op.residual + normed,)
 
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         return rms_norm(x, weight, eps)
 
-    def linear(
-        self,
-        a: Act | Tensor,
-        weights: Sequence[tuple[Packed, Tensor | None]],
-        out_scale: float = 1.0,
-        residual: Tensor | None = None,
-        act: GatedActivation = "none",
-    ) -> list[Tensor]:
-        x = a.f32 if isinstance(a, Act) else a
-        results = [self.matmul(x, weight, bias) for weight, bias in weights]
-        if act != "none":
+    def linear(self, op: Linear) -> tuple[Tensor, ...]:
+        results = [self.matmul(op.a, weight, bias) for weight, bias in op.weights]
+        if op.act != "none":
             gate, up = results
-            results = [activate(gate, "silu" if act == "silu_mul" else "gelu") * up]
-        if out_scale != 1.0:
-            results = [y * out_scale for y in results]
-        return results if residual is None else [residual + y for y in results]
+            results = [activate(gate, up, op.act)]
+        if op.out_scale != 1.0:
+            results = [y * op.out_scale for y in results]
+        return tuple(results if op.residual is None else [op.residual + y for y in results])
 
     def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
         """x @ weight.T + bias, decoding the matrix in tiles of rows unless it is held as f32."""
@@ -81,108 +75,57 @@ class ReferenceOps:
         y = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         return y if bias is None else y + bias
 
-    def rope_append(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        layer: int,
-        rope: int | None,
-        qk_norm: QKNorm = "none",
-        q_weight: Tensor | None = None,
-        k_weight: Tensor | None = None,
-        eps: float = 0.0,
-        sink_query: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        place = self.pool.layers[layer]
-        if qk_norm == "row" and q_weight is not None and k_weight is not None:
-            q, k = self.rms_norm(q, q_weight, eps), self.rms_norm(k, k_weight, eps)
+    def rope_append(self, op: RopeAppend) -> tuple[Tensor, ...]:
+        place, q, k = self.pool.layers[op.layer], op.q, op.k
+        if op.qk_norm == "row":
+            q, k = self.rms_norm(q, op.q_weight, op.eps), self.rms_norm(k, op.k_weight, op.eps)
         q = q.unflatten(-1, (place.n_heads, place.head_dim))
-        k = k.unflatten(-1, (place.n_kv_heads, place.head_dim))
-        v = v.unflatten(-1, (place.n_kv_heads, place.head_dim))
-        if qk_norm == "head" and q_weight is not None and k_weight is not None:
-            q, k = self.rms_norm(q, q_weight, eps), self.rms_norm(k, k_weight, eps)
-        sink_q = q if sink_query else None
-        if rope is not None:
-            q, k = (rotate(x, *self.cos_sin[rope]) for x in (q, k))
-            if sink_q is not None:
-                sink_q = rotate(sink_q, *self.sink_cos_sin[rope])
+        k, v = (x.unflatten(-1, (place.n_kv_heads, place.head_dim)) for x in (k, op.v))
+        if op.qk_norm == "head":
+            q, k = self.rms_norm(q, op.q_weight, op.eps), self.rms_norm(k, op.k_weight, op.eps)
+        queries = [q, q] if op.sink_query else [q]
+        if op.rope is not None:
+            k = rotate(k, *self.cos_sin[op.rope])
+            angles = (self.cos_sin[op.rope], *(kind[op.rope] for kind in [self.sink_cos_sin] if op.sink_query))
+            queries = [rotate(x, *cos_sin) for x, cos_sin in zip(queries, angles, strict=True)]
         if self.query_scale is not None:
-            q, sink_q = q * self.query_scale, None if sink_q is None else sink_q * self.query_scale
-        if self.pool.codecs[layer].rotates:
+            queries = [x * self.query_scale for x in queries]
+        if self.pool.codecs[op.layer].rotates:
             k, v = (rotate_hadamard(x.clamp(-MAX_F16, MAX_F16)) for x in (k, v))
-            q, sink_q = rotate_hadamard(q), None if sink_q is None else rotate_hadamard(sink_q)
-        self.pool.append(layer, k, v)
-        return q, sink_q
+            queries = [rotate_hadamard(x) for x in queries]
+        self.pool.append(op.layer, k, v)
+        return tuple(queries)
 
-    def attention(
-        self,
-        q: Tensor,
-        layer: int,
-        scale: float,
-        softcap: float | None = None,
-        window: int | None = None,
-        sinks: Tensor | None = None,
-        sink_query: Tensor | None = None,
-        sink_window: int | None = None,
-    ) -> Tensor:
-        assert window is None or sink_window is None
-        codec, out = self.pool.codecs[layer], torch.empty_like(q)
+    def attention(self, op: Attention) -> tuple[Tensor]:
+        assert op.window is None or op.sink_window is None
+        codec, out = self.pool.codecs[op.layer], torch.empty_like(op.q)
         for index, by_block in enumerate(self.rows_of):
-            blocks = self.pool.blocks(layer, index)
-            assert window is not None or blocks.from_the_start, "block 0 is missing"
+            blocks = self.pool.blocks(op.layer, index)
+            assert op.window is not None or blocks.from_the_start, "block 0 is missing"
             if codec.native and by_block:  # one form: all rows see the same keys
                 by_block = {max(by_block): [row for rows in by_block.values() for row in rows]}
             for own, rows in by_block.items():
                 slots, keys, values = blocks.seen_from(own)
-                n_rows = max(1, TILE_BYTES // (4 * q.shape[1] * len(slots)))
+                n_rows = max(1, TILE_BYTES // (4 * op.q.shape[1] * len(slots)))
                 for tile in torch.tensor(rows, device=self.device).split(n_rows):
-                    mask = visible(self.positions[tile], slots, window, sink_window)
-                    sink_q = None if sink_query is None else sink_query[tile]
-                    out[tile] = attend(q[tile], keys, values, mask, scale, softcap, sinks, sink_q)
-        return (rotate_hadamard(out) if codec.rotates else out).flatten(1)
+                    mask = visible(self.positions[tile], slots, op.window, op.sink_window)
+                    sink_q = None if op.sink_query is None else op.sink_query[tile]
+                    out[tile] = attend(op.q[tile], keys, values, mask, op.scale, op.softcap, op.sinks, sink_q)
+        return ((rotate_hadamard(out) if codec.rotates else out).flatten(1),)
 
-    def moe(
-        self,
-        a: Act | Tensor,
-        router: Packed,
-        experts: tuple[Packed, Packed, Packed],
-        top_k: int,
-        normalize: bool,
-        act: GatedActivation = "silu_mul",
-        out_scale: float = 1.0,
-        residual: Tensor | None = None,
-    ) -> Tensor:
-        x = a.f32 if isinstance(a, Act) else a
-        weights, chosen = ranked(torch.softmax(self.matmul(x, router, None), dim=-1), top_k)  # [R, top_k]
-        if normalize:
-            weights = weights / weights.sum(-1, keepdim=True)
-        y = x.new_empty(len(x), top_k, x.shape[-1])
-        for expert in chosen.unique().tolist():
-            gate, up, down = (rows_of_expert(stack, router.n_rows, expert) for stack in experts)
-            rows, choice = torch.where(chosen == expert)
-            (hidden,) = self.linear(x[rows], [(gate, None), (up, None)], act=act)
-            y[rows, choice] = self.matmul(hidden, down, None)
-        out = torch.zeros_like(x)
-        for best in range(top_k):
-            out = out + y[:, best] * weights[:, best, None]
-        out = out * out_scale
-        return out if residual is None else residual + out
+    def moe(self, op: Moe) -> tuple[Tensor]:
+        out = mixture(self, op) * op.out_scale
+        return (out if op.residual is None else op.residual + out,)
 
-    def logits(self, a: Act | Tensor, weight: Packed, scale: float = 1.0, softcap: float | None = None) -> Logits:
-        x = a.f32 if isinstance(a, Act) else a
-        rows = self.matmul(x[torch.tensor(self.step.logits_rows, dtype=torch.long, device=self.device)], weight, None)
-        if scale != 1.0:
-            rows = rows * scale
-        if softcap is not None:
-            rows = (softcap * torch.tanh(rows / softcap)).where(rows.isfinite(), rows)  # no cap hides what is no number
-        return finish_logits(rows, self.step.adjust)
-
-
-def rows_of_expert(stack: Packed, n_experts: int, expert: int) -> Packed:
-    """One of n_experts matrices that lie one after the other, decoded."""
-    n_rows = stack.n_rows // n_experts
-    return Packed(F32, "F32", n_rows, stack.n_cols, (stack.unpack(expert * n_rows, n_rows),))
+    def logits(self, op: LogitsOf) -> tuple[Logits]:
+        wanted = torch.tensor(self.step.logits_rows, dtype=torch.long, device=self.device)
+        rows = self.matmul(op.a[wanted], op.weight, None)
+        if op.scale != 1.0:
+            rows = rows * op.scale
+        if op.softcap is not None:
+            capped = op.softcap * torch.tanh(rows / op.softcap)
+            rows = capped.where(rows.isfinite(), rows)  # no cap hides what is no number
+        return (finish_logits(rows, self.step.adjust),)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -190,8 +133,12 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
 
 
-def activate(x: Tensor, activation: Activation) -> Tensor:
-    return F.silu(x) if activation == "silu" else F.gelu(x, approximate="tanh")
+def activate(gate: Tensor, up: Tensor, activation: GatedActivation) -> Tensor:
+    """The gated activation of a feed-forward network."""
+    if activation == "clamped_silu_mul":
+        gate, up = gate.clamp(max=CLAMP), up.clamp(-CLAMP, CLAMP)
+        return gate * torch.sigmoid(SLOPE * gate) * (up + 1)
+    return (F.silu(gate) if activation == "silu_mul" else F.gelu(gate, approximate="tanh")) * up
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -203,86 +150,3 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     cos, sin = cos[:, None, :], sin[:, None, :]
     low, high, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
     return torch.cat((low * cos - high * sin, high * cos + low * sin, rest), dim=-1)
-
-
-def visible(positions: Tensor, slots: Tensor, window: int | None, sink_window: int | None = None) -> Tensor:
-    """Which of the keys at positions `slots` [T] the queries at `positions` [R] see -> bool [R, T]."""
-    behind = positions[:, None] - slots
-    seen = behind >= 0
-    if window is not None:
-        seen &= behind < window
-    if sink_window is not None:
-        seen &= (behind < sink_window) | (slots < BLOCK_TOKENS)
-    return seen
-
-
-def attend(
-    q: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Tensor,
-    scale: float,
-    softcap: float | None = None,
-    sinks: Tensor | None = None,
-    sink_query: Tensor | None = None,
-) -> Tensor:
-    """q [R, n_heads, d], keys and values [T, n_kv_heads, d], mask [R, T] -> [R, n_heads, d].
-
-    With `sink_query`, shaped as q, the first 64 keys are block 0 and scored with it. A hidden key may hold anything.
-    """
-    n_rows, n_heads, head_dim = q.shape
-    n_kv_heads = keys.shape[1]
-    grouped = (n_rows, n_kv_heads, n_heads // n_kv_heads, head_dim)
-    scores = torch.einsum("rkgd,tkd->rkgt", q.view(grouped), keys)
-    if sink_query is not None:
-        scores[..., :BLOCK_TOKENS] = torch.einsum("rkgd,tkd->rkgt", sink_query.view(grouped), keys[:BLOCK_TOKENS])
-    scores = scores * scale
-    if softcap is not None:
-        scores = softcap * torch.tanh(scores / softcap)
-    scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
-    if sinks is not None:
-        column = sinks.view(1, n_kv_heads, -1, 1).expand(n_rows, -1, -1, 1)
-        scores = torch.cat((scores, column), dim=-1)
-    weights = torch.softmax(scores, dim=-1)[..., : keys.shape[0]]
-    broken = ~torch.isfinite(values).all(-1)  # [T, n_kv_heads]: of these only a query that sees one becomes NaN
-    out = torch.einsum("rkgt,tkd->rkgd", weights, values.masked_fill(broken[..., None], 0.0))
-    sees_broken = mask.float() @ broken.float() > 0  # [R, n_kv_heads]
-    return out.masked_fill(sees_broken[..., None, None], torch.nan).reshape(q.shape)
-
-
-def finish_logits(rows: Tensor, adjust: Sequence[LogitAdjust | None]) -> Logits:
-    """Check, adjust by id, and pick the candidates of raw logits [L, vocab]."""
-    finite = torch.isfinite(rows).all(-1)
-    temperatures = torch.ones(len(rows), 1, device=rows.device)
-    for index, change in enumerate(adjust):
-        if change is not None:
-            apply_adjust(rows[index], change)
-            temperatures[index] = change.temperature or 1.0
-    top_values, top_ids = ranked(rows, min(MAX_CANDIDATES, rows.shape[-1]))
-    found = (top_ids, top_values, torch.logsumexp(rows / temperatures, dim=-1), finite)
-    return Logits(rows, *(x.cpu().numpy() for x in found))
-
-
-def ranked(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` best values of each row and their ids, best first, equal values by lower id."""
-    values, ids = rows.topk(min(count + 1, rows.shape[-1]))
-    if bool((values[:, count - 1 : count] == values[:, count:]).any()):  # topk cut through a tie: settle it exactly
-        values, ids = rows.sort(dim=-1, descending=True, stable=True)
-        return values[:, :count], ids[:, :count]
-    ids, order = ids[:, :count].sort(dim=-1)
-    values, rank = values[:, :count].gather(-1, order).sort(dim=-1, descending=True, stable=True)
-    return values, ids.gather(-1, rank)
-
-
-def apply_adjust(row: Tensor, change: LogitAdjust) -> None:
-    """Penalties and bias, in place: repeat divides positive and multiplies negative logits (Keskar et al. 2019)."""
-    if change.seen and change.repeat != 1.0:
-        ids = torch.tensor(list(change.seen), device=row.device)
-        row[ids] = torch.where(row[ids] > 0, row[ids] / change.repeat, row[ids] * change.repeat)
-    if change.counts and (change.presence or change.frequency):
-        ids = torch.tensor(list(change.counts), device=row.device)
-        counts = torch.tensor(list(change.counts.values()), dtype=row.dtype, device=row.device)
-        row[ids] -= change.presence + change.frequency * counts
-    if change.bias:
-        ids = torch.tensor(list(change.bias), device=row.device)
-        row[ids] += torch.tensor(list(change.bias.values()), dtype=row.dtype, device=row.device)

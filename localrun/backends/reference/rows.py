@@ -5,18 +5,18 @@ inside absolute units of 512 positions; unit results merge in ascending order; a
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from localrun.backends.reference.attention import visible
 from localrun.backends.reference.kv_codes import rotate_hadamard
-from localrun.backends.reference.ops import ReferenceOps, rms_norm, visible
-from localrun.ops.interface import Act
+from localrun.backends.reference.ops import ReferenceOps, rms_norm
+from localrun.ops.instructions import Attention, Linear
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.layouts import Packed
-from localrun.ops.terms import GatedActivation
 
 UNIT_TOKENS = 512
 State = tuple[Tensor, Tensor, Tensor]  # running maximum [], sum [], weighted values [d]
@@ -28,61 +28,43 @@ class RowReferenceOps(ReferenceOps):
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         return torch.cat([rms_norm(row, weight, eps) for row in x.split(1)])
 
-    def linear(
-        self,
-        a: Act | Tensor,
-        weights: Sequence[tuple[Packed, Tensor | None]],
-        out_scale: float = 1.0,
-        residual: Tensor | None = None,
-        act: GatedActivation = "none",
-    ) -> list[Tensor]:
-        x = a.f32 if isinstance(a, Act) else a
-        before = [None] * len(x) if residual is None else residual.split(1)
+    def linear(self, op: Linear) -> tuple[Tensor, ...]:
+        residual = [None] * len(op.a) if op.residual is None else op.residual.split(1)
         per_row = [
-            ReferenceOps.linear(self, row, weights, out_scale, rest, act)
-            for row, rest in zip(x.split(1), before, strict=True)
+            super(RowReferenceOps, self).linear(replace(op, a=row, residual=rest))
+            for row, rest in zip(op.a.split(1), residual, strict=True)
         ]
-        return [torch.cat(parts) for parts in zip(*per_row, strict=True)]
+        return tuple(torch.cat(parts) for parts in zip(*per_row, strict=True))
 
     def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
         return torch.cat([super(RowReferenceOps, self).matmul(row, weight, bias) for row in x.split(1)])
 
-    def attention(
-        self,
-        q: Tensor,
-        layer: int,
-        scale: float,
-        softcap: float | None = None,
-        window: int | None = None,
-        sinks: Tensor | None = None,
-        sink_query: Tensor | None = None,
-        sink_window: int | None = None,
-    ) -> Tensor:
-        codec, out = self.pool.codecs[layer], torch.empty_like(q)
-        group = q.shape[1] // self.pool.layers[layer].n_kv_heads  # query heads that share keys
+    def attention(self, op: Attention) -> tuple[Tensor]:
+        codec, out = self.pool.codecs[op.layer], torch.empty_like(op.q)
+        group = op.q.shape[1] // self.pool.layers[op.layer].n_kv_heads  # query heads that share keys
         for index, by_block in enumerate(self.rows_of):
-            blocks = self.pool.blocks(layer, index)
-            assert window is not None or blocks.from_the_start, "block 0 is missing"
+            blocks = self.pool.blocks(op.layer, index)
+            assert op.window is not None or blocks.from_the_start, "block 0 is missing"
             for own, rows in by_block.items():
                 seen = [(number, *blocks.block(number, own)) for number in blocks.numbers(own)]
-                for row, head in itertools.product(rows, range(q.shape[1])):
+                for row, head in itertools.product(rows, range(op.q.shape[1])):
                     query = Query(
                         position=self.step.positions[row],
-                        q=q[row, head],
-                        sink_q=None if sink_query is None else sink_query[row, head],
-                        scale=scale,
-                        softcap=softcap,
-                        window=window,
-                        sink_window=sink_window,
-                        sink=None if sinks is None else sinks[head],
+                        q=op.q[row, head],
+                        sink_q=None if op.sink_query is None else op.sink_query[row, head],
+                        scale=op.scale,
+                        softcap=op.softcap,
+                        window=op.window,
+                        sink_window=op.sink_window,
+                        sink=None if op.sinks is None else op.sinks[head],
                     )
                     out[row, head] = query.fold((n, k[:, head // group], v[:, head // group]) for n, k, v in seen)
-        return (rotate_hadamard(out) if codec.rotates else out).flatten(1)
+        return ((rotate_hadamard(out) if codec.rotates else out).flatten(1),)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One row and head of attention: a query [d] and its rules, as `ops.interface.Ops.attention` has them."""
+    """One row and head of attention: a query [d] and its rules, as an Attention instruction has them."""
 
     position: int
     q: Tensor

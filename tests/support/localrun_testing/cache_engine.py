@@ -21,7 +21,8 @@ from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
-from localrun.model.decoder import LayerWeights, Linear, Model
+from localrun.model.decoder import LayerWeights, Model
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import MAX_CHUNK, MAX_RUNNING
 from localrun.ops.layouts import Packed, RowReader
@@ -105,7 +106,7 @@ def packed_model(model: Model, layout: CpuLayout) -> Model:
 
         return layout.pack(RowReader("F32", matrix.n_rows, matrix.n_cols, read))
 
-    def linear(weight: Linear) -> Linear:
+    def linear(weight: LinearWeight) -> LinearWeight:
         return packed(weight[0]), weight[1]
 
     def layer(weights: LayerWeights) -> LayerWeights:

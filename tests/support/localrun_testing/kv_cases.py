@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from localrun.backends.executor import Executor, Forward
+from localrun.backends.executor import Executor
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.kv_codes import decode, encode, rotate_hadamard
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.ops.interface import Angles, CacheLayer, Ops, SequenceInput, StepInput, Value
+from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, RopeAppend, Value
+from localrun.ops.interface import Angles, CacheLayer, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
 from localrun.ops.layouts import F32, Layout, Packed, RowReader
+from localrun.ops.program import Forward, Ops
 from localrun.ops.rope import RopeKind, query_scales
 
 # Normalised mean square error that a backend's own arithmetic may add. 8-bit codes are multiplied as integers, with q
@@ -92,19 +94,20 @@ class KVCase:
         q, k, v = (x.flatten(1) for x in qkv or self.qkv())
         table = pack(torch.cat((q, k, v), dim=1), layout, device)
         every = torch.eye(table.n_cols).split([x.shape[1] for x in (q, k, v)])
-        picks = [pack(part, layout, device) for part in every]
+        picks = tuple((pack(part, layout, device), None) for part in every)
         unity = pack(torch.eye(q.shape[1]), layout, device)
         rope = 0 if self.rope else None
         sinks = self.sink_scores()
         sinks = None if sinks is None else sinks.to(device)
 
         def forward(ops: Ops) -> Value:
-            x = ops.embed(table, 1.0)
-            q, k, v = ops.linear(x, [(pick, None) for pick in picks])
+            (x,) = ops(Embed(table))
             twice = self.rope and self.sink_window is not None
-            q, sink_q = ops.rope_append(q, k, v, 0, rope, sink_query=twice)
-            out = ops.attention(q, 0, self.scale, self.softcap, self.window, sinks, sink_q, self.sink_window)
-            return ops.logits(out, unity)
+            q, k, v = ops(Linear(x, picks))
+            q, *sink_q = ops(RopeAppend(q, k, v, 0, rope, sink_query=twice))
+            rules = (self.scale, self.softcap, self.window, sinks, sink_q[0] if twice else None, self.sink_window)
+            (out,) = ops(Attention(q, 0, *rules))
+            return ops(LogitsOf(out, unity))[0]
 
         return forward
 

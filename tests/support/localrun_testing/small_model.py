@@ -16,7 +16,8 @@ from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Finished, Ticket
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
-from localrun.model.decoder import LayerWeights, Linear, Model, ModelWeights
+from localrun.model.decoder import LayerWeights, Model, ModelWeights
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
 
@@ -35,7 +36,7 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
         weights = torch.randn(n_rows, n_cols, generator=generator) * spread * n_cols**-0.5
         return Packed(F32, "F32", n_rows, n_cols, (weights,))
 
-    def linear(n_rows: int, n_cols: int) -> Linear:
+    def linear(n_rows: int, n_cols: int) -> LinearWeight:
         return matrix(n_rows, n_cols), None
 
     def norm() -> torch.Tensor:

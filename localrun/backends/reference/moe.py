@@ -1,0 +1,67 @@
+"""Mixtures of experts in plain torch: choose, send each row to its experts, sum."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from localrun.backends.reference.logits import ranked
+from localrun.ops.instructions import Experts, Linear, LinearWeight, Moe, Router
+from localrun.ops.layouts import F32, Packed
+
+
+class Products(Protocol):
+    """What of the operations a mixture is made of."""
+
+    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor: ...
+    def linear(self, op: Linear) -> tuple[Tensor, ...]: ...
+
+
+def mixture(ops: Products, op: Moe) -> Tensor:
+    """The chosen experts of each row of `op.a`, weighted, summed best first, and the shared one -> f32 [R, hidden]."""
+    x: Tensor = op.a
+    weights, chosen = choose(ops.matmul(x, op.router.weight, op.router.bias), op.router)  # [R, n_used]
+    y = x.new_empty(*chosen.shape, x.shape[-1])
+    for expert in chosen.unique().tolist():
+        rows, choice = torch.where(chosen == expert)
+        y[rows, choice] = feed_forward(ops, x[rows], expert_of(op.experts, expert, op.router.n_experts))
+    out = torch.zeros_like(x)
+    for best in range(chosen.shape[1]):
+        out = out + y[:, best] * weights[:, best, None]
+    if op.shared is not None:
+        share = feed_forward(ops, x, op.shared.expert)
+        out = out + (share if op.shared.gate is None else share * ops.matmul(x, op.shared.gate, None).sigmoid())
+    return out
+
+
+def choose(raw: Tensor, router: Router) -> tuple[Tensor, Tensor]:
+    """Weights and numbers of the experts that rows go to, best first, from the router's raw outputs [R, n_experts]."""
+    scores = torch.softmax(raw, dim=-1) if router.score == "softmax" else raw.sigmoid()
+    ranks = scores if router.choice_bias is None else scores + router.choice_bias
+    if router.n_groups > 1:
+        grouped = ranks.unflatten(-1, (router.n_groups, -1))
+        best_groups = ranked(grouped.topk(router.group_rank, dim=-1).values.sum(-1), router.n_groups_used)[1]
+        allowed = torch.zeros_like(grouped[..., 0], dtype=torch.bool).scatter(-1, best_groups, True)
+        ranks = grouped.masked_fill(~allowed[..., None], -torch.inf).flatten(-2)
+    chosen = ranked(ranks, router.n_used)[1]
+    weights = scores.gather(-1, chosen)
+    if router.normalize:
+        weights = weights / weights.sum(-1, keepdim=True)
+    return weights * router.scale, chosen
+
+
+def feed_forward(ops: Products, x: Tensor, expert: Experts) -> Tensor:
+    (hidden,) = ops.linear(Linear(x, (expert.gate, expert.up), act=expert.act))
+    return ops.matmul(hidden, *expert.down)
+
+
+def expert_of(experts: Experts, number: int, n_experts: int) -> Experts:
+    """One of n_experts that lie one after the other, decoded."""
+
+    def part(weight: LinearWeight) -> LinearWeight:
+        stack, bias = weight
+        n_rows = stack.n_rows // n_experts
+        rows = Packed(F32, "F32", n_rows, stack.n_cols, (stack.unpack(number * n_rows, n_rows),))
+        return rows, None if bias is None else bias[number * n_rows : (number + 1) * n_rows]
+
+    return Experts(part(experts.gate), part(experts.up), part(experts.down), experts.act)

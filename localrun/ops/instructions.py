@@ -1,0 +1,190 @@
+"""What a step is made of: every operation with its operands. The one place that says what an operation takes.
+
+The decoder gives them to a recorder once; the reference executes them as they are, the native library translates them
+into its own. An operand that changes from step to step is a Slot while a program is recorded and what a backend
+computes with when it is executed. Shapes: R rows (one per token of the step), L rows that want logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from localrun.ops.layouts import Packed, Vector
+from localrun.ops.terms import GatedActivation, QKNorm
+
+Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
+LinearWeight: TypeAlias = tuple[Packed, Vector | None]  # [n_out, n_in] and a bias [n_out]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The future result of a recorded operation."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Rows of `weight` by the step's token ids, times `scale` -> f32 [R, hidden]."""
+
+    name: ClassVar = "embed"
+    n_results: ClassVar = 1
+    weight: Packed
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """RMS norm of `x` times `weight`, plus `residual` where there is one -> f32 [R, n]."""
+
+    name: ClassVar = "norm"
+    n_results: ClassVar = 1
+    x: Value
+    weight: Vector
+    eps: float
+    residual: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """residual + out_scale · (a @ W.T + bias) for every weight -> as many f32 [R, n_out].
+
+    With a gated activation the two weights are gate and up, and the one result is act(gate) · up.
+    """
+
+    name: ClassVar = "linear"
+    a: Value
+    weights: tuple[LinearWeight, ...]
+    out_scale: float = 1.0
+    residual: Value | None = None
+    act: GatedActivation = "none"
+
+    @property
+    def n_results(self) -> int:
+        return len(self.weights) if self.act == "none" else 1
+
+
+@dataclass(frozen=True, slots=True)
+class RopeAppend:
+    """Norm q and k, turn them by rope kind `rope`, store k and v of every row -> q, f32 [R, n_heads, head_dim].
+
+    With `sink_query` a second result: the same q turned by `sink_cos_sin`, for the keys of block 0. A codec that
+    rotates has all of them rotated: the stored k and v, and both queries.
+    """
+
+    name: ClassVar = "rope_append"
+    q: Value
+    k: Value
+    v: Value
+    layer: int
+    rope: int | None  # None: positions are not encoded
+    qk_norm: QKNorm = "none"
+    q_weight: Vector = None  # with a norm
+    k_weight: Vector = None
+    eps: float = 0.0
+    sink_query: bool = False
+
+    @property
+    def n_results(self) -> int:
+        return 1 + self.sink_query
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Attention of every row over the stored keys of its sequence -> f32 [R, n_heads · head_dim].
+
+    A query at p sees key t iff t <= p, and p - t < window where there is one. Scores are scale · q·k, then
+    softcap · tanh(score / softcap). `sinks` [n_heads] are learned scores that join the softmax and add no value.
+    With `sink_window` W (never beside `window`) it sees t iff t <= p and (p - t < W or t < 64), and the keys of
+    block 0 are scored with `sink_query` where there is one (Xiao et al. 2023, with keys left where they are).
+    """
+
+    name: ClassVar = "attention"
+    n_results: ClassVar = 1
+    q: Value
+    layer: int
+    scale: float
+    softcap: float | None = None
+    window: int | None = None
+    sinks: Vector | None = None
+    sink_query: Value | None = None
+    sink_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """Which experts a row goes to, and how much each counts.
+
+    A row's scores are its softmax or sigmoid of a @ weight.T + bias. The `n_used` experts with the highest score +
+    `choice_bias` are chosen, only of the `n_groups_used` best groups where there are groups; a group is as good as
+    its best expert, or as the sum of its two best (`group_rank` 1 or 2). Their scores are the weights, which sum to
+    one with `normalize`, times `scale`. (DeepSeek-V3, arXiv 2412.19437; gpt-oss and Qwen3 have neither groups nor
+    a bias of choice.)
+    """
+
+    weight: Packed  # [n_experts, hidden]
+    n_used: int
+    score: Literal["softmax", "sigmoid"] = "softmax"
+    normalize: bool = True
+    scale: float = 1.0
+    bias: Vector | None = None  # [n_experts]
+    choice_bias: Vector | None = None  # [n_experts]
+    n_groups: int = 1
+    n_groups_used: int = 1
+    group_rank: Literal[1, 2] = 2
+
+    @property
+    def n_experts(self) -> int:
+        return self.weight.n_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Networks of one shape, one after the other: gate and up [n · ffn, hidden], down [n · hidden, ffn]."""
+
+    gate: LinearWeight
+    up: LinearWeight
+    down: LinearWeight
+    act: GatedActivation = "silu_mul"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedExpert:
+    """A network every row goes to besides; it counts as much as the sigmoid of a @ gate.T says, or fully."""
+
+    expert: Experts
+    gate: Packed | None = None  # [1, hidden]
+
+
+@dataclass(frozen=True, slots=True)
+class Moe:
+    """residual + out_scale · (each row's chosen experts, weighted, summed best first, + the shared one)
+
+    -> f32 [R, hidden].
+    """
+
+    name: ClassVar = "moe"
+    n_results: ClassVar = 1
+    a: Value
+    router: Router
+    experts: Experts
+    shared: SharedExpert | None = None
+    out_scale: float = 1.0
+    residual: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogitsOf:
+    """Logits of the step's `logits_rows`, scaled, softcapped, penalties and bias applied by id -> Logits."""
+
+    name: ClassVar = "logits"
+    n_results: ClassVar = 1
+    a: Value
+    weight: Packed
+    scale: float = 1.0
+    softcap: float | None = None
+
+
+Instruction: TypeAlias = Embed | Norm | Linear | RopeAppend | Attention | Moe | LogitsOf
+INSTRUCTIONS = (Embed, Norm, Linear, RopeAppend, Attention, Moe, LogitsOf)
