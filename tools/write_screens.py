@@ -31,7 +31,7 @@ async def draw() -> None:
         screen = app.screen
         assert isinstance(screen, ChatScreen)
         await wait_for(pilot, lambda: screen.session.info is not None)
-        await pilot.press("ctrl+g", "escape", "ctrl+g")
+        await pilot.press("ctrl+g")
         for question in QUESTIONS:
             await answer(pilot, screen, question)
         screen.set_focus(screen.composer.editor)
