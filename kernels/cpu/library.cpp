@@ -3,7 +3,6 @@
 #include "isa.h"
 
 #include <atomic>
-#include <math.h>
 #include <string.h>
 
 namespace {
@@ -72,10 +71,4 @@ int lr_use_isa(const char* name) {
     }
   }
   return LR_UNSUPPORTED;
-}
-
-int lr_logits_stats(const float* x, int64_t n, float inv_temp, lr_logits_stats_t* out) {
-  if (!x || !out || n < 1 || n > INT32_MAX || !(inv_temp > 0.0f) || !isfinite(inv_temp)) return LR_BAD_ARGUMENT;
-  g_kernels.load()->logits_stats(x, n, inv_temp, out);
-  return LR_OK;
 }

@@ -8,30 +8,29 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 6
+#define LR_ABI_VERSION 7
 #define LR_NUMERICS_VERSION 4  // goes up with every change of how anything is rounded or stored
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
 enum { LR_OK = 0, LR_BAD_ARGUMENT = 1, LR_UNSUPPORTED = 2, LR_CANCELLED = 3, LR_NO_MEMORY = 4, LR_BUSY = 5 };
 
-// What sampling needs to know of one row of logits. A logit of -inf is a token that is ruled out, not an error.
-typedef struct {
-  double logsumexp;  // log(sum(exp(x * inv_temp)))
-  float max;         // the largest logit, before inv_temp
-  int32_t argmax;    // its id, the lowest one among equals; -1 when not finite
-  int32_t finite;    // 0 when there is a NaN or +inf, or every token is ruled out
-} lr_logits_stats_t;
-
 LR_API int lr_version(void);
 LR_API int lr_numerics_version(void);
+
+// What both sides of the ABI know, for the caller to compare with its own: a structure with its size, a field ("lr_value.q8")
+// with its offset and size, a constant with its value and no size. The last one has no name.
+typedef struct {
+  const char* name;
+  int64_t value;
+  int64_t bytes;
+} lr_abi_entry;
+LR_API const lr_abi_entry* lr_abi(void);
 
 // The instruction sets this machine runs, weakest first, separated by spaces.
 LR_API const char* lr_isas(void);
 // The one in use; the strongest unless lr_use_isa chose another. lr_use_isa gives LR_UNSUPPORTED for a name not in lr_isas().
 LR_API const char* lr_isa(void);
 LR_API int lr_use_isa(const char* name);
-
-LR_API int lr_logits_stats(const float* x, int64_t n, float inv_temp, lr_logits_stats_t* out);
 
 // A pool of threads, shared by loading and by any number of programs. Null when it cannot be made.
 typedef struct lr_threads lr_threads;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #define LR_BLOCK_TOKENS 64   // tokens of a KV block
+#define LR_STRIDE 256        // elements that rows of an arena buffer are rounded up to
 #define LR_SPLIT_BLOCKS 8     // blocks of one online softmax before states are merged: splits of 512 positions
 #define LR_MAX_HEAD_DIM 256
 #define LR_MAX_HEADS 4096
@@ -43,7 +44,7 @@ typedef struct {
   int32_t* q8_sum;   // [max_rows][stride / 32]: two int16 sums of 16 codes, the first low
   uint16_t* bf16;    // [max_rows][stride]
   int32_t width;     // elements of a row that mean something
-  int32_t stride;    // width rounded up to 256; what is beyond width is zero
+  int32_t stride;    // width rounded up to LR_STRIDE; what is beyond width is zero
   int32_t formats;     // LR_FORMAT_* that consumers of this buffer need
   int32_t reserved;
 } lr_value;

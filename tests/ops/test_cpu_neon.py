@@ -24,7 +24,13 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("neon")
     target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
     build(folder, "generic;neon;i8mm", *target, optimize="-O3")
-    command = [compiler, "-std=c++17", f"-I{SOURCES}", str(REPOSITORY / "tests" / "support" / "linear_driver.cpp")]
+    command = [
+        compiler,
+        "-std=c++17",
+        "-ffp-contract=off",
+        f"-I{SOURCES}",
+        str(REPOSITORY / "tests" / "support" / "linear_driver.cpp"),
+    ]
     link = ["-o", str(folder / "driver"), f"-L{folder}", "-llocalrun_cpu", f"-Wl,-rpath,{folder}"]
     subprocess.run(command + link, check=True)
     return [qemu, "-L", "/usr/aarch64-linux-gnu", str(folder / "driver")]

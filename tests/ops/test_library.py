@@ -1,7 +1,6 @@
-"""The native library: it is there, it is the strongest this machine runs, every instruction set gives the same bits."""
+"""The native library: it is there, it is the strongest this machine runs, and what is said where it is not."""
 
 import ctypes
-import math
 import os
 import platform
 import shutil
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from localrun_testing import REPOSITORY
 
 from localrun.backends.cpu import library
@@ -93,65 +91,6 @@ def test_localrun_isa_forces_one(native: NativeLibrary, isa: str) -> None:
         assert "UsageError" in done.stderr
         with pytest.raises(UsageError, match=isa):
             native.use_isa(isa)
-
-
-@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 33, 1023, 1024, 1025, 151_936])
-@pytest.mark.parametrize("inv_temp", [1.0, 0.5, 7.25])
-def test_logits_stats_match_torch_and_do_not_depend_on_the_isa(native: NativeLibrary, n: int, inv_temp: float) -> None:
-    row = torch.randn(n, generator=torch.Generator().manual_seed(n)) * 8
-    results = []
-    for isa in native.isas:
-        native.use_isa(isa)
-        results.append(native.logits_stats(row, inv_temp))
-    assert len(set(results)) == 1
-    stats = results[0]
-    assert stats.finite
-    assert (stats.argmax, stats.max) == (int(row.argmax()), float(row.max()))
-    assert stats.logsumexp == pytest.approx(float((row.double() * inv_temp).logsumexp(0)), abs=2e-6)
-
-
-def test_among_equal_logits_the_lowest_id_wins(native: NativeLibrary) -> None:
-    for isa in native.isas:
-        native.use_isa(isa)
-        for first in (0, 3, 16, 40, 63):
-            row = torch.zeros(64)
-            row[first:] = 2.5
-            assert native.logits_stats(row).argmax == first
-
-
-@pytest.mark.parametrize("place", [0, 5, 16, 99])
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_broken_logit_is_seen_wherever_it_stands(native: NativeLibrary, place: int, value: float) -> None:
-    for isa in native.isas:
-        native.use_isa(isa)
-        row = torch.randn(100)
-        row[place] = value
-        assert not native.logits_stats(row).finite
-
-
-def test_tokens_ruled_out_are_not_broken_unless_all_are(native: NativeLibrary) -> None:
-    row = torch.full((100,), -math.inf)
-    assert not native.logits_stats(row).finite
-    row[42] = -3.0
-    stats = native.logits_stats(row, 0.5)
-    assert (stats.finite, stats.argmax, stats.max) == (True, 42, -3.0)
-    assert stats.logsumexp == pytest.approx(-1.5)
-
-
-@pytest.mark.parametrize(
-    ("row", "inv_temp"),
-    [
-        (torch.zeros(0), 1.0),
-        (torch.zeros(4), 0.0),
-        (torch.zeros(4), math.nan),
-        (torch.zeros(4, dtype=torch.float64), 1.0),
-        (torch.zeros(4, 4), 1.0),
-        (torch.zeros(8)[::2], 1.0),
-    ],
-)
-def test_what_is_not_a_row_of_logits_is_refused(native: NativeLibrary, row: torch.Tensor, inv_temp: float) -> None:
-    with pytest.raises(ValueError, match=r"logits|row"):
-        native.logits_stats(row, inv_temp)
 
 
 def test_without_a_library_the_reason_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 // Runs rope_append and attention of a build of the library that Python cannot load: sanitized, for another machine, or
-// with flags that it must not have. Reads a case from stdin, writes the outputs of its runs to stdout.
+// with flags that it must not have. With a codec of float32 it fails where the scalar twin gives something else. Reads a case from stdin, writes the outputs of its runs to stdout.
 //   int32: n_heads n_kv_heads head_dim codec window n_rows n_runs, then for each run: n_threads n_chunks chunk…
 //   float: q [n_rows][n_heads·head_dim], k and v [n_rows][n_kv_heads·head_dim]
+#include "attention/scalar_twin.h"
 #include "localrun_cpu.h"
 
 #include <stdio.h>
@@ -21,6 +22,25 @@ static std::vector<T> get(size_t n) {
   std::vector<T> values(n);
   check(fread(values.data(), sizeof(T), n, stdin) == n, "the case is cut short");
   return values;
+}
+
+// Whether `out` is what the scalar twin makes of the case, but for rounding.
+static bool is_as_its_twin(const std::vector<int32_t>& head, const std::vector<float>& q, const std::vector<float>& k,
+                           const std::vector<float>& v, const std::vector<float>& out) {
+  const int32_t n_heads = head[0], n_kv_heads = head[1], head_dim = head[2], window = head[4], n_rows = head[5];
+  double error = 0.0, size = 0.0;
+  for (int32_t row = 0; row < n_rows; row++)
+    for (int32_t h = 0; h < n_heads; h++) {
+      const int32_t kv = h / (n_heads / n_kv_heads) * head_dim, first = window && row >= window ? row - window + 1 : 0;
+      const size_t at = ((size_t)row * n_heads + h) * head_dim;
+      float wanted[LR_MAX_HEAD_DIM];
+      attend_one_row(&q[at], &k[kv], &v[kv], n_kv_heads * head_dim, first, row + 1, head_dim, 0.2f, wanted);
+      for (int32_t d = 0; d < head_dim; d++) {
+        error += (double)(out[at + d] - wanted[d]) * (out[at + d] - wanted[d]);
+        size += (double)wanted[d] * wanted[d];
+      }
+    }
+  return error < 1e-11 * size;
 }
 
 int main(int argc, char** argv) {
@@ -85,6 +105,7 @@ int main(int argc, char** argv) {
       lr_program_destroy(executor);
     }
     lr_threads_destroy(threads);
+    check(codec != LR_KV_F32 || is_as_its_twin(head, q, k, v, out), "not what the scalar twin computes");
     fwrite(out.data(), sizeof(float), out.size(), stdout);
   }
   return 0;

@@ -1,13 +1,14 @@
 // Linears of the CPU library on another machine. stdin: {weights, rows, columns, tokens, counts}, the weights' gguf types,
 // numbers of tokens, the rows of the weights as their files have them, the activations. stdout: the rows unpacked, then the
 // products of all tokens, all float32. It fails where tokens together, so many at once, are not what each is alone; with two
-// weights or more the first two are also gate and up.
+// weights or more the first two are also gate and up. It also fails where the products of a quantized weight are not
+// those of its scalar twin, which is asked about at most 1024 columns: it is slow.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <vector>
 
-#include "layouts/layouts.h"
+#include "matmul/scalar_twin.h"
 
 namespace {
 
@@ -30,10 +31,23 @@ struct Linears {
   size_t n_outputs() const { return weight.size() + (weight.size() > 1); }
   size_t out_size() const { return (size_t)n_tokens * out_stride; }
 
+  lr_value activations(size_t at) {
+    return {&x[at], &codes[at], &scale[at / 32], &sums[at / 32], nullptr, n_cols, stride, LR_FORMAT_Q8, 0};
+  }
+
+  // Whether y [token][out_stride] of one weight is what its scalar twin gives; of tokens that have run.
+  bool is_as_its_twin(const lr_matrix& w, const float* y, bool fused) {
+    const lr_value a = activations(0);
+    for (int32_t t = 0; t < n_tokens; t++)
+      for (int32_t row = 0; row < n_rows; row++)
+        if (y[(size_t)t * out_stride + row] != quantized_dot(&w, row, &a, t, fused)) return false;
+    return true;
+  }
+
   // Tokens first … first + n - 1 in one step; y: [output][tokens][out_stride].
   void run(int32_t first, int32_t n, float* y) {
     const size_t at = (size_t)first * stride;
-    lr_value a = {&x[at], &codes[at], &scale[at / 32], &sums[at / 32], nullptr, n_cols, stride, LR_FORMAT_Q8, 0};
+    lr_value a = activations(at);
     std::vector<lr_value> out;
     for (size_t i = 0; i < n_outputs(); i++)
       out.push_back({y + i * out_size() + (size_t)first * out_stride, nullptr, nullptr, nullptr, nullptr, n_rows, out_stride, 0, 0});
@@ -100,6 +114,14 @@ int main(int argc, char** argv) {
   const size_t out_size = linears.out_size();
   std::vector<float> alone(linears.n_outputs() * out_size), together(alone.size());
   for (int32_t t = 0; t < n_tokens; t++) linears.run(t, 1, alone.data());
+  const bool fused = strcmp(argv[1], "generic");
+  for (size_t i = 0; i < linears.weight.size(); i++) {
+    const lr_matrix& w = linears.weight[i];
+    if (n_cols > 1024 || lr_layouts[w.layout].scale == LR_SCALE_NONE) continue;
+    if (linears.is_as_its_twin(w, &alone[i * out_size], fused)) continue;
+    fprintf(stderr, "layout %s: not what its scalar twin computes\n", lr_layouts[w.layout].name);
+    return 9;
+  }
   for (const int32_t n : counts) {
     linears.run(0, n, together.data());
     for (size_t i = 0; i < linears.n_outputs(); i++)

@@ -12,9 +12,12 @@ OPS = ("embed", "norm", "linear", "rope_append", "attention", "logits", "route",
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2}
 KV_CODES = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
+PROBE_INT8, PROBE_F16 = 0, 1
 BLOCK_TOKENS = 64
-MAX_HEAD_DIM = 256
-MAX_SCALES = 2  # of a head: one for every 128 dims
+STRIDE = 256  # elements that rows of arena buffers are rounded up to
+SCRATCH_BYTES = 2 << 20  # of every thread
+MAX_HEAD_DIM, SCALE_DIMS = 256, 128  # dims of a head that share a scale
+MAX_SCALES = MAX_HEAD_DIM // SCALE_DIMS  # of a head
 
 
 class Matrix(Structure):

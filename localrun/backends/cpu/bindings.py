@@ -35,8 +35,6 @@ PROTOTYPES = {
     "lr_program_destroy": (None, (c_void_p,)),
     "lr_program_run": (c_int32, (c_void_p, POINTER(abi.Step))),
     "lr_attention_bytes": (c_int64, (c_int32, c_int32, c_int32, c_int32)),
-    "lr_program_set_timing": (None, (c_void_p, c_int32)),
-    "lr_program_timings": (c_int32, (c_void_p, POINTER(c_double), c_int32)),
 }
 
 
@@ -154,15 +152,6 @@ class CpuCalls:
 
     def program_destroy(self, handle: int) -> None:
         self.c.lr_program_destroy(handle)
-
-    def program_timings(self, handle: int, n_instructions: int) -> list[float]:
-        """Seconds spent in each instruction since timing was switched on."""
-        seconds = (c_double * n_instructions)()
-        self.check("lr_program_timings", self.c.lr_program_timings(handle, seconds, n_instructions))
-        return list(seconds)
-
-    def program_set_timing(self, handle: int, on: bool) -> None:
-        self.c.lr_program_set_timing(handle, int(on))
 
     @staticmethod
     def check(name: str, result: int) -> None:

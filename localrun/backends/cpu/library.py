@@ -7,42 +7,16 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import localrun.backends.cpu
+from localrun.backends.cpu.abi_check import differences
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-ABI_VERSION = 6  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
+ABI_VERSION = 7  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
 FILE_NAME = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib"}.get(sys.platform, "liblocalrun_cpu.so")
-
-
-@dataclass(frozen=True, slots=True)
-class LogitsStats:
-    """Of one row of logits: log(sum(exp(x * inv_temp))), the largest logit and its id (the lowest among equals).
-
-    Not `finite` (a NaN, +inf, or nothing but -inf): the other three mean nothing. A single -inf is a token ruled out.
-    """
-
-    logsumexp: float
-    max: float
-    argmax: int
-    finite: bool
-
-
-class _LogitsStats(ctypes.Structure):
-    _fields_ = (
-        ("logsumexp", ctypes.c_double),
-        ("max", ctypes.c_float),
-        ("argmax", ctypes.c_int32),
-        ("finite", ctypes.c_int32),
-    )
 
 
 class NativeLibrary:
@@ -53,12 +27,6 @@ class NativeLibrary:
         self.cdll = ctypes.CDLL(str(path))
         self.cdll.lr_isas.restype = self.cdll.lr_isa.restype = ctypes.c_char_p
         self.cdll.lr_use_isa.argtypes = (ctypes.c_char_p,)
-        self.cdll.lr_logits_stats.argtypes = (
-            ctypes.c_void_p,
-            ctypes.c_int64,
-            ctypes.c_float,
-            ctypes.POINTER(_LogitsStats),
-        )
         self.version: int = self.cdll.lr_version()
         self.isas: tuple[str, ...] = tuple(self.cdll.lr_isas().decode().split())
 
@@ -71,17 +39,6 @@ class NativeLibrary:
         """Use another instruction set from now on; UsageError when this machine lacks it."""
         if self.cdll.lr_use_isa(name.encode()):
             raise UsageError(f"this machine cannot run ISA {name!r}", f"it runs {', '.join(self.isas)}")
-
-    def logits_stats(self, row: Tensor, inv_temp: float = 1.0) -> LogitsStats:
-        """Statistics of `row` (float32 on the CPU, contiguous, [vocab]) at temperature 1 / inv_temp."""
-        import torch
-
-        if row.dtype != torch.float32 or row.device.type != "cpu" or row.dim() != 1 or not row.is_contiguous():
-            raise ValueError(f"a contiguous float32 row on the CPU is needed, not {row.dtype} {tuple(row.shape)}")
-        out = _LogitsStats()
-        if self.cdll.lr_logits_stats(row.data_ptr(), row.numel(), inv_temp, ctypes.byref(out)):
-            raise ValueError(f"cannot take statistics of {row.numel()} logits with inv_temp {inv_temp}")
-        return LogitsStats(out.logsumexp, out.max, out.argmax, bool(out.finite))
 
 
 def load_library() -> NativeLibrary | None:
@@ -110,6 +67,8 @@ def _load() -> NativeLibrary | str:
             return f"{path} cannot be loaded ({error}); {again}"
         if library.version != ABI_VERSION:
             return f"{path} has ABI {library.version} and this code needs {ABI_VERSION}; {again}"
+        if wrong := differences(library.cdll):
+            return f"{path} was built from other sources ({wrong[0]}); {again}"
         isa = read_settings().isa
         if isa:
             library.use_isa(isa)

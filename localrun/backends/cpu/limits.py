@@ -4,12 +4,12 @@ import ctypes
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import calls_of
 from localrun.backends.cpu.library import load_library
 from localrun.backends.limits import Limits
 
 READ_BYTES = 256 << 20  # far more than any cache holds
-INT8, F16 = 0, 1  # LR_PROBE_* of kernels/cpu/localrun_cpu.h
 
 
 class CpuLimitProbe:
@@ -27,7 +27,7 @@ class CpuLimitProbe:
     def measure(self) -> Limits:
         """About a tenth of a second."""
         read = max(self.calls.probe_read(self.threads, self.memory, READ_BYTES) for _ in range(3))
-        int8, half = (self.calls.probe_multiply(self.threads, kind) for kind in (INT8, F16))
+        int8, half = (self.calls.probe_multiply(self.threads, kind) for kind in (abi.PROBE_INT8, abi.PROBE_F16))
         return Limits(self.copy_rate() / 1e9, read / 1e9, int8 / 1e9, half / 1e9)
 
     def copy_rate(self) -> float:

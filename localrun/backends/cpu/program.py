@@ -14,7 +14,6 @@ from localrun.ops.layouts import Packed, Vector
 from localrun.ops.program import Recorded
 
 GROUP = 32  # codes that share a scale and a sum
-STRIDE = 256
 
 Native: TypeAlias = tuple[str, Any]  # the name of a native operation, and its structure of operands
 
@@ -36,7 +35,7 @@ class Buffers:
         self.free.setdefault((value.width, value.formats, copies), []).append(value)
 
     def make(self, width: int, formats: int, rows: int) -> abi.Value:
-        stride = -(-width // STRIDE) * STRIDE
+        stride = -(-width // abi.STRIDE) * abi.STRIDE
         value = abi.Value(stride=stride, width=width, formats=formats, f32=self.allocate(4 * rows * stride))
         if formats & abi.FORMAT_Q8:
             value.q8 = self.allocate(rows * stride)

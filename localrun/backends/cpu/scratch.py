@@ -1,10 +1,8 @@
 """The working memory of the largest step in the native library, counted before anything is loaded."""
 
+from localrun.backends.cpu.abi import SCRATCH_BYTES, STRIDE
 from localrun.model.config import Mixture, ModelConfig
 from localrun.ops.largest_step import MAX_CHUNK
-
-THREAD_BYTES = 2 << 20  # LR_SCRATCH_BYTES of kernels/cpu/ops/op.h
-STRIDE = 256  # elements that rows of buffers are rounded up to
 
 
 def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
@@ -23,7 +21,7 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
     row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
     logits = sequences * config.vocab_size * 4
-    return (MAX_CHUNK + sequences) * row + logits + threads * THREAD_BYTES
+    return (MAX_CHUNK + sequences) * row + logits + threads * SCRATCH_BYTES
 
 
 def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:

@@ -1,0 +1,64 @@
+"""The two hardest kernels beside their scalar twins: matmul to the bit, flash attention but for rounding."""
+
+import struct
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from localrun_testing.instruction_sets import SOURCES, SUPPORT, library_in_use, tool
+from localrun_testing.native_ops import gguf_id, sample
+from localrun_testing.real_widths import CODES
+
+N_ROWS, N_TOKENS, COUNTS = 37, 53, (2, 4, 8, 33, 53)  # a micro-tile of every size, and tile registers
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("twins")
+
+
+@cache
+def driver(name: str, library: Path, folder: Path) -> Path:
+    """A program of tests/support, linked to a library. It compares, and fails where the two differ."""
+    built = folder / f"{name}-{abs(hash(library))}"
+    flags = ["-std=c++17", "-O2", "-ffp-contract=off", f"-I{SOURCES}", str(SUPPORT / f"{name}.cpp"), "-o", str(built)]
+    link = [f"-L{library.parent}", "-llocalrun_cpu", f"-Wl,-rpath,{library.parent}"]
+    subprocess.run([tool("c++"), *flags, *link], check=True)
+    return built
+
+
+def drive(name: str, isa: str, folder: Path, header: list[int], *numbers: torch.Tensor) -> None:
+    data = struct.pack(f"<{len(header)}i", *header) + b"".join(x.numpy().tobytes() for x in numbers)
+    command: list[str | Path] = [driver(name, library_in_use().path, folder), isa]
+    done = subprocess.run(command, input=data, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("qtype", CODES)
+def test_a_quantized_matmul_has_the_bits_of_its_twin(isa: str, folder: Path, qtype: str) -> None:
+    n_cols = 768 if qtype.endswith(("K", "XS")) else 832  # the last block of a row is shorter where it may be
+    x = torch.randn(N_TOKENS, n_cols, generator=torch.Generator().manual_seed(3))
+    header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), gguf_id(qtype), *COUNTS]
+    drive("linear_driver", isa, folder, header, sample(qtype, N_ROWS, n_cols), x)
+
+
+@pytest.mark.parametrize("window", [0, 100])
+@pytest.mark.parametrize(("n_heads", "n_kv_heads", "head_dim"), [(4, 2, 40), (3, 3, 128)])
+def test_flash_attention_is_what_its_twin_says(
+    isa: str, folder: Path, n_heads: int, n_kv_heads: int, head_dim: int, window: int
+) -> None:
+    n_rows, f32 = 650, 0
+    runs = [(1, [n_rows]), (2, [1, 13, 600, 7, 29])]  # threads, and rows of each step
+    header = [n_heads, n_kv_heads, head_dim, f32, window, n_rows, len(runs)]
+    for n_threads, chunks in runs:
+        header += [n_threads, len(chunks), *chunks]
+    g = torch.Generator().manual_seed(4)
+    drive(
+        "attention_driver",
+        isa,
+        folder,
+        header,
+        *(torch.randn(n_rows, n * head_dim, generator=g) for n in (n_heads, n_kv_heads, n_kv_heads)),
+    )
