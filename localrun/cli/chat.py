@@ -39,7 +39,7 @@ def chat(
     store = open_store(kept=go_on or (at_keyboard if history is None else history))
     talk = begin(store, go_on, answer.system, shared.system)
     stored = find_or_pull(with_model_of(talk, replace(model, model=named or model.model)), hub)
-    with open_client(stored, load, disk_cache=talk.kept) as client:
+    with open_client(stored, load, talk.id if talk.kept else "") as client:
         if talk.model != stored.name:
             talk.set(model=stored.name)
         session = LineChat(client, store, talk, shared, output, answer.show_thinking, talks=at_keyboard)

@@ -64,7 +64,7 @@ def run(
     prompt = "\n\n".join(text for text in texts if text)
     if not prompt:
         raise UsageError("there is no prompt", ONE_OR_MANY)
-    with open_client(stored, load, disk_cache=last is not None and last.kept) as client:
+    with open_client(stored, load, last.id if last is not None and last.kept else "") as client:
         if not (output.json or output.jsonl):
             for line in client.info.notes:
                 note(line)

@@ -52,7 +52,7 @@ def find_model(options: ModelOptions) -> StoredModel:
         raise
 
 
-def load_options(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool = False) -> LoadOptions:
+def load_options(stored: StoredModel, flags: LoadOptionFlags, chat_id: str = "") -> LoadOptions:
     settings = settings_with(flags)
     return LoadOptions(
         path=stored.path,
@@ -64,16 +64,17 @@ def load_options(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool =
         kv=cast(KVCodecName, settings.kv or "auto"),
         window=settings.window,
         prefix_cache=not flags.no_prefix_cache,
-        disk_cache=settings.disk_cache_bytes if disk_cache and not flags.no_prefix_cache else 0,
+        disk_cache=settings.disk_cache_bytes if chat_id and not flags.no_prefix_cache else 0,
+        chat_id=chat_id,
     )
 
 
-def open_client(stored: StoredModel, flags: LoadOptionFlags, disk_cache: bool = False) -> "LocalClient":
+def open_client(stored: StoredModel, flags: LoadOptionFlags, chat_id: str = "") -> "LocalClient":
     """Load the model. The process for templates starts beside that.
 
-    `disk_cache` is for chats that are kept: their computed blocks are, too.
+    `chat_id`: the chat that is kept; its computed blocks are, too.
     """
-    options = load_options(stored, flags, disk_cache)
+    options = load_options(stored, flags, chat_id)
     RENDERER.warm_up()
     from localrun.client.local import LocalClient
 

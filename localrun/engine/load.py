@@ -15,6 +15,7 @@ from localrun.base.events import ModelInfo, Work
 from localrun.base.machine import cpu_limit, memory, resident
 from localrun.base.paths import writable_folder
 from localrun.base.request import LoadOptions, Sampling
+from localrun.cache.chat_codec import ChatCodec, codec_of
 from localrun.cache.disk import DISK_FOLDER, DiskTier
 from localrun.cache.label import Label
 from localrun.cache.store import CacheStore
@@ -95,6 +96,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
         threads=threads,
         keep_chats=options.prefix_cache,
         limit=main.limit if backend.in_main_memory else "",
+        before=codec_before(options) if identity else None,
     )
     config = plan.config
     if isinstance(source, RequantizedSource) and backend.name == "cpu":
@@ -157,6 +159,14 @@ def work_of(source: TensorSource, refs: dict[str, WeightRef], layout: Layout, co
         wide_macs=sum(prod(ref.shape) for ref in matrices if source.tensors[ref.name].qtype in WIDE),
         attention_macs=2 * sum(spec.n_heads * spec.head_dim for spec in seeing_all),
     )
+
+
+def codec_before(options: LoadOptions) -> ChatCodec | None:
+    """What the chat that is gone on with is kept in."""
+    home = writable_folder("cache") if options.chat_id else None
+    if home is None:
+        return None
+    return codec_of(home / DISK_FOLDER, options.chat_id, options.path, options.precision, NUMERICS_VERSION)
 
 
 def open_disk_cache(store: CacheStore, runner: Runner, identity: str, label: Label, budget: int) -> DiskCache | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from localrun.base.errors import DoesNotFitError, UsageError
+from localrun.cache.chat_codec import ChatCodec
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
@@ -34,12 +35,20 @@ def q4_objection(config: ModelConfig) -> str:
     return ""
 
 
-def choose_codec(wish: str, config: ModelConfig, ctx: int | None, longest: Callable[[KVCodec], int | None]) -> Choice:
+def choose_codec(
+    wish: str,
+    config: ModelConfig,
+    ctx: int | None,
+    longest: Callable[[KVCodec], int | None],
+    before: ChatCodec | None = None,
+) -> Choice:
     """The codec for a chat, once. `longest` gives the tokens that fit with a codec, None where it cannot be used.
 
     A codec that was named is taken. `auto` with a context takes the best that holds it; without one f16 or q8 where
     the model's whole context fits, else q8, and what is smaller only where q8 holds fewer than 8192 tokens. `auto`
-    never takes q4 where it is known to break. Raises UsageError for a codec that cannot be used, DoesNotFitError.
+    never takes q4 where it is known to break. A chat that was kept in another codec `before` stays in that while it
+    holds the context or, without one, the chat and 8192 tokens: what is on disk of it is of no use in others. Raises
+    UsageError for a codec that cannot be used, DoesNotFitError.
     """
     fitting = {name: n for name in KV_CODECS if (n := longest(KV_CODECS[name])) is not None}
     objection = q4_objection(config)
@@ -52,11 +61,21 @@ def choose_codec(wish: str, config: ModelConfig, ctx: int | None, longest: Calla
         warn = f"{objection}: expect worse answers; --kv k8v4 and --kv q8 are safer"
         return Choice(KV_CODECS[wish], ctx or fitting[wish], warn if wish == "q4" and objection else "")
     name = _best(safe, fitting, ctx, config.max_context)
+    told = ""
+    if before is not None and before.name != name:
+        wanted = ctx or min(max(ENOUGH, before.n_tokens), config.max_context)
+        if before.name in (*safe, "f32") and fitting.get(before.name, 0) >= wanted:
+            told = f"as before in this chat; --kv {name} is what fits best now, and computes it anew"
+            name = before.name
+        else:
+            told = f"{before.name}, as before in this chat, does not fit: what was cached of it cannot be used"
     if fitting[name] < (ctx or 1):
         forced = f" ({objection}; --kv q4 takes it all the same)" if "q4" in fitting and "q4" not in safe else ""
         raise _too_long(ctx, name, {name: fitting[name] for name in safe}, forced if fitting.get("q4", 0) > 0 else "")
-    note = f"the KV cache is kept as {name}, which costs a little quality: memory is short"
-    return Choice(KV_CODECS[name], ctx or fitting[name], "" if name in LOSSLESS else note)
+    if not told and name not in LOSSLESS:
+        told = "which costs a little quality: memory is short"
+    note = f"the KV cache is kept as {name}, {told}" if told else ""
+    return Choice(KV_CODECS[name], ctx or fitting[name], note)
 
 
 def _best(safe: Sequence[str], fitting: Mapping[str, int], ctx: int | None, most: int) -> str:

@@ -7,6 +7,7 @@ from typing import Protocol
 from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
+from localrun.cache.chat_codec import ChatCodec
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.fit.blocks import RING_BLOCKS, RING_MORE, CacheShape, GroupBlocks, final_config
 from localrun.fit.bytes import layer_codecs
@@ -122,12 +123,13 @@ def plan_load(
     threads: int = USUAL_THREADS,
     keep_chats: bool = True,
     limit: str = "",
+    before: ChatCodec | None = None,
 ) -> MemoryPlan:
     """The wanted context, else the largest that fits `free` bytes, with the best codec that holds it.
 
     `resident` is what this process holds already and `free` no longer counts; with `keep_chats` half of what is left
-    over goes to chats that are kept in memory. `limit` names what makes memory less than the machine has. Raises
-    DoesNotFitError, UsageError.
+    over goes to chats that are kept in memory. `limit` names what makes memory less than the machine has, `before` what
+    the chat is kept in that is gone on with. Raises DoesNotFitError, UsageError.
     """
     check_context(config, ctx, window)
     shape = CacheShape(config, backend, window)
@@ -135,7 +137,7 @@ def plan_load(
     overhead = resident + backend.growth_bytes if resident else shape.program_bytes
     room = budget - margin_of(budget) - overhead - weights_bytes
     try:
-        choice = choose_codec(kv, config, ctx, lambda codec: longest_context(shape, codec, room, threads))
+        choice = choose_codec(kv, config, ctx, lambda codec: longest_context(shape, codec, room, threads), before)
     except DoesNotFitError as error:
         program = overhead - resident + _least(shape, threads)
         needs = (

@@ -82,6 +82,7 @@ def test_a_piped_chat_is_kept_when_asked(faces: Faces, monkeypatch: Patch, chats
     assert faces.run("chat", "--history")[0] == 0
     script(monkeypatch, "two\n")
     assert faces.run("chat", "-c")[0] == 0
+    assert faces.clients[-1].options.chat_id == only(chats).id
     assert shown(only(chats)) == ["one", "You said one.", "two", "You said two."]
     type_in(monkeypatch, "three")
     assert faces.run("chat", "--no-history")[0] == 0
@@ -98,7 +99,9 @@ def test_run_continue_goes_on_with_the_last_chat(faces: Faces, chats: ChatStore)
     assert json.loads(out)["text"] == "You said two."
     assert contents(faces.request) == ["one", "You said one.", "two"]
     assert faces.request.known_ids
+    assert faces.clients[-1].options.chat_id == only(chats).id
     assert faces.run("run", "--no-stdin", "three")[0] == 0, "a run without -c is not kept"
+    assert faces.clients[-1].options.chat_id == ""
     assert shown(only(chats)) == ["one", "You said one.", "two", "You said two."]
     assert faces.run("run", "--no-stdin", "-c", "--raw", "x")[0] == 2
     faces.run("run", "--no-stdin", "-c", "--system", "S", "four")

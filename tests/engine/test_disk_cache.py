@@ -3,6 +3,7 @@
 import os
 import queue
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 from localrun_testing.waiting import until
 
+from localrun.base.errors import DoesNotFitError
 from localrun.base.events import Completion, Done
+from localrun.base.machine import Memory
 from localrun.base.request import KVCodecName, LoadOptions, Message, Request, Sampling
 from localrun.base.resources import resource
 from localrun.cache.disk import DiskTier
@@ -18,7 +21,9 @@ from localrun.cache.groups import Group
 from localrun.cache.keys import Key
 from localrun.cache.store import CacheStore
 from localrun.client.local import LocalClient
+from localrun.engine import load as load_module
 from localrun.engine.disk_cache import QUEUE_BYTES, DiskCache
+from localrun.fit.plan import MemoryPlan, plan_load
 
 LONG = "Tell me about the KV cache. " * 12
 CHAT: list[Message] = [{"role": "user", "content": LONG + "What is a KV cache?"}]
@@ -102,6 +107,64 @@ def test_another_codec_uses_nothing_of_it(home: Path) -> None:
     with client("q8") as other:
         assert ask(other, CHAT).restored_tokens == 0
     assert len(blocks(home)) > n_blocks
+
+
+@pytest.fixture
+def free_for(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Bytes of free memory with which `--kv auto` takes a codec; set them with `have`."""
+    monkeypatch.setattr(load_module, "resident", lambda: 1 << 28)
+    asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def watched(*arguments: Any, **options: Any) -> MemoryPlan:
+        asked.append((arguments, options))
+        return plan_load(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(load_module, "plan_load", watched)
+        client("auto", ctx=None, disk_cache=0).close()
+    ((config, weights, _), options) = asked[0]
+    found: dict[str, int] = {}
+    for free in range(0, 1 << 29, 1 << 19):
+        with suppress(DoesNotFitError):
+            found[plan_load(config, weights, free, **options).codec.name] = free
+    return found
+
+
+def resumed(monkeypatch: pytest.MonkeyPatch, free: int, kv: KVCodecName = "auto") -> tuple[Completion, tuple[str, ...]]:
+    """The chat, after a restart with so much memory; and what the user is told."""
+    monkeypatch.setattr(load_module, "memory", lambda: Memory(1 << 40, free))
+    path = resource("localrun/builtin/localrun-tiny.gguf")
+    with LocalClient(LoadOptions(path, kv=kv, disk_cache=BUDGET, chat_id="a")) as one:
+        return ask(one, CHAT), one.info.notes
+
+
+def test_a_chat_stays_in_its_codec_though_another_would_fit_better(
+    free_for: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, notes = resumed(monkeypatch, free_for["q8"])
+    assert first.kv_codec == "q8"
+    assert not any("as before" in note for note in notes)
+    again, notes = resumed(monkeypatch, free_for["f16"])
+    assert again.kv_codec == "q8"
+    assert again.restored_tokens > 0
+    assert again.token_ids == first.token_ids
+    assert any("kept as q8, as before in this chat; --kv f16" in note for note in notes)
+    named, notes = resumed(monkeypatch, free_for["f16"], kv="f16")
+    assert (named.kv_codec, named.restored_tokens) == ("f16", 0)
+    assert not any("as before" in note for note in notes)
+    newest, _ = resumed(monkeypatch, free_for["f16"])
+    assert newest.kv_codec == "f16", "what was written last"
+    assert newest.restored_tokens > 0
+
+
+def test_a_codec_that_does_not_fit_any_more_is_left_and_the_user_told(
+    free_for: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = resumed(monkeypatch, free_for["f16"])
+    assert first.kv_codec == "f16"
+    again, notes = resumed(monkeypatch, free_for["q8"])
+    assert (again.kv_codec, again.restored_tokens) == ("q8", 0)
+    assert any("f16, as before in this chat, does not fit" in note for note in notes)
 
 
 def test_other_weights_use_nothing_of_it_and_touched_ones_all(tmp_path: Path) -> None:

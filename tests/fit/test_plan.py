@@ -16,6 +16,7 @@ from localrun.backends.cpu.library import load_library
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.base.errors import DoesNotFitError, UsageError
+from localrun.cache.chat_codec import ChatCodec
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import Choice, choose_codec, q4_objection
@@ -207,10 +208,16 @@ def test_wishes_are_kept_or_refused_with_numbers() -> None:
 # choose_codec alone: how many tokens fit with each codec is all it needs to know
 
 
-def choose(fits: dict[str, int], wish: str = "auto", ctx: int | None = None, small: bool = False) -> Choice:
+def choose(
+    fits: dict[str, int],
+    wish: str = "auto",
+    ctx: int | None = None,
+    small: bool = False,
+    before: ChatCodec | None = None,
+) -> Choice:
     shape = config(max_context=40960, n_layers=4 if small else 32, hidden=512 if small else 4096)
     longest: Callable[[Any], int | None] = lambda codec: fits.get(codec.name)  # noqa: E731
-    return choose_codec(wish, shape, ctx, longest)
+    return choose_codec(wish, shape, ctx, longest, before)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +243,41 @@ def test_the_codec_that_is_chosen(asked: dict[str, Any], fits: dict[str, int], c
     choice = choose(fits, **asked)
     assert (choice.codec.name, choice.ctx) == (codec, ctx)
     assert bool(choice.note) == (codec in ("k8v4", "q4") and (asked.get("wish") is None or asked.get("small", False)))
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "fits", "codec"),
+    [
+        (ChatCodec("q8", 640), {}, {"f16": 40960, "q8": 40960}, "q8"),
+        (ChatCodec("k8v4", 640), {}, {"f16": 40960, "q8": 40960, "k8v4": 40960}, "k8v4"),
+        (ChatCodec("f16", 640), {}, {"f16": 9000, "q8": 18000}, "f16"),
+        (ChatCodec("f16", 640), {}, {"f16": 8000, "q8": 16000}, "q8"),  # not worth a context that small
+        (ChatCodec("f16", 12000), {}, {"f16": 9000, "q8": 18000}, "q8"),  # the chat would not fit
+        (ChatCodec("f16", 50000), {}, {"f16": 40960, "q8": 40960}, "f16"),
+        (ChatCodec("q8", 640), {"ctx": 4096}, {"f16": 5000, "q8": 10000}, "q8"),
+        (ChatCodec("f16", 640), {"ctx": 8192}, {"f16": 5000, "q8": 10000}, "q8"),
+        (ChatCodec("f32", 640), {}, {"f32": 40960, "f16": 40960}, "f32"),
+        (ChatCodec("q4", 640), {"small": True}, {"f16": 40960, "q4": 40960}, "f16"),  # known to break
+        (ChatCodec("q8", 640), {}, {"f16": 40960}, "f16"),  # a backend without it
+        (ChatCodec("gone", 640), {}, {"f16": 40960}, "f16"),
+        (ChatCodec("q8", 640), {"wish": "f16"}, {"f16": 40960, "q8": 40960}, "f16"),
+    ],
+)
+def test_a_chat_stays_in_its_codec_while_that_holds_enough(
+    before: ChatCodec, asked: dict[str, Any], fits: dict[str, int], codec: str
+) -> None:
+    choice, best = choose(fits, **asked, before=before), choose(fits, **asked)
+    assert choice.codec.name == codec
+    assert choice.ctx <= fits[codec]
+    if "wish" in asked or best.codec.name == before.name:
+        assert choice == best
+    elif codec == before.name:
+        assert choice.note == (
+            f"the KV cache is kept as {codec}, as before in this chat;"
+            f" --kv {best.codec.name} is what fits best now, and computes it anew"
+        )
+    else:
+        assert f"{before.name}, as before in this chat, does not fit" in choice.note
 
 
 @pytest.mark.parametrize(

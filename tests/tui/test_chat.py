@@ -75,7 +75,7 @@ def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> 
 
 def test_a_message_without_a_model_says_how_to_choose_one_and_is_answered_then(home: Path) -> None:
     chosen = chat_app()[1]
-    app, _ = chat_app(client=chosen, choose=lambda: None)
+    app, _ = chat_app(client=chosen, choose=lambda: None, folder=home)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "Welcome to localrun")
@@ -85,6 +85,8 @@ def test_a_message_without_a_model_says_how_to_choose_one_and_is_answered_then(h
         await until_text(pilot, "waits for a model: Ctrl+O chooses a model")
         chat_screen(pilot).attempt(app.session.load(CHOICE))
         await until_text(pilot, "Hello!")
+        assert app.session.chat is not None
+        assert app.session.model.choice == replace(CHOICE, chat_id=app.session.chat.id)
         assert "◌" not in screen_text(app)
 
     drive(app, steps)

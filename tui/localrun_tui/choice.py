@@ -18,6 +18,7 @@ class Choice:
     precision: str = ""
     ctx: int | None = None
     kv: KVCodecName = "auto"
+    chat_id: str = ""  # the kept chat that is open meanwhile
 
 
 def builtin() -> Choice:

@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.message import Message as TextualMessage
@@ -62,6 +63,8 @@ class Session:
     async def load(self, choice: "Choice") -> None:
         """Load `choice`; a message sent meanwhile is answered afterwards. Nothing happens when it is given up."""
         await self.stop()
+        if self.chat is not None and self.chat.kept:
+            choice = replace(choice, chat_id=self.chat.id)
         self._post(LoadBegan(choice))
         info = None
         try:

@@ -71,6 +71,7 @@ def load_options(choice: "Choice") -> LoadOptions:
         kv=cast(KVCodecName, kv),
         window=settings.window,
         disk_cache=settings.disk_cache_bytes,
+        chat_id=choice.chat_id,
     )
 
 
