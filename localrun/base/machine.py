@@ -15,6 +15,7 @@ from localrun.base.units import gib
 
 STATUS = Path("/proc/self/status")
 CPUS = Path("/sys/devices/system/cpu")
+NODES = Path("/sys/devices/system/node")
 UNUSED_ADDRESSES = 640 << 20  # taken and never touched: stacks, arenas of the C library, the last piece of weights
 
 
@@ -89,6 +90,11 @@ def physical_cores(processors: Iterable[int]) -> int:
         except OSError:
             cores.add(str(number))
     return len(cores)
+
+
+def memory_nodes() -> int:
+    """Parts of main memory that are nearer to some cores than to others (NUMA)."""
+    return max(1, len(list(NODES.glob("node[0-9]*"))))
 
 
 def peak_rss() -> int:

@@ -148,3 +148,11 @@ def test_a_peak_is_our_own_and_not_that_of_who_started_us(tmp_path: Path, monkey
     assert int(child.stdout) < held.nbytes
     monkeypatch.setattr("localrun.base.machine.STATUS", tmp_path / "missing")
     assert peak_rss() >= held.nbytes
+
+
+def test_memory_nodes_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "NODES", tmp_path)
+    assert machine.memory_nodes() == 1  # where nothing is said
+    for name in ("node0", "node1", "node12", "has_cpu"):
+        (tmp_path / name).mkdir()
+    assert machine.memory_nodes() == 3

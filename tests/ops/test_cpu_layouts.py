@@ -10,8 +10,9 @@ from localrun_testing.native_ops import Guarded, NativeMatrix, gguf_id, library,
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
-from localrun.backends.cpu.layout import ALIGNMENT, CHUNK_BYTES, WeightMemory
+from localrun.backends.cpu.layout import ALIGNMENT, CHUNK_BYTES, CpuLayout, WeightMemory
 from localrun.formats.quant import QUANT_TYPES
+from localrun.ops.layouts import RowReader
 
 TYPES = [name for name, row in QUANT_TYPES.items() if row.gguf_id is not None]
 COLUMNS = {1: (1, 7, 32, 100), 32: (32, 96, 288), 64: (64, 192, 320), 256: (256, 768)}
@@ -111,3 +112,22 @@ def test_weights_lie_apart_and_go_with_the_last_of_them(monkeypatch: pytest.Monk
         assert len(released) < 3
         taken.pop(0)
     assert sorted(released) == [CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES + 1]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_where_memory_has_several_nodes_the_librarys_threads_touch_it_first(
+    nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every page of a matrix before anything is packed into it, and the rows are the same."""
+    touched: list[tuple[int, int]] = []
+    calls = library()
+    monkeypatch.setattr("localrun.backends.cpu.layout.memory_nodes", lambda: nodes)
+    monkeypatch.setattr(
+        calls, "first_touch", lambda threads, address, n_bytes: touched.append((address, n_bytes)) if threads else None
+    )
+    layout, raw = CpuLayout(calls, 2), sample("Q4_0", 300, 512)
+    with layout.packing():
+        packed = layout.pack(RowReader("Q4_0", 300, 512, lambda first, n: raw[first : first + n].numpy()))
+    (plane,) = packed.planes
+    assert touched == [(plane.ctypes.data, plane.nbytes)] * (nodes - 1)
+    assert torch.equal(packed.unpack(), QUANT_TYPES["Q4_0"].decode(raw.flatten(), (300, 512)))

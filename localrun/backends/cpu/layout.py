@@ -15,6 +15,7 @@ import numpy as np
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
 from localrun.base.errors import ModelFileError
+from localrun.base.machine import memory_nodes
 from localrun.formats.decode_iq import grid_table
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader
@@ -61,6 +62,7 @@ class CpuLayout:
         self.memory = WeightMemory(calls)
         self.threads: ThreadPoolExecutor | None = None  # while packing
         self.slabs: deque[Future[None]] = deque()  # under way, in order
+        self.touching: int | None = None  # the library's threads, while packing for several memory nodes
 
     def layout_of(self, qtype: str) -> int:
         return self.calls.layout_for(gguf_id(qtype))
@@ -71,12 +73,17 @@ class CpuLayout:
     @contextmanager
     def packing(self) -> Iterator[None]:
         threads = self.threads = ThreadPoolExecutor(self.n_threads)
+        if memory_nodes() > 1:
+            self.touching = self.calls.threads_create(self.n_threads)
         try:
             yield
             self.wait(0)
         finally:
             threads.shutdown(cancel_futures=True)
             self.threads, self.slabs = None, deque()
+            if self.touching is not None:
+                self.calls.threads_destroy(self.touching)
+                self.touching = None
 
     def wait(self, n_left: int) -> None:
         """Until so many slabs are under way; raises what went wrong in one."""
@@ -89,7 +96,10 @@ class CpuLayout:
             raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
         if rows.qtype in GRIDS:
             self.calls.set_grid(gguf_id(rows.qtype), grid_table(GRIDS[rows.qtype]).astype(np.int8).tobytes())
-        packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (self.memory.take(n_bytes),))
+        memory = self.memory.take(n_bytes)
+        if self.touching is not None:  # pages lie on the node of whoever touches them first: spread them over all
+            self.calls.first_touch(self.touching, memory.ctypes.data, n_bytes)
+        packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (memory,))
         step = rows.slab_rows(multiple=LANES)
 
         def pack_slab(first: int) -> None:
