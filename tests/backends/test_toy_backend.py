@@ -1,0 +1,81 @@
+"""CONTRIBUTING's recipe for a backend, tried: operations in numpy on the reference's cache answer as the others do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from localrun.backends.executor import Executor
+from localrun.backends.reference.backend import ReferenceBackend
+from localrun.backends.reference.executor import ReferenceExecutor
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.backends.registry import BACKENDS
+from localrun.base.events import Completion, Done
+from localrun.base.request import Backend, LoadOptions, Request, Sampling
+from localrun.base.resources import resource
+from localrun.client.local import LocalClient
+from localrun.ops.instructions import Attention, Linear, Norm
+from localrun.ops.interface import CacheLayer
+from localrun.ops.kv import KVPlan
+from localrun.ops.program import Forward
+
+
+class ToyOps(ReferenceOps):
+    """What numpy computes; the other instructions stay as they are."""
+
+    def norm(self, op: Norm) -> tuple[torch.Tensor]:
+        x = op.x.numpy()
+        y = torch.from_numpy(x / np.sqrt(np.mean(x**2, -1, keepdims=True) + op.eps) * op.weight.numpy())
+        return (y if op.residual is None else op.residual + y,)
+
+    def linear(self, op: Linear) -> tuple[torch.Tensor, ...]:
+        a = op.a.numpy()
+        ys = [a @ weight.unpack().numpy().T + (0 if bias is None else bias.numpy()) for weight, bias in op.weights]
+        if op.act == "silu_mul":
+            ys = [ys[0] / (1 + np.exp(-ys[0])) * ys[1]]
+        residual = 0 if op.residual is None else op.residual
+        return tuple(residual + torch.from_numpy(y * np.float32(op.out_scale)) for y in ys)
+
+    def attention(self, op: Attention) -> tuple[torch.Tensor]:
+        assert op.window is None
+        q, out = op.q.numpy(), torch.empty_like(op.q)
+        group = q.shape[1] // self.pool.layers[op.layer].n_kv_heads
+        for row, (position, sequence) in enumerate(zip(self.step.positions, self.step.row_sequence, strict=True)):
+            _slots, keys, values = self.pool.blocks(op.layer, sequence).seen_from(position // 64)
+            for head in range(q.shape[1]):
+                scores = keys[: position + 1, head // group].numpy() @ q[row, head] * op.scale
+                weights = np.exp(scores - scores.max())
+                mixed = weights @ values[: position + 1, head // group].numpy() / weights.sum()
+                out[row, head] = torch.from_numpy(mixed)
+        return (out.flatten(1),)
+
+
+class ToyBackend(ReferenceBackend):
+    name = "toy"
+    note = "numpy computes this"
+
+    def executor(
+        self, forward: Forward, layers: Sequence[CacheLayer], plan: KVPlan, *blocks: Any, threads: int = 1
+    ) -> Executor:
+        return ReferenceExecutor(forward, layers, plan, blocks[0], blocks[1], self.device, ToyOps)
+
+
+def answers(backend: Backend) -> list[Completion]:
+    """Two prompts, each twice."""
+    model = resource("localrun/builtin/localrun-tiny.gguf")
+    prompts = ("Hello!", "Why is the second token faster than the first? " * 9) * 2
+    with LocalClient(LoadOptions(model, backend=backend, kv="f32", ctx=512)) as client:
+        requests = [Request(prompt=prompt, max_tokens=12, sampling=Sampling(temperature=0.0)) for prompt in prompts]
+        events = [event for request in requests for event in client.generate(request)]
+        assert client.info.backend == BACKENDS[backend].name
+    return [event.completion for event in events if isinstance(event, Done)]
+
+
+def test_a_backend_is_a_class_and_a_row_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = answers("reference")
+    monkeypatch.setitem(BACKENDS, "cuda", ToyBackend())  # in the place of a name that users may give
+    found = answers("cuda")
+    assert [one.text for one in found] == [one.text for one in expected]
+    assert (found[-1].cached_tokens or 0) > 0, "the prefix tree reuses its blocks"
