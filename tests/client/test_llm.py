@@ -44,7 +44,7 @@ def test_every_option_of_a_request_has_an_argument() -> None:
     ours = {"messages", "prompt", "sampling", "known_ids", "now", "overflow", "chat_id"}
     assert set(Options.__annotations__) == asked - ours
     arguments = typing.get_type_hints(localrun.LLM.__init__)
-    assert set(LoadOptions.__dataclass_fields__) - {"path", "name"} <= set(arguments)
+    assert set(LoadOptions.__dataclass_fields__) - {"path", "name", "chat_id"} <= set(arguments)
     assert Any not in arguments.values()
 
 
