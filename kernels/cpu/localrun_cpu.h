@@ -17,8 +17,8 @@ enum { LR_OK = 0, LR_BAD_ARGUMENT = 1, LR_UNSUPPORTED = 2, LR_CANCELLED = 3, LR_
 LR_API int lr_version(void);
 LR_API int lr_numerics_version(void);
 
-// What both sides of the ABI know, for the caller to compare with its own: a structure with its size, a field ("lr_value.q8")
-// with its offset and size, a constant with its value and no size. The last one has no name.
+// What both sides of the ABI know, for the caller to compare with its own: a structure with its size, a field
+// ("lr_value.q8") with its offset and size, a constant with its value and no size. The last one has no name.
 typedef struct {
   const char* name;
   int64_t value;
@@ -28,7 +28,7 @@ LR_API const lr_abi_entry* lr_abi(void);
 
 // The instruction sets this machine runs, weakest first, separated by spaces.
 LR_API const char* lr_isas(void);
-// The one in use; the strongest unless lr_use_isa chose another. lr_use_isa gives LR_UNSUPPORTED for a name not in lr_isas().
+// The one in use; the strongest unless lr_use_isa chose another, which gives LR_UNSUPPORTED for one not in lr_isas().
 LR_API const char* lr_isa(void);
 LR_API int lr_use_isa(const char* name);
 

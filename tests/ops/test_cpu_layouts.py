@@ -11,7 +11,7 @@ from localrun_testing.native_ops import Guarded, NativeMatrix, gguf_id, library,
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
 from localrun.backends.cpu.layout import ALIGNMENT, CHUNK_BYTES, CpuLayout, WeightMemory
-from localrun.formats.quant import QUANT_TYPES
+from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES
 from localrun.ops.layouts import RowReader
 
 TYPES = [name for name, row in QUANT_TYPES.items() if row.gguf_id is not None]
@@ -70,6 +70,15 @@ def test_layouts_are_as_small_as_the_file_says() -> None:
     for qtype, n_cols in [("Q4_0", 896), ("Q8_0", 896), ("Q5_0", 896), ("F16", 896), ("Q6_K", 2048)]:
         packed = calls.packed_bytes(calls.layout_for(gguf_id(qtype)), 1024, n_cols)
         assert packed <= 1.03 * QUANT_TYPES[qtype].nbytes((1024, n_cols))
+
+
+def test_blocks_are_what_the_formats_say() -> None:
+    """Block sizes stand in repack.cpp and in formats/quant.py."""
+    calls = library()
+    held = {number: qtype for number, qtype in BY_GGUF_ID.items() if calls.layout_for(number) >= 0}
+    assert len(held) > 30
+    for number, qtype in held.items():
+        assert calls.c.lr_row_bytes(number, 768) == qtype.nbytes((1, 768)), qtype.name
 
 
 def test_what_no_layout_holds_is_refused() -> None:

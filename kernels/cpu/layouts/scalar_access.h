@@ -1,5 +1,5 @@
-// Single numbers of a packed matrix: the codes, scales and minima of one row, by column. The definition of what the vectors of
-// matmul/unpack_codes.inc hold.
+// Single numbers of a packed matrix: the codes, scales and minima of one row, by column. The definition of what the vectors
+// of matmul/unpack_codes.inc hold.
 #pragma once
 #include <string.h>
 
@@ -10,8 +10,8 @@ static inline float e8m0(uint8_t e) {  // 2^(e - 128)
   return bits_float(e > 1 ? (uint32_t)(e - 1) << 23 : 0x00200000u << e);
 }
 
-// Where a run of 32 columns of one row lies: the first byte of each part, lanes not yet added. Scales, minima and super_scales
-// are those of its block.
+// Where a run of 32 columns of one row lies: the first byte of each part, lanes not yet added. Scales, minima and
+// super_scales are those of its block.
 typedef struct {
   const uint8_t *codes, *high, *scales, *minima, *super_scales;
   int32_t in_block;
@@ -56,7 +56,9 @@ static inline float unpack_float(const lr_layout& layout, const Run& run, int la
 }
 
 // Scales of 6 bits of one lane, as layouts.h says: `at` is its first byte.
-static inline int six_bit_scale(const uint8_t* at, int group) { return at[group < 4 ? 16 * group : 128 + 16 * (group - 4)] & 63; }
+static inline int six_bit_scale(const uint8_t* at, int group) {
+  return at[group < 4 ? 16 * group : 128 + 16 * (group - 4)] & 63;
+}
 static inline int six_bit_minimum(const uint8_t* at, int group) {
   if (group < 4) return at[64 + 16 * group] & 63;
   at += 16 * (group - 4);

@@ -25,8 +25,8 @@ typedef struct {
 
 #define LR_SCRATCH_BYTES (2 << 20)
 
-// Split-KV: attention splits the keys of a sequence with at most so many rows among tasks. It keeps a softmax state of every
-// split and query row until they are merged; a sequence whose states would go beyond these bytes is not split.
+// Split-KV: attention splits the keys of a sequence with at most so many rows among tasks. It keeps a softmax state of
+// every split and query row until they are merged; a sequence whose states would go beyond these bytes is not split.
 #define LR_SPLIT_ROWS 15
 #define LR_SPLIT_STATES_BYTES (32 << 20)
 static inline int64_t lr_split_state_bytes(int32_t head_dim) {

@@ -1,7 +1,8 @@
-// How a phase begins and ends, which is the pool's barrier. All of it stands in one number: which phase, how many threads are in it, and whether it is
-// closed. A thread enters an open phase, takes tasks until none is left and leaves. Who leaves last finds every task
-// done, closes the phase and opens the next, alone. A late thread finds a phase closed, or open with nothing left to take;
-// since no phase ends with a thread in it, nobody can take a task of a phase that is over, or look at a job that is.
+// How a phase begins and ends, which is the pool's barrier. All of it stands in one number: which phase, how many threads
+// are in it, and whether it is closed. A thread enters an open phase, takes tasks until none is left and leaves. Who leaves
+// last finds every task done, closes the phase and opens the next, alone. A late thread finds a phase closed, or open with
+// nothing left to take; since no phase ends with a thread in it, nobody can take a task of a phase that is over, or look at
+// a job that is.
 //
 // Memory order: every change of that number reads and writes it, so what a thread wrote before leaving is seen by who
 // closes the phase, and what that one wrote before opening the next is seen by all who enter. The counts of taken tasks

@@ -1,6 +1,7 @@
 // The thread pool. A job is phases one after the other, a phase a number of independent tasks. The end of a
-// phase is a barrier for its tasks, not for its threads: nobody waits for one that took none. Between phases and jobs a thread stays awake for
-// some milliseconds, giving way to whoever wants its core, before it sleeps. The caller of a job is its thread 0.
+// phase is a barrier for its tasks, not for its threads: nobody waits for one that took none. Between phases and jobs a
+// thread stays awake for some milliseconds, giving way to whoever wants its core, before it sleeps. The caller of a job is
+// its thread 0.
 #pragma once
 #include <stdint.h>
 
