@@ -66,14 +66,14 @@ def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool 
             started = time.perf_counter()
             if cache is not None:
                 cache.restore(chat)
-            lease = store.open(chat, n_prompt, f"chat{n}")
-            done = lease.hit.start
+            sequence = store.open(chat, n_prompt, f"chat{n}")
+            done = sequence.reuse.start
             while done < len(chat):
                 end = min(done + BLOCK_TOKENS, len(chat))
-                store.extend(lease, done, end)
-                store.commit(lease, chat, end)
+                store.extend(sequence, done, end)
+                store.commit(sequence, chat, end)
                 done = end
-            store.close(lease, chat)
+            store.close(sequence, chat)
             if turn:
                 seconds.append(time.perf_counter() - started)
             if cache is not None and pauses:
@@ -121,17 +121,17 @@ def long_prompt(n_tokens: int, disk: DiskTier) -> None:
     store = CacheStore([Group((0,), None, 1, 8)], [n_tokens // BLOCK_TOKENS + 10])
     cache = opened(store, disk)
     ids = random.Random(2).choices(range(1000), k=n_tokens)
-    lease = store.open(ids, None, "long")
-    store.extend(lease, 0, len(ids))
-    store.close(lease, ids)
+    sequence = store.open(ids, None, "long")
+    store.extend(sequence, 0, len(ids))
+    store.close(sequence, ids)
     more = [*ids, *range(200)]
     with timed(f"restoring {n_tokens:,} tokens that are all in memory"):
         cache.restore(ids)
     with timed(f"restoring {n_tokens:,} tokens in memory and 200 more that are nowhere"):
         cache.restore(more)
-    with timed(f"a lease on {n_tokens:,} tokens in memory"):
-        lease = store.open(more, None, "long")
-    store.close(lease, more[: lease.hit.n_tokens])
+    with timed(f"opening a sequence of {n_tokens:,} tokens in memory"):
+        sequence = store.open(more, None, "long")
+    store.close(sequence, more[: sequence.reuse.n_tokens])
     cache._unsaved.clear()
     cache.close()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from localrun.engine.engine import Engine
-from localrun.engine.runner import lease_input
+from localrun.engine.runner import cache_input
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Finished
@@ -54,16 +54,16 @@ class DeepChat:
     def alone(self, prompt: list[int]) -> float:
         """Milliseconds of one step over the last tokens of a prompt whose beginning is cached."""
         runner, store = self.engine.runner, self.engine.store
-        lease = store.open(prompt)
+        sequence = store.open(prompt)
         try:
-            start = lease.hit.start
-            store.extend(lease, start, len(prompt))
-            view = lease_input(runner.groups, lease, start, len(prompt) - start)
+            start = sequence.reuse.start
+            store.extend(sequence, start, len(prompt))
+            view = cache_input(runner.groups, sequence, start, len(prompt) - start)
             started = time.perf_counter()
             runner.compute([(prompt[start:], start)], [view], [len(prompt) - start - 1])
             return 1000 * (time.perf_counter() - started)
         finally:
-            store.abandon(lease)
+            store.abandon(sequence)
 
     def measure(self, rounds: int) -> Iterator[Deep]:
         yield summed("first prompt", [self.prefill])

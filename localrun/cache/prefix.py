@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool
+from localrun.cache.eviction_queue import EvictionQueue
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.node import Node
-from localrun.cache.shelf import Shelf
 
 REMEMBERED = 4096  # evicted blocks whose loss can still be named
 
@@ -37,17 +37,17 @@ class Match:
 
 
 class PrefixTree:
-    """Every prefix computed so far, over all chats and branches. A hit is decided by comparing ids.
+    """Every prefix computed so far, over all chats and branches. What is known is decided by comparing ids.
 
     The tree holds one reference on each of its blocks. Each pool has its own order of eviction: a node may have lost
-    its block in one pool and keep it in another. `lasting` says of each pool whether nodes are of no use without its
+    its block in one pool and keep it in another. `required` says of each pool whether nodes are of no use without its
     blocks; there a path is used from its end to its beginning, so the oldest node is always a leaf.
     """
 
-    def __init__(self, pools: Sequence[BlockPool], lasting: Sequence[bool]) -> None:
+    def __init__(self, pools: Sequence[BlockPool], required: Sequence[bool]) -> None:
         self.pools = tuple(pools)
-        self.lasting = tuple(lasting)
-        self.shelves = tuple(Shelf(pool, index) for index, pool in enumerate(pools))
+        self.required = tuple(required)
+        self.queues = tuple(EvictionQueue(pool, index) for index, pool in enumerate(pools))
         self.root = Node((), 0, None, [])
         self.evicted: OrderedDict[int, None] = OrderedDict()  # keys of nodes that were dropped
         self.n_tokens = 0
@@ -89,17 +89,17 @@ class PrefixTree:
 
     def use(self, nodes: Sequence[Node], index: int) -> None:
         """The blocks of these nodes of one path in one pool were used now."""
-        for node in reversed(nodes) if self.lasting[index] else nodes:
+        for node in reversed(nodes) if self.required[index] else nodes:
             if node.blocks[index] != NO_BLOCK:
-                self.shelves[index].use(node)
+                self.queues[index].use(node)
 
     def keep(self, nodes: Sequence[Node], index: int) -> None:
         """Have the blocks of these nodes of one path in one pool outlast others, if all of them are there."""
-        self.shelves[index].keep(tuple(nodes))
+        self.queues[index].keep(tuple(nodes))
 
     def evict(self, index: int) -> bool:
         """Free a block of one pool: the least recently used that no sequence holds. False when there is none."""
-        node = self.shelves[index].victim()
+        node = self.queues[index].victim()
         if node is None:
             return False
         self.on_evict(node)
@@ -140,10 +140,10 @@ class PrefixTree:
     def _fill(self, node: Node, index: int, block: int) -> None:
         if node.blocks[index] == NO_BLOCK:
             node.blocks[index] = self.pools[index].share(block)
-            self.shelves[index].use(node)
+            self.queues[index].use(node)
 
     def _strip(self, node: Node, index: int) -> None:
-        self.shelves[index].remove(node)
+        self.queues[index].remove(node)
         self.pools[index].release(node.blocks[index])
         node.blocks[index] = NO_BLOCK
 
@@ -167,7 +167,7 @@ class PrefixTree:
 
     def _useless(self, node: Node) -> bool:
         lost = [block == NO_BLOCK for block in node.blocks]
-        return all(lost) or any(gone and lasting for gone, lasting in zip(lost, self.lasting, strict=True))
+        return all(lost) or any(gone and required for gone, required in zip(lost, self.required, strict=True))
 
     def _remember(self, node: Node) -> None:
         self.evicted[node.key] = None

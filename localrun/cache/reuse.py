@@ -10,7 +10,7 @@ from localrun.cache.prefix import Match
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Reuse:
     """The first `n_tokens` tokens are known; computing starts at `start`.
 
     When `start` is less, the tokens between are replayed: they rebuild what windowed layers lost, and write nothing
@@ -26,7 +26,7 @@ class Hit:
         return self.start < self.n_tokens
 
 
-class Planner:
+class ReusePlanner:
     """Knows the layers of a model as the cache sees them: `layer_groups[i]` is the group of layer i."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
@@ -34,7 +34,7 @@ class Planner:
         layers = sorted((layer, number) for number, group in enumerate(groups) for layer in group.layers)
         self.layer_groups = [number for _, number in layers]
 
-    def plan(self, match: Match, n_prompt: int) -> Hit:
+    def plan(self, match: Match, n_prompt: int) -> Reuse:
         """The best use of a match for a sequence of `n_prompt` tokens, the last of which is always computed."""
         known = min(match.n_tokens, n_prompt - 1)
         nodes = [*match.path, match.tail] if match.tail else match.path
@@ -49,9 +49,9 @@ class Planner:
         if everything >= max(start, 0) or not self.sees_all(nodes, start, stored):
             if everything < stored:
                 notes.append(f"the sliding window had moved on: cut to {everything:,} tokens")
-            return Hit(everything, everything, joined(notes))
+            return Reuse(everything, everything, joined(notes))
         notes.append(f"the sliding window had moved on: replayed {stored - start:,} tokens")
-        return Hit(stored, start, joined(notes))
+        return Reuse(stored, start, joined(notes))
 
     def fixpoint(self, nodes: Sequence[Node], n_tokens: int, groups: Sequence[int]) -> int:
         """The most tokens, at most `n_tokens`, for which every one of these groups has all that a query then reads."""

@@ -80,7 +80,7 @@ class DiskCache:
     def restore(self, token_ids: Sequence[int]) -> int:
         """Bring back what is on disk of `token_ids` beyond what the tree knows. Gives the tokens brought back."""
         missing = self.missing(token_ids)
-        return 0 if missing is None else self.plant(token_ids, self.find(missing))
+        return 0 if missing is None else self.insert(token_ids, self.find(missing))
 
     def missing(self, token_ids: Sequence[int]) -> Missing | None:
         """What to look for on the disk; None where memory has all."""
@@ -97,7 +97,7 @@ class DiskCache:
             self._last_read = time.monotonic()
             yield found
 
-    def plant(self, token_ids: Sequence[int], found: Iterable[Found]) -> int:
+    def insert(self, token_ids: Sequence[int], found: Iterable[Found]) -> int:
         """Put blocks that were found into the tree, as many as there is room for. Gives the tokens that are new."""
         found = iter(found)
         first = next(found, None)
@@ -112,7 +112,7 @@ class DiskCache:
                 n_before = (one.key.n_tokens - len(one.ids)) // BLOCK_TOKENS
                 if n_before > len(path):
                     break  # what it follows was evicted meanwhile
-                node = self._plant(one, path[n_before - 1] if n_before else None)
+                node = self._insert(one, path[n_before - 1] if n_before else None)
                 held.append((node, self.store.hold(node)))
                 path[n_before:] = [node]
                 last = one.key
@@ -158,10 +158,10 @@ class DiskCache:
         lost = f"{self.n_dropped:,} blocks were not kept: the disk is slower than what is computed"
         return (*([self.problem] if self.problem else ()), *([lost] if self.n_dropped else ()))
 
-    def _plant(self, one: Found, parent: Node | None) -> Node:
+    def _insert(self, one: Found, parent: Node | None) -> Node:
         """One block from the disk into the tree. Raises OutOfBlocks."""
         fill = [partial(self._fill, pool, data) if data else None for pool, data in enumerate(one.parts)]
-        node = self.store.plant(parent, one.ids, fill)
+        node = self.store.insert(parent, one.ids, fill)
         node.disk_key = one.key
         self.saved.add(one.key.own)
         self.restored.add(node)

@@ -18,7 +18,7 @@ from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Finished, NewToken, Ticket, as_localrun_error
-from localrun.engine.view import StoreView, block_states, lease_bytes, used_bytes, view_store
+from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 
 IDLE_SECONDS = 1.0  # without work, before blocks are written to the disk
@@ -85,8 +85,8 @@ class Engine:
             if self.last is None:
                 return view_store(self.store, self.runner.block_sizes, 0, self.last_states, 0)
             states, n_bytes = self.last_states, self.last.kv_bytes
-            if self.last.lease is not None:
-                states, n_bytes = self._states(self.last), lease_bytes(self.last.lease, self.runner.block_sizes)
+            if self.last.cache is not None:
+                states, n_bytes = self._states(self.last), cache_bytes(self.last.cache, self.runner.block_sizes)
             return view_store(self.store, self.runner.block_sizes, self.last.n_computed, states, n_bytes)
 
     def interrupt(self) -> None:
@@ -251,8 +251,8 @@ class Engine:
         """Count the next n tokens of a sequence as computed."""
         prompt_left = sequence.n_prompt - sequence.n_computed
         sequence.n_computed += n
-        assert sequence.lease is not None
-        self.store.commit(sequence.lease, sequence.token_ids, sequence.n_computed)
+        assert sequence.cache is not None
+        self.store.commit(sequence.cache, sequence.token_ids, sequence.n_computed)
         if prompt_left > 0:
             sequence.prefill_seconds += seconds
             sequence.prefill_rows += n
@@ -280,7 +280,7 @@ class Engine:
                 self._finish(ticket.sequence)
 
     def _finish(self, sequence: Sequence) -> None:
-        sequence.kv_bytes = lease_bytes(sequence.lease, self.runner.block_sizes)
+        sequence.kv_bytes = cache_bytes(sequence.cache, self.runner.block_sizes)
         if sequence is self.last:
             self.last_states = self._states(sequence)
         self.scheduler.finish(sequence)

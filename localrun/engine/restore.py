@@ -45,7 +45,7 @@ class Restore:
                     self.is_over = True
                 else:
                     portion.append(found)
-            n_tokens = self._disk.plant(self._ids, portion) if portion else 0
+            n_tokens = self._disk.insert(self._ids, portion) if portion else 0
             self.n_tokens += n_tokens
             if not n_tokens:  # there is no more room, or what it follows is gone
                 self.is_over = True

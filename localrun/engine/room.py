@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.cache.lease import Lease
+from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import RING_BLOCKS, CacheStore
 
 
-def has_room(store: CacheStore, leases: Sequence[Lease], token_ids: Sequence[int], chunk: int, to_grow: int) -> bool:
+def has_room(
+    store: CacheStore, caches: Sequence[SequenceCache], token_ids: Sequence[int], chunk: int, to_grow: int
+) -> bool:
     """Whether all of `token_ids`, computed `chunk` at a time, and `to_grow` more tokens of all find room at once.
 
     Blocks that only the tree holds are room; those it shares with one that runs are there already.
@@ -21,10 +23,10 @@ def has_room(store: CacheStore, leases: Sequence[Lease], token_ids: Sequence[int
             most = RING_BLOCKS + 1 + chunk // BLOCK_TOKENS
         elif group.window is not None:
             most = (group.window + chunk) // BLOCK_TOKENS + 3
-        leased = {block for lease in leases for block in (*lease.tables[number].blocks, lease.tables[number].sink)}
-        leased.discard(NO_BLOCK)
-        n_shared = sum(node.blocks[number] in leased for node in path[-most:])
-        more = min(len(leases) + to_grow // BLOCK_TOKENS, (len(leases) + 1) * most)
-        if min(n_blocks, most) - n_shared + more > pool.n_blocks - len(leased):
+        held = {block for cache in caches for block in (*cache.tables[number].blocks, cache.tables[number].sink)}
+        held.discard(NO_BLOCK)
+        n_shared = sum(node.blocks[number] in held for node in path[-most:])
+        more = min(len(caches) + to_grow // BLOCK_TOKENS, (len(caches) + 1) * most)
+        if min(n_blocks, most) - n_shared + more > pool.n_blocks - len(held):
             return False
     return True

@@ -5,7 +5,7 @@ from collections.abc import Sequence as SequenceOf
 from localrun.backends.executor import Executor
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS, Group, ring_pools
-from localrun.cache.lease import Lease
+from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.scheduler import Plan
 from localrun.engine.sequence import Sequence
 from localrun.fit.groups import group_layers
@@ -30,7 +30,7 @@ class Runner:
     def run(self, plan: Plan, cancel: CancelFlag | None = None) -> Logits:
         """One step; the logits of the last token of every sequence of the plan. Raises StepCancelled."""
         spans = [(s.token_ids[s.n_computed : s.n_computed + n], s.n_computed) for s, n in plan.work]
-        views = [lease_input(self.groups, s.lease, s.n_computed, n) for s, n in plan.work if s.lease is not None]
+        views = [cache_input(self.groups, s.cache, s.n_computed, n) for s, n in plan.work if s.cache is not None]
         last_rows, end = [], 0
         for ids, _ in spans:
             end += len(ids)
@@ -96,11 +96,11 @@ class Runner:
         return coded + [self.executor.ring_bytes(group) for group in rings]
 
 
-def lease_input(groups: SequenceOf[Group], lease: Lease, start: int, n: int) -> SequenceInput:
-    """Where a sequence's blocks are in a step over its tokens start … start+n-1; the tables are the lease's own."""
-    coded = lease.tables[: len(groups)]
-    rings = [None if pool is None else lease.tables[pool] for pool in ring_pools(groups)]
-    replaying = start < lease.hit.n_tokens
+def cache_input(groups: SequenceOf[Group], cache: SequenceCache, start: int, n: int) -> SequenceInput:
+    """Where a sequence's blocks are in a step over its tokens start … start+n-1; the tables are the cache's own."""
+    coded = cache.tables[: len(groups)]
+    rings = [None if pool is None else cache.tables[pool] for pool in ring_pools(groups)]
+    replaying = start < cache.reuse.n_tokens
     return SequenceInput(
         length=start + n,
         table=tuple(table.blocks for table in coded),
@@ -109,7 +109,7 @@ def lease_input(groups: SequenceOf[Group], lease: Lease, start: int, n: int) -> 
         ring=tuple(() if table is None else table.blocks for table in rings),
         ring_first=next((table.first for table in rings if table is not None), 0),
         ring_sink=tuple(NO_BLOCK if table is None else table.at(0) for table in rings),
-        write_from=tuple(0 if g.replayable else lease.hit.n_tokens for g in groups) if replaying else (),
+        write_from=tuple(0 if g.replayable else cache.reuse.n_tokens for g in groups) if replaying else (),
     )
 
 

@@ -85,16 +85,16 @@ class Scheduler:
     def finish(self, sequence: Sequence) -> None:
         """Give back what an ended sequence holds; its computed tokens stay in the prefix tree."""
         self._leave(sequence)
-        if sequence.lease is not None:
-            self.store.close(sequence.lease, sequence.token_ids[: sequence.n_computed])
-            sequence.lease = None
+        if sequence.cache is not None:
+            self.store.close(sequence.cache, sequence.token_ids[: sequence.n_computed])
+            sequence.cache = None
 
     def abandon(self, sequence: Sequence) -> None:
         """Give back what a failed sequence holds; nothing it computed is kept."""
         self._leave(sequence)
-        if sequence.lease is not None:
-            self.store.abandon(sequence.lease)
-            sequence.lease = None
+        if sequence.cache is not None:
+            self.store.abandon(sequence.cache)
+            sequence.cache = None
 
     def _leave(self, sequence: Sequence) -> None:
         for line in (self.waiting, self.background, self.running):
@@ -130,20 +130,20 @@ class Scheduler:
         if self.running:
             if self.retry:
                 return False
-            leases = [running.lease for running in self.running if running.lease is not None]
-            if not has_room(self.store, leases, sequence.token_ids, MAX_CHUNK, self._growth(sequence)):
+            caches = [running.cache for running in self.running if running.cache is not None]
+            if not has_room(self.store, caches, sequence.token_ids, MAX_CHUNK, self._growth(sequence)):
                 self.retry = RETRY_STEPS
                 return False
         chat = sequence.request.chat
         try:
-            lease = self.store.open(sequence.token_ids, sequence.n_prompt, chat)
+            cache = self.store.open(sequence.token_ids, sequence.n_prompt, chat)
         except OutOfBlocks:
             if self.running:
                 return False
-            lease = self.store.open_empty(sequence.n_prompt, chat)  # no room for a copy: compute it again
+            cache = self.store.open_empty(sequence.n_prompt, chat)  # no room for a copy: compute it again
         self._leave(sequence)
         sequence.turn = self.turn + 1
-        sequence.admit(lease)
+        sequence.admit(cache)
         self.running.append(sequence)
         return True
 
@@ -158,9 +158,9 @@ class Scheduler:
 
         0 when the sequence has to wait or to end.
         """
-        while sequence in self.running and sequence.lease is not None:
+        while sequence in self.running and sequence.cache is not None:
             try:
-                self.store.extend(sequence.lease, sequence.n_computed, sequence.n_computed + n)
+                self.store.extend(sequence.cache, sequence.n_computed, sequence.n_computed + n)
             except OutOfBlocks:
                 if n > BLOCK_TOKENS:
                     n = max(BLOCK_TOKENS, n // 2 // BLOCK_TOKENS * BLOCK_TOKENS)

@@ -10,7 +10,7 @@ from localrun.base.check import check_bias, check_number, check_sampling
 from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.events import StopReason
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.cache.lease import Lease
+from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.restore import Restore
 from localrun.engine.sampler import SamplerSettings
@@ -86,7 +86,7 @@ class Sequence:
     turn: int = 0  # when it gets the next chunk of its prompt: the lowest goes first
     admitted: bool = False
     announced: bool = False
-    lease: Lease | None = None
+    cache: SequenceCache | None = None
     seen: TokenCounts = field(init=False)  # of prompt and answer
     counts: TokenCounts = field(default_factory=TokenCounts)  # of the answer
     loop_period: int = 0  # tokens that the answer repeats over and over, once that is known
@@ -129,15 +129,15 @@ class Sequence:
         """More than the newest token still has to be computed."""
         return self.n_tokens - self.n_computed > 1
 
-    def admit(self, lease: Lease) -> None:
+    def admit(self, cache: SequenceCache) -> None:
         """Start, or start again, from what is cached."""
-        self.lease, self.n_computed = lease, lease.hit.start
+        self.cache, self.n_computed = cache, cache.reuse.start
         if not self.admitted:
-            self.n_cached, self.n_replayed = lease.n_cached, lease.n_replayed
+            self.n_cached, self.n_replayed = cache.n_cached, cache.n_replayed
             if self.restore is not None:
                 self.n_restored = min(self.restore.n_tokens, self.n_cached)
                 self.restore_seconds = self.restore.seconds
-            self.note = "; ".join(note for note in (self.request.rewritten, lease.hit.note) if note)
+            self.note = "; ".join(note for note in (self.request.rewritten, cache.reuse.note) if note)
         self.admitted = True
 
     def append(self, token_id: int, now: float) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from localrun.cache.store import CacheStore
-from localrun.engine.runner import Runner, lease_input
+from localrun.engine.runner import Runner, cache_input
 from localrun.ops.interface import Logits
 
 
@@ -14,10 +14,10 @@ class Tracks:
     def __init__(self, runner: Runner, store: CacheStore, count: int = 1, depth: int = 0) -> None:
         """With `depth` they count as computed so far, on whatever lies in the blocks. Raises OutOfBlocks."""
         self.runner, self.store = runner, store
-        self.leases = [store.open_private() for _ in range(count)]
+        self.caches = [store.open_private() for _ in range(count)]
         try:
-            for lease in self.leases:
-                store.skip(lease, depth)
+            for cache in self.caches:
+                store.skip(cache, depth)
         except BaseException:
             self.close()
             raise
@@ -25,18 +25,18 @@ class Tracks:
     def feed(self, ids: Sequence[int], start: int, logits_rows: Sequence[int]) -> Logits:
         """One step over `ids` at positions start … ; `logits_rows` count rows of all texts, one after another."""
         stop = start + len(ids)
-        for lease in self.leases:
-            self.store.extend(lease, start, stop)
-        views = [lease_input(self.runner.groups, lease, start, len(ids)) for lease in self.leases]
-        logits = self.runner.compute([(ids, start)] * len(self.leases), views, logits_rows)
-        for lease in self.leases:
-            self.store.commit(lease, (), stop)
+        for cache in self.caches:
+            self.store.extend(cache, start, stop)
+        views = [cache_input(self.runner.groups, cache, start, len(ids)) for cache in self.caches]
+        logits = self.runner.compute([(ids, start)] * len(self.caches), views, logits_rows)
+        for cache in self.caches:
+            self.store.commit(cache, (), stop)
         return logits
 
     def close(self) -> None:
-        for lease in self.leases:
-            self.store.close(lease, ())
-        self.leases = []
+        for cache in self.caches:
+            self.store.close(cache, ())
+        self.caches = []
 
     def __enter__(self) -> "Tracks":
         return self

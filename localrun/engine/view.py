@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS
-from localrun.cache.lease import Lease
 from localrun.cache.node import Node
+from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
 from localrun.engine.sequence import Sequence
 
@@ -53,22 +53,22 @@ def used_bytes(store: CacheStore, block_sizes: SequenceOf[int]) -> int:
     return sum((p.n_blocks - p.n_free) * size for p, size in zip(store.pools, block_sizes, strict=True))
 
 
-def lease_bytes(lease: Lease | None, block_sizes: SequenceOf[int]) -> int:
+def cache_bytes(cache: SequenceCache | None, block_sizes: SequenceOf[int]) -> int:
     """Bytes of all blocks that a sequence reads."""
-    tables = [] if lease is None else lease.tables
+    tables = [] if cache is None else cache.tables
     return sum((len(t.blocks) + (t.sink != NO_BLOCK)) * size for t, size in zip(tables, block_sizes, strict=False))
 
 
 def block_states(store: CacheStore, sequence: Sequence, restored: Container[Node] = ()) -> tuple[str, ...]:
-    """One letter for each block of a sequence that has its lease, by group; `restored` nodes came from the disk."""
-    lease = sequence.lease
-    if lease is None:
+    """One letter for each block of a sequence that still holds them, by group; `restored` nodes came from the disk."""
+    cache = sequence.cache
+    if cache is None:
         return ("",) * len(store.groups)
     blocks = range(-(-sequence.n_computed // BLOCK_TOKENS))
     states = []
-    for group, table in zip(store.groups, lease.tables, strict=False):
-        n_known = lease.hit.start if group.replayable else lease.hit.n_tokens
-        from_disk = {block for block, node in enumerate(lease.path) if node in restored}
+    for group, table in zip(store.groups, cache.tables, strict=False):
+        n_known = cache.reuse.start if group.replayable else cache.reuse.n_tokens
+        from_disk = {block for block, node in enumerate(cache.path) if node in restored}
         reused = [
             "c" if (block + 1) * BLOCK_TOKENS > n_known else "d" if block in from_disk else "r" for block in blocks
         ]

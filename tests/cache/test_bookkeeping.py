@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from localrun_testing.paper_model import text
 
 from localrun.cache.blocks import NO_BLOCK
+from localrun.cache.eviction_queue import EvictionQueue
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.cache.node import Node, common_prefix
-from localrun.cache.shelf import Shelf
 from localrun.cache.store import CacheStore
 
 WINDOW = 512
@@ -27,12 +27,12 @@ def windowed(n_blocks: int, n_window: int) -> CacheStore:
 
 
 def serve(store: CacheStore, ids: list[int]) -> None:
-    lease = store.open(ids)
-    for done in range(lease.hit.start, len(ids), BLOCK_TOKENS):
+    cache = store.open(ids)
+    for done in range(cache.reuse.start, len(ids), BLOCK_TOKENS):
         end = min(done + BLOCK_TOKENS, len(ids))
-        store.extend(lease, done, end)
-        store.commit(lease, ids, end)
-    store.close(lease, ids)
+        store.extend(cache, done, end)
+        store.commit(cache, ids, end)
+    store.close(cache, ids)
 
 
 @pytest.fixture
@@ -48,15 +48,15 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return call
 
     for name in ("_free", "_let_go", "use", "keep"):
-        monkeypatch.setattr(Shelf, name, counted(name, getattr(Shelf, name)))
+        monkeypatch.setattr(EvictionQueue, name, counted(name, getattr(EvictionQueue, name)))
     return counts
 
 
-def test_eviction_beside_a_leased_chain_looks_at_each_of_its_blocks_once(looks: Counter[str]) -> None:
+def test_eviction_beside_a_held_chain_looks_at_each_of_its_blocks_once(looks: Counter[str]) -> None:
     store = full(1000)
     long = text(500 * BLOCK_TOKENS)
     serve(store, long)
-    lease = store.open([*long, 1])
+    cache = store.open([*long, 1])
     for n in range(49):
         serve(store, text(10 * BLOCK_TOKENS, n + 1))
     looks.clear()
@@ -67,7 +67,7 @@ def test_eviction_beside_a_leased_chain_looks_at_each_of_its_blocks_once(looks: 
         evicted += 10 - (store.tree.n_tokens - before) // BLOCK_TOKENS
     assert evicted >= 290
     assert looks["_free"] <= 500 + evicted + 30
-    store.close(lease, long)
+    store.close(cache, long)
 
 
 def test_a_thousand_windowed_chats_cost_one_more_what_a_few_do(looks: Counter[str]) -> None:

@@ -32,15 +32,15 @@ class GemmaCache:
         """The ids with an answer, the last of which is never computed; and the share of the prompt that was reused."""
         self.answers += 1
         ids = prompt + text(n_answer, self.answers)
-        lease = self.store.open(prompt, len(prompt))
-        done = lease.n_cached
+        cache = self.store.open(prompt, len(prompt))
+        done = cache.n_cached
         while done < len(ids) - 1:
             n = min(512 - done % BLOCK_TOKENS, len(prompt) - done) if done < len(prompt) else 1
-            self.store.extend(lease, done, done + n)
+            self.store.extend(cache, done, done + n)
             done += n
-            self.store.commit(lease, ids, done)
-        self.store.close(lease, ids[:-1])
-        return ids, lease.n_cached / (len(prompt) - 1)
+            self.store.commit(cache, ids, done)
+        self.store.close(cache, ids[:-1])
+        return ids, cache.n_cached / (len(prompt) - 1)
 
 
 @pytest.mark.parametrize("kv", ["f16", "q8"])
@@ -69,8 +69,8 @@ def test_the_question_of_a_chat_that_came_at_once_may_be_edited(n_question: int)
     model = PaperModel([FULL, windowed(70)], ["f16", "f16"], 40, window_blocks=12)
     history = text(500)
     serve(model, history + text(n_question, 1) + text(900, 2), 500 + n_question)
-    lease = serve(model, history + text(20, 3), 520)
-    assert lease.n_cached == 500
+    cache = serve(model, history + text(20, 3), 520)
+    assert cache.n_cached == 500
 
 
 @pytest.mark.parametrize(("n_chat", "codec"), [(411, "q8"), (446, "f16")], ids=["inside a block", "at the end of one"])
@@ -81,8 +81,8 @@ def test_a_question_may_be_edited_again_and_again(n_question: int, n_chat: int, 
     serve(model, chat, n_chat - 11)
     for seed in range(4):
         ids = [*chat, 1, 2, 3, *text(n_question, 10 + seed), *text(170, 20 + seed)]
-        lease = serve(model, ids, n_chat + 3 + n_question)
-        assert lease.n_cached == (n_chat if seed == 0 else n_chat + 3)
+        cache = serve(model, ids, n_chat + 3 + n_question)
+        assert cache.n_cached == (n_chat if seed == 0 else n_chat + 3)
 
 
 def test_a_window_is_kept_whole_or_not_at_all() -> None:
@@ -90,7 +90,7 @@ def test_a_window_is_kept_whole_or_not_at_all() -> None:
     chats = [text(600, seed) for seed in range(2)]
     for ids in chats:
         serve(model, ids, 600)
-    (shelf,) = [model.store.tree.shelves[pool] for pool, group in enumerate(model.store.groups) if group.replayable]
-    assert shelf.tails
-    assert all(len(tail) >= 180 // BLOCK_TOKENS for tail in shelf.tails), "not the beginning of one"
+    (queue,) = [model.store.tree.queues[pool] for pool, group in enumerate(model.store.groups) if group.replayable]
+    assert queue.tails
+    assert all(len(tail) >= 180 // BLOCK_TOKENS for tail in queue.tails), "not the beginning of one"
     assert serve(model, [*chats[1], 1]).n_cached == 600

@@ -13,12 +13,12 @@ from localrun_testing.paper_model import FULL, PaperModel, serve, text, windowed
 
 from localrun.cache.blocks import BlockTable
 from localrun.cache.groups import BLOCK_TOKENS, Group
-from localrun.cache.lease import Lease
 from localrun.cache.node import Node
 from localrun.cache.prefix import PrefixTree
-from localrun.cache.reuse import Hit, Planner
+from localrun.cache.reuse import Reuse, ReusePlanner
+from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
-from localrun.engine.runner import lease_input
+from localrun.engine.runner import cache_input
 
 Patch = pytest.MonkeyPatch
 QUICK = settings(stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -34,38 +34,38 @@ def test_cached_equals_computed_for_long() -> None:
 
 
 def write_while_replaying(patch: Patch) -> None:
-    patch.setattr(paper_model, "lease_input", lambda *a: replace(lease_input(*a), write_from=()))
+    patch.setattr(paper_model, "cache_input", lambda *a: replace(cache_input(*a), write_from=()))
 
 
 def replay_one_layer_less(patch: Patch) -> None:
-    original = Planner.replay_start
+    original = ReusePlanner.replay_start
 
-    def shorter(self: Planner, n_tokens: int) -> int:
+    def shorter(self: ReusePlanner, n_tokens: int) -> int:
         last = self.groups[self.layer_groups[-1]].window or 1
         return original(self, n_tokens) + (last - 1 + 63) // BLOCK_TOKENS * BLOCK_TOKENS
 
-    patch.setattr(Planner, "replay_start", shorter)
+    patch.setattr(ReusePlanner, "replay_start", shorter)
 
 
 def replay_from_inside_a_block(patch: Patch) -> None:
-    def unaligned(self: Planner, n_tokens: int) -> int:
+    def unaligned(self: ReusePlanner, n_tokens: int) -> int:
         lost = sum((self.groups[g].window or 1) - 1 for g in self.layer_groups if self.groups[g].replayable)
         windows = [group.first_block(n_tokens) * BLOCK_TOKENS for group in self.groups if group.replayable]
         return min([n_tokens - lost, *windows]) // BLOCK_TOKENS * BLOCK_TOKENS
 
-    patch.setattr(Planner, "replay_start", unaligned)
+    patch.setattr(ReusePlanner, "replay_start", unaligned)
 
 
 def publish_what_replay_did_not_settle(patch: Patch) -> None:
     original = CacheStore._put
 
-    def put(self: CacheStore, lease: Lease, *arguments: Any, **options: Any) -> Node:
-        hit = lease.hit
-        lease.hit = Hit(hit.start, hit.start)
+    def put(self: CacheStore, cache: SequenceCache, *arguments: Any, **options: Any) -> Node:
+        reuse = cache.reuse
+        cache.reuse = Reuse(reuse.start, reuse.start)
         try:
-            return original(self, lease, *arguments, **options)
+            return original(self, cache, *arguments, **options)
         finally:
-            lease.hit = hit
+            cache.reuse = reuse
 
     patch.setattr(CacheStore, "_put", put)
 
@@ -107,15 +107,15 @@ def leak_a_sink(patch: Patch) -> None:
 
 
 def reuse_the_last_token(patch: Patch) -> None:
-    original = Planner.plan
-    patch.setattr(Planner, "plan", lambda self, match, n_prompt: original(self, match, n_prompt + 1))
+    original = ReusePlanner.plan
+    patch.setattr(ReusePlanner, "plan", lambda self, match, n_prompt: original(self, match, n_prompt + 1))
 
 
 def trust_codes_of_an_open_block(patch: Patch) -> None:
     """Go on inside a block whose 16-bit form is gone."""
     original = CacheStore.open
 
-    def opened(self: CacheStore, *arguments: Any) -> Lease:
+    def opened(self: CacheStore, *arguments: Any) -> SequenceCache:
         rings, self.planner.ring_of = self.planner.ring_of, [None] * len(self.groups)
         try:
             return original(self, *arguments)

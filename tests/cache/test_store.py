@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from localrun_testing.paper_model import FULL, PaperModel, serve, sinking, text, windowed
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
-from localrun.cache.lease import Lease
 from localrun.cache.node import Node
-from localrun.cache.reuse import Planner
+from localrun.cache.reuse import ReusePlanner
+from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
 
 
@@ -35,10 +35,10 @@ def test_with_room_for_all_a_hit_is_the_longest_prefix_ever_computed(texts: list
     for runs in texts:
         ids = [token for token, n in runs for _ in range(n)]
         longest = max((sum(1 for _ in same_start(ids, old)) for old in seen), default=0)
-        lease = store.open(ids)
-        assert lease.n_cached == min(longest, len(ids) - 1)
-        store.extend(lease, lease.n_cached, len(ids))
-        store.close(lease, ids)
+        cache = store.open(ids)
+        assert cache.n_cached == min(longest, len(ids) - 1)
+        store.extend(cache, cache.n_cached, len(ids))
+        store.close(cache, ids)
         seen.append(ids)
 
 
@@ -58,10 +58,10 @@ def test_a_second_request_uses_what_the_first_has_done_so_far() -> None:
     model.store.close(first, ids[:256])
 
 
-def model_with(model: PaperModel, lease: Lease) -> PaperModel:
+def model_with(model: PaperModel, cache: SequenceCache) -> PaperModel:
     """The model, whose books count a sequence that is still running."""
     check = model.check_books
-    model.check_books = lambda leases: check([*leases, lease])  # type: ignore[method-assign]
+    model.check_books = lambda caches: check([*caches, cache])  # type: ignore[method-assign]
     return model
 
 
@@ -79,8 +79,8 @@ def test_regenerating_computes_one_token(n_prompt: int) -> None:
     model = q8()
     ids = text(n_prompt + 150)
     serve(model, ids, n_prompt, chunk=1)
-    lease = serve(model, ids[:n_prompt])
-    assert (lease.n_cached, lease.hit.note) == (n_prompt - 1, "")
+    cache = serve(model, ids[:n_prompt])
+    assert (cache.n_cached, cache.reuse.note) == (n_prompt - 1, "")
 
 
 def test_the_next_turn_goes_on_inside_a_block() -> None:
@@ -94,9 +94,9 @@ def test_without_its_16_bit_block_reuse_is_cut_to_whole_blocks() -> None:
     model = q8()
     ids = text(330)
     serve(model, ids, 300)
-    lease = serve(model, ids[:150] + text(20, 1))
-    assert lease.n_cached == 128
-    assert lease.hit.note == "differs at token 150 from what was kept; its 16-bit block is gone: cut to whole blocks"
+    cache = serve(model, ids[:150] + text(20, 1))
+    assert cache.n_cached == 128
+    assert cache.reuse.note == "differs at token 150 from what was kept; its 16-bit block is gone: cut to whole blocks"
 
 
 def test_few_16_bit_blocks_are_enough_and_block_0_stays() -> None:
@@ -115,20 +115,20 @@ def test_the_least_recently_used_text_goes_first_from_its_end() -> None:
     serve(model, [*old, 5])
     serve(model, text(128, 3))
     assert serve(model, old).n_cached == 255
-    lease = model.store.open(young)
-    assert lease.n_cached < 256
-    assert lease.hit.note == f"evicted from memory from token {lease.n_cached} on"
-    model.store.close(lease, young[: lease.n_cached])
+    cache = model.store.open(young)
+    assert cache.n_cached < 256
+    assert cache.reuse.note == f"evicted from memory from token {cache.n_cached} on"
+    model.store.close(cache, young[: cache.n_cached])
 
 
 def test_what_a_running_sequence_holds_is_not_evicted() -> None:
     model = f16(FULL, n_blocks=6)
     ids = text(257)
     serve(model, ids)
-    lease = model.store.open(ids)
+    cache = model.store.open(ids)
     with pytest.raises(OutOfBlocks):
         model.store.extend(model.store.open(text(200, 1)), 0, 200)
-    assert [node.ids for node in lease.path] == [tuple(ids[i : i + 64]) for i in range(0, 256, 64)]
+    assert [node.ids for node in cache.path] == [tuple(ids[i : i + 64]) for i in range(0, 256, 64)]
 
 
 def test_a_lease_that_finds_no_room_for_its_copy_holds_nothing() -> None:
@@ -146,8 +146,8 @@ def test_windows_at_the_end_of_prompts_outlast_the_answer(answer: int) -> None:
     model = f16(FULL, windowed(70), FULL, windowed(70), window_blocks=8)
     ids = text(400 + answer)
     serve(model, ids, 400)
-    lease = serve(model, ids[:400])
-    assert (lease.n_cached, lease.n_replayed) == (399, 0)
+    cache = serve(model, ids[:400])
+    assert (cache.n_cached, cache.n_replayed) == (399, 0)
 
 
 def test_blocks_that_left_the_window_are_free_for_others() -> None:
@@ -161,10 +161,10 @@ def test_a_lost_window_is_replayed_not_recomputed() -> None:
     ids = text(1000)
     serve(model, ids, 1000)
     serve(model, text(900, 1))
-    lease = serve(model, ids)
-    assert lease.n_cached == (999 // 64 * 64 - 64 - 69) // 64 * 64
-    assert lease.n_replayed == 999 - lease.n_cached
-    assert lease.hit.note == f"the sliding window had moved on: replayed {lease.n_replayed} tokens"
+    cache = serve(model, ids)
+    assert cache.n_cached == (999 // 64 * 64 - 64 - 69) // 64 * 64
+    assert cache.n_replayed == 999 - cache.n_cached
+    assert cache.reuse.note == f"the sliding window had moved on: replayed {cache.n_replayed} tokens"
     assert serve(model, ids).n_replayed == 0, "what was replayed is kept"
 
 
@@ -173,9 +173,9 @@ def test_a_replay_that_would_begin_before_the_text_is_no_hit() -> None:
     ids = text(300)
     serve(model, ids)
     serve(model, text(900, 1))
-    lease = serve(model, ids)
-    assert (lease.n_cached, lease.n_replayed) == (0, 0)
-    assert "the sliding window had moved on: cut to 0 tokens" in lease.hit.note
+    cache = serve(model, ids)
+    assert (cache.n_cached, cache.n_replayed) == (0, 0)
+    assert "the sliding window had moved on: cut to 0 tokens" in cache.reuse.note
 
 
 def test_the_end_of_the_replay_rule_by_hand() -> None:
@@ -185,7 +185,7 @@ def test_the_end_of_the_replay_rule_by_hand() -> None:
     start = min(500 - 19, 448)  # the last layer, and the whole of the oldest block in its window
     start -= start % 64  # codes: from the beginning of the block
     start -= 19
-    assert Planner(groups).replay_start(500) == start // 64 * 64 == 384
+    assert ReusePlanner(groups).replay_start(500) == start // 64 * 64 == 384
 
 
 def test_a_rolling_text_needs_no_more_than_window_and_first_block() -> None:
@@ -193,22 +193,22 @@ def test_a_rolling_text_needs_no_more_than_window_and_first_block() -> None:
     model = f16(sinking(window), sinking(window), n_blocks=window // 64 + 2 + 1)
     ids = text(2000)
     serve(model, ids, chunk=64)
-    lease = serve(model, [*ids, 1, 2, 3])
-    assert lease.n_cached == 2000
+    cache = serve(model, [*ids, 1, 2, 3])
+    assert cache.n_cached == 2000
 
 
 def test_a_failed_sequence_leaves_nothing_it_put_there() -> None:
     model = f16(FULL)
     serve(model, text(128))
     ids = text(128) + text(300, 1)
-    lease = model.store.open(ids)
-    model.store.extend(lease, 128, 400)
-    model.store.commit(lease, ids, 400)
-    model.store.abandon(lease)
+    cache = model.store.open(ids)
+    model.store.extend(cache, 128, 400)
+    model.store.commit(cache, ids, 400)
+    model.store.abandon(cache)
     model.check_books([])
-    lease = model.store.open(ids)
-    assert lease.n_cached == 128
-    model.store.close(lease, ids[:128])
+    cache = model.store.open(ids)
+    assert cache.n_cached == 128
+    model.store.close(cache, ids[:128])
 
 
 def test_without_the_prefix_cache_nothing_is_kept() -> None:
@@ -220,11 +220,11 @@ def test_without_the_prefix_cache_nothing_is_kept() -> None:
 
 def test_private_sequences_leave_nothing_behind() -> None:
     store = q8().store
-    lease = store.open_private()
-    store.skip(lease, 300)
-    store.extend(lease, 300, 420)
-    store.commit(lease, (), 420)
-    store.close(lease, ())
+    cache = store.open_private()
+    store.skip(cache, 300)
+    store.extend(cache, 300, 420)
+    store.commit(cache, (), 420)
+    store.close(cache, ())
     assert store.tree.n_tokens == 0
     assert all(pool.n_free == pool.n_blocks for pool in store.pools)
 
@@ -235,14 +235,14 @@ def test_a_step_costs_microseconds_beside_the_milliseconds_of_a_model() -> None:
     def per_step(n_tokens: int) -> float:
         store = CacheStore(q8().groups, [n_tokens // 64 + 10], [12])
         ids = list(range(n_tokens + 64))
-        lease = store.open(ids)
+        cache = store.open(ids)
         for stop in range(512, n_tokens + 1, 512):
-            store.extend(lease, stop - 512, stop)
-            store.commit(lease, ids, stop)
+            store.extend(cache, stop - 512, stop)
+            store.commit(cache, ids, stop)
         started = time.perf_counter()
         for position in range(n_tokens, n_tokens + 63):
-            store.extend(lease, position, position + 1)
-            store.commit(lease, ids, position + 1)
+            store.extend(cache, position, position + 1)
+            store.commit(cache, ids, position + 1)
         return (time.perf_counter() - started) / 63
 
     assert min(per_step(512 * 250) for _ in range(3)) < 20 * min(per_step(512 * 4) for _ in range(3))
@@ -259,10 +259,10 @@ def test_a_block_from_elsewhere_is_found_like_any_other() -> None:
     parent: Node | None = None
     for index, parts in enumerate(saved):
         fill = [None if part is None else partial(put_back, model, pool, part) for pool, part in enumerate(parts)]
-        parent = model.store.plant(parent, ids[64 * index : 64 * index + 64], fill)
+        parent = model.store.insert(parent, ids[64 * index : 64 * index + 64], fill)
         model.check_books([])
-    lease = serve(model, ids)
-    assert lease.n_cached == 192
+    cache = serve(model, ids)
+    assert cache.n_cached == 192
 
 
 def contents(model: PaperModel, pool: int, block: int) -> dict[int, list[int]] | None:
@@ -282,7 +282,7 @@ def test_a_block_from_elsewhere_that_finds_no_room_leaves_no_trace() -> None:
     model.store.extend(holder, 0, 10)
     written: list[int] = []
     with pytest.raises(OutOfBlocks):
-        model.store.plant(None, text(64, 1), [written.append, written.append])
+        model.store.insert(None, text(64, 1), [written.append, written.append])
     assert len(written) == 1
     model.check_books([holder])
     assert model.store.tree.n_tokens == 0

@@ -267,9 +267,9 @@ def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
     cache = DiskCache(store, tier, lambda pool, block: b"x", lambda pool, block, data: None, BUDGET)
     cache._last_read = time.monotonic() + 1000  # as if all that time somebody read
     ids = list(range(64 * 12))
-    lease = store.open(ids, None, "a")
-    store.extend(lease, 0, len(ids))
-    store.close(lease, ids)
+    sequence = store.open(ids, None, "a")
+    store.extend(sequence, 0, len(ids))
+    store.close(sequence, ids)
     assert cache.save_one() == 0.0
     time.sleep(0.1)
     assert written == []

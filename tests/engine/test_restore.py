@@ -89,19 +89,19 @@ def test_others_are_answered_while_a_chat_comes_from_the_disk(
 
 
 def test_a_step_installs_a_few_blocks_at_most(first: Completion, monkeypatch: pytest.MonkeyPatch) -> None:
-    planted: list[int] = []
-    plant = DiskCache.plant
+    inserted: list[int] = []
+    insert = DiskCache.insert
 
     def counted(disk: DiskCache, ids: Any, found: Iterable[Any]) -> int:
         found = list(found)
-        planted.append(len(found))
-        return plant(disk, ids, found)
+        inserted.append(len(found))
+        return insert(disk, ids, found)
 
-    monkeypatch.setattr(DiskCache, "plant", counted)
+    monkeypatch.setattr(DiskCache, "insert", counted)
     with client() as again:
         second = end(again.generate(ask(LONG)))
     assert second.restored_tokens > 64 * restore_module.PORTION
-    assert max(planted) <= restore_module.PORTION
+    assert max(inserted) <= restore_module.PORTION
 
 
 def test_one_that_is_cancelled_meanwhile_leaves_nothing_behind(

@@ -44,7 +44,7 @@ def watch(engine: Engine) -> Rows:
     def watched(plan, cancel=None):  # type: ignore[no-untyped-def]
         logits = run(plan, cancel)
         for index, (sequence, n) in enumerate(plan.work):
-            if sequence.n_computed + n > sequence.lease.hit.n_tokens:  # not of what is replayed for others to read
+            if sequence.n_computed + n > sequence.cache.reuse.n_tokens:  # not of what is replayed for others to read
                 rows[tuple(sequence.token_ids[: sequence.n_computed + n])] = logits.row(index).tobytes()
         return logits
 

@@ -49,8 +49,8 @@ class Paper:
         assert len({s.number for s, _ in plan.work}) == len(plan.work)
         for sequence, n in plan.work:
             sequence.n_computed += n
-            assert sequence.lease is not None
-            self.store.commit(sequence.lease, sequence.token_ids, sequence.n_computed)
+            assert sequence.cache is not None
+            self.store.commit(sequence.cache, sequence.token_ids, sequence.n_computed)
             if sequence.n_computed == sequence.n_tokens:
                 sequence.append(self.rng.randrange(97), 0.0)
             if sequence.stop_reason is not None:
@@ -138,10 +138,10 @@ def test_what_has_room_is_not_pushed_out(seed: int) -> None:
     for _ in range(4):
         paper.step()
     late = paper.add(rng.randrange(1, 900), 1)
-    leases = [s.lease for s in paper.scheduler.running if s.lease is not None]
+    caches = [s.cache for s in paper.scheduler.running if s.cache is not None]
     if any(s.prefilling for s in paper.scheduler.running) or paper.scheduler.waiting[0] is not late:
         return
-    if has_room(paper.store, leases, late.token_ids, MAX_CHUNK, 0):
+    if has_room(paper.store, caches, late.token_ids, MAX_CHUNK, 0):
         before = paper.preempted.total()
         while late.stop_reason is None:
             paper.step()

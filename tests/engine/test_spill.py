@@ -51,8 +51,8 @@ def test_what_was_evicted_comes_back_from_the_disk(kind: str, tmp_path: Path, op
         written(disk)
     assert disk.n_dropped == 0
     for chat, ids in chats.items():
-        lease = serve(model, [*ids, *text(5, 99)], chat=chat, disk=disk)
-        assert lease.hit.n_tokens >= 320 // 64 * 64, (chat, lease.hit)
+        cache = serve(model, [*ids, *text(5, 99)], chat=chat, disk=disk)
+        assert cache.reuse.n_tokens >= 320 // 64 * 64, (chat, cache.reuse)
         written(disk)
 
 

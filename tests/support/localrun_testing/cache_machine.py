@@ -1,10 +1,10 @@
-"""Leases and the prefix tree under random use, against a dense model: a state machine for hypothesis."""
+"""Sequences and the prefix tree under random use, against a dense model: a state machine for hypothesis."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from localrun.cache.blocks import OutOfBlocks
-from localrun.cache.lease import Lease
+from localrun.cache.sequence_cache import SequenceCache
 from localrun_testing.paper_model import FULL, PaperModel, sinking, windowed
 
 MODELS = {
@@ -26,8 +26,8 @@ MAX_TOKENS = 400
 class Running:
     """One sequence: its text, and how much of it is computed."""
 
-    def __init__(self, lease: Lease, ids: list[int]) -> None:
-        self.lease, self.ids, self.n_computed = lease, ids, lease.hit.start
+    def __init__(self, cache: SequenceCache, ids: list[int]) -> None:
+        self.cache, self.ids, self.n_computed = cache, ids, cache.reuse.start
 
 
 class Caches(RuleBasedStateMachine):
@@ -53,11 +53,11 @@ class Caches(RuleBasedStateMachine):
         ids = old[: round(share * len(old))] + [token for token, n in runs for _ in range(n)]
         ids = ids[:MAX_TOKENS]
         try:
-            lease = self.model.store.open(ids)
+            cache = self.model.store.open(ids)
         except OutOfBlocks:
             return
-        assert lease.hit.start <= lease.hit.n_tokens < len(ids)
-        self.running.append(Running(lease, ids))
+        assert cache.reuse.start <= cache.reuse.n_tokens < len(ids)
+        self.running.append(Running(cache, ids))
 
     @precondition(lambda self: self.running)
     @rule(which=st.integers(0, 9), n=st.integers(1, 200), keep=st.floats(0, 1))
@@ -68,15 +68,15 @@ class Caches(RuleBasedStateMachine):
         if n == 0:
             return
         try:
-            self.model.store.extend(sequence.lease, start, start + n)
+            self.model.store.extend(sequence.cache, start, start + n)
         except OutOfBlocks:
             self.end(which)
             return
-        found = self.model.step(sequence.lease, sequence.ids, start, n)
-        exact = max(0, sequence.lease.hit.n_tokens - start)
+        found = self.model.step(sequence.cache, sequence.ids, start, n)
+        exact = max(0, sequence.cache.reuse.n_tokens - start)
         assert found[exact:] == self.model.truth(sequence.ids)[start : start + n][exact:]
         sequence.n_computed += max(1, round(keep * n))
-        self.model.store.commit(sequence.lease, sequence.ids, sequence.n_computed)
+        self.model.store.commit(sequence.cache, sequence.ids, sequence.n_computed)
 
     @rule(of=st.integers(0, 99), share=SHARES, runs=RUNS)
     def serve(self, of: int, share: float, runs: list[tuple[int, int]]) -> None:
@@ -102,18 +102,18 @@ class Caches(RuleBasedStateMachine):
         """Finished or cancelled: what is computed stays."""
         sequence = self.running.pop(which % len(self.running))
         self.texts.append(sequence.ids)
-        self.model.store.close(sequence.lease, sequence.ids[: sequence.n_computed])
+        self.model.store.close(sequence.cache, sequence.ids[: sequence.n_computed])
 
     @precondition(lambda self: self.running)
     @rule(which=st.integers(0, 9))
     def fail(self, which: int) -> None:
         sequence = self.running.pop(which % len(self.running))
-        self.model.store.abandon(sequence.lease)
+        self.model.store.abandon(sequence.cache)
 
     @invariant()
     def books_balance(self) -> None:
         if hasattr(self, "model"):
-            self.model.check_books([sequence.lease for sequence in self.running])
+            self.model.check_books([sequence.cache for sequence in self.running])
             self.model.poison()
 
     def teardown(self) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.disk import DiskTier
 from localrun.cache.groups import BLOCK_TOKENS, Group, ring_pools
-from localrun.cache.lease import Lease
+from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
-from localrun.engine.runner import lease_input
+from localrun.engine.runner import cache_input
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
 from localrun.ops.interface import SequenceInput
@@ -76,9 +76,9 @@ class PaperModel:
                 for layer in self.store.group_of[pool].layers if references == 0 else ():
                     self.memory[pool, block, layer] = [self.noise.getrandbits(60) for _ in range(BLOCK_TOKENS)]
 
-    def step(self, lease: Lease, ids: Sequence[int], start: int, n: int) -> list[int]:
-        """Compute tokens start … start+n-1 of `ids` where the lease has room for them -> one number a token."""
-        view = lease_input(self.groups, lease, start, n)
+    def step(self, cache: SequenceCache, ids: Sequence[int], start: int, n: int) -> list[int]:
+        """Compute tokens start … start+n-1 of `ids` where the cache has room for them -> one number a token."""
+        view = cache_input(self.groups, cache, start, n)
         state = [mix(ids[p], p) for p in range(start, start + n)]
         for layer in range(len(self.layers)):
             for offset, value in enumerate(state):
@@ -131,28 +131,28 @@ class PaperModel:
             self.known[key] = state
         return self.known[key]
 
-    def check_books(self, leases: Sequence[Lease]) -> None:
+    def check_books(self, caches: Sequence[SequenceCache]) -> None:
         """Every block is held as often as tree and sequences say; the orders of eviction list what the tree has."""
         tree = self.store.tree
         nodes = list(tree.nodes())
         for pool, blocks in enumerate(self.store.pools):
             held = [0] * blocks.n_blocks
-            for lease in leases:
-                table = lease.tables[pool]
+            for cache in caches:
+                table = cache.tables[pool]
                 for block in (*table.blocks, *([] if table.sink == NO_BLOCK else [table.sink])):
                     held[block] += 1
-            shelf = tree.shelves[pool]
-            listed = [*shelf.order, *shelf.held]
+            queue = tree.queues[pool]
+            listed = [*queue.order, *queue.held]
             assert sorted(map(id, listed)) == sorted(id(node) for node in nodes if node.blocks[pool] != NO_BLOCK)
-            assert {(node, tail) for node, tails in shelf.held.items() for tail in tails} == {
-                (node, tail) for tail in shelf.tails for node in tail
+            assert {(node, tail) for node, tails in queue.held.items() for tail in tails} == {
+                (node, tail) for tail in queue.tails for node in tail
             }
             for node in listed:
                 held[node.blocks[pool]] += 1
             assert held == blocks.references, "a block leaked or is held twice"
             assert blocks.n_free == held.count(0)
         assert tree.n_tokens == sum(len(node.ids) for node in nodes)
-        pins = [lease.path[-1] for lease in leases if lease.path]
+        pins = [cache.path[-1] for cache in caches if cache.path]
         for node in nodes:
             assert node.pins == pins.count(node)
             assert len(node.ids) == BLOCK_TOKENS or not node.children
@@ -207,21 +207,21 @@ def serve(
     chunk: int = 64,
     chat: str = "",
     disk: DiskCache | None = None,
-) -> Lease:
-    """One sequence from beginning to end, checked token by token; the lease is closed."""
+) -> SequenceCache:
+    """One sequence from beginning to end, checked token by token; the cache is closed."""
     store = model.store
     if disk is not None:
         disk.restore(ids)
-    lease = store.open(ids, n_prompt, chat)
-    done = lease.hit.start
+    cache = store.open(ids, n_prompt, chat)
+    done = cache.reuse.start
     while done < len(ids):
         n = min(chunk, len(ids) - done)
-        store.extend(lease, done, done + n)
-        exact = max(0, lease.hit.n_tokens - done)
-        assert model.step(lease, ids, done, n)[exact:] == model.truth(ids)[done : done + n][exact:]
+        store.extend(cache, done, done + n)
+        exact = max(0, cache.reuse.n_tokens - done)
+        assert model.step(cache, ids, done, n)[exact:] == model.truth(ids)[done : done + n][exact:]
         done += n
-        store.commit(lease, ids, done)
-    store.close(lease, ids)
+        store.commit(cache, ids, done)
+    store.close(cache, ids)
     model.check_books([])
     model.poison()
-    return lease
+    return cache

@@ -8,7 +8,7 @@ from localrun.cache.node import Node
 Tail = tuple[Node, ...]
 
 
-class Shelf:
+class EvictionQueue:
     """The least recently used goes first, blocks in tails last.
 
     A tail is a run of nodes that somebody may go on from and that is of use only whole: all that a window sees. When
