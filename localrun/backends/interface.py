@@ -10,7 +10,6 @@ from localrun.backends.limits import LimitProbe
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KVCodec, KVPlan
-from localrun.ops.largest_step import MAX_RUNNING
 from localrun.ops.layouts import Layout
 from localrun.ops.program import Forward
 
@@ -87,9 +86,7 @@ class Backend(Protocol):
         """Bytes of one layer of one block; None where `spec` cannot be kept in `codec`."""
         ...
 
-    def scratch_bytes(
-        self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int = MAX_RUNNING
-    ) -> int:
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
         """Working memory of the largest step, of so many sequences that answer side by side."""
         ...
 

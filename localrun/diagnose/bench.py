@@ -15,7 +15,7 @@ from localrun.engine.track import Tracks
 from localrun.fit.bytes import kv_bytes_per_token
 from localrun.fit.probe import Probed
 from localrun.fit.rates import note_limits
-from localrun.ops.largest_step import MAX_CHUNK
+from localrun.ops.largest_step import MAX_ROWS
 
 PROBED = ("read_gbps", "int8_gmacs", "bf16_gmacs")
 
@@ -93,7 +93,7 @@ def run_case(engine: Engine, case: Case, fill: bool) -> float:
 
     Raises UsageError when layers with a window have no room for that many sequences.
     """
-    chunk = max(1, MAX_CHUNK // case.batch)
+    chunk = max(1, MAX_ROWS // case.batch)
 
     def feed(tracks: Tracks, start: int, stop: int, chunk: int) -> None:
         for first in range(start, stop, chunk):

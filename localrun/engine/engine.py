@@ -20,6 +20,7 @@ from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Finished, NewToken, Ticket, as_localrun_error
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
+from localrun.ops.largest_step import max_sequences
 
 IDLE_SECONDS = 1.0  # without work, before blocks are written to the disk
 CLOSE_SECONDS = 120.0  # for the engine to end, with all it has to write
@@ -41,7 +42,7 @@ class Engine:
         self.disk = disk
         self.tickets: dict[int, Ticket] = {}
         self.inbox: queue.SimpleQueue[Ticket | Stop | None] = queue.SimpleQueue()  # None: look what there is to do
-        self.scheduler = Scheduler(store, disk=disk, wake=partial(self.inbox.put, None))
+        self.scheduler = Scheduler(store, max_sequences(ctx), disk, wake=partial(self.inbox.put, None))
         self.cancel_step = CancelFlag()
         self.in_step: tuple[Sequence, ...] = ()  # what the running step computes
         self.step_lock = threading.RLock()  # held for a moment where these two change; a finalizer may come between

@@ -1,8 +1,12 @@
-"""What the next step computes: every running decode, and chunks of prompts. Ints only, no tensors."""
+"""What the next step computes: a row of every running decode, and chunks of prompts in the rows that are left.
+
+Ints only, no tensors.
+"""
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS
@@ -11,11 +15,12 @@ from localrun.engine.disk_cache import DiskCache
 from localrun.engine.restore import Restore
 from localrun.engine.room import has_room
 from localrun.engine.sequence import Sequence
-from localrun.ops.largest_step import MAX_CHUNK, MAX_RUNNING
+from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS
 
 ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
 SHARED_SECONDS = 0.2  # a prefill chunk while others decode
 RESTORE_SECONDS = 0.01  # a step may spend on blocks from the disk, while others wait for it
+AHEAD = 16  # of those that wait, so many are looked at, and brought back from the disk, at a time
 HEADROOM_TOKENS = 256  # that there should be room for beside a new prompt
 RETRY_STEPS = 32  # after which one that found no room is tried again though nothing has ended
 
@@ -32,20 +37,22 @@ class Plan:
 
 
 class Scheduler:
-    """First come, first served, as far as there is room for all of a prompt; prompts take turns in being computed.
+    """Shares the rows of each step among all that run: all decodes in every step, then prompts in turn.
 
-    When blocks run out the youngest sequence waits again and recomputes later. Background sequences run only while
-    there is nothing else, one at a time. While a prompt comes from the disk, others go before it.
+    First come, first served, as far as there is room for all of a prompt; when blocks run out the youngest sequence
+    waits again and recomputes later. Background sequences run only while there is nothing else, one at a time. While
+    a prompt comes from the disk, others go before it.
     """
 
     def __init__(
         self,
         store: CacheStore,
-        max_running: int = MAX_RUNNING,
+        max_running: int = MAX_ROWS - LEAST_CHUNK,
         disk: DiskCache | None = None,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """`wake` is called from another thread, when there is more to do."""
+        """`max_running`: sequences that there is working memory for. `wake` is called from another thread, when there
+        is more to do."""
         self.store = store
         self.disk = disk
         self.wake = wake
@@ -71,11 +78,11 @@ class Scheduler:
         self._admit()
         work: list[tuple[Sequence, int]] = []
         for sequence in [s for s in self.running if not s.prefilling]:
-            if sequence in self.running and self._make_room(sequence, 1):
+            if self._make_room(sequence, 1):
                 work.append((sequence, 1))
-        work = [(s, n) for s, n in work if s in self.running]
-        work += self._chunks(SHARED_SECONDS if work else ALONE_SECONDS)
-        return Plan(tuple((s, n) for s, n in work if s in self.running))
+        work = [(s, n) for s, n in work if s.cache is not None]  # whoever lost its blocks to an older one waits again
+        work += self._chunks(MAX_ROWS - len(work), SHARED_SECONDS if work else ALONE_SECONDS)
+        return Plan(tuple((s, n) for s, n in work if s.cache is not None))
 
     def observe(self, n_rows: int, seconds: float) -> None:
         """Learn how fast prefill goes, to size the next chunk."""
@@ -105,7 +112,7 @@ class Scheduler:
         self.retry = 0
 
     def _admit(self) -> None:
-        ready = [s for s in list(self.waiting)[: self.max_running] if self._is_restored(s)]
+        ready = [s for s in list(islice(self.waiting, AHEAD)) if self._is_restored(s)]
         if ready:
             for sequence in [s for s in self.running if s.background]:
                 self._preempt(sequence)
@@ -131,7 +138,7 @@ class Scheduler:
             if self.retry:
                 return False
             caches = [running.cache for running in self.running if running.cache is not None]
-            if not has_room(self.store, caches, sequence.token_ids, MAX_CHUNK, self._growth(sequence)):
+            if not has_room(self.store, caches, sequence.token_ids, MAX_ROWS, self._growth(sequence)):
                 self.retry = RETRY_STEPS
                 return False
         chat = sequence.request.chat
@@ -158,7 +165,7 @@ class Scheduler:
 
         0 when the sequence has to wait or to end.
         """
-        while sequence in self.running and sequence.cache is not None:
+        while sequence.cache is not None:
             try:
                 self.store.extend(sequence.cache, sequence.n_computed, sequence.n_computed + n)
             except OutOfBlocks:
@@ -178,21 +185,26 @@ class Scheduler:
         sequence.n_computed = 0
         (self.background if sequence.background else self.waiting).appendleft(sequence)
 
-    def _chunks(self, seconds: float) -> list[tuple[Sequence, int]]:
-        """Rows of prompts: as many whole blocks as fit the time, shared by all that are being read, the shortest first
-        and in turns where there are fewer blocks than prompts."""
+    def _chunks(self, rows: int, seconds: float) -> list[tuple[Sequence, int]]:
+        """At most `rows` rows of prompts, and no more than fit the time: shared by all that are being read.
+
+        The shortest go first, and in turns where there are fewer blocks than prompts.
+        """
         prefills = [s for s in self.running if s.prefilling]
         prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))
-        blocks = min(max(1, int(self.rows_per_second * seconds) // BLOCK_TOKENS), MAX_CHUNK // BLOCK_TOKENS)
+        rows = min(rows, max(BLOCK_TOKENS, int(self.rows_per_second * seconds)))
         work = []
         for index, sequence in enumerate(prefills):
-            share = max(1, blocks // (len(prefills) - index))
-            if blocks == 0 or sequence not in self.running:
-                continue
-            stop = min((sequence.n_computed // BLOCK_TOKENS + share) * BLOCK_TOKENS, sequence.n_tokens)
-            n = self._make_room(sequence, stop - sequence.n_computed)
+            wish = self._chunk(sequence, min(rows, max(BLOCK_TOKENS, rows // (len(prefills) - index))))
+            n = self._make_room(sequence, wish) if wish else 0
             if n:
                 work.append((sequence, n))
                 self.turn, sequence.turn = sequence.turn, sequence.turn + 1
-                blocks -= -(-n // BLOCK_TOKENS)
+                rows -= n
         return work
+
+    def _chunk(self, sequence: Sequence, rows: int) -> int:
+        """Tokens of a prompt that so many rows compute, up to its end or a block's; 0 where they reach neither."""
+        if sequence.n_computed + rows >= sequence.n_tokens:
+            return sequence.n_tokens - sequence.n_computed
+        return max(0, (sequence.n_computed + rows) // BLOCK_TOKENS * BLOCK_TOKENS - sequence.n_computed)

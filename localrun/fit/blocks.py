@@ -10,9 +10,9 @@ from localrun.fit.groups import group_layers
 from localrun.fit.layers import Attention, cache_of, window_blocks
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
-from localrun.ops.largest_step import MAX_CHUNK
+from localrun.ops.largest_step import MAX_ROWS, max_sequences
 
-CHUNK_BLOCKS = MAX_CHUNK // BLOCK_TOKENS
+CHUNK_BLOCKS = MAX_ROWS // BLOCK_TOKENS
 RING_BLOCKS = CHUNK_BLOCKS + 4  # 16-bit: a chunk, the two blocks before it, block 0, and one at the end of a prompt
 RING_MORE = 3  # for every further sequence: two and its block 0
 KEPT_TOKENS = 2048  # of windows at places that may be gone back to, beside those of running sequences: one window
@@ -80,7 +80,7 @@ class CacheShape:
         return sum(self._group(ctx, parallel, *kind).nbytes for kind in kinds)
 
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
-        return self.backend.scratch_bytes(self._kinds, ctx, codec, threads)
+        return self.backend.scratch_bytes(self._kinds, ctx, codec, threads, max_sequences(ctx))
 
     def _group(self, ctx: int, parallel: int, spec: LayerSpec, codec: KVCodec, n_layers: int) -> GroupBlocks:
         block, wide = self.backend.block_bytes(codec, spec), self.backend.block_bytes(KV_CODECS["f16"], spec)

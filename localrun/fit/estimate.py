@@ -17,6 +17,7 @@ from localrun.fit.rates import Rates
 from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
+from localrun.ops.largest_step import max_sequences
 
 Verdict = Literal["fits", "tight", "no"]
 
@@ -109,7 +110,7 @@ class ForeignSizes:
         return parallel * cache_bytes(self._caches, ctx, codec)
 
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
-        return usual_backend().scratch_bytes(self.config, ctx, codec, threads)
+        return usual_backend().scratch_bytes(self.config, ctx, codec, threads, max_sequences(ctx))
 
 
 def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question) -> Fit:

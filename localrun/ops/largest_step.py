@@ -1,6 +1,11 @@
 """The largest step: what the scheduler may plan, every backend makes room for, and `fit` counts."""
 
-MAX_CHUNK = 512  # rows of prompts
-MAX_RUNNING = 16  # sequences, each with a row when it decodes
-MAX_ROWS = MAX_CHUNK + MAX_RUNNING
-MAX_LOGITS = 64  # rows of logits: perplexity wants many, sampling one a sequence
+MAX_ROWS = 512  # decodes and chunks of prompts together
+LEAST_CHUNK = 64  # rows that are left to prompts however many sequences decode
+FEW_SEQUENCES = 16  # that may run side by side in the smallest cache, as far as it has room
+SEQUENCE_TOKENS = 256  # of the context that make room for one more in a larger cache
+
+
+def max_sequences(ctx: int) -> int:
+    """Sequences that may run at once beside a cache for `ctx` tokens: for each a row of logits finds room in memory."""
+    return min(max(FEW_SEQUENCES, ctx // SEQUENCE_TOKENS), MAX_ROWS - LEAST_CHUNK)

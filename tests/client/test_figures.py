@@ -71,7 +71,7 @@ def test_memory_is_measured_as_far_as_it_is_used(client: LocalClient) -> None:
 
 
 def test_a_stopped_prefill_counts_what_was_computed(client: LocalClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MAX_CHUNK", 64)
+    monkeypatch.setattr(scheduler, "MAX_ROWS", 64)
     engine, steps = client.model.engine, 0
     run = engine.runner.run
 

@@ -3,27 +3,36 @@
 import random
 from collections import Counter
 from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, field, replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from localrun_testing.small_model import FULL, WINDOWED, greedy
 
 from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.engine.room import has_room
-from localrun.engine.scheduler import Scheduler
+from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import Sequence
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
-from localrun.ops.largest_step import MAX_CHUNK, MAX_RUNNING
+from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_sequences
 
 
 class Paper:
     """A scheduler that runs without a model: every step is taken, and what is chosen is any token."""
 
-    def __init__(self, n_blocks: int, layers: tuple[LayerSpec, ...] = (FULL,), seed: int = 0) -> None:
+    def __init__(
+        self,
+        n_blocks: int,
+        layers: tuple[LayerSpec, ...] = (FULL,),
+        seed: int = 0,
+        max_running: int = MAX_ROWS - LEAST_CHUNK,
+    ) -> None:
         groups = group_layers(layers)
         self.store = CacheStore(groups, [n_blocks] * len(groups))
-        self.scheduler = Scheduler(self.store)
+        self.scheduler = Scheduler(self.store, max_running)
         self.rng = random.Random(seed)
         self.n_rows = self.n_steps = 0
         self.preempted: Counter[int] = Counter()
@@ -31,30 +40,37 @@ class Paper:
 
         def counted(sequence: Sequence) -> None:
             self.preempted[sequence.number] += 1
+            youngest = self.scheduler.running[-1]
+            assert sequence is youngest or sequence.background, "the youngest is pushed out first"
             preempt(sequence)
 
         self.scheduler._preempt = counted  # type: ignore[method-assign]
 
-    def add(self, n_prompt: int, n_answer: int, start: SequenceOf[int] = ()) -> Sequence:
+    def add(self, n_prompt: int, n_answer: int, start: SequenceOf[int] = (), background: bool = False) -> Sequence:
         prompt = [*start, *self.rng.choices(range(97), k=n_prompt - len(start))]
-        sequence = Sequence(greedy(prompt, n_answer))
+        sequence = Sequence(replace(greedy(prompt, n_answer), background=background))
         self.scheduler.add(sequence)
         return sequence
 
     def step(self) -> list[tuple[Sequence, int]]:
-        plan = self.scheduler.schedule()
+        return self.take(self.scheduler.schedule())
+
+    def take(self, plan: Plan) -> list[tuple[Sequence, int]]:
         self.n_steps += 1
         self.n_rows += plan.n_rows
-        assert plan.n_rows <= MAX_CHUNK + MAX_RUNNING
+        assert plan.n_rows <= MAX_ROWS
         assert len({s.number for s, _ in plan.work}) == len(plan.work)
         for sequence, n in plan.work:
             sequence.n_computed += n
             assert sequence.cache is not None
             self.store.commit(sequence.cache, sequence.token_ids, sequence.n_computed)
             if sequence.n_computed == sequence.n_tokens:
-                sequence.append(self.rng.randrange(97), 0.0)
-            if sequence.stop_reason is not None:
-                self.scheduler.finish(sequence)
+                if sequence.background:
+                    sequence.stop_reason = "length"
+                else:
+                    sequence.append(self.rng.randrange(97), 0.0)
+        for sequence in [s for s in self.scheduler.running if s.stop_reason is not None]:
+            self.scheduler.finish(sequence)
         return list(plan.work)
 
 
@@ -123,7 +139,7 @@ def test_the_rows_of_a_step_are_shared() -> None:
     sequences = [paper.add(n, 1) for n in (1000, 2000, 40, 3000)]
     work = dict(paper.step())
     assert work[sequences[2]] == 40
-    assert sum(work.values()) > MAX_CHUNK - 2 * BLOCK_TOKENS
+    assert sum(work.values()) > MAX_ROWS - 2 * BLOCK_TOKENS
     assert set(work) == set(sequences)
 
 
@@ -141,8 +157,105 @@ def test_what_has_room_is_not_pushed_out(seed: int) -> None:
     caches = [s.cache for s in paper.scheduler.running if s.cache is not None]
     if any(s.prefilling for s in paper.scheduler.running) or paper.scheduler.waiting[0] is not late:
         return
-    if has_room(paper.store, caches, late.token_ids, MAX_CHUNK, 0):
+    if has_room(paper.store, caches, late.token_ids, MAX_ROWS, 0):
         before = paper.preempted.total()
         while late.stop_reason is None:
             paper.step()
         assert paper.preempted.total() == before
+
+
+@dataclass
+class Demands:
+    """What is asked of every step, by brute force: it looks at all sequences anew each time."""
+
+    paper: Paper
+    max_running: int
+    admitted: list[Sequence] = field(default_factory=list)  # in the order in which they were first let in
+    idle: Counter[int] = field(default_factory=Counter)  # steps since each that runs was computed
+
+    def check(self, work: list[tuple[Sequence, int]], before: dict[int, tuple[int, bool]]) -> None:
+        """`before`: tokens computed, and whether it decoded, when the step began, of each of the step."""
+        running, waiting = self.paper.scheduler.running, self.paper.scheduler.waiting
+        assert sum(n for _, n in work) <= MAX_ROWS
+        assert len(running) <= self.max_running
+        for sequence, n in work:
+            start, decodes = before[sequence.number]
+            end = start + n
+            assert n == 1 if decodes else n >= 1
+            assert decodes or end % BLOCK_TOKENS == 0 or end >= sequence.n_tokens - 1, "a chunk ends with a block"
+        if any(sequence.background for sequence, _ in work):
+            assert len(work) == 1, "the background waits for everybody else"
+            assert not waiting
+        computed = {sequence.number for sequence, _ in work}
+        for sequence in running:
+            self.idle[sequence.number] = 0 if sequence.number in computed else self.idle[sequence.number] + 1
+            assert self.idle[sequence.number] <= 2 * self.max_running, "one that runs is left waiting"
+
+
+ARRIVALS = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(1, 500), st.integers(1, 60), st.sampled_from([False, False, False, True])),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(ARRIVALS, st.integers(12, 60), st.integers(1, 20), st.sampled_from([1.0, 700.0, 1e6]), st.integers(0, 9))
+def test_every_step_meets_the_demands(
+    arrivals: list[tuple[int, int, int, bool]], n_blocks: int, max_running: int, speed: float, seed: int
+) -> None:
+    paper = Paper(n_blocks, seed=seed, max_running=max_running)
+    paper.scheduler.rows_per_second = speed
+    demands = Demands(paper, max_running)
+    coming, everybody, wait = list(arrivals), list[Sequence](), 0
+    while coming or paper.scheduler.busy:
+        while coming and wait >= coming[0][0]:
+            _, n_prompt, n_answer, background = coming.pop(0)
+            everybody.append(paper.add(n_prompt, n_answer, background=background))
+            wait = 0
+        wait += 1
+        plan = paper.scheduler.schedule()
+        before = {s.number: (s.n_computed, not s.prefilling) for s, _ in plan.work}
+        planned = {s.number for s, _ in plan.work}
+        for sequence in paper.scheduler.running:
+            assert sequence.prefilling or sequence.stop_reason or sequence.number in planned, "a decode was left out"
+            if sequence not in demands.admitted:
+                demands.admitted.append(sequence)
+        demands.check(list(plan.work), before)
+        paper.take(plan)
+        assert paper.n_steps < 40_000, "somebody waits for ever"
+    assert all(s.stop_reason == "length" for s in everybody)
+    first_come = [s.number for s in demands.admitted if not s.background]
+    assert first_come == sorted(first_come)
+
+
+def test_a_hundred_sequences_decode_in_one_step() -> None:
+    paper = Paper(400)
+    paper.scheduler.rows_per_second = 1e6
+    sequences = [paper.add(10, 50) for _ in range(100)]
+    for _ in range(12):
+        paper.step()
+    assert {s.number for s, n in paper.step() if n == 1} == {s.number for s in sequences}
+
+
+@pytest.mark.parametrize("n_running", [MAX_ROWS - LEAST_CHUNK, 1000])
+def test_decodes_leave_rows_to_a_prompt(n_running: int) -> None:
+    """However many there are: whoever comes too many waits, and a prompt that was let in is read beside the others."""
+    paper = Paper(3000)
+    paper.scheduler.rows_per_second = 1e6
+    for _ in range(n_running - 1):
+        paper.add(1, 10_000)
+    while len(paper.scheduler.running) < MAX_ROWS - LEAST_CHUNK - 1:
+        paper.step()
+    if n_running < MAX_ROWS:
+        late = paper.add(500, 10)
+        for _ in range(1 + 500 // BLOCK_TOKENS):
+            assert sum(n for _, n in paper.step()) >= MAX_ROWS - LEAST_CHUNK
+        assert not late.prefilling
+    else:
+        assert sum(n for _, n in paper.step()) == len(paper.scheduler.running) == MAX_ROWS - LEAST_CHUNK
+
+
+@pytest.mark.parametrize("ctx", [1, 1024, 32_768, 1 << 20])
+def test_sequences_leave_rows_to_prompts(ctx: int) -> None:
+    assert 1 <= max_sequences(ctx) <= MAX_ROWS - LEAST_CHUNK

@@ -24,6 +24,7 @@ from localrun.fit.groups import group_layers
 from localrun.fit.plan import MARGIN, MemoryPlan, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
+from localrun.ops.largest_step import max_sequences
 
 GIB = 1 << 30
 CODECS = list(KV_CODECS)
@@ -93,7 +94,7 @@ def test_the_solved_context_is_the_largest(
         groups = shape.groups(ctx, KV_CODECS[codec], parallel)
         assert shape.nbytes(ctx, KV_CODECS[codec], parallel) == sum(group.nbytes for group in groups)
         return sum(group.nbytes for group in groups) + ReferenceBackend().scratch_bytes(
-            shape.config, ctx, KV_CODECS[codec], 8
+            shape.config, ctx, KV_CODECS[codec], 8, max_sequences(ctx)
         )
 
     ctx = longest_context(shape, KV_CODECS[codec], room, parallel=parallel)

@@ -41,7 +41,7 @@ def executor() -> Iterator[MakeExecutor]:
     def make(case: KVCase, threads: int = 2) -> CpuExecutor:
         layout, (n_blocks, n_ring), n = CpuLayout(calls_of(library_in_use()), threads), sizes(case), case.n_tokens
         forward = case.forward(layout)
-        made.append(CpuExecutor(layout, forward, [case.layer], case.plan, [n_blocks], [n_ring], n, n))
+        made.append(CpuExecutor(layout, forward, [case.layer], case.plan, [n_blocks], [n_ring], n))
         return made[-1]
 
     yield make

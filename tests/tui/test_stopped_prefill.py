@@ -22,7 +22,7 @@ BUILTIN = Path(resource("builtin/localrun-tiny.gguf"))
 
 
 def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MAX_CHUNK", 64)
+    monkeypatch.setattr(scheduler, "MAX_ROWS", 64)
     clients: list[LocalClient] = []
     done: list[int] = []  # tokens of the prompt that were computed, after each step
 

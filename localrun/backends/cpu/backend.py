@@ -15,7 +15,7 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, Mixture, ModelConfig
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
-from localrun.ops.largest_step import MAX_LOGITS, MAX_ROWS, MAX_RUNNING
+from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
 from localrun.ops.program import Forward
 
@@ -90,9 +90,7 @@ class CpuBackend:
         size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
         return size if size >= 0 else None
 
-    def scratch_bytes(
-        self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int = MAX_RUNNING
-    ) -> int:
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
         shapes = {(spec.n_heads, spec.head_dim) for spec in config.layers}
         attention = max(self.calls.attention_bytes(*shape, sequences, ctx) for shape in shapes)
         return arena_bytes(config, threads, sequences) + attention
@@ -113,7 +111,7 @@ class CpuBackend:
         threads: int,
     ) -> CpuExecutor:
         layout = CpuLayout(self.calls, threads)
-        return CpuExecutor(layout, forward, layers, plan, blocks, ring_blocks, MAX_ROWS, MAX_LOGITS)
+        return CpuExecutor(layout, forward, layers, plan, blocks, ring_blocks, MAX_ROWS)
 
 
 def routes_natively(spec: LayerSpec) -> bool:

@@ -39,28 +39,27 @@ class CpuExecutor:
         n_blocks: Sequence[int],
         ring_blocks: Sequence[int],
         max_rows: int,
-        max_logits: int,
     ) -> None:
         """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
         self.calls = layout.calls
-        self.max_rows, self.max_logits = max_rows, max_logits
+        self.max_rows = max_rows
         self.reserved: list[tuple[int, int]] = []
         self.cache_layers = tuple(layers)
         self.make_pools(plan, n_blocks, ring_blocks)
         native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, layers))
         buffers = Buffers(self.reserve, max_rows)
-        builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.form, max_logits)
+        builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.form)
         instructions = builder.build()
         self.keep = builder.keep
-        self.rows = array_at(builder.logits_rows, max_logits, builder.vocab_size)  # f32 [max_logits, vocab]
-        self.candidates = (abi.Candidates * max_logits)()
+        self.rows = array_at(builder.logits_rows, max_rows, builder.vocab_size)  # f32 [max_rows, vocab]
+        self.candidates = (abi.Candidates * max_rows)()
         self.found = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
         self.views: dict[tuple[int, int], Logits] = {}  # by rows and candidates: decoding asks for the same ones again
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
         program = abi.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
         self.program = program
         self.threads = self.calls.threads_create(layout.n_threads)
-        self.step = NativeStep(self.candidates, len(n_blocks), max_rows, max_logits)
+        self.step = NativeStep(self.candidates, len(n_blocks), max_rows)
         self.handle = self.calls.program_create(program, self.threads, max_rows)
 
     def make_pools(self, plan: KVPlan, n_blocks: Sequence[int], ring_blocks: Sequence[int]) -> None:
@@ -135,7 +134,7 @@ class CpuExecutor:
 
     def run(self, step: StepInput) -> Handle:
         assert step.n_rows <= self.max_rows
-        assert len(step.logits_rows) <= self.max_logits
+        assert len(step.logits_rows) <= self.max_rows
         self.commit(step)
         if self.calls.program_run(self.handle, self.step.translate(step)) == abi.CANCELLED:
             raise StepCancelled

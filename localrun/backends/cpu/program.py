@@ -56,10 +56,9 @@ class ProgramBuilder:
         buffers: Buffers,
         matrix_of: Callable[[Packed], abi.Matrix],
         form_of: Callable[[Packed], int],
-        max_logits: int,
     ) -> None:
         self.recorded, self.layers, self.buffers = recorded, layers, buffers
-        self.matrix_of, self.form_of, self.max_logits = matrix_of, form_of, max_logits
+        self.matrix_of, self.form_of = matrix_of, form_of
         self.values: dict[int, abi.Value] = {}
         self.keep: list[Any] = []  # what the C side points to
         self.shared_routes: dict[tuple[int, int], Any] = {}
@@ -67,7 +66,7 @@ class ProgramBuilder:
         norms = (r for r in recorded if isinstance(r.instruction, Norm) and r.instruction.residual is None)
         self.made_by_norm = {norm.results[0] for norm in norms}
         self.vocab_size = 0
-        self.logits_rows = 0  # address of f32 [max_logits, vocab]
+        self.logits_rows = 0  # address of f32 [max_rows, vocab]; a row takes memory when it is first written
 
     def build(self) -> list[abi.Instruction]:
         built = []
@@ -200,9 +199,9 @@ class ProgramBuilder:
 
     def logits(self, op: LogitsOf, out: int) -> Iterator[Native]:
         self.vocab_size = op.weight.n_rows
-        self.logits_rows = self.buffers.allocate(4 * self.max_logits * op.weight.n_rows)
+        self.logits_rows = self.buffers.allocate(4 * self.buffers.max_rows * op.weight.n_rows)
         width = self.values[op.a.index].width
-        gathered = self.kept(self.buffers.make(width, self.form_of(op.weight), self.max_logits))
+        gathered = self.kept(self.buffers.make(width, self.form_of(op.weight), self.buffers.max_rows))
         operands = (self.value(op.a), self.matrix(op.weight), self.logits_rows, ctypes.pointer(gathered))
         yield op.name, abi.LogitsOp(*operands, op.scale, op.softcap or 0.0)
 

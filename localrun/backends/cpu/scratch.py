@@ -2,7 +2,7 @@
 
 from localrun.backends.cpu.abi import SCRATCH_BYTES, STRIDE
 from localrun.model.config import Mixture, ModelConfig
-from localrun.ops.largest_step import MAX_CHUNK
+from localrun.ops.largest_step import MAX_ROWS
 
 
 def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
@@ -21,7 +21,7 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
     row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
     logits = sequences * config.vocab_size * 4
-    return (MAX_CHUNK + sequences) * row + logits + threads * SCRATCH_BYTES
+    return MAX_ROWS * row + logits + threads * SCRATCH_BYTES
 
 
 def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:

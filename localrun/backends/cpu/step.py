@@ -14,10 +14,10 @@ from localrun.ops.interface import Angles, LogitAdjust, SequenceInput, StepInput
 class NativeStep:
     """The C view of one step after another; each is valid until the next is translated."""
 
-    def __init__(self, candidates: Any, n_groups: int, max_rows: int, max_logits: int) -> None:
-        """`candidates`: abi.Candidates [max_logits]"""
+    def __init__(self, candidates: Any, n_groups: int, max_rows: int) -> None:
+        """`candidates`: abi.Candidates [max_rows]"""
         self.token, self.position, self.row_sequence = ((ctypes.c_int32 * max_rows)() for _ in range(3))
-        self.logits_row = (ctypes.c_int32 * max_logits)()
+        self.logits_row = (ctypes.c_int32 * max_rows)()
         self.sequences = (abi.SequenceC * max_rows)()
         self.tables = ctypes.c_void_p * n_groups
         self.keep: list[Any] = []  # what the step points to, beside the buffers above

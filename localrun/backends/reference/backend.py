@@ -15,7 +15,6 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
-from localrun.ops.largest_step import MAX_RUNNING
 from localrun.ops.layouts import F32, FILE, Layout
 from localrun.ops.memory import ran_out
 from localrun.ops.program import Forward
@@ -81,9 +80,7 @@ class ReferenceBackend:
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         return BLOCK_TOKENS * spec.n_kv_heads * codec.bytes_per_token(spec.head_dim)
 
-    def scratch_bytes(
-        self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int = MAX_RUNNING
-    ) -> int:
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
         return step_bytes(config, ctx, codec)
 
     def limit_probe(self, threads: int) -> NumpyLimitProbe:

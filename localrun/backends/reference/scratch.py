@@ -2,7 +2,7 @@
 
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KVCodec
-from localrun.ops.largest_step import MAX_CHUNK
+from localrun.ops.largest_step import MAX_ROWS
 
 SCORE_TILE = 64 << 20  # bytes of attention scores that are held at a time
 SCORE_COPIES, CODED_COPIES = 8, 4  # of them at a time; rows of coded layers are taken a block at a time
@@ -11,7 +11,7 @@ SCORE_COPIES, CODED_COPIES = 8, 4  # of them at a time; rows of coded layers are
 def step_bytes(config: ModelConfig, ctx: int, codec: KVCodec) -> int:
     """Activations, scores and gathered keys of one layer, logits."""
     widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
-    rows = min(MAX_CHUNK, ctx)
+    rows = min(MAX_ROWS, ctx)
     most_used = max(spec.mixture.n_used if spec.mixture else 1 for spec in config.layers)
     widths = 6 * config.hidden_size + 4 * max(spec.ffn_size for spec in config.layers)
     activations = rows * (widths + (most_used - 1) * config.hidden_size) * 4

@@ -24,7 +24,7 @@ from localrun.model.config import LayerSpec
 from localrun.model.decoder import LayerWeights, Model
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
-from localrun.ops.largest_step import MAX_CHUNK, MAX_RUNNING
+from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.layouts import Packed, RowReader
 from localrun_testing.small_model import CPU, FULL, WINDOWED, moved, small_model
 
@@ -84,7 +84,7 @@ def executor(
         return ReferenceExecutor(model.forward, layers, plan, counts, rings, device, ops)
     packing = native_layout()
     packed = packed_model(model, packing)
-    return CpuExecutor(packing, packed.forward, layers, plan, counts, rings, MAX_CHUNK + MAX_RUNNING, 64)
+    return CpuExecutor(packing, packed.forward, layers, plan, counts, rings, MAX_ROWS)
 
 
 @cache

@@ -77,7 +77,7 @@ def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, 
     layers = cache_layers(model.config)
     plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
     counts = [n_blocks] * n_groups
-    return CpuExecutor(layout, model.forward, layers, plan, counts, counts, ctx, ctx)
+    return CpuExecutor(layout, model.forward, layers, plan, counts, counts, ctx)
 
 
 def random_chunks(n_tokens: int, seed: int) -> list[int]:
