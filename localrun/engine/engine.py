@@ -12,7 +12,7 @@ from localrun.base.errors import EngineError, LocalrunError, ModelFileError
 from localrun.base.events import Loop, Prefill
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
-from localrun.engine.pick import pick
+from localrun.engine.pick import pick, pick_of_candidates
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Plan, Scheduler
@@ -238,13 +238,21 @@ class Engine:
         """Take what the step found; what goes wrong with one row is the end of that generation alone."""
         if any(n > 1 for _, n in plan.work):
             self.scheduler.observe(plan.n_rows, seconds)
+        ended: list[tuple[int, Sequence]] = []  # rows after which there is a token to choose
         for row, (sequence, n) in enumerate(plan.work):
             try:
                 if not bool(logits.finite[row]):
                     raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
                 self._take(sequence, n, seconds)
+            except Exception as error:
+                self._fail([sequence], error)
+            else:
                 if sequence.n_computed == sequence.n_tokens:
-                    self._choose(sequence, logits, row)
+                    ended.append((row, sequence))
+        chosen = pick_of_candidates(logits, ended)
+        for row, sequence in ended:
+            try:
+                self._go_on(sequence, chosen[row] if row in chosen else pick(logits, row, sequence))
             except Exception as error:
                 self._fail([sequence], error)
 
@@ -259,14 +267,14 @@ class Engine:
             sequence.prefill_rows += n
             self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
 
-    def _choose(self, sequence: Sequence, logits: Logits, row: int) -> None:
-        """The next token, or the end."""
+    def _go_on(self, sequence: Sequence, token_id: int) -> None:
+        """Take the next token, or end."""
         if sequence.background:
             sequence.stop_reason = "length"
             return
         ticket = self.tickets[sequence.number]
         n_before, period_before = sequence.n_tokens, sequence.loop_period
-        sequence.append(pick(logits, row, sequence), time.perf_counter())
+        sequence.append(token_id, time.perf_counter())
         if sequence.n_tokens > n_before:
             ticket.put(NewToken(sequence.token_ids[-1]))
         if sequence.loop_period != period_before:

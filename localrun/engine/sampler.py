@@ -3,13 +3,13 @@
 Penalties and bias are already in the logits (ops). The chain is top-k, temperature, top-p, min-p, draw. It runs on the
 256 best candidates with probabilities of the whole vocabulary; where those cannot decide, it says so by returning None
 and is run again on more of the row, with the same result as if that had been done at once. Candidates are plain lists:
-for so few, and in caches that the weights have just passed through, numpy's machinery takes longer than the sums.
+for so few, and in caches that the weights have just passed through, numpy's machinery takes longer than the sums. For
+many rows it does not: `sampler_rows` has the same chain for them.
 """
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
-from math import exp
 from operator import neg
 
 import numpy as np
@@ -61,9 +61,15 @@ def keep_top_k(
         return None
     if 0 < k <= n:
         ids, logits, complete = ids[:k], logits[:k], True
-    temperature = settings.temperature
-    probabilities = [exp(min(logit / temperature - logsumexp, 0.0)) for logit in logits.tolist()]
+    probabilities = likelihoods(logits, settings.temperature, logsumexp).tolist()
     return Candidates(ids.tolist(), probabilities, list(accumulate(probabilities)), complete)
+
+
+def likelihoods(logits: np.ndarray, temperature: float | np.ndarray, logsumexp: float | np.ndarray) -> np.ndarray:
+    """Shares of the whole vocabulary, f64 like logits [..., n], which are best first: none is more than one before."""
+    exponents = np.minimum(logits.astype(np.float64) / temperature - logsumexp, 0.0)
+    shares: np.ndarray = np.minimum.accumulate(np.exp(exponents), axis=-1)
+    return shares
 
 
 def keep_top_p(c: Candidates, p: float) -> Candidates | None:
