@@ -9,6 +9,13 @@ from localrun.chat.tree import Message
 SINK_TOKENS = 64  # the first block, which a rolling window always keeps
 _STEP = 0.25  # share of the context that a drop frees at a time: after each, all that is left is read again
 _BYTES_PER_TOKEN = 3  # of a message that was not counted yet: rather too few
+_LONGEST_EXPECTED = 8192  # tokens of an answer, thoughts included, that nobody has set a length for
+
+POLICIES: dict[Policy, tuple[str, str]] = {
+    "stop": ("Stop and ask", "nothing is dropped before you say so"),
+    "drop": ("Drop the oldest", "the model no longer sees them; a line says where"),
+    "roll": ("Roll on", "the model keeps the very beginning and the latest part"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,12 @@ def plan_overflow(
     return OverflowPlan(False, total)
 
 
+def reserve_of(ctx: int, max_tokens: int | None = None) -> int:
+    """Tokens of a context that turns are dropped to leave free for an answer: a quarter at most, so that three are the
+    chat's, and no more than the answer may have, or is likely to."""
+    return min(ctx // 4, max_tokens or _LONGEST_EXPECTED)
+
+
 def plan_for(chat: Chat, question: str, ctx: int, policy: Policy, reserve: int, total: int = 0) -> OverflowPlan:
     """How to go on with the branch that ends at `question`, which was not counted yet; `total` tokens where somebody
     has counted them."""
@@ -73,6 +86,11 @@ def drop_turn(chat: Chat, question: str) -> bool:
     return following is not None
 
 
+def adopt(chat: Chat, policy: Policy, plan: OverflowPlan) -> None:
+    """Let the chat go on by this policy from now on, and drop what the plan says is dropped."""
+    chat.set(policy=policy, **({"horizon": plan.horizon} if policy == "drop" and plan.horizon else {}))
+
+
 def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan | None:
     """Where the chat's policy is to drop turns, and it has to before `question` is answered: do, and give the plan."""
     path = chat.tree.path(question)
@@ -87,9 +105,12 @@ def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan
 
 
 def horizon_of(chat: Chat, ctx: int) -> str | None:
-    """The first message of the selected branch that the model sees all of; None while it sees everything."""
+    """The first message of the selected branch that the model sees all of; None while it sees everything.
+
+    `ctx` 0 is that of a model nobody knows: only what was dropped is out of sight.
+    """
     path = chat.tree.path(chat.tree.head)
-    if chat.policy == "roll":
+    if chat.policy == "roll" and ctx:
         return plan_overflow(path, turn_sizes(path), ctx, "roll").horizon
     return chat.horizon if any(message.id == chat.horizon for message in path) else None
 

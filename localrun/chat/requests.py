@@ -20,3 +20,14 @@ def request_messages(messages: Sequence[Message], system: str = "") -> list[Requ
 def _request_message(message: Message) -> RequestMessage:
     thought = {"reasoning_content": message.thinking} if message.thinking else {}
     return {"role": message.role, "content": message.text, **thought}
+
+
+def in_turn(messages: Sequence[RequestMessage]) -> list[RequestMessage]:
+    """Messages of the user that nobody answered become one with the next: templates want turns."""
+    merged: list[RequestMessage] = []
+    for message in messages:
+        if merged and message["role"] == "user" == merged[-1]["role"]:
+            merged[-1] = {**message, "content": f"{merged[-1]['content']}\n\n{message['content']}"}
+        else:
+            merged.append(message)
+    return merged

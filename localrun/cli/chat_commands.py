@@ -5,12 +5,12 @@ from pathlib import Path
 
 from localrun.base.errors import UsageError
 from localrun.chat.export import write_export
-from localrun.chat.overflow import horizon_of
+from localrun.chat.overflow import POLICIES, horizon_of
 from localrun.chat.search import search
 from localrun.chat.tree import Message
 from localrun.cli.chats import columns, find_chat, when
 from localrun.cli.console import note, table
-from localrun.cli.line_chat import POLICIES, LineChat
+from localrun.cli.line_chat import LineChat
 from localrun.cli.session import show_stats
 
 _SHOWN_CHATS = 20
@@ -157,8 +157,8 @@ def _policy(chat: LineChat, wanted: str) -> None:
     if policy:
         chat.chat.set(policy=policy)
     note("When the context is full:")
-    for name, what in POLICIES.items():
-        note(f"{'*' if name == chat.chat.policy else ' '} {name}  {what}")
+    for name, (title, what) in POLICIES.items():
+        note(f"{'*' if name == chat.chat.policy else ' '} {name}  {title}: {what}")
 
 
 def _title(chat: LineChat, title: str) -> None:

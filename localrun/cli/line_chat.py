@@ -7,6 +7,7 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.base.units import tps
 from localrun.chat.journal import Chat, ChatStore, Policy
+from localrun.chat.overflow import POLICIES
 from localrun.cli.console import note, write_json
 from localrun.cli.line_input import ask_line
 from localrun.cli.output import OutputOptions, as_fields, stream_answer
@@ -15,12 +16,6 @@ from localrun.cli.turn import Listening, answer_in, reuse_line
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
-
-POLICIES: dict[Policy, str] = {
-    "stop": "end there; /new begins another chat",
-    "drop": "drop the oldest turns: they stay in the history, the model no longer sees them",
-    "roll": "roll on: keep the beginning and the newest, forget the middle",
-}
 
 
 class LineChat:
@@ -88,7 +83,7 @@ class LineChat:
     def _answer(self, question: str) -> None:
         self.unanswered = question
         self.tell_problem()
-        done = answer_in(self.chat, question, self.client, self.shared, self._stream, self._ask_policy)
+        done = answer_in(self.chat, question, self.client, self.shared.options, self._stream, self._ask_policy)
         c = self.last = done.completion
         if self.chat.tree.head != self.chat.tree[question].parent:
             self.unanswered = None
@@ -108,7 +103,7 @@ class LineChat:
         """What to do about a full context; without a person, nothing."""
         if not self._talks:
             return "stop"
-        lines = [f"  {name[0]}  {what}" for name, what in POLICIES.items()]
+        lines = [f"  {name[0]}  {title}: {what}" for name, (title, what) in POLICIES.items()]
         note("\n".join([f"This chat no longer fits the context of {self.client.info.ctx:,} tokens. What now?", *lines]))
         try:
             chosen = ask_line("[s/d/r] ").strip().lower()

@@ -109,15 +109,7 @@ def _request(shared: Answering, prompt: str, raw: bool) -> Request:
     if not raw:
         system = ({"role": "system", "content": shared.system},) if shared.system else ()
         messages = (*system, {"role": "user", "content": prompt})
-    return Request(
-        messages=messages,
-        prompt=prompt if raw else None,
-        sampling=shared.sampling,
-        max_tokens=shared.max_tokens,
-        stop=shared.stop,
-        think=shared.think,
-        stop_on_loop=shared.stop_on_loop,
-    )
+    return shared.options.request(messages, prompt=prompt if raw else None)
 
 
 def _go_on(
@@ -128,7 +120,7 @@ def _go_on(
     if chat.model != stored.name:
         chat.set(model=stored.name)
     message = chat.add_user(prompt)
-    completion = answer_in(chat, message.id, client, shared, stream).completion
+    completion = answer_in(chat, message.id, client, shared.options, stream).completion
     if chat.problem:
         note(chat.problem)
     return completion

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 from localrun.base.errors import NotFoundError
 from localrun.base.events import Completion
 from localrun.base.machine import memory
-from localrun.base.request import Backend, KVCodecName, LoadOptions, Sampling, Think
+from localrun.base.request import Think
 from localrun.base.settings import Settings, read_settings
 from localrun.base.units import gib, ms, tps
+from localrun.chat.presets import sampling_of
+from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
 from localrun.client.interface import Generation
@@ -21,6 +23,7 @@ from localrun.diagnose.verdict import verdict
 from localrun.fit.rates import known_rates
 from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.library import mark_used
+from localrun.hub.load_options import load_options
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
 from localrun.text.render_process import RENDERER
@@ -52,29 +55,15 @@ def find_model(options: ModelOptions) -> StoredModel:
         raise
 
 
-def load_options(stored: StoredModel, flags: LoadOptionFlags, chat_id: str = "") -> LoadOptions:
-    settings = settings_with(flags)
-    return LoadOptions(
-        path=stored.path,
-        name=stored.name,
-        precision=stored.precision,
-        backend=cast(Backend, settings.backend or "auto"),
-        threads=settings.threads,
-        ctx=settings.ctx or None,
-        kv=cast(KVCodecName, settings.kv or "auto"),
-        window=settings.window,
-        prefix_cache=not flags.no_prefix_cache,
-        disk_cache=settings.disk_cache_bytes if chat_id and not flags.no_prefix_cache else 0,
-        chat_id=chat_id,
-    )
-
-
 def open_client(stored: StoredModel, flags: LoadOptionFlags, chat_id: str = "") -> "LocalClient":
     """Load the model. The process for templates starts beside that.
 
     `chat_id`: the chat that is kept; its computed blocks are, too.
     """
-    options = load_options(stored, flags, chat_id)
+    prefix_cache = not flags.no_prefix_cache
+    options = load_options(
+        stored, settings_with(flags), prefix_cache=prefix_cache, disk_cache=bool(chat_id), chat_id=chat_id
+    )
     RENDERER.warm_up()
     from localrun.client.local import LocalClient
 
@@ -88,26 +77,21 @@ class Answering:
     """What all requests of one command share."""
 
     system: str | None
-    sampling: Sampling
-    max_tokens: int | None
-    stop: tuple[str, ...]
-    think: Think
-    stop_on_loop: bool
+    options: TurnOptions
 
 
 def answering(flags: AnswerOptions, *, as_data: bool = False) -> Answering:
     """`as_data`: what comes out is JSON, for a program."""
     settings = settings_with(flags)
     for_a_person = is_terminal(sys.stdout) and not as_data
-    chosen = {field.name: getattr(settings, field.name) for field in fields(Sampling) if field.name != "logit_bias"}
-    return Answering(
-        system=settings.system,
-        sampling=Sampling(**chosen, logit_bias=dict(flags.logit_bias or ())),
+    options = TurnOptions(
+        sampling=replace(sampling_of(settings), logit_bias=dict(flags.logit_bias or ())),
         max_tokens=settings.max_tokens,
         stop=flags.check_stop(),
         think=cast(Think, flags.think),
         stop_on_loop=for_a_person if settings.stop_on_loop is None else settings.stop_on_loop,
     )
+    return Answering(settings.system, options)
 
 
 class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):

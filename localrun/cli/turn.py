@@ -3,27 +3,25 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from localrun.base.errors import PromptTooLongError
-from localrun.base.events import Completion, Done, Event, Token
+from localrun.base.errors import LocalrunError, PromptTooLongError
+from localrun.base.events import Completion, Done, Event
 from localrun.base.request import Request
 from localrun.chat.conversation import Chat, Policy
-from localrun.chat.overflow import drop_turn, make_room
+from localrun.chat.overflow import OverflowPlan, adopt, drop_turn, plan_for, reserve_of
+from localrun.chat.turn import Answer, TurnOptions, begin_turn, keep_answer
 from localrun.cli.console import note
-from localrun.cli.session import Answering
 from localrun.client.interface import Generation
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
 
-STATS = ("model", "precision", "prompt_tokens", "cached_tokens", "completion_tokens", "ttft_ms", "decode_tps", "seed")
-
 
 class Listening:
-    """A client whose texts are kept, for when it dies before it is done."""
+    """A client whose events `answer` takes too, for when it dies before it is done."""
 
     def __init__(self, client: "LocalClient") -> None:
         self._client = client
-        self.texts = {"answer": "", "thinking": ""}
+        self.answer = Answer(client.info)
 
     def generate(self, request: Request) -> Generation:
         generation = self._client.generate(request)
@@ -31,8 +29,7 @@ class Listening:
 
     def _heard(self, events: Iterator[Event]) -> Iterator[Event]:
         for event in events:
-            if isinstance(event, Token):
-                self.texts[event.channel] += event.text
+            self.answer.take(event)
             yield event
 
 
@@ -41,9 +38,9 @@ Stream = Callable[[Listening, Request], Done]
 
 def answer_in(
     chat: Chat,
-    user_id: str,
+    question: str,
     client: "LocalClient",
-    shared: Answering,
+    options: TurnOptions,
     stream: Stream,
     ask: Callable[[], Policy] = lambda: "stop",
 ) -> Done:
@@ -52,54 +49,44 @@ def answer_in(
     Without any answer the message stays in the chat, on a branch of its own, and the error goes on.
     """
     ctx = client.info.ctx
-    reserve = min(ctx // 4, shared.max_tokens or ctx)
-    _drop_turns(chat, user_id, ctx, reserve)
     while True:
-        heard = Listening(client)
+        request, plan = begin_turn(chat, question, options, ctx)
+        _tell(plan)
+        listening = Listening(client)
         try:
-            done = stream(heard, request_for(chat, user_id, shared))
+            done = stream(listening, request)
             break
-        except PromptTooLongError:
+        except PromptTooLongError as error:
             if chat.policy == "stop" and (policy := ask()) != "stop":
-                chat.set(policy=policy)
-                _drop_turns(chat, user_id, ctx, reserve)
-            elif not (chat.policy == "drop" and _drop_one(chat, user_id)):
-                chat.rewind(chat.tree[user_id].parent)
+                reserve = reserve_of(ctx, options.max_tokens)
+                plan = plan_for(chat, question, ctx, policy, reserve, error.n_tokens)
+                adopt(chat, policy, plan)
+                _tell(plan)
+            elif not (chat.policy == "drop" and _drop_one(chat, question)):
+                chat.rewind(chat.tree[question].parent)
                 raise
-        except BaseException:
-            if any(heard.texts.values()):
-                chat.add_answer(user_id, heard.texts["answer"], heard.texts["thinking"], interrupted=True)
-            else:
-                chat.rewind(chat.tree[user_id].parent)
+        except BaseException as error:
+            known = error if isinstance(error, LocalrunError) else None
+            if not keep_answer(chat, question, listening.answer, error=known):
+                chat.rewind(chat.tree[question].parent)
             raise
-    _keep(chat, user_id, done)
+    c = done.completion
+    if c.text or c.thinking or c.token_ids:
+        keep_answer(chat, question, listening.answer)
+    else:  # stopped before the first word
+        chat.rewind(chat.tree[question].parent)
     return done
 
 
-def request_for(chat: Chat, user_id: str, shared: Answering) -> Request:
-    return Request(
-        messages=tuple(chat.request_messages(user_id)),
-        sampling=shared.sampling,
-        max_tokens=shared.max_tokens,
-        stop=shared.stop,
-        think=shared.think,
-        stop_on_loop=shared.stop_on_loop,
-        known_ids=chat.known_ids(user_id),
-        now=chat.created,
-        overflow="roll" if chat.policy == "roll" else "stop",
-        chat_id=chat.id if chat.kept else "",
-    )
-
-
-def _drop_turns(chat: Chat, user_id: str, ctx: int, reserve: int) -> None:
-    """Make room, where that is the policy, before an answer would be cut short. Says so."""
-    if plan := make_room(chat, user_id, ctx, reserve):
+def _tell(plan: OverflowPlan | None) -> None:
+    """What the model is not shown from now on."""
+    if plan and plan.n_hidden:
         note(f"{plan}")
 
 
-def _drop_one(chat: Chat, user_id: str) -> bool:
-    """The same where a guess was too low; False when only the last turn is left."""
-    dropped = drop_turn(chat, user_id)
+def _drop_one(chat: Chat, question: str) -> bool:
+    """Make room where a guess was too low; False when only the last turn is left."""
+    dropped = drop_turn(chat, question)
     if dropped:
         note("the oldest turn was dropped: the model no longer sees it")
     return dropped
@@ -111,13 +98,3 @@ def reuse_line(c: Completion) -> str:
         return ""
     why = f"; {c.cache_note}" if c.cache_note else ""
     return f"reused {c.cached_tokens:,} of {c.prompt_tokens:,} tokens{why}"
-
-
-def _keep(chat: Chat, user_id: str, done: Done) -> None:
-    c = done.completion
-    if not (c.text or c.thinking or c.token_ids):  # stopped before the first word
-        chat.rewind(chat.tree[user_id].parent)
-        return
-    ids = (*done.prompt_ids, *c.token_ids) if done.prompt_ids else ()
-    stats = {name: getattr(c, name) for name in STATS}
-    chat.add_answer(user_id, c.text, c.thinking, ids, stats, interrupted=c.stop_reason == "cancelled")

@@ -155,8 +155,8 @@ def test_commands_on_the_history(faces: Faces, monkeypatch: Patch, chats: ChatSt
     assert contents(faces.request) == ["S", "about tides", "You said about tides.", "more"]
     for words in ("no chat 77", "needs a number", "needs words", "(nothing found)", "(system: none)", "no policy x"):
         assert words in err
-    assert "* stop  end there" in err
-    assert "* roll  roll on" in err
+    assert "* stop  Stop and ask" in err
+    assert "* roll  Roll on" in err
     tides = chats.peek(chats.summaries()[0].id)
     assert (tides.title, tides.policy, tides.system) == ("Tides", "roll", "")
     assert len(chats.summaries()) == 2

@@ -10,10 +10,10 @@ from localrun_testing import REPOSITORY
 from localrun_tui import start
 from localrun_tui.attachments import Attachment, join, split, title_for
 from localrun_tui.choice import Choice, builtin
-from localrun_tui.presets import PRESETS, sampling_of
 
 from localrun.base.errors import NotFoundError
 from localrun.base.settings import Settings, write_setting
+from localrun.chat.presets import PRESETS, sampling_of
 from localrun.hub.library import mark_used
 
 

@@ -10,10 +10,10 @@ from textual.widget import Widget
 
 from localrun.base.events import Loop
 from localrun.base.sanitize import clean
+from localrun.chat.overflow import horizon_of
 
 from .live_answer import LiveAnswer
 from .message_view import MessageView
-from .overflow import horizon_of
 from .session import Session
 from .transcript import Transcript
 from .turn import Turn
@@ -134,8 +134,12 @@ class ChatPath:
         return MessageView(None, self._session.info.name if self._session.info else "answer")
 
     def _find_horizon(self) -> int | None:
+        """Number of the first message that the model sees all of; None when it sees everything."""
         chat, info = self._session.chat, self._session.info
-        return horizon_of(chat, info.ctx if info else 0) if chat is not None else None
+        if chat is None:
+            return None
+        first = horizon_of(chat, info.ctx if info else 0)
+        return next((n for n, message in enumerate(chat.tree.path(chat.tree.head)) if message.id == first), None)
 
     def _view(self, message: "Message") -> MessageView:
         name = {"user": "You", "system": "System"}.get(message.role) or str(

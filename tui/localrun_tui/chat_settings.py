@@ -1,7 +1,8 @@
 """What holds for one chat: its system prompt, how it samples, and what happens when the context is full."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,16 +14,12 @@ from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
 
 from localrun.base.request import Think
 from localrun.base.sanitize import clean
+from localrun.chat.overflow import POLICIES
+from localrun.chat.presets import PRESETS
 
 from .ask import AskOne
 from .fields import TextField
-from .presets import PRESETS
 
-POLICIES: dict[str, tuple[str, str]] = {
-    "stop": ("Stop and ask", "nothing is dropped before you say so"),
-    "drop": ("Drop the oldest", "the model no longer sees them; a line says where"),
-    "roll": ("Roll on", "the model keeps the very beginning and the latest part"),
-}
 THINK: dict[str, tuple[str, str]] = {
     "auto": ("As the model does", "thinking models think"),
     "on": ("Think", "better on hard questions, slower"),
@@ -112,7 +109,7 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
         return max(self.query_one(f"#{name}", RadioSet).pressed_index, 0)
 
 
-def _choices(name: str, rows: dict[str, tuple[str, str]], current: str) -> RadioSet:
+def _choices(name: str, rows: Mapping[Any, tuple[str, str]], current: str) -> RadioSet:
     current = current if current in rows else next(iter(rows))
     buttons = [
         Choice(Content.assemble(title, (f"  {explanation}", "$foreground-muted")), value=key == current)

@@ -1,9 +1,10 @@
 """Starts the app: with real engines, the chats on disk, and the model to begin with."""
 
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
-from localrun.base.request import Backend, KVCodecName, LoadOptions
+from localrun.base.request import LoadOptions
 
 from .app import LocalrunApp
 
@@ -54,25 +55,18 @@ def open_client(choice: "Choice", progress: "Progress") -> "EngineClient":
 def load_options(choice: "Choice") -> LoadOptions:
     """How to load a model on disk: what was chosen, and below it config.toml."""
     from localrun.base.settings import read_settings
+    from localrun.hub.load_options import load_options as load_as_set
     from localrun.hub.stored import StoredModel
 
     stored = choice.stored
     assert isinstance(stored, StoredModel)
     settings = read_settings()
-    kv = settings.kv if choice.kv == "auto" and settings.kv else choice.kv
-    ctx = settings.ctx if choice.ctx is None else choice.ctx
-    return LoadOptions(
-        path=stored.path,
-        name=stored.name,
-        precision=choice.precision or stored.precision,
-        backend=cast(Backend, settings.backend or "auto"),
-        threads=settings.threads,
-        ctx=ctx or None,
-        kv=cast(KVCodecName, kv),
-        window=settings.window,
-        disk_cache=settings.disk_cache_bytes,
-        chat_id=choice.chat_id,
+    settings = replace(
+        settings,
+        kv=settings.kv if choice.kv == "auto" else choice.kv,
+        ctx=settings.ctx if choice.ctx is None else choice.ctx,
     )
+    return load_as_set(stored, settings, precision=choice.precision, chat_id=choice.chat_id)
 
 
 def open_store() -> "ChatStore":

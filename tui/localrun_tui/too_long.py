@@ -6,12 +6,11 @@ from textual.app import App
 
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import ModelInfo
+from localrun.base.settings import read_settings
 from localrun.chat.journal import Chat, Policy
-from localrun.chat.overflow import OverflowPlan, drop_turn, plan_for, turn_sizes
+from localrun.chat.overflow import POLICIES, OverflowPlan, adopt, drop_turn, plan_for, reserve_of, turn_sizes
 
 from .ask import AskOne
-from .chat_settings import POLICIES
-from .overflow import reserve_of
 
 if TYPE_CHECKING:
     from .session import Session
@@ -32,7 +31,7 @@ async def mend_too_long(app: App[Any], session: "Session", turn: "Turn", error: 
     choice = await app.push_screen_wait(AskOne(title, rows, text, unasked=True))
     policy = next((policy for policy in plans if policy == choice), None)
     if policy:
-        await session.on_disk(_settle, chat, policy, plans[policy])
+        await session.on_disk(adopt, chat, policy, plans[policy])
         await session.answer(chat, question)
     return choice == "edit"
 
@@ -46,7 +45,8 @@ def _describe(
         begun = len(chat.visible(question)) > 1
         return "This is too long for the model", error.message, {"drop": OverflowPlan(False, 0)} if begun else {}
     ways: tuple[Policy, ...] = ("drop", "roll") if info and info.can_roll else ("drop",)
-    plans = {way: plan_for(chat, question, ctx, way, reserve_of(ctx), total) for way in ways}
+    reserve = reserve_of(ctx, read_settings().max_tokens)
+    plans = {way: plan_for(chat, question, ctx, way, reserve, total) for way in ways}
     holds = f"the context holds {ctx:,}, the answer included"
     larger = "Ctrl+O loads the model with a larger context, where memory has room for it."
     before = sum(turn_sizes(chat.visible(question))[:-1])
@@ -58,8 +58,3 @@ def _describe(
         text = f"{before:,} tokens so far and {total - before:,} of this message make {total:,}; {holds}."
     works = {way: plan for way, plan in plans.items() if plan.fits and plan.n_hidden}
     return title, f"{text}\n{larger}", works
-
-
-def _settle(chat: Chat, policy: Policy, plan: OverflowPlan) -> None:
-    """From now on so; what the user was told is dropped is what is dropped."""
-    chat.set(policy=policy, **({"horizon": plan.horizon} if policy == "drop" and plan.horizon else {}))

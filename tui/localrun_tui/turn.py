@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Channel, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.events import Event, Loop, ModelInfo, Prefill, Token
 from localrun.base.request import Request
+from localrun.chat.turn import Answer
 from localrun.client.interface import EngineClient, Generation
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _BETWEEN_HALVES = 2.0  # seconds of an answer that a crash may cost
 
 
-class Turn:
+class Turn(Answer):
     """The answer to `parent_id` in `chat`. On the turn's thread `keep_half` is called from time to time while it
     grows, and must not wait; `keep` is called once, when it is over."""
 
@@ -30,34 +31,22 @@ class Turn:
         keep: Callable[["Turn"], None],
         keep_half: Callable[["Turn"], object],
     ) -> None:
+        super().__init__(info)
         self.chat = chat
         self.parent_id = parent_id
-        self.info = info  # of the model that answers
         self.answer_id: str | None = None  # set by `keep`
         self.draft: Draft | None = None  # set by `keep_half`
         self.prefill: Prefill | None = None
         self.loop: Loop | None = None
-        self.done: Done | None = None
         self.error: LocalrunError | None = None
         self.began = time.monotonic()
         self.first_token: float | None = None
-        self.n_tokens = 0
-        self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
         self._keep = keep
         self._keep_half = keep_half
         self._kept = self.began
         self._over = threading.Event()
         self._generation: Generation | None = None
         self._is_cancelled = False
-
-    @property
-    def text(self) -> str:
-        """The answer so far."""
-        return "".join(self._texts["answer"])
-
-    @property
-    def thinking(self) -> str:
-        return "".join(self._texts["thinking"])
 
     @property
     def ttft(self) -> float | None:
@@ -88,7 +77,7 @@ class Turn:
             if self._is_cancelled:  # before there was anything to cancel
                 self._generation.cancel()
             for event in self._generation:
-                self._note(event)
+                self.take(event)
                 self._keep_from_time_to_time()
         except LocalrunError as error:
             self.error = error
@@ -107,17 +96,14 @@ class Turn:
             self._kept = now
             self._keep_half(self)
 
-    def _note(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
+        super().take(event)
         if isinstance(event, Prefill):
             self.prefill = event
         elif isinstance(event, Loop):
             self.loop = event
-        elif isinstance(event, Done):
-            self.done = event
         elif isinstance(event, Token):
             self.first_token = self.first_token or time.monotonic()
-            self.n_tokens += 1
-            self._texts[event.channel].append(event.text)
 
 
 def unexpected(error: Exception) -> LocalrunError:

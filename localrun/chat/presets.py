@@ -24,7 +24,7 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def sampling_of(settings: Settings, preset: str) -> Sampling:
+def sampling_of(settings: Settings, preset: str = "") -> Sampling:
     """How to choose tokens: the preset, and below it config.toml; an unknown preset is none."""
     names = [field.name for field in fields(Sampling) if field.name != "logit_bias"]
     configured = Sampling(**{name: getattr(settings, name) for name in names})

@@ -1,0 +1,33 @@
+"""How to load a model that is on disk, as the user's settings say."""
+
+from typing import cast
+
+from localrun.base.request import Backend, KVCodecName, LoadOptions
+from localrun.base.settings import Settings
+from localrun.hub.stored import StoredModel
+
+
+def load_options(
+    stored: StoredModel,
+    settings: Settings,
+    *,
+    precision: str = "",
+    prefix_cache: bool = True,
+    disk_cache: bool = True,
+    chat_id: str = "",
+) -> LoadOptions:
+    """`disk_cache` keeps what is computed of chats, which needs the prefix cache; `precision` is its name for the user,
+    where it is not that of the file; `chat_id` the kept chat that is gone on with."""
+    return LoadOptions(
+        path=stored.path,
+        name=stored.name,
+        precision=precision or stored.precision,
+        backend=cast(Backend, settings.backend or "auto"),
+        threads=settings.threads,
+        ctx=settings.ctx or None,
+        kv=cast(KVCodecName, settings.kv or "auto"),
+        window=settings.window,
+        prefix_cache=prefix_cache,
+        disk_cache=settings.disk_cache_bytes if disk_cache and prefix_cache else 0,
+        chat_id=chat_id,
+    )
