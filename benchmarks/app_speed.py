@@ -25,14 +25,14 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tui"), str(ROOT / "tests" / "support")]
 
 from localrun_testing.scripted_client import ANSWER, Script, ScriptedClient, opener  # noqa: E402
-from localrun_tui.app import LocalrunApp  # noqa: E402
-from localrun_tui.choice import Choice  # noqa: E402
-from localrun_tui.composer import Editor  # noqa: E402
-from localrun_tui.live_answer import LiveAnswer  # noqa: E402
 
 from benchmarks.app_terminal import AppTerminal, environ  # noqa: E402
 from localrun.chat.journal import ChatStore  # noqa: E402
 from localrun.hub.stored import StoredModel  # noqa: E402
+from localrun_tui.app import LocalrunApp  # noqa: E402
+from localrun_tui.screens.chat.composer import Editor  # noqa: E402
+from localrun_tui.screens.chat.live_answer import LiveAnswer  # noqa: E402
+from localrun_tui.state.choice import Choice  # noqa: E402
 
 PARAGRAPHS = ANSWER + "\n"
 FIRST_WORDS = b"Ask anything"

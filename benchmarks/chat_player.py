@@ -158,7 +158,7 @@ def play(warm: LocalClient, cold: LocalClient, seed: int, turns: int) -> Iterato
             move,
             done.prompt_ids,
             found.token_ids,
-            found.cached_tokens,
+            found.cached_tokens or 0,
             found.replayed_tokens,
             computed,
             background,

@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from localrun_tui.app import LocalrunApp
-from localrun_tui.chat_screen import ChatScreen
-from localrun_tui.choice import builtin
-from localrun_tui.start import open_client, open_store
 from textual.pilot import Pilot
+
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.chat.chat_screen import ChatScreen
+from localrun_tui.start import open_client, open_store
+from localrun_tui.state.choice import builtin
 
 DOCS = Path(__file__).parents[1] / "docs"
 QUESTIONS = ("Hello! What are you?", "Why is the second token faster than the first?", "What is a KV cache?")

@@ -9,8 +9,9 @@ import pytest
 from localrun_testing.model_screens import ScreenApp, known_machine
 from localrun_testing.pilots import drive, screen_text, until_text
 from localrun_testing.stub_gguf import stub_gguf
-from localrun_tui.models_screen import ModelsScreen
 from textual.pilot import Pilot
+
+from localrun_tui.screens.models.models_screen import ModelsScreen
 
 
 @pytest.fixture

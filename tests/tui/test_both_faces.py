@@ -9,7 +9,6 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from localrun_tui.answers import build_request
 
 from localrun.base.events import Completion, Done, ModelInfo
 from localrun.base.request import Request
@@ -20,6 +19,7 @@ from localrun.chat.overflow import reserve_of
 from localrun.cli.groups import AnswerOptions
 from localrun.cli.session import answering
 from localrun.cli.turn import answer_in
+from localrun_tui.state.answers import build_request
 
 Turns = list[tuple[int, int]]  # tokens of each question and its answer
 DONE = Done(Completion("m", "", "", "a", "", "stop", 1, 0, 1, (), 0, 0, 0, 0, None, None, None, None, "", 0, 0))
@@ -71,7 +71,7 @@ def test_both_faces_ask_the_same(
     faces: tuple[Callable[[Chat, str, int], Request], ...] = (asked_by_the_command_line, asked_by_the_app)
     with (
         patch("localrun.cli.session.read_settings", lambda: set_up),
-        patch("localrun_tui.answers.read_settings", lambda: set_up),
+        patch("localrun_tui.state.answers.read_settings", lambda: set_up),
     ):
         for face in faces:
             chat, question = conversation(turns, policy)

@@ -7,11 +7,11 @@ from typing import Any
 from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, send, type_text, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, Script, ScriptedClient
-from localrun_tui.composer import Composer, Editor
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from localrun.base.errors import PromptTooLongError
+from localrun_tui.screens.chat.composer import Composer, Editor
 
 TOO_LONG = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000))
 HUGE = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=24_310))

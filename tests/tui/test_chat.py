@@ -11,7 +11,6 @@ from localrun_testing.chat_app import CHOICE, ENDS, ask, chat_app, chat_screen, 
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, Script, ScriptedClient
 from localrun_testing.waiting import PATIENCE
-from localrun_tui.composer import Editor
 from textual.pilot import Pilot
 
 from localrun.base.errors import DoesNotFitError, EngineError
@@ -19,6 +18,7 @@ from localrun.base.events import Event, Prefill
 from localrun.base.request import Request
 from localrun.base.settings import write_setting
 from localrun.chat.journal import ChatStore
+from localrun_tui.screens.chat.composer import Editor
 
 
 def test_an_answer_streams_in_and_is_kept(tmp_path: Path) -> None:

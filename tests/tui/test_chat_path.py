@@ -7,9 +7,10 @@ import pytest
 from localrun_testing.chat_app import chat_app, chat_screen, ready, send, views
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from localrun_testing.scripted_client import Script
-from localrun_tui.chat_path import ChatPath
-from localrun_tui.transcript import Transcript
 from textual.pilot import Pilot
+
+from localrun_tui.screens.chat.chat_path import ChatPath
+from localrun_tui.screens.chat.transcript import Transcript
 
 
 def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,17 @@ import pytest
 from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, live_view, ready, send
 from localrun_testing.pilots import drive, until
 from localrun_testing.scripted_client import ANSWER, Script
-from localrun_tui import live_answer
-from localrun_tui.compositor import LeanCompositor
-from localrun_tui.status_line import StatusLine
-from localrun_tui.themes import DARK
 from textual._compositor import ChopsUpdate, Compositor
 from textual.content import Content
 from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widget import Widget
+
+from localrun_tui.screens.chat import live_answer
+from localrun_tui.screens.chat.status_line import StatusLine
+from localrun_tui.themes import DARK
+from localrun_tui.widgets.compositor import LeanCompositor
 
 CROPS = [
     *itertools.product([(0, 0), (3, 5), (79, 11), (40, 20)], [(1, 1), (7, 1), (80, 1), (30, 9), (80, 24)]),

@@ -8,10 +8,10 @@ import pytest
 from localrun_testing.chat_app import chat_app, chat_screen, ready, send, text_of, views
 from localrun_testing.pilots import drive, until, until_text
 from localrun_testing.scripted_client import Script
-from localrun_tui import turn
 from textual.pilot import Pilot
 
 from localrun.chat.journal import ChatStore
+from localrun_tui.state import turn
 
 STORY = "There was once a fox who was afraid of the wind."
 

@@ -13,10 +13,6 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.stub_gguf import stub_gguf
-from localrun_tui.choice import Choice
-from localrun_tui.download import Download
-from localrun_tui.downloads import DownloadsScreen, badge_text, duration
-from localrun_tui.downloads_queue import Downloads
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -27,6 +23,10 @@ from localrun.hub.access import read_access
 from localrun.hub.http import Http
 from localrun.hub.preview import find_on_hub, preview
 from localrun.hub.resolve import resolve
+from localrun_tui.screens.downloads.download import Download
+from localrun_tui.screens.downloads.downloads import DownloadsScreen, badge_text, duration
+from localrun_tui.screens.downloads.downloads_queue import Downloads
+from localrun_tui.state.choice import Choice
 
 MIB = 1 << 20
 SLOW = 1e4  # bytes a second: nothing ends by itself while a test looks

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from localrun_testing.model_screens import ScreenApp, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
-from localrun_tui import download_work, first_run
-from localrun_tui.download import Download
-from localrun_tui.first_run import FirstRunScreen
 from textual.pilot import Pilot
 
 from localrun.base.machine import Memory
+from localrun_tui.screens import first_run
+from localrun_tui.screens.downloads import download_work
+from localrun_tui.screens.downloads.download import Download
+from localrun_tui.screens.first_run import FirstRunScreen
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import chat_app, notice, ready, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
-from localrun_tui.history_list import HistoryList
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from localrun.chat.journal import ChatStore
+from localrun_tui.screens.chat.history_list import HistoryList
 
 
 def filled(folder: Path) -> ChatStore:

@@ -8,15 +8,15 @@ import pytest
 from localrun_testing.chat_app import ask, chat_app, ready
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
 from localrun_testing.scripted_client import COMPLETION, RATES, VIEW, Script, ScriptedClient
-from localrun_tui import session
-from localrun_tui.advice import advise
-from localrun_tui.cache_view import STATES, group_lines
-from localrun_tui.meters import bar, meter
-from localrun_tui.status_line import eta, stats_parts
 from textual.pilot import Pilot
 
 from localrun.base.events import Event, GroupView, Prefill
 from localrun.base.request import Request
+from localrun_tui.screens.chat.advice import advise
+from localrun_tui.screens.chat.cache_view import STATES, group_lines
+from localrun_tui.screens.chat.status_line import eta, stats_parts
+from localrun_tui.state import session
+from localrun_tui.widgets.meters import bar, meter
 
 
 def stats(**changes: Any) -> dict[str, Any]:

@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import localrun_tui
 import pytest
 from localrun_testing.chat_app import ask, chat_app, ready
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import Script
-from localrun_tui.app import LocalrunApp
-from localrun_tui.help_screen import key_names
-from localrun_tui.keys import groups
-from localrun_tui.themes import DARK, LIGHT, default_theme
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.pilot import Pilot
 
+import localrun_tui
+from localrun_tui.app import LocalrunApp
+from localrun_tui.keys import groups
+from localrun_tui.screens.help_screen import key_names
+from localrun_tui.themes import DARK, LIGHT, default_theme
+
 
 def our_bindings() -> Iterator[tuple[type, Binding]]:
-    for module in pkgutil.iter_modules(localrun_tui.__path__):
-        for value in vars(importlib.import_module(f"localrun_tui.{module.name}")).values():
-            if isinstance(value, type) and issubclass(value, DOMNode) and value.__module__.startswith("localrun_tui"):
+    for module in pkgutil.walk_packages(localrun_tui.__path__, "localrun_tui."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, DOMNode) and value.__module__ == module.name:
                 for binding in value.__dict__.get("BINDINGS", ()):
                     assert isinstance(binding, Binding), (value, binding)
                     yield value, binding

@@ -5,7 +5,8 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from localrun_tui.markdown_text import MarkdownText
+
+from localrun_tui.markdown.text import MarkdownText
 
 PAGE = """# Title
 

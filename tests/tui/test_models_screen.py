@@ -12,11 +12,6 @@ from localrun_testing.model_screens import ScreenApp, hub_with_models, known_mac
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from localrun_testing.stub_gguf import stub_gguf
-from localrun_tui.choice import Choice
-from localrun_tui.endpoints import write_endpoints
-from localrun_tui.model_rows import catalogue_rows, first_model, used_when
-from localrun_tui.model_slot import ModelSlot
-from localrun_tui.models_screen import ModelsScreen
 from textual.pilot import Pilot
 
 from localrun.base.settings import read_settings, write_setting
@@ -24,6 +19,11 @@ from localrun.client.endpoint import Endpoint
 from localrun.client.worker import WorkerClient
 from localrun.fit.rates import Rates
 from localrun.hub import preview
+from localrun_tui.screens.models.model_rows import catalogue_rows, first_model, used_when
+from localrun_tui.screens.models.models_screen import ModelsScreen
+from localrun_tui.screens.settings.endpoints import write_endpoints
+from localrun_tui.state.choice import Choice
+from localrun_tui.state.model_slot import ModelSlot
 
 
 @pytest.fixture

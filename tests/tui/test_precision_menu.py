@@ -11,11 +11,6 @@ from localrun_testing.fake_hub import FakeHub
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.raw_files import Entry, safetensors_file
-from localrun_tui import precision_menu, start
-from localrun_tui.background import Task
-from localrun_tui.choice import Choice
-from localrun_tui.precision_menu import DOWNLOADING, PrecisionMenu
-from localrun_tui.precision_offer import Offer, Precision, Subject, read_offer
 from textual.pilot import Pilot
 
 from localrun.base.settings import write_setting
@@ -27,6 +22,12 @@ from localrun.hub.download import download
 from localrun.hub.http import Http
 from localrun.hub.preview import find_on_hub
 from localrun.hub.stored import stored_at
+from localrun_tui import start
+from localrun_tui.screens.models import precision_menu
+from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
+from localrun_tui.screens.models.precision_offer import Offer, Precision, Subject, read_offer
+from localrun_tui.state.background import Task
+from localrun_tui.state.choice import Choice
 
 GIB = 1 << 30
 CONFIG = {

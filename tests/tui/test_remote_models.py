@@ -10,9 +10,6 @@ from localrun_testing.chat_app import ask, chat_screen, notice, send, text_of, v
 from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, failure, fake_chat_server
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.waiting import PATIENCE
-from localrun_tui import start
-from localrun_tui.app import LocalrunApp
-from localrun_tui.endpoints import read_endpoints, write_endpoints
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -20,6 +17,9 @@ from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.chat.journal import ChatStore
 from localrun.client import remote
 from localrun.client.endpoint import Endpoint
+from localrun_tui import start
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.settings.endpoints import read_endpoints, write_endpoints
 
 KEY = "sk-canary-123456"
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ENDS, chat_app, live_view, ready, send
 from localrun_testing.pilots import drive, until_text
-from localrun_tui import live_answer, room
-from localrun_tui.room import Room
 from textual.pilot import Pilot
+
+from localrun_tui.screens.chat import live_answer, room
+from localrun_tui.screens.chat.room import Room
 
 
 class Clock:

@@ -11,11 +11,6 @@ from hypothesis import strategies as st
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, VIEW, Script, ScriptedClient
-from localrun_tui.attachments import Attachment
-from localrun_tui.chat_path import note_of
-from localrun_tui.links import is_web
-from localrun_tui.markdown_text import MarkdownText
-from localrun_tui.message_view import MessageView
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -23,6 +18,11 @@ from localrun.base.errors import EngineError
 from localrun.base.events import GroupView, MemoryPart, Prefill
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
+from localrun_tui.markdown.text import MarkdownText
+from localrun_tui.screens.chat.chat_path import note_of
+from localrun_tui.screens.chat.links import is_web
+from localrun_tui.screens.chat.message_view import MessageView
+from localrun_tui.state.attachments import Attachment
 
 SEQUENCES = (
     "\x1b]0;PWN\x07",  # window title

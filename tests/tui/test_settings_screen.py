@@ -8,15 +8,21 @@ from typing import Any
 import pytest
 from localrun_testing.model_screens import ScreenApp
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
-from localrun_tui.endpoints import check_endpoint, masked, read_endpoints, travels_in_the_clear, write_endpoints
-from localrun_tui.settings_rows import problem, setting_rows
-from localrun_tui.settings_screen import SettingsScreen
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from localrun.base.errors import UsageError
 from localrun.base.settings import SETTINGS, read_settings, write_setting
 from localrun.client.endpoint import Endpoint
+from localrun_tui.screens.settings.endpoints import (
+    check_endpoint,
+    masked,
+    read_endpoints,
+    travels_in_the_clear,
+    write_endpoints,
+)
+from localrun_tui.screens.settings.settings_rows import problem, setting_rows
+from localrun_tui.screens.settings.settings_screen import SettingsScreen
 
 KEY = "sk-canary-0123456789"
 

@@ -15,11 +15,6 @@ from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
 from localrun_testing.scripted_client import ANSWER, RATES, Script
-from localrun_tui import first_run, session, settings_screen, turn
-from localrun_tui.app import LocalrunApp
-from localrun_tui.composer import Editor
-from localrun_tui.download import Download
-from localrun_tui.themes import DARK, LIGHT
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
@@ -27,6 +22,13 @@ from syrupy.types import SnapshotIndex
 from textual.pilot import Pilot
 
 from localrun.base.errors import HubError
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens import first_run
+from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.downloads.download import Download
+from localrun_tui.screens.settings import settings_screen
+from localrun_tui.state import session, turn
+from localrun_tui.themes import DARK, LIGHT
 
 MIB, GIB = 1 << 20, 1 << 30
 CUT = HubError("the connection was cut five times", "check the network, then press r")

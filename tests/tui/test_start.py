@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
-from localrun_tui import start
-from localrun_tui.attachments import Attachment, join, split, title_for
-from localrun_tui.choice import Choice, builtin
 
 from localrun.base.errors import NotFoundError
 from localrun.base.settings import Settings, write_setting
 from localrun.chat.presets import PRESETS, sampling_of
 from localrun.hub.library import mark_used
+from localrun_tui import start
+from localrun_tui.state.attachments import Attachment, join, split, title_for
+from localrun_tui.state.choice import Choice, builtin
 
 
 def test_the_first_model_is_the_named_else_the_default_else_the_last_used_else_none(home: Path) -> None:

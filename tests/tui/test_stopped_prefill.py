@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import CHOICE, chat_screen, ready, send
 from localrun_testing.pilots import LARGE, drive, screen_text, until
-from localrun_tui.app import LocalrunApp
-from localrun_tui.choice import Choice
-from localrun_tui.model_slot import Progress
 from textual.pilot import Pilot
 
 from localrun.base.request import LoadOptions
@@ -17,6 +14,9 @@ from localrun.base.resources import resource
 from localrun.chat.journal import ChatStore
 from localrun.client.local import LocalClient
 from localrun.engine import scheduler
+from localrun_tui.app import LocalrunApp
+from localrun_tui.state.choice import Choice
+from localrun_tui.state.model_slot import Progress
 
 BUILTIN = Path(resource("builtin/localrun-tiny.gguf"))
 

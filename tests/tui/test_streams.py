@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from localrun_tui.markdown_text import MarkdownText
 from rich.color import ColorSystem
 from textual.content import Content
 from textual.style import Style
@@ -15,6 +14,7 @@ from textual.visual import RenderOptions
 
 from localrun.cli import console
 from localrun.cli.console import AnswerWriter, ThinkingWriter, note
+from localrun_tui.markdown.text import MarkdownText
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f\ud800-\udfff]")
 OUR_STYLES = re.compile(r"\x1b\[[0-9;]*m")

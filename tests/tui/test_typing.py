@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_text
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
-from localrun_tui.composer import Editor
-from localrun_tui.fields import LineField, TextField
 from textual import events
 from textual.app import App, ComposeResult
 from textual.keys import key_to_character
 from textual.pilot import Pilot
+
+from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.widgets.fields import LineField, TextField
 
 NAMES = {"\n": "ctrl+j", " ": "space", ".": "full_stop"}
 

@@ -14,10 +14,6 @@ import psutil
 import pytest
 from localrun_testing.chat_app import ask, chat_screen, notice, send, text_of, views
 from localrun_testing.pilots import drive, until
-from localrun_tui import start
-from localrun_tui.app import LocalrunApp
-from localrun_tui.choice import builtin
-from localrun_tui.turn import Turn
 from textual.pilot import Pilot
 
 from localrun.base.errors import EngineDiedError
@@ -25,6 +21,10 @@ from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
 from localrun.client import process
 from localrun.client.worker import WorkerClient
+from localrun_tui import start
+from localrun_tui.app import LocalrunApp
+from localrun_tui.state.choice import builtin
+from localrun_tui.state.turn import Turn
 
 pytestmark = [
     pytest.mark.slow,

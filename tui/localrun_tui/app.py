@@ -10,17 +10,16 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 
-from .chat_screen import ChatScreen
-from .keys import EVERYWHERE, groups
-from .session import Session
-from .themes import DARK, LIGHT, default_theme
+from localrun_tui.keys import EVERYWHERE, groups
+from localrun_tui.screens.chat.chat_screen import ChatScreen
+from localrun_tui.state.session import Session
+from localrun_tui.themes import DARK, LIGHT, default_theme
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
-
-    from .choice import Choice
-    from .downloads_queue import Downloads
-    from .model_slot import OpenClient
+    from localrun_tui.screens.downloads.downloads_queue import Downloads
+    from localrun_tui.state.choice import Choice
+    from localrun_tui.state.model_slot import OpenClient
 
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
 
@@ -32,7 +31,7 @@ class LocalrunApp(App[None]):
     """
 
     TITLE = "localrun"
-    CSS_PATH = ["app.tcss", "chat_screen.tcss"]  # noqa: RUF012
+    CSS_PATH = ["app.tcss", "screens/chat/chat_screen.tcss"]  # noqa: RUF012
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = EVERYWHERE
 
@@ -68,7 +67,7 @@ class LocalrunApp(App[None]):
     @cached_property
     def downloads(self) -> "Downloads":
         """The queue of downloads; it outlives the screens that fill it."""
-        from .downloads_queue import Downloads
+        from localrun_tui.screens.downloads.downloads_queue import Downloads
 
         return Downloads(self)
 
@@ -87,7 +86,7 @@ class LocalrunApp(App[None]):
         if choice is not None:
             await self.session.load(choice)
             return
-        from .first_run import FirstRunScreen
+        from localrun_tui.screens.first_run import FirstRunScreen
 
         answer = await self.push_screen_wait(FirstRunScreen())
         if answer == "downloads":
@@ -95,7 +94,7 @@ class LocalrunApp(App[None]):
         elif answer == "models":
             await self._choose_model("catalogue")
         elif answer == "builtin":
-            from .choice import builtin
+            from localrun_tui.state.choice import builtin
 
             await self.session.load(await self.session.on_disk(builtin))
 
@@ -103,12 +102,12 @@ class LocalrunApp(App[None]):
         self._chat_screen.attempt(self._choose_model())
 
     async def _choose_model(self, section: str = "disk") -> None:
-        from .models_screen import ModelsScreen
+        from localrun_tui.screens.models.models_screen import ModelsScreen
 
         await self._load_from(ModelsScreen(self.session.info, section, self.session.model.held_bytes))
 
     def action_downloads(self) -> None:
-        from .downloads import DownloadsScreen
+        from localrun_tui.screens.downloads.downloads import DownloadsScreen
 
         self._chat_screen.attempt(self._load_from(DownloadsScreen()))
 
@@ -122,7 +121,7 @@ class LocalrunApp(App[None]):
 
     async def action_quit(self) -> None:
         """At once, unless downloads run: they end with the app."""
-        from .confirm import ConfirmScreen
+        from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 
         active = [one for one in self.downloads.all() if one.active] if "downloads" in vars(self) else []
         if not active:
@@ -149,8 +148,7 @@ class LocalrunApp(App[None]):
     async def _change_theme(self) -> None:
         """Choose one, and keep it."""
         from localrun.base.settings import write_setting
-
-        from .ask import AskOne
+        from localrun_tui.screens.dialogs.ask import AskOne
 
         ours = (DARK.name, LIGHT.name)
         names = [*ours, *sorted(name for name in self.available_themes if name not in ours)]
@@ -160,7 +158,7 @@ class LocalrunApp(App[None]):
             await self.session.on_disk(write_setting, "theme", name)
 
     def action_help(self) -> None:
-        from .help_screen import HelpScreen
+        from localrun_tui.screens.help_screen import HelpScreen
 
         self.push_screen(HelpScreen(groups()))
 
@@ -168,12 +166,12 @@ class LocalrunApp(App[None]):
         self._chat_screen.attempt(self._change_settings())
 
     async def _change_settings(self) -> None:
-        from .settings_screen import SettingsScreen
+        from localrun_tui.screens.settings.settings_screen import SettingsScreen
 
         if await self.push_screen_wait(SettingsScreen(self._flags)):
             self.notify("Sampling counts from the next message on, the rest when a model is loaded again.")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        from .commands import commands
+        from localrun_tui.commands import commands
 
         yield from commands(self, screen if isinstance(screen, ChatScreen) else None)

@@ -11,11 +11,11 @@ EVERYWHERE: list[BindingType] = [  # the app's own
 
 def groups() -> list[tuple[str, list[BindingType]]]:
     """Titles with the bindings below them."""
-    from .chat_screen import ChatScreen
-    from .composer import Editor
-    from .history_list import ChatOptions, SearchBox
-    from .message_view import MessageView
-    from .waiting_list import WaitingList
+    from localrun_tui.screens.chat.chat_screen import ChatScreen
+    from localrun_tui.screens.chat.composer import Editor
+    from localrun_tui.screens.chat.history_list import ChatOptions, SearchBox
+    from localrun_tui.screens.chat.message_view import MessageView
+    from localrun_tui.screens.chat.waiting_list import WaitingList
 
     return [
         ("Writing", list(Editor.BINDINGS)),

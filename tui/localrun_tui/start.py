@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
 from localrun.base.request import LoadOptions
-
-from .app import LocalrunApp
+from localrun_tui.app import LocalrunApp
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
     from localrun.client.interface import EngineClient
-
-    from .choice import Choice
-    from .model_slot import Progress
+    from localrun_tui.state.choice import Choice
+    from localrun_tui.state.model_slot import Progress
 
 
 def run(model: str | None = None, precision: str = "auto") -> int:
@@ -85,8 +83,7 @@ def first_choice(model: str | None, precision: str) -> "Choice | None":
     from localrun.base.settings import read_settings
     from localrun.hub.library import scan
     from localrun.hub.resolve import resolve
-
-    from .choice import Choice
+    from localrun_tui.state.choice import Choice
 
     name = model or read_settings().model
     if name is not None:

@@ -8,19 +8,19 @@ import os
 import sys
 from pathlib import Path
 
-import localrun_tui
-from localrun_tui import start
-from localrun_tui.app import LocalrunApp
-from localrun_tui.choice import Choice, builtin
-from localrun_tui.messages import ChatChanged
-from localrun_tui.model_slot import Progress
 from textual.message import Message
 
+import localrun_tui
 from localrun.base.request import LoadOptions, Request
 from localrun.chat.tree import Message as ChatMessage
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.worker import WorkerClient
 from localrun.hub.stored import StoredModel
+from localrun_tui import start
+from localrun_tui.app import LocalrunApp
+from localrun_tui.state.choice import Choice, builtin
+from localrun_tui.state.messages import ChatChanged
+from localrun_tui.state.model_slot import Progress
 
 ANSWER = Request(prompt="count 40 0.005")
 

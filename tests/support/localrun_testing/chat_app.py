@@ -4,11 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from localrun_tui.app import LocalrunApp
-from localrun_tui.chat_screen import ChatScreen
-from localrun_tui.choice import Choice
-from localrun_tui.composer import Editor
-from localrun_tui.message_view import MessageView
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -16,6 +11,11 @@ from localrun.chat.journal import ChatStore
 from localrun.hub.stored import StoredModel
 from localrun_testing.pilots import until
 from localrun_testing.scripted_client import Script, ScriptedClient, opener
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.chat.chat_screen import ChatScreen
+from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.chat.message_view import MessageView
+from localrun_tui.state.choice import Choice
 
 CHOICE = Choice(StoredModel("qwen3-4b", "Q4_K_M", Path("/models/qwen3-4b.gguf"), 1, "gguf", "models"), "Q4_K_M")
 ENDS = Script(never_ends=True)  # says Hello! and stays until it is stopped

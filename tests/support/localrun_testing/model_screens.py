@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_tui import first_run, model_sections, models_screen
-from localrun_tui.downloads_queue import Downloads
 from textual.app import App
 from textual.screen import Screen
 
@@ -16,6 +14,9 @@ from localrun.fit.rates import Rates
 from localrun.hub import api, preview
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.stub_gguf import stub_gguf
+from localrun_tui.screens import first_run
+from localrun_tui.screens.downloads.downloads_queue import Downloads
+from localrun_tui.screens.models import model_sections, models_screen
 
 
 class ScreenApp(App[None]):

@@ -1,0 +1,1 @@
+"""Markdown as it streams in, laid out for a terminal."""

@@ -1,0 +1,51 @@
+"""Tables in the width there is: columns shrink from the widest on, and their cells wrap."""
+
+from markdown_it.tree import SyntaxTreeNode
+from textual.content import Content
+
+from localrun_tui.markdown.inline import inline
+
+_GAP = " │ "
+_NARROWEST = 4
+
+
+def table_lines(node: SyntaxTreeNode, width: int) -> list[Content]:
+    """The lines of a table, no wider than `width`."""
+    rows = [[_one_line(inline(cell)) for cell in row.children] for part in node.children for row in part.children]
+    if not rows or not rows[0]:
+        return []
+    n = len(rows[0])
+    rows = [(row + [Content()] * n)[:n] for row in rows]
+    widths = _widths([max(row[column].cell_length for row in rows) for column in range(n)], width - len(_GAP) * (n - 1))
+    rule = Content.styled("─┼─".join("─" * w for w in widths), "$foreground 30%")
+    right = ["right" in str(cell.attrs.get("style", "")) for cell in node.children[0].children[0].children]
+    head, *body = [_row_lines(row, widths, right) for row in rows]
+    lines = [line.stylize("bold") for line in head] + [rule] + [line for row in body for line in row]
+    return [line.truncate(width) for line in lines]
+
+
+def _widths(wanted: list[int], room: int) -> list[int]:
+    """Column widths that add up to `room` at most, where that leaves every column something."""
+    widths = [min(max(w, 1), max(room, 1)) for w in wanted]
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _row_lines(cells: list[Content], widths: list[int], right: list[bool]) -> list[Content]:
+    wrapped = [cell.wrap(width) for cell, width in zip(cells, widths, strict=True)]
+    gap = Content.styled(_GAP, "$foreground 30%")
+    lines = []
+    for y in range(max(map(len, wrapped))):
+        parts = [column[y] if y < len(column) else Content() for column in wrapped]
+        lines.append(gap.join(map(_pad, parts, widths, right)))
+    return lines
+
+
+def _pad(part: Content, width: int, right: bool) -> Content:
+    space = width - part.cell_length
+    return part.pad_left(space) if right else part.pad_right(space)
+
+
+def _one_line(content: Content) -> Content:
+    return Content(" ").join(content.split("\n")) if "\n" in content.plain else content

@@ -1,0 +1,1 @@
+"""The screens, a folder each where one is more than a file."""

@@ -1,0 +1,117 @@
+"""What holds for one chat: its system prompt, how it samples, and what happens when the context is full."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
+
+from localrun.base.request import Think
+from localrun.base.sanitize import clean
+from localrun.chat.overflow import POLICIES
+from localrun.chat.presets import PRESETS
+from localrun_tui.screens.dialogs.ask import AskOne
+from localrun_tui.widgets.fields import TextField
+
+THINK: dict[str, tuple[str, str]] = {
+    "auto": ("As the model does", "thinking models think"),
+    "on": ("Think", "better on hard questions, slower"),
+    "off": ("Do not think", "answers come at once"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """The answers of the screen."""
+
+    system: str
+    preset: str
+    policy: str
+    think: Think
+
+
+class Choice(RadioButton):
+    """A radio button whose state also shows without colour."""
+
+    BUTTON_LEFT, BUTTON_RIGHT = "(", ")"
+
+    @property
+    def BUTTON_INNER(self) -> str:  # type: ignore[override]
+        return "●" if self.value else " "
+
+
+class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
+    """Gives the settings, or None when they were left as they are."""
+
+    CSS_PATH = "chat_settings.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave", id="chat-settings.leave"),
+        Binding("ctrl+s", "save", "Save", id="chat-settings.save"),
+    ]
+
+    def __init__(self, settings: ChatSettings) -> None:
+        super().__init__()
+        preset = settings.preset if settings.preset in PRESETS else next(iter(PRESETS))
+        self.settings = replace(settings, system=clean(settings.system).strip(), preset=preset)
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="box", can_focus=False):
+            yield Static("This chat", id="question")
+            yield Static("System prompt: what the model should be like", classes="label")
+            yield TextField(self.settings.system, id="system", compact=True, tab_behavior="focus")
+            yield Static("Sampling", classes="label")
+            presets = {key: (preset.title, preset.help) for key, preset in PRESETS.items()}
+            yield _choices("preset", presets, self.settings.preset)
+            yield Static("When the context is full", classes="label")
+            yield _choices("policy", POLICIES, self.settings.policy)
+            yield Static("Thinking", classes="label")
+            yield _choices("think", THINK, self.settings.think)
+            yield Button("Save  (Ctrl+S)", variant="primary", compact=True, id="save")
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.query_one("#box").scroll_home, animate=False)
+
+    @on(Button.Pressed, "#save")
+    def action_save(self) -> None:
+        self.dismiss(self._chosen())
+
+    def action_leave(self) -> None:
+        """Without a word where nothing is lost by it."""
+        if self._chosen() == self.settings:
+            self.dismiss(None)
+            return
+        rows = [("save", "Save them", ""), ("discard", "Discard them", ""), ("stay", "Go on editing", "")]
+        self.app.push_screen(AskOne("Save the changes to this chat?", rows), self._leave)
+
+    def _leave(self, answer: str | None) -> None:
+        if answer == "save":
+            self.action_save()
+        elif answer == "discard":
+            self.dismiss(None)
+
+    def _chosen(self) -> ChatSettings:
+        think: tuple[Think, ...] = ("auto", "on", "off")
+        return ChatSettings(
+            system=self.query_one("#system", TextArea).text.strip(),
+            preset=list(PRESETS)[self._pressed("preset")],
+            policy=list(POLICIES)[self._pressed("policy")],
+            think=think[self._pressed("think")],
+        )
+
+    def _pressed(self, name: str) -> int:
+        return max(self.query_one(f"#{name}", RadioSet).pressed_index, 0)
+
+
+def _choices(name: str, rows: Mapping[Any, tuple[str, str]], current: str) -> RadioSet:
+    current = current if current in rows else next(iter(rows))
+    buttons = [
+        Choice(Content.assemble(title, (f"  {explanation}", "$foreground-muted")), value=key == current)
+        for key, (title, explanation) in rows.items()
+    ]
+    return RadioSet(*buttons, id=name, compact=True)

@@ -1,0 +1,158 @@
+"""What the engine did for the last answer, and what it holds in memory: live, in plain words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from localrun.base.events import CacheView
+from localrun.base.sanitize import clean
+from localrun.base.units import gib, ms, tps
+from localrun.diagnose.verdict import phases
+from localrun.fit.rates import Rates
+from localrun_tui.screens.chat.advice import Advice, advise
+from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
+from localrun_tui.widgets.meters import bar
+
+_NAME = 13  # cells for the name of a part of memory
+_AS_PREDICTED = 1.1  # a part that takes more than this share of what was predicted stands out
+
+
+class Lines(Widget):
+    """Lines made for the width there is."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id=id)
+        self._stats: Mapping[str, Any] = {}
+        self._view: CacheView | None = None
+        self._rates: Rates | None = None
+
+    def show(self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None) -> None:
+        if (stats, view, rates) != (self._stats, self._view, self._rates):
+            self._stats, self._view, self._rates = stats, view, rates
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.lines(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self.lines(self.size.width))
+
+    def lines(self, width: int) -> list[Content]:
+        width = max(width, 20)
+        parts = [_timeline(self._stats, self._rates, width), _cache(self._view, width), _memory(self._view, width)]
+        return [line for part in parts for line in (*part, Content())][:-1]
+
+
+class Inspector(VerticalScroll, can_focus=True):
+    """The panel. `show` may be called several times a second."""
+
+    BORDER_TITLE = "Inspector"
+
+    def __init__(self) -> None:
+        super().__init__(id="inspector")
+
+    def compose(self) -> ComposeResult:
+        yield Lines("inspector-lines")
+
+    def show(self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None) -> None:
+        """`stats`: figures of the last answer; `view`: what the cache holds now."""
+        self.query_one(Lines).show(stats, view, rates)
+
+
+def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list[Content]:
+    if stats.get("backend") == "remote":
+        return [_heading("Last answer"), *_remote(stats, width)]
+    advice = advise(stats, rates)
+    if advice is None:
+        return [
+            _heading("Last answer"),
+            *_muted("Nothing yet: ask something, and see here where the time goes.", width),
+        ]
+    times = phases(stats)
+    whole = sum(times.values())
+    lines = [_heading(f"Last answer  {ms(whole)}")]
+    for name, milliseconds in times.items():
+        mark = "◀" if name == advice.phase else " "
+        number = f"{ms(milliseconds):>9} {mark}"
+        room = max(width - 10 - len(number) - 1, 4)
+        style = "$warning" if name == advice.phase else "$primary"
+        lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
+    return [*lines, *_reuse(stats, width), *_advice(advice, width)]
+
+
+def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
+    """What a server said of its answer; the rest only it knows."""
+    known = []
+    if (prompt := stats.get("prompt_tokens")) is not None:
+        cached = stats.get("cached_tokens")
+        known.append(
+            f"{prompt:,} tokens in the prompt" + (f", {cached:,} of them reused" if cached is not None else "")
+        )
+    if written := stats.get("completion_tokens"):
+        known.append(f"{written:,} tokens in the answer")
+    if first := stats.get("ttft_ms"):
+        known.append(f"first token after {ms(first)}, the way over the network included")
+    if rate := stats.get("decode_tps"):
+        known.append(tps(rate))
+    words = (
+        "It runs on a server, which says no more than this." if known else "It runs on a server, which says nothing."
+    )
+    return [*(line for fact in known for line in Content(fact).wrap(width)), *_muted(words, width)]
+
+
+def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
+    """How much of the prompt came from the cache, and why no more."""
+    note = clean(str(stats.get("cache_note") or ""), keep_newlines=False)
+    words = f"{int(stats.get('cached_tokens') or 0):,} of {int(stats.get('prompt_tokens') or 0):,} prompt tokens reused"
+    return Content.styled(f"{words}; the rest: {note}" if note else words, "$foreground-muted").wrap(width)
+
+
+def _advice(advice: Advice, width: int) -> list[Content]:
+    lines = [Content.styled(advice.title, "bold $text-warning"), *Content(clean(advice.why)).wrap(width)]
+    if advice.remedy:
+        lines += Content.assemble(("What helps: ", "bold"), clean(advice.remedy)).wrap(width)
+    return lines
+
+
+def _cache(view: CacheView | None, width: int) -> list[Content]:
+    if view is None:
+        return [_heading("KV cache"), *_muted("This engine does not tell what it holds.", width)]
+    lines = [_heading(f"KV cache  {view.n_tokens:,} of {view.ctx:,} tokens")]
+    for group in view.groups:
+        lines += group_lines(group, -(-view.ctx // max(view.block_tokens, 1)), width, view.block_tokens)
+    lines += legend(set(counts(view)), width)
+    if view.kv.budget:
+        whose = f"{gib(view.kv.chat)} of this chat, {gib(view.kv.kept)} kept of others"
+        lines += Content(f"{whose}; together they may take {gib(view.kv.budget)}.").wrap(width)
+    kept = f"Kept for reuse: {view.tree_tokens:,} tokens of all chats"
+    if view.disk_bytes:
+        kept += f", {gib(view.disk_bytes)} more on disk"
+    return [*lines, *_muted(f"{kept}. {view.used_blocks:,} of {view.total_blocks:,} blocks are in use.", width)]
+
+
+def _memory(view: CacheView | None, width: int) -> list[Content]:
+    if view is None or not view.memory:
+        return []
+    largest = max(max(part.predicted, part.measured) for part in view.memory) or 1
+    heads = Content.styled(f"{'':<{_NAME}} {'at most':>10} {'so far':>10}", "$foreground-muted")
+    lines = [_heading("Memory"), heads]
+    for part in view.memory:
+        name = clean(part.name, keep_newlines=False)[:_NAME]
+        line = Content(f"{name:<{_NAME}} {gib(part.predicted):>10} {gib(part.measured):>10} ")
+        room = width - line.cell_length
+        style = "$primary" if part.measured <= part.predicted * _AS_PREDICTED else "$warning"
+        lines.append(line + bar(part.measured / largest, room, style) if room >= 4 else line)
+    return lines
+
+
+def _heading(text: str) -> Content:
+    return Content.styled(text, "bold $text-primary")
+
+
+def _muted(text: str, width: int) -> list[Content]:
+    return Content.styled(text, "$foreground-muted").wrap(width)

@@ -1,0 +1,59 @@
+"""The first line: the chat on the left, the model on the right, or how far it is loaded."""
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from localrun.base.events import ModelInfo
+from localrun.base.units import gib
+from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.meters import bar
+
+
+class TopBar(Widget):
+    """Both sides shrink to the width there is; the model's name goes last."""
+
+    def __init__(self) -> None:
+        super().__init__(id="top")
+        self._title = ""
+        self._right: list[Content] = [Content("no model")]
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return 1
+
+    def show_title(self, title: str) -> None:
+        self._title = title
+        self.refresh()
+
+    def show_model(self, info: ModelInfo | None) -> None:
+        if info is None:
+            self._right = [Content.styled("no model: Ctrl+O", "$text-warning")]
+        else:
+            name = say(info.name, "bold") + say(f" {info.precision}" if info.precision else "")
+            self._right = [name, say("on a server" if info.backend == "remote" else f"on {info.backend}")]
+            if info.kv_codec:
+                self._right.append(say(f"KV {info.kv_codec}"))
+            if info.weights_bytes:
+                self._right.append(Content(gib(info.weights_bytes)))
+        self.refresh()
+
+    def show_loading(self, name: str, done: int, total: int) -> None:
+        share = done / total if total else 0.0
+        loading = Content.assemble("loading ", say(name, "bold"), " ", bar(share, 12, "$warning"), f" {share:.0%}")
+        self._right = [
+            loading,
+            Content(f"{gib(done)} of {gib(total)}") if total else Content(),
+            Content("Esc gives up"),
+        ]
+        self.refresh()
+
+    def render(self) -> Content:
+        width = self.size.width
+        right = [part for part in self._right if part]
+        dot = Content.styled(" · ", "$foreground 40%")
+        while len(right) > 1 and dot.join(right).cell_length > width * 0.6:
+            right.pop()
+        end = dot.join(right)
+        room = max(width - end.cell_length - 2, 0)
+        title = (Content.styled("◆ ", "$accent") + say(self._title or "New chat", "bold")).truncate(room, ellipsis=True)
+        return title + Content(" " * max(width - title.cell_length - end.cell_length, 1)) + end

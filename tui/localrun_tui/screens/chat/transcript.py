@@ -1,0 +1,110 @@
+"""What was said, from the latest message upwards. Only the last messages are widgets; earlier ones come on demand."""
+
+from collections.abc import Callable, Sequence
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message as TextualMessage
+from textual.reactive import Reactive
+from textual.widget import Widget
+from textual.widgets import Static
+
+from localrun_tui.screens.chat.message_view import MessageView
+
+_AT_ONCE = 24  # messages that are mounted together
+
+
+class Horizon(Static):
+    """The line above which the model sees nothing any more."""
+
+    def __init__(self, n_above: int) -> None:
+        messages = "message" if n_above == 1 else "messages"
+        super().__init__(f"▲ the model no longer sees what is above ({n_above} {messages})", markup=False)
+
+
+class Transcript(VerticalScroll, can_focus=False):
+    """Shows a branch of the chat; stays at its end until the user scrolls up."""
+
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays out and paints anew
+
+    class WantsEarlier(TextualMessage):
+        """The user has scrolled to the top."""
+
+    def __init__(self) -> None:
+        super().__init__(id="transcript")
+        self._make: Sequence[Callable[[], MessageView]] = ()
+        self._first = 0  # the first of `_make` that is mounted
+        self._horizon: int | None = None
+
+    def on_mount(self) -> None:
+        self.anchor()
+
+    @property
+    def views(self) -> list[MessageView]:
+        return list(self.query_children(MessageView))
+
+    async def show(
+        self, make: Sequence[Callable[[], MessageView]], horizon: int | None, empty: Widget, at: int | None = None
+    ) -> None:
+        """Show these messages, or `empty` when there are none; above number `horizon` the model sees nothing. What is
+        in sight is the end, or message number `at`."""
+        self._make, self._horizon = make, horizon
+        self._first = max(min(len(make) - _AT_ONCE, len(make) if at is None else at), 0)
+        widgets = self._widgets(self._first, len(make)) or [empty]
+        with self.app.batch_update():
+            await self.remove_children()
+            await self.mount_all([*self._earlier(), *widgets])
+        self.anchor()
+        if at is not None:
+            view = self.views[at - self._first]
+            self.screen.set_focus(view, scroll_visible=False)
+            self.call_after_refresh(self._bring_in_sight, view)
+
+    def _bring_in_sight(self, view: MessageView) -> None:
+        """Scroll up to where a message begins, and stay there until there is another one."""
+        if not view.is_attached:
+            return
+        if not view.virtual_region:  # not laid out yet
+            self.call_after_refresh(self._bring_in_sight, view)
+        elif view.virtual_region.y < self.max_scroll_y:
+            self.anchor(False)
+            self.scroll_to_widget(view, animate=False, top=True)
+
+    async def add(self, view: MessageView) -> None:
+        """Show one more message at the end."""
+        with self.app.batch_update():
+            if not self.views:
+                await self.remove_children()
+            await self.mount(view)
+        self.anchor()
+
+    async def show_earlier(self) -> None:
+        """Mount the messages before those that are there, without moving what is on the screen."""
+        if not self._first:
+            return
+        first, self._first = self._first, max(self._first - _AT_ONCE, 0)
+        widgets = self._widgets(self._first, first)
+        before = self.virtual_size.height
+        with self.app.batch_update():
+            await self.query_children("#earlier").remove()
+            await self.mount_all([*self._earlier(), *widgets], before=0)
+        self.call_after_refresh(lambda: self.scroll_relative(y=self.virtual_size.height - before, animate=False))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if new_value <= 0 < old_value and self._first:
+            self.post_message(self.WantsEarlier())
+
+    def _widgets(self, start: int, end: int) -> list[Widget]:
+        widgets: list[Widget] = []
+        for index in range(start, end):
+            if index == self._horizon and index:
+                widgets.append(Horizon(index))
+            widgets.append(self._make[index]())
+        return widgets
+
+    def _earlier(self) -> list[Widget]:
+        if not self._first:
+            return []
+        return [Static(Content(f"↑ {self._first} earlier messages"), id="earlier")]

@@ -1,0 +1,82 @@
+"""Messages that were sent while an answer was on its way, each as it will be sent: to be changed or taken back."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message as TextualMessage
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from localrun_tui.state.attachments import split
+from localrun_tui.widgets.columns import say
+
+_SHOWN = 120  # characters of each
+
+
+class WaitingList(OptionList):
+    """Below the messages; not there while nothing waits."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "act('send')", "Send now", id="waiting.send"),
+        Binding("e", "act('edit')", "Edit", id="waiting.edit"),
+        Binding("delete,backspace", "act('drop')", "Take back", id="waiting.drop", key_display="del"),
+        Binding("up,k", "go(-1)", "Previous", show=False, id="waiting.previous"),
+        Binding("down,j", "go(1)", "Next", show=False, id="waiting.next"),
+    ]
+
+    class Act(TextualMessage):
+        """Do `what` (send, edit, drop) with message number `index`."""
+
+        def __init__(self, what: str, index: int) -> None:
+            super().__init__()
+            self.what = what
+            self.index = index
+
+    class Leave(TextualMessage):
+        """Up to the messages (-1), or down to the editor (1)."""
+
+        def __init__(self, step: int) -> None:
+            super().__init__()
+            self.step = step
+
+    def __init__(self) -> None:
+        super().__init__(id="waiting", compact=True)
+        self.held = False
+        self._texts: tuple[str, ...] = ()
+
+    def show(self, texts: Sequence[str], held: bool) -> None:
+        """`held`: they are not sent after the answer, but when the user says so."""
+        if (tuple(texts), held) == (self._texts, self.held):
+            return
+        self._texts, self.held = tuple(texts), held
+        at = self.highlighted or 0
+        self.clear_options()
+        self.add_options([Option(self._row(text)) for text in texts])
+        self.highlighted = min(at, len(texts) - 1) if texts else None
+        self.border_title = "Held" if held else "Waits for the answer"
+        self.display = bool(texts)
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.held if parameters == ("send",) else True
+
+    def action_act(self, what: str) -> None:
+        if self.highlighted is not None:
+            self.post_message(self.Act(what, self.highlighted))
+
+    def action_go(self, step: int) -> None:
+        at = (self.highlighted or 0) + step
+        if 0 <= at < len(self._texts):
+            self.highlighted = at
+        else:
+            self.post_message(self.Leave(step))
+
+    def _row(self, text: str) -> Content:
+        attachments, words = split(text)
+        files = "".join(f"▤ {attachment.chip}  " for attachment in attachments)
+        short = " ".join(words.split())
+        return say(files + (short if len(short) <= _SHOWN else f"{short[:_SHOWN]}…")).truncate(
+            max(self.app.size.width - 8, 20), ellipsis=True
+        )

@@ -1,0 +1,38 @@
+"""What an empty chat shows: what one may do now, and with which model."""
+
+from textual.content import Content
+from textual.widgets import Static
+
+from localrun.base.events import ModelInfo
+from localrun_tui.widgets.columns import say
+
+_KEYS = (
+    ("Ctrl+O", "choose another model or precision"),
+    ("Ctrl+T", "attach a text file"),
+    ("Ctrl+L", "your chats: search, reopen, export"),
+    ("Ctrl+G", "see the KV cache and where the time goes"),
+    ("Ctrl+P", "every command by name"),
+    ("F1", "all keys"),
+)
+
+
+class Welcome(Static):
+    """In place of messages."""
+
+    def __init__(self, info: ModelInfo | None, loading: bool, problem: str) -> None:
+        if info is not None:
+            model = Content.assemble(
+                say(info.name, "bold"),
+                " ",
+                say(info.precision),
+                f" is ready: it sees up to {info.ctx:,} tokens at once.",
+            )
+        elif loading:
+            model = Content("The model is being loaded. You may type already.")
+        else:
+            model = Content.styled("No model is loaded yet: Ctrl+O chooses one.", "$text-warning")
+        lines = [Content.styled("Ask anything.", "bold $text-primary"), model, Content()]
+        lines += [Content.assemble((f"{key:<8}", "bold $text-accent"), what) for key, what in _KEYS]
+        notes = [*(info.notes if info else ()), *([problem] if problem else [])]
+        lines += [Content(), *(say(note, "$text-warning") for note in notes)] if notes else []
+        super().__init__(Content("\n").join(lines), id="welcome")

@@ -1,0 +1,1 @@
+"""Questions that lie over a screen."""

@@ -1,0 +1,94 @@
+"""Short questions: one line of text, one of several."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.fields import LineField
+
+_DEAF = 0.7  # seconds
+
+
+class AskText(ModalScreen[str | None]):
+    """One line of text; None when it was left with Escape."""
+
+    CSS_PATH = "ask.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="ask.cancel")]
+
+    def __init__(self, question: str, value: str = "", hint: str = "Enter accepts, Escape leaves it as it was") -> None:
+        super().__init__()
+        self.question, self.value, self.hint = question, value, hint
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield Static(say(self.question), id="question")
+            yield LineField(self.value, id="answer", compact=True)
+            yield Static(say(self.hint), id="hint")
+
+    @on(Input.Submitted)
+    def accept(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)
+
+
+class AskOne(ModalScreen[str | None]):
+    """One of several: rows of (key, title, explanation).
+
+    A question that comes `unasked` is deaf at first: keys that are pressed then were meant for what was there before.
+    """
+
+    CSS_PATH = "ask.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="ask.cancel")]
+
+    def __init__(
+        self,
+        question: str,
+        rows: Sequence[tuple[str, str, str]],
+        text: str = "",
+        current: str = "",
+        unasked: bool = False,
+    ) -> None:
+        super().__init__()
+        self.question, self.rows, self.text, self.current, self.deaf = question, rows, text, current, unasked
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield Static(say(self.question), id="question")
+            if self.text:
+                yield Static(Content("\n").join(say(line) for line in self.text.split("\n")), id="text")
+            yield OptionList(*(Option(self._row(*row), id=f"row-{n}") for n, row in enumerate(self.rows)), compact=True)
+            yield Static("↑↓ and Enter choose, Escape leaves it as it was", id="hint")
+
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.highlighted = next((n for n, row in enumerate(self.rows) if row[0] == self.current), 0)
+        options.disabled = self.deaf
+        options.focus()
+        if self.deaf:
+            self.call_after_refresh(self.set_timer, _DEAF, self._listen)
+
+    def _listen(self) -> None:
+        self.deaf = False
+        options = self.query_one(OptionList)
+        options.disabled = False
+        options.focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return not self.deaf
+
+    @on(OptionList.OptionSelected)
+    def accept(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self.rows[event.option_index][0])
+
+    def _row(self, key: str, title: str, explanation: str) -> Content:
+        mark = "● " if key == self.current else "  "
+        first = Content(mark) + say(title, "bold")
+        return first + Content("\n  ") + say(explanation, "$foreground-muted") if explanation else first

@@ -1,0 +1,66 @@
+"""One download as the user sees it."""
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal
+
+from localrun.base.errors import LocalrunError
+from localrun.base.request import KVCodecName
+from localrun.hub.names import parse_file_name
+from localrun_tui.state.choice import Choice
+
+if TYPE_CHECKING:
+    from localrun.hub.stored import StoredModel
+
+State = Literal["queued", "running", "paused", "done", "failed", "cancelled", "unfinished", "starting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Bytes and bytes a second; `stored` is the model once it is there. `unfinished`: left behind by an earlier run."""
+
+    key: str
+    name: str
+    repo: str
+    precision: str
+    state: State
+    done: int
+    total: int
+    rate: float = 0.0
+    error: LocalrunError | None = None
+    note: str = ""
+    stored: "StoredModel | None" = None
+    ctx: int | None = None
+    kv: KVCodecName = "auto"
+    file: str = ""  # one of its files
+
+    @property
+    def active(self) -> bool:
+        return self.state in ("queued", "running", "starting")
+
+    @property
+    def short_name(self) -> str:
+        """Without the owner of the repository."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def share(self) -> float:
+        return self.done / self.total if self.total else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+    @property
+    def choice(self) -> Choice | None:
+        """What to load once it is there."""
+        return Choice(self.stored, self.stored.precision, self.ctx, self.kv) if self.stored else None
+
+
+def download_key(repo: str, file: str) -> str:
+    """One for all files of a precision."""
+    path = PurePosixPath(file)
+    if path.suffix != ".gguf":
+        return f"{repo} safetensors"
+    parts = parse_file_name(path.name)
+    return f"{repo} {path.parent / parts.model} {parts.precision}"

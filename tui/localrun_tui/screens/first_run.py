@@ -1,0 +1,121 @@
+"""The first screen of the first run: what this machine can do, and two ways to begin. Downloads nothing."""
+
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from localrun.base.errors import LocalrunError
+from localrun.base.machine import cpu_limit, memory
+from localrun.base.units import gib
+from localrun.hub.catalogue import BUILTIN, read_catalogue
+from localrun_tui.screens.downloads.downloads import downloads_of
+from localrun_tui.screens.downloads.downloads_queue import Downloads
+from localrun_tui.screens.models.model_rows import CatalogueRow, catalogue_rows, first_model, size_of, speed
+from localrun_tui.state.background import run_in_background
+from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.fact import Fact, lines
+from localrun_tui.widgets.key_bar import KeyBar
+
+Answer = Literal["builtin", "models", "downloads"] | None
+_ANSWERS: tuple[tuple[Answer, str, str], ...] = (
+    ("builtin", "Start now", "with the small model that came along; offline, nothing to wait for"),
+    ("models", "Choose a model", "see what fits; nothing is downloaded before you say so"),
+    (None, "Look around first", "without a model; Ctrl+O chooses one later"),
+)
+_MUTED = "$foreground-muted"
+
+
+class FirstRunScreen(Screen[Answer]):
+    """Dismisses with "builtin", "models", None, or "downloads" where an earlier run has not finished one."""
+
+    CSS_PATH = "first_run.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "later", "Look around", id="first.later"),
+    ]
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="page"):
+            yield Static("Welcome to localrun", id="title")
+            yield Static("Language models that run on this machine: what you write stays here.", id="what")
+            yield Fact("This machine", _machine())
+            yield Fact("Built in", read_catalogue()[BUILTIN]["note"])
+            yield Fact("★ Recommended", "looking at what fits this machine…", id="advice")
+            yield _Ways(*(_way(title, text) for _, title, text in _ANSWERS), markup=False)
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+        self._answers = [answer for answer, _, _ in _ANSWERS]
+        downloads = downloads_of(self)
+        downloads.changed.subscribe(self, self._offer_to_go_on)
+        downloads.look_for_unfinished()
+        self._offer_to_go_on(downloads)
+        run_in_background(self, _find_first, self._advise, self._cannot_advise)
+
+    def _offer_to_go_on(self, downloads: Downloads) -> None:
+        """What was begun and not finished goes before all else."""
+        left = [one for one in downloads.all() if one.state == "unfinished"]
+        if not left or "downloads" in self._answers:
+            return
+        first, more = left[0], f" and {len(left) - 1} more" if len(left) > 1 else ""
+        title = f"Go on with {first.short_name} {first.precision}{more}"
+        text = f"{gib(first.done)} of {gib(first.total)} have arrived, and stay"
+        ways = self.query_one(OptionList)
+        self._answers.insert(0, "downloads")
+        ways.set_options([_way(title, text), *(_way(title, text) for _, title, text in _ANSWERS)])
+        ways.highlighted = 0
+
+    def _advise(self, row: CatalogueRow | None) -> None:
+        self.query_one("#advice", Fact).tell("★ Recommended" if row else "", _advice(row))
+
+    def _cannot_advise(self, error: LocalrunError) -> None:
+        self.query_one("#advice", Fact).tell("", say(error.message, _MUTED))
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._answers[event.option_index])
+
+    def action_later(self) -> None:
+        self.dismiss(None)
+
+
+def _way(title: str, text: str) -> Option:
+    return Option(say(title, "bold") + Content("\n") + say(f"  {text}", _MUTED))
+
+
+class _Ways(OptionList):
+    """The ways to begin; the keys are named below, since nobody knows them yet."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "cursor_up", "Move", id="first.move", key_display="↑↓"),
+        Binding("enter", "select", "Choose", id="first.choose"),
+    ]
+
+
+def _find_first(task: object) -> CatalogueRow | None:
+    now = memory()
+    return first_model(catalogue_rows(now.available, []), now.total)
+
+
+def _machine() -> str:
+    now, cores = memory(), cpu_limit()
+    return f"{gib(now.total)} of memory, {gib(now.available)} of it free; {cores} core{'s' if cores > 1 else ''}"
+
+
+def _advice(row: CatalogueRow | None) -> Content:
+    """The model to begin with, and why."""
+    if row is None or row.best is None:
+        little = "No model of the catalogue fits the free memory now: close programs, or start with the one inside."
+        return say(little, "$text-warning")
+    best, entry = row.best, row.entry
+    size = f"≈{gib(best.file_bytes)} to download, ≈{gib(best.total_bytes)} of memory"
+    why = f"As {best.precision}: room for {best.max_ctx:,} tokens, {speed(best)}; {size}"
+    title = say(entry["title"], "bold") + say(f"  {size_of(row.n_params)} parameters, {entry['licence']}")
+    return lines(title, say(entry["note"]), say(why, _MUTED))

@@ -1,0 +1,1 @@
+"""The screen of models, and the menu of how to load one."""

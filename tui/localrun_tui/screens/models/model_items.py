@@ -1,0 +1,142 @@
+"""How each kind of model looks in its list, and what is said about the one that is highlighted."""
+
+from textual.content import Content
+
+from localrun.base.units import gib
+from localrun_tui.screens.models.model_rows import (
+    SOURCES,
+    CatalogueRow,
+    DiskRow,
+    HubRow,
+    ServerModel,
+    copies_note,
+    size_of,
+    speed,
+    used_when,
+)
+from localrun_tui.screens.models.verdicts import CANNOT, MEANING, cannot_be_run, verdict_text
+from localrun_tui.widgets.columns import Column, Row, say
+from localrun_tui.widgets.fact import lines
+from localrun_tui.widgets.model_list import Item
+
+DISK_COLUMNS = (
+    Column("NAME"),
+    Column("PRECISION", 10),
+    Column("SIZE", 9, right=True),
+    Column("USED", 11),
+    Column("SOURCE", 13),
+)
+CATALOGUE_COLUMNS = (
+    Column("MODEL"),
+    Column("PARAMS", 7, right=True),
+    Column("LICENCE", 12),
+    Column("HERE", 9),
+    Column("BEST AS", 8),
+    Column("SPEED", 10, right=True),
+)
+HUB_COLUMNS = (
+    Column("REPOSITORY"),
+    Column("PARAMS", 7, right=True),
+    Column("LICENCE", 12, from_width=90),
+    Column("DOWNLOADS", 10, right=True),
+    Column("HERE", 9),
+)
+REMOTE_COLUMNS = (
+    Column("MODEL"),
+    Column("CONTEXT", 9, right=True),
+    Column("SERVER", 16),
+    Column("ADDRESS", 30, from_width=100),
+)
+_MUTED = "$foreground-muted"
+
+
+def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
+    model = row.model
+    name = say(model.name)
+    if is_default:
+        name += Content.styled("  default", "$text-accent")
+    if row.obstacle:
+        name += Content.styled("  cannot be run", "$text-warning")
+    cells = (
+        name,
+        say(model.precision or "?"),
+        say(gib(model.bytes)),
+        say(used_when(model.last_used), _MUTED),
+        say(SOURCES[model.source], _MUTED),
+    )
+    return Item(f"{model.path}:{model.name}", Row(DISK_COLUMNS, cells), row)
+
+
+def disk_detail(row: DiskRow) -> Content:
+    path = say(str(row.model.path), _MUTED)
+    note = cannot_be_run(row.obstacle) if row.obstacle else copies_note(row)
+    return lines(path, say(note, "$text-warning")) if note else path
+
+
+def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
+    name = say(row.entry["title"])
+    if is_suggested:
+        name += Content.styled("  ★", "$text-accent")
+    if row.on_disk:
+        name += Content.styled("  on disk", _MUTED)
+    cells = (
+        name,
+        say(size_of(row.n_params)),
+        say(row.entry["licence"], _MUTED),
+        CANNOT if row.obstacle else verdict_text(row.verdict if row.n_params else None),
+        say(row.best.precision if row.best else ""),
+        say(speed(row.best)),
+    )
+    return Item(row.name, Row(CATALOGUE_COLUMNS, cells, say(row.entry["note"], _MUTED)), row)
+
+
+def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
+    thinks = " · thinks first" if row.entry.get("thinking") else ""
+    context = f"up to {row.entry['max_context']:,} tokens" if "max_context" in row.entry else ""
+    repo = row.entry.get("gguf") or row.entry.get("safetensors", "")
+    about = say(" · ".join(part for part in (repo, context) if part) + thinks, _MUTED)
+    if row.obstacle:
+        return lines(say(cannot_be_run(row.obstacle), "$text-warning"), about)
+    if row.best is None:
+        return lines(say("none of its precisions fits the free memory of this machine", "$text-error"), about)
+    size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens"
+    star = "★ begin with it: " if is_suggested else ""
+    return lines(say(f"{star}{size}; {MEANING[row.best.verdict]}"), about)
+
+
+def hub_item(row: HubRow) -> Item[HubRow]:
+    found = row.found
+    name = say(found.repo)
+    if found.gated:
+        name += Content.styled("  asks for consent", "$text-warning")
+    cells = (
+        name,
+        say(size_of(found.n_params)),
+        say(found.licence, _MUTED),
+        say(f"{found.downloads:,}"),
+        CANNOT if row.obstacle else verdict_text(row.verdict, about=True),
+    )
+    return Item(found.repo, Row(HUB_COLUMNS, cells), row)
+
+
+def hub_detail(row: HubRow) -> Content:
+    found = row.found
+    context = f"{found.max_context:,} tokens of context at most" if found.max_context else ""
+    about = " · ".join(part for part in (found.arch, context, found.licence or "no licence named") if part)
+    gate = "its authors want you to accept a licence on its page first" if found.gated else ""
+    gate = cannot_be_run(row.obstacle) if row.obstacle else gate
+    return lines(say(about, _MUTED), say(gate, "$text-warning")) if gate else say(about, _MUTED)
+
+
+def remote_item(row: ServerModel) -> Item[ServerModel]:
+    endpoint = row.endpoint
+    name = say(row.problem, "$text-warning") if row.problem else say(endpoint.model)
+    ctx = say(f"{row.ctx:,}" if row.ctx else "", _MUTED)
+    cells = (name, ctx, say(endpoint.name, _MUTED), say(endpoint.url, _MUTED))
+    return Item(f"{endpoint.name}\n{endpoint.model}", Row(REMOTE_COLUMNS, cells), row)
+
+
+def remote_detail(row: ServerModel) -> Content:
+    if row.problem:
+        return lines(say(row.problem, "$text-warning"), say(row.hint, _MUTED))
+    return lines(say(f"runs on {row.endpoint.name}: what you write is sent to {row.endpoint.url}", "$text-warning"))

@@ -1,0 +1,244 @@
+"""The four lists of models, each filled in the background."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from textual.content import Content
+
+from localrun.base.errors import LocalrunError
+from localrun.base.machine import memory
+from localrun.base.settings import read_settings
+from localrun.client.endpoint import Endpoint
+from localrun.hub import api
+from localrun.hub.access import read_access
+from localrun.hub.http import Http
+from localrun.hub.library import scan
+from localrun.hub.preview import find_on_hub
+from localrun.hub.resolve import resolve
+from localrun_tui.screens.models import model_items as items
+from localrun_tui.screens.models.model_rows import (
+    CatalogueRow,
+    DiskRow,
+    HubRow,
+    ServerModel,
+    catalogue_rows,
+    disk_rows,
+    first_model,
+    hub_rows,
+)
+from localrun_tui.screens.models.precision_offer import Subject
+from localrun_tui.screens.settings.endpoints import read_endpoints
+from localrun_tui.state.background import Task, run_in_background
+from localrun_tui.widgets.columns import Column, say
+from localrun_tui.widgets.model_list import Item, ModelList
+
+T = TypeVar("T")
+SEARCH_LIMIT = 50
+MIN_TERM = 2  # characters
+
+
+class Section(ModelList[T]):
+    """A list that fills itself. `budget` gives the bytes that a model may take."""
+
+    TITLE: ClassVar[str]
+    HINT: ClassVar[str]  # in the empty box above
+    COLUMNS: ClassVar[tuple[Column, ...]]
+
+    def __init__(self, budget: Callable[[], int], id: str) -> None:
+        super().__init__(self.COLUMNS, id=id)
+        self.budget = budget
+        self._reading: Task | None = None
+
+    def on_show(self) -> None:
+        if self._reading is None:
+            self.reload()
+
+    def on_unmount(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def reload(self) -> None:
+        """Read everything again."""
+        raise NotImplementedError
+
+    def look_for(self, words: str) -> None:
+        """What the user typed above."""
+        self.filter(words)
+
+    def detail(self, item: Item[T]) -> Content:
+        """A line or two about the highlighted one."""
+        raise NotImplementedError
+
+    def load(self, work: Callable[[Task], Any], done: Callable[[Any], None]) -> None:
+        """Do `work` in the background, in the place of what was under way."""
+        if self._reading is not None:
+            self._reading.cancel()
+        self._reading = run_in_background(self, work, done, self.show_error)
+
+    def show_error(self, error: LocalrunError) -> None:
+        self.show([], "\n".join(part for part in (error.message, error.hint) if part))
+
+
+class DiskSection(Section[DiskRow]):
+    TITLE, HINT, COLUMNS = "On disk", "filter what is on disk", items.DISK_COLUMNS
+
+    def reload(self) -> None:
+        def work(task: Task) -> tuple[list[DiskRow], Path | None]:
+            return disk_rows(), _default_path()
+
+        def done(answer: tuple[list[DiskRow], Path | None]) -> None:
+            rows, default = answer
+            empty = "No model is on this machine yet.\nThe catalogue (→) shows good ones and what fits."
+            self.show([items.disk_item(row, row.model.path == default) for row in rows], empty)
+
+        self.load(work, done)
+
+    def detail(self, item: Item[DiskRow]) -> Content:
+        return items.disk_detail(item.value)
+
+
+def _default_path() -> Path | None:
+    """Where the model is that answers when none is named; None without a setting, or when it is gone."""
+    name = read_settings().model
+    try:
+        return resolve(name).path if name else None
+    except LocalrunError:
+        return None
+
+
+class CatalogueSection(Section[CatalogueRow]):
+    TITLE, HINT, COLUMNS = "Catalogue", "filter the catalogue: qwen, coder, 4b, apache", items.CATALOGUE_COLUMNS
+    suggested = ""
+
+    def reload(self) -> None:
+        def done(rows: list[CatalogueRow]) -> None:
+            first = first_model(rows, memory().total)
+            self.suggested = first.name if first else ""
+            rows.sort(key=lambda row: row.name != self.suggested)  # it goes first, the others by size
+            self.show([items.catalogue_item(row, row.name == self.suggested) for row in rows], "")
+
+        if not self.items:
+            self.show([], "Looking at what fits this machine…")
+        self.load(lambda task: catalogue_rows(self.budget(), scan()), done)
+
+    def detail(self, item: Item[CatalogueRow]) -> Content:
+        return items.catalogue_detail(item.value, item.value.name == self.suggested)
+
+
+class HubSection(Section[HubRow]):
+    TITLE, HINT, COLUMNS = "Hub", "search Hugging Face: a name, a size, a task", items.HUB_COLUMNS
+    DEBOUNCE = 0.35  # seconds after the last key
+
+    term = ""
+
+    def reload(self) -> None:
+        self._ask()
+
+    def look_for(self, words: str) -> None:
+        term = " ".join(words.split())
+        if term != self.term:
+            self.term = term
+            if self._reading is not None:
+                self._reading.cancel()
+            self.set_timer(self.DEBOUNCE, lambda: self._ask() if term == self.term else None)
+
+    def _ask(self) -> None:
+        if len(self.term) < MIN_TERM:
+            self.show([], "Press / and type what to look for, such as “qwen3 4b” or “coder”.")
+            return
+        self.show([], f"Searching for “{self.term}”…")
+        self.load(self._search, self._found)
+
+    def _search(self, task: Task) -> list[HubRow] | None:
+        access = read_access()
+        if access.offline:
+            return None
+        http = Http(access)
+        task.on_cancel(http.close)
+        try:
+            return hub_rows(api.search(http, self.term, SEARCH_LIMIT), self.budget())
+        finally:
+            http.close()
+
+    def _found(self, rows: list[HubRow] | None) -> None:
+        if rows is None:
+            self.show([], "localrun is offline (HF_HUB_OFFLINE): the catalogue and what is on disk still work.")
+        else:
+            nothing = f"The hub has nothing for “{self.term}”: try fewer words."
+            self.show([items.hub_item(row) for row in rows], nothing)
+
+    def detail(self, item: Item[HubRow]) -> Content:
+        return items.hub_detail(item.value)
+
+
+class RemoteSection(Section[ServerModel]):
+    TITLE, HINT, COLUMNS = "Servers", "filter models on servers", items.REMOTE_COLUMNS
+
+    def reload(self) -> None:
+        """Ask every server at once; each one shows up as soon as it answers, or fails to."""
+        self._found: dict[str, list[ServerModel]] = {}
+        if not self.items:
+            self.show([], "Asking the servers…")
+        self.load(lambda task: read_endpoints(), self._ask)
+
+    def _ask(self, endpoints: list[Endpoint]) -> None:
+        for endpoint in endpoints:
+            self._found[endpoint.name] = [ServerModel(endpoint, "asking…", asking=True)]
+            run_in_background(self, partial(_models_of, endpoint), partial(self._answer, endpoint.name))
+        self._show_found()
+
+    def _answer(self, name: str, models: list[ServerModel]) -> None:
+        if name in self._found:
+            self._found[name] = models
+            self._show_found()
+
+    def _show_found(self) -> None:
+        empty = "No server is set up.\nPress a to add one that speaks the OpenAI protocol (vLLM, llama.cpp …)."
+        self.show([items.remote_item(model) for models in self._found.values() for model in models], empty)
+
+    def detail(self, item: Item[ServerModel]) -> Content:
+        return items.remote_detail(item.value)
+
+
+def _models_of(endpoint: Endpoint, task: Task) -> list[ServerModel]:
+    """What a server offers; a line that says why when it cannot be asked."""
+    from localrun.client.remote import list_models
+
+    try:
+        models = list_models(endpoint)
+    except LocalrunError as error:
+        return [ServerModel(endpoint, error.message, error.hint)]
+    return [ServerModel(replace(endpoint, model=model.id), ctx=model.ctx) for model in models] or [
+        ServerModel(endpoint, "offers no models")
+    ]
+
+
+SECTIONS: dict[str, type[Section[Any]]] = {
+    "disk": DiskSection,
+    "catalogue": CatalogueSection,
+    "hub": HubSection,
+    "remote": RemoteSection,
+}
+
+
+def subject_of(row: DiskRow | CatalogueRow | HubRow) -> Subject:
+    """What the precision menu is to show for a row."""
+    if isinstance(row, HubRow):
+        repo = row.found.repo
+        return Subject(repo, wanted=find_on_hub(repo))
+    if isinstance(row, CatalogueRow):
+        return Subject(row.name, wanted=find_on_hub(row.name))
+    model = row.model
+    wanted = find_on_hub(model.name) if model.source == "hub" else None
+    return Subject(model.name, model, wanted)
+
+
+def machine_line() -> Content:
+    """What there is to run on."""
+    now = memory()
+    from localrun.base.units import gib
+
+    return say(f"{gib(now.available)} of {gib(now.total)} memory free", "$foreground-muted")

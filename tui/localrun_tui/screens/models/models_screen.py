@@ -1,0 +1,218 @@
+"""Choose a model: on disk, in the catalogue, on the hub, or on a server. Gives a Choice, or None."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
+
+from localrun.base.events import ModelInfo
+from localrun.base.machine import memory
+from localrun.base.settings import write_setting
+from localrun.client.endpoint import Endpoint
+from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
+from localrun_tui.screens.models.model_rows import DiskRow, ServerModel
+from localrun_tui.screens.models.model_sections import SECTIONS, Section, machine_line, subject_of
+from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
+from localrun_tui.screens.models.removal import ask_to_remove
+from localrun_tui.screens.models.verdicts import cannot_be_run
+from localrun_tui.screens.settings.endpoint_form import EndpointForm
+from localrun_tui.screens.settings.endpoints import change_endpoint
+from localrun_tui.state.background import run_in_background
+from localrun_tui.state.choice import Choice
+from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.model_list import ModelList
+from localrun_tui.widgets.toast import toast, toast_error
+
+
+class FilterBox(LineField):
+    """Words to filter a list by, or to search the hub for."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,down", "submit", "To the list", id="models.to-list", key_display="⏎")
+    ]
+
+
+class ModelsScreen(Screen[Choice | None]):
+    """`loaded` is the model in use. The memory it holds counts as free, since another one takes its place.
+
+    `section` is the list to begin with: disk, catalogue, hub or remote.
+    """
+
+    CSS_PATH = "models_screen.tcss"
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", id="models.back"),
+        Binding("slash", "filter", "Filter", id="models.filter", key_display="/"),
+        Binding("left", "section(-1)", "Section", id="models.previous", key_display="←→"),
+        Binding("right", "section(1)", "Next section", id="models.next", show=False),
+        Binding("d", "downloads", "Downloads", id="models.downloads"),
+        Binding("m", "make_default", "Default", id="models.default"),
+        Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
+        Binding("a", "add_server", "Add a server", id="models.add-server"),
+        Binding("e", "change_server", "Change it", id="models.change-server"),
+        Binding("r", "reload", "Refresh", id="models.reload"),
+    ]
+
+    def __init__(
+        self, loaded: ModelInfo | None = None, section: str = "disk", held_bytes: Callable[[], int] = lambda: 0
+    ) -> None:
+        super().__init__()
+        self.held_bytes = held_bytes
+        self.loaded = loaded
+        self.first_section = section
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="top"):
+            yield Static("Models", id="title")
+            yield DownloadBadge()
+            yield Static(machine_line(), id="machine")
+        yield FilterBox(id="filter", compact=True)
+        yield Tabs(*(Tab(section.TITLE, id=name) for name, section in SECTIONS.items()), active=self.first_section)
+        with ContentSwitcher(initial=self.first_section):
+            for name, section in SECTIONS.items():
+                yield section(self.budget, id=name)
+        yield Static("", id="detail")
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.query_one(Tabs).can_focus = False
+        self._show_section()
+
+    def budget(self) -> int:
+        """Bytes that a model may take; may be called on any thread."""
+        return memory().available + self.held_bytes()
+
+    @property
+    def section_name(self) -> str:
+        return self.query_one(ContentSwitcher).current or ""
+
+    @property
+    def section(self) -> Section[Any]:
+        """The list that is shown."""
+        return self.query_one(f"#{self.section_name}", Section)
+
+    @property
+    def box(self) -> Input:
+        return self.query_one("#filter", Input)
+
+    @on(ModelList.Chosen)
+    def _open(self, event: ModelList.Chosen) -> None:
+        value = event.item.value
+        if isinstance(value, ServerModel):
+            if value.problem and not value.asking:
+                self.action_change_server()
+            elif not value.problem:
+                self.dismiss(Choice(value.endpoint))
+        else:
+            self.app.push_screen(PrecisionMenu(subject_of(value), self.budget), self._chosen)
+
+    def _chosen(self, answer: Choice | str | None) -> None:
+        if isinstance(answer, Choice):
+            self.dismiss(answer)
+        elif answer == DOWNLOADING:
+            self.action_downloads()
+
+    def action_downloads(self) -> None:
+        self.app.push_screen(DownloadsScreen(), self._chosen)
+
+    def action_remove(self) -> None:
+        item = self.section.highlighted
+        if item is not None and isinstance(item.value, DiskRow):
+            loaded = self.loaded.path if self.loaded else ""
+            ask_to_remove(self, item.value.model, loaded, self.section.reload)
+
+    def action_make_default(self) -> None:
+        """The highlighted model answers from now on when none is named."""
+        item = self.section.highlighted
+        if item is not None and isinstance(item.value, DiskRow):
+            name = item.value.model.name
+            if item.value.obstacle:
+                toast(self, f"{name} is not made the default", cannot_be_run(item.value.obstacle), "warning")
+                return
+            run_in_background(
+                self,
+                lambda task: write_setting("model", name),
+                lambda _: self.section.reload(),
+                lambda error: toast_error(self, error),
+            )
+
+    def action_add_server(self) -> None:
+        self._ask_for_server(None)
+
+    def action_change_server(self) -> None:
+        item = self.section.highlighted
+        if item is not None and isinstance(item.value, ServerModel):
+            self._ask_for_server(item.value.endpoint)
+
+    def _ask_for_server(self, known: Endpoint | None) -> None:
+        """A new server, or another address or key for one that is there."""
+        taken = [item.value.endpoint.name for item in self.section.items if isinstance(item.value, ServerModel)]
+
+        def keep(new: Endpoint | None) -> None:
+            if new is not None:
+                run_in_background(
+                    self,
+                    lambda task: change_endpoint(known, new),
+                    lambda _: self.section.reload(),
+                    lambda error: toast_error(self, error),
+                )
+
+        self.app.push_screen(EndpointForm(known, [name for name in taken if known is None or name != known.name]), keep)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only what can be done in this list."""
+        if action == "filter":
+            return not self.box.has_focus
+        sections = {"remove": "disk", "make_default": "disk", "add_server": "remote", "change_server": "remote"}
+        return sections.get(action, self.section_name) == self.section_name
+
+    def action_back(self) -> None:
+        if self.box.value:
+            self.box.value = ""
+            self.set_focus(self.section.options)
+        elif self.box.has_focus:
+            self.set_focus(self.section.options)
+        else:
+            self.dismiss(None)
+
+    def action_filter(self) -> None:
+        self.set_focus(self.box)
+
+    def action_section(self, step: int) -> None:
+        tabs, names = self.query_one(Tabs), list(SECTIONS)
+        tabs.active = names[(names.index(tabs.active) + step) % len(names)]
+
+    def action_reload(self) -> None:
+        self.section.reload()
+
+    @on(Tabs.TabActivated)
+    def _change_section(self, event: Tabs.TabActivated) -> None:
+        self.query_one(ContentSwitcher).current = event.tab.id
+        self._show_section()
+
+    def _show_section(self) -> None:
+        self.box.placeholder = f"/ {self.section.HINT}"
+        self.section.look_for(self.box.value)
+        if not self.box.has_focus:
+            self.set_focus(self.section.options)
+        self._show_detail()
+        self.refresh_bindings()
+
+    @on(Input.Changed, "#filter")
+    def _filter(self, event: Input.Changed) -> None:
+        self.section.look_for(event.value)
+
+    @on(Input.Submitted, "#filter")
+    def _to_list(self) -> None:
+        self.set_focus(self.section.options)
+
+    @on(ModelList.Highlighted)
+    def _show_detail(self) -> None:
+        item = self.section.highlighted
+        self.query_one("#detail", Static).update(self.section.detail(item) if item else "")

@@ -1,0 +1,46 @@
+"""A precision as a row of its menu."""
+
+from textual.content import Content
+
+from localrun.base.units import gib
+from localrun_tui.screens.models.model_rows import speed
+from localrun_tui.screens.models.precision_offer import Precision
+from localrun_tui.screens.models.verdicts import verdict_text
+from localrun_tui.widgets.columns import Column, Row, say
+from localrun_tui.widgets.model_list import Item
+
+COLUMNS = (
+    Column("", 1),
+    Column("PRECISION", 10),
+    Column("SIZE", 10, right=True),
+    Column("BITS", 4, right=True),
+    Column("HERE", 7),
+    Column("LONGEST", 7, right=True),
+    Column("SPEED", 10, right=True),
+    Column("KV", 4),
+    Column(""),
+)
+
+
+def precision_item(one: Precision) -> Item[Precision]:
+    fit = one.fit
+    about = "≈" if one.approximate else ""
+    longest = f"{fit.max_ctx:,}" if fit and fit.max_ctx else "–"
+    cells = (
+        Content.styled("★", "$text-accent") if one.recommended else Content(""),
+        say(one.name or "?"),
+        say(f"{about}{gib(one.bytes)}"),
+        say(f"{one.bits:.1f}"),
+        verdict_text(fit.verdict if fit else None),
+        say(longest),
+        say(speed(fit)),
+        say(fit.kv_codec if fit else "", "$foreground-muted"),
+        say(_where(one), "$text-success" if one.stored else "$foreground-muted"),
+    )
+    return Item(one.key, Row(COLUMNS, cells), one)
+
+
+def _where(one: Precision) -> str:
+    if one.stored is not None:
+        return "on disk"
+    return "" if one.variant is None else "download"

@@ -1,0 +1,220 @@
+"""The precisions of one model, on disk and on the hub together, and what each would need. No widgets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from localrun.base.errors import HubError, LocalrunError, NotFoundError
+from localrun.base.settings import Settings, read_settings
+from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow
+from localrun.fit.precisions import bits_of
+from localrun.formats.requantize import PRECISIONS
+from localrun.hub.access import read_access
+from localrun.hub.aliases import without_aliases
+from localrun.hub.http import Http
+from localrun.hub.library import scan
+from localrun.hub.names import same_precision
+from localrun.hub.preview import Preview, Wanted, fit_preview, fit_stored, preview, preview_or_guess
+from localrun.hub.resolve import resolve_all
+from localrun.hub.stored import StoredModel
+from localrun.hub.variants import Variant
+from localrun_tui.screens.models.verdicts import cannot_be_run
+from localrun_tui.state.background import Task
+
+NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the menu is about: a model on disk, a repository of the hub, or both. `stored` is highlighted first."""
+
+    name: str
+    stored: StoredModel | None = None
+    wanted: Wanted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """One line of the menu. `bytes` on disk or to download, `fit` None where the needs cannot be told."""
+
+    name: str
+    bytes: int
+    weights_bytes: int
+    bits: float
+    approximate: bool = False
+    stored: StoredModel | None = None
+    variant: Variant | None = None
+    fit: FitRow | None = None
+    recommended: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.name} {self.weights_bytes}"
+
+    def means(self, row: FitRow) -> bool:
+        return (self.name, self.weights_bytes) == (row.precision, row.weights_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """All that was found out about a subject. `notes` are for the user, `found` is what a download starts from.
+
+    `wished` are the settings, for what the menu begins with.
+    """
+
+    subject: Subject
+    precisions: tuple[Precision, ...]
+    fit: Fit
+    found: Preview | None = None
+    notes: tuple[str, ...] = ()
+    wished: Settings = field(default_factory=Settings)
+
+    @property
+    def contexts(self) -> tuple[int, ...]:
+        """Contexts to choose from, in tokens."""
+        return tuple(sorted({row.ctx for row in self.fit.rows}))
+
+    @property
+    def codecs(self) -> tuple[str, ...]:
+        """KV codecs to choose from, the finest first."""
+        return tuple(dict.fromkeys(row.kv_codec for row in self.fit.rows))
+
+    @property
+    def usual_context(self) -> int:
+        """The one that verdicts are about when none was chosen."""
+        best = self.fit.recommended
+        usual = [n for n in self.contexts if n <= USUAL_CONTEXT] or list(self.contexts[:1]) or [USUAL_CONTEXT]
+        return best.ctx if best else max(usual)
+
+    def context_for(self, ctx: int) -> int:
+        """The one that stands for `ctx`: itself, or the next longer that was looked at; for 0 a usual one."""
+        longer = [n for n in self.contexts if n >= ctx] or list(self.contexts[-1:])
+        return longer[0] if ctx and longer else self.usual_context
+
+    def lines(self, ctx: int, kv: str) -> list[Precision]:
+        """The menu for a context (0: a usual one) and a codec ("auto": the finest that fits), smallest first."""
+        best = self.fit.recommended
+        found = []
+        for one in self.precisions:
+            row = self._row(one, self.context_for(ctx), kv)
+            found.append(replace(one, fit=row, recommended=best is not None and one.means(best)))
+        return sorted(found, key=lambda one: (one.weights_bytes, one.bits))
+
+    def _row(self, one: Precision, ctx: int, kv: str) -> FitRow | None:
+        codecs = [codec for codec in self.codecs if codec not in NEVER_AUTO] if kv == "auto" else [kv]
+        rows = [row for row in self.fit.rows if one.means(row) and row.ctx == ctx and row.kv_codec in codecs]
+        chosen = [row for row in rows if row.recommended]
+        for verdict in ("fits", "tight", "no"):
+            chosen = chosen or [row for row in rows if row.verdict == verdict]
+        return min(chosen, key=lambda row: self.codecs.index(row.kv_codec), default=None)
+
+
+def read_offer(subject: Subject, budget: Callable[[], int], task: Task) -> Offer:
+    """Find everything out; asks the hub where it can. Raises LocalrunError when there is nothing to offer."""
+    notes: list[str] = []
+    stored = _on_disk(subject)
+    found = None
+    if subject.wanted is not None:
+        try:
+            ask = preview if stored else preview_or_guess  # what is on disk is known better than the catalogue knows it
+            found = _ask_hub(ask, replace(subject.wanted, precision=""), task)
+        except LocalrunError as error:
+            if not stored:
+                raise
+            notes.append(f"only what is on disk: {error.message}")
+    from_hub = [_hub_offer(subject, found, budget(), notes)] if found else []
+    from_disk = [_disk_offer(subject, stored, budget())] if stored else []
+    is_guess = found is not None and found.approximate  # then the file knows better
+    offer = merge(subject, from_disk + from_hub if is_guess else from_hub + from_disk, found, notes)
+    return replace(offer, wished=read_settings())
+
+
+def _on_disk(subject: Subject) -> list[StoredModel]:
+    """All precisions that are here: those beside a model on disk, or those of a repository."""
+    if subject.stored is not None:
+        mine = (subject.stored.name, subject.stored.source)
+        here = [model for model in scan() if (model.name, model.source) == mine]
+        return without_aliases(here) or [subject.stored]
+    try:
+        return without_aliases(resolve_all(subject.name))
+    except NotFoundError:
+        return []
+
+
+def _ask_hub(ask: Callable[[Http, Wanted], Preview], wanted: Wanted, task: Task) -> Preview:
+    http = Http(read_access())
+    task.on_cancel(http.close)
+    try:
+        return ask(http, wanted)
+    finally:
+        http.close()
+
+
+def _hub_offer(subject: Subject, found: Preview, budget: int, notes: list[str]) -> Offer:
+    """Candidates come in the order of the variants; those behind are made from the original while it is loaded."""
+    original = next((variant for variant in found.variants if variant.format == "safetensors"), None)
+    precisions = []
+    for number, one in enumerate(found.candidates):
+        variant = found.variants[number] if number < len(found.variants) else original
+        size = variant.bytes if variant else one.file_bytes
+        precisions.append(Precision(one.precision, size, one.weights_bytes, one.bits, one.approximate, variant=variant))
+    try:
+        fit = fit_preview(found, budget)
+    except HubError as error:  # its shape cannot be read
+        notes.append(error.message)
+        fit = Fit((), "")
+    if found.approximate:
+        notes.append(f"{found.unreachable or 'offline'}: sizes are estimated from the public shape (≈)")
+    if found.shape is not None and found.shape.obstacle:
+        notes.append(cannot_be_run(found.shape.obstacle))
+    return Offer(subject, tuple(precisions), fit)
+
+
+def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Offer:
+    """Precisions on disk; files that cannot be read are left out, unless that leaves none."""
+    precisions: list[Precision] = []
+    readable, failures = [], []
+    for model in stored:
+        try:
+            rows = fit_stored([model], budget).rows
+        except LocalrunError as error:
+            failures.append(error)
+            continue
+        readable.append(model)
+        for name, weights, guess in dict.fromkeys((row.precision, row.weights_bytes, row.approximate) for row in rows):
+            made = replace(model, precision=name)
+            precisions.append(Precision(name, model.bytes, weights, bits_of(name), guess, stored=made))
+    if not precisions:
+        raise failures[0]
+    return Offer(subject, tuple(precisions), fit_stored(readable, budget))
+
+
+def merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: list[str]) -> Offer:
+    """One menu: what several offers have is one line of it; the advice is that of the first that has one."""
+    precisions: list[Precision] = []
+    rows: list[FitRow] = []
+    reason = ""
+    for offer in offers:
+        advised = any(row.recommended for row in rows)
+        rows += [replace(row, recommended=row.recommended and not advised) for row in offer.fit.rows]
+        reason = reason if advised else offer.fit.reason
+        before = list(precisions)
+        for one in offer.precisions:
+            same = [number for number, other in enumerate(before) if _is_stored_as(other, one)]
+            for number in same:
+                precisions[number] = replace(precisions[number], stored=_made(one.stored, precisions[number].name))
+            if not same and not any(_is_stored_as(one, other) for other in before):
+                precisions.append(one)
+    return Offer(subject, tuple(precisions), Fit(tuple(rows), reason), found, tuple(notes))
+
+
+def _is_stored_as(offered: Precision, one: Precision) -> bool:
+    """Whether what the hub offers is on disk as `one`: the same precision, or the original it is made from."""
+    if one.stored is None or (offered.variant is not None and offered.variant.format != one.stored.format):
+        return False
+    made_from = offered.name in PRECISIONS and one.stored.format == "safetensors"
+    return made_from or same_precision(offered.name, one.name)
+
+
+def _made(stored: StoredModel | None, precision: str) -> StoredModel | None:
+    """The original on disk, to be loaded in another precision."""
+    return replace(stored, precision=precision) if stored and precision in PRECISIONS else stored

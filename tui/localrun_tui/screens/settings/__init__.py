@@ -1,0 +1,1 @@
+"""The screen of settings, and remote models."""

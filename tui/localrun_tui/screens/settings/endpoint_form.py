@@ -1,0 +1,78 @@
+"""A server to add or to change: name, address and key, each checked while it is typed."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from localrun.client.endpoint import Endpoint
+from localrun_tui.screens.settings.endpoints import check_endpoint, travels_in_the_clear
+from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.fields import LineField
+
+_FIELDS = (
+    ("name", "Name", "what you call it, such as lab"),
+    ("url", "Address", "https://host:8000/v1"),
+    ("key", "Key", "none, if the server wants none"),
+)
+
+
+class EndpointForm(ModalScreen[Endpoint | None]):
+    """Dismisses with the server, or None. `taken` are the names of the others."""
+
+    CSS_PATH = "endpoint_form.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Cancel", id="endpoint.cancel"),
+        Binding("up", "app.focus_previous", show=False, id="endpoint.up"),
+        Binding("down", "app.focus_next", show=False, id="endpoint.down"),
+    ]
+
+    def __init__(self, endpoint: Endpoint | None, taken: Sequence[str]) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+        self.taken = taken
+
+    def compose(self) -> ComposeResult:
+        known = self.endpoint
+        values = {"name": known.name, "url": known.url, "key": known.key} if known else {}
+        with Vertical(id="box"):
+            yield Static("A server that speaks the OpenAI protocol", id="question")
+            for key, title, hint in _FIELDS:
+                with Horizontal(classes="field"):
+                    yield Static(title, classes="name")
+                    value = values.get(key, "")
+                    yield LineField(value, id=key, placeholder=hint, password=key == "key", compact=True)
+            yield Static("", id="problem")
+            yield Static("Enter goes on, and keeps it from the last line; Escape leaves it as it was", id="hint")
+
+    def on_mount(self) -> None:
+        self.query_one("#name", Input).focus()
+        self._check()
+
+    @on(Input.Changed)
+    def _check(self) -> Endpoint | None:
+        """The server as typed; None, and why, while it is none."""
+        name, url, key = (self.query_one(f"#{field}", Input).value for field, _, _ in _FIELDS)
+        warning, found = "", None
+        try:
+            found = check_endpoint(name, url, key, self.taken)
+        except ValueError as error:
+            warning = str(error) if name and url else ""
+        if found is not None and travels_in_the_clear(found):
+            warning = "http: others on the network can read what you send, the key included"
+        self.query_one("#problem", Static).update(say(warning))
+        return found
+
+    @on(Input.Submitted)
+    def _submit(self, event: Input.Submitted) -> None:
+        """On to the next line; from the last one, keep it."""
+        found = self._check()
+        if event.input.id == _FIELDS[-1][0] and found is not None:
+            self.dismiss(found)
+        else:
+            self.focus_next()

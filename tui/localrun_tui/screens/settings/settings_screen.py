@@ -1,0 +1,225 @@
+"""Settings, from the one table that also reads and checks config.toml; and the servers. True when any changed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Input, Static
+
+from localrun.base.errors import LocalrunError
+from localrun.base.settings import config_file, read_settings, write_setting
+from localrun.client.endpoint import Endpoint
+from localrun_tui.screens.dialogs.ask import AskOne
+from localrun_tui.screens.dialogs.confirm import ConfirmScreen
+from localrun_tui.screens.settings.endpoint_form import EndpointForm
+from localrun_tui.screens.settings.endpoints import change_endpoint, masked
+from localrun_tui.screens.settings.settings_rows import (
+    DEFAULT,
+    ServerRow,
+    SettingRow,
+    edited,
+    problem,
+    server_rows,
+    setting_rows,
+)
+from localrun_tui.state.background import run_in_background
+from localrun_tui.widgets.columns import Column, Row, say
+from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.model_list import Item, ModelList
+from localrun_tui.widgets.toast import toast_error
+
+COLUMNS = (Column("SETTING", 18), Column("VALUE"), Column("SET BY", 17))
+SettingsItem = Item[SettingRow | ServerRow]
+
+
+class SettingsScreen(Screen[bool]):
+    """`flags` are settings that came with the command line; they go before everything else."""
+
+    CSS_PATH = "settings_screen.tcss"
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", id="settings.back"),
+        Binding("delete,backspace", "unset", "Default / delete", id="settings.unset", key_display="del"),
+    ]
+
+    def __init__(self, flags: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self.flags = flags or {}
+        self.changed = False
+        self._editing: SettingRow | None = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="top"):
+            yield Static("Settings", id="title")
+            yield Static(say(str(config_file() or "kept nowhere: there is no home folder")), id="file")
+        yield ModelList[SettingRow | ServerRow](COLUMNS)
+        yield Static("", id="detail")
+        yield LineField(id="editor", compact=True)
+        yield Static("", id="problem")
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self._list.show([], "Reading…")
+        self._list.options.focus()
+        self._reload()
+
+    @property
+    def _list(self) -> "ModelList[SettingRow | ServerRow]":
+        return self.query_one(ModelList)
+
+    @property
+    def _editor(self) -> Input:
+        return self.query_one("#editor", Input)
+
+    def _reload(self) -> None:
+        def read(task: object) -> list[SettingsItem]:
+            rows: list[SettingRow | ServerRow] = [*setting_rows(self.flags), *server_rows()]
+            return [_item(row) for row in rows]
+
+        run_in_background(self, read, lambda items: self._list.show(items, ""), self._unreadable)
+
+    def _unreadable(self, error: LocalrunError) -> None:
+        self._list.show([], f"{error.message}\n{error.hint}")
+
+    @on(ModelList.Highlighted)
+    def _show_detail(self) -> None:
+        item = self._list.highlighted
+        self.query_one("#detail", Static).update(_detail(item.value) if item else "")
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        item = self._list.highlighted if action == "unset" and self.is_mounted else None
+        if action != "unset" or self._editing:
+            return action != "unset"
+        row = item.value if item else None
+        return (isinstance(row, SettingRow) and row.in_file) or (
+            isinstance(row, ServerRow) and row.endpoint is not None
+        )
+
+    # ---- changing a setting
+
+    @on(ModelList.Chosen)
+    def _change(self, event: ModelList.Chosen) -> None:
+        row: SettingRow | ServerRow = event.item.value
+        if isinstance(row, ServerRow):
+            self._change_server(row.endpoint)
+        elif row.setting.choices:
+            rows = [(choice, choice, "") for choice in row.setting.choices]
+            question = f"{row.key}: {row.setting.help}"
+            self.app.push_screen(AskOne(question, rows, current=row.value), lambda word: self._write(row.key, word))
+        else:
+            self._editing = row
+            self.add_class("-editing")
+            self._editor.value = edited(row)
+            self._editor.placeholder = row.setting.unset
+            self._editor.focus()
+
+    @on(Input.Changed, "#editor")
+    def _check(self) -> str:
+        """What is wrong with what is typed now."""
+        row, typed = self._editing, self._editor.value
+        wrong = problem(row.setting, typed) if row and typed else ""
+        self.query_one("#problem", Static).update(say(wrong))
+        return wrong
+
+    @on(Input.Submitted, "#editor")
+    def _accept(self) -> None:
+        row, typed = self._editing, self._editor.value
+        if row is not None and not self._check():
+            self._stop_editing()
+            if typed or row.in_file:
+                self._write(row.key, typed, unset=not typed)
+
+    def _stop_editing(self) -> None:
+        self._editing = None
+        self.remove_class("-editing")
+        self.query_one("#problem", Static).update("")
+        self._list.options.focus()
+
+    def _write(self, key: str, value: str | None, unset: bool = False) -> None:
+        if value is not None or unset:
+            self._do(lambda: _set(key, None if unset else value))
+
+    def _do(self, change: Callable[[], object]) -> None:
+        """Write something in the background, then read everything again."""
+
+        def done(_: object) -> None:
+            self.changed = True
+            self._reload()
+
+        run_in_background(self, lambda task: change(), done, self._show_problem)
+
+    def _show_problem(self, error: LocalrunError) -> None:
+        toast_error(self, error)
+
+    # ---- servers
+
+    def _change_server(self, endpoint: Endpoint | None) -> None:
+        rows = [item.value for item in self._list.items if isinstance(item.value, ServerRow)]
+        others = [row.endpoint.name for row in rows if row.endpoint and row.endpoint is not endpoint]
+
+        def keep(new: Endpoint | None) -> None:
+            if new is not None:
+                self._do(lambda: change_endpoint(endpoint, new))
+
+        self.app.push_screen(EndpointForm(endpoint, others), keep)
+
+    def action_unset(self) -> None:
+        """Back to the default; of a server: gone."""
+        item = self._list.highlighted
+        row = item.value if item else None
+        if isinstance(row, SettingRow):
+            self._write(row.key, None, unset=True)
+        elif isinstance(row, ServerRow) and row.endpoint is not None:
+            endpoint = row.endpoint
+            self.app.push_screen(
+                ConfirmScreen(
+                    f"Forget the server {endpoint.name}?", [("address", endpoint.url)], "Forget", danger=True
+                ),
+                lambda yes: self._do(lambda: change_endpoint(endpoint, None)) if yes else None,
+            )
+
+    def action_back(self) -> None:
+        if self._editing is not None:
+            self._stop_editing()
+        else:
+            self.dismiss(self.changed)
+
+
+def _item(row: SettingRow | ServerRow) -> SettingsItem:
+    muted = "$foreground-muted"
+    if isinstance(row, SettingRow):
+        is_default = row.source == DEFAULT
+        cells = (say(row.key), say(row.value, muted if is_default else "bold"), say(row.source, muted))
+        return Item(row.key, Row(COLUMNS, cells), row)
+    if row.endpoint is None:
+        cells = (say("servers"), say("+ add a server", "$text-accent"), Content(""))
+        return Item("+", Row(COLUMNS, cells), row)
+    cells = (say("server"), say(f"{row.endpoint.name}  {row.endpoint.url}", "bold"), say("endpoints.toml", muted))
+    return Item(f"server {row.endpoint.name}", Row(COLUMNS, cells), row)
+
+
+def _detail(row: SettingRow | ServerRow) -> Content:
+    if isinstance(row, SettingRow):
+        second = say(f"default: {row.setting.unset}", "$foreground-muted")
+        if row.overridden:
+            second = say(f"{row.source} goes before config.toml: a change here waits until it is gone", "$text-warning")
+        return Content("\n").join([say(f"{row.key}: {row.setting.help}"), second])
+    if row.endpoint is None:
+        return say("A server on another machine that speaks the OpenAI protocol: vLLM, TGI, llama.cpp …")
+    return say(f"key: {masked(row.endpoint.key)}; what you write to its models is sent there")
+
+
+def _set(key: str, value: str | None) -> None:
+    """Write a setting; one that keeps nothing on disk removes what an earlier one kept."""
+    write_setting(key, value)
+    if key == "disk_cache" and read_settings().disk_cache_bytes == 0:
+        from localrun.cache.erase import keep_nothing
+
+        keep_nothing()

@@ -1,0 +1,41 @@
+"""From a chat to what an engine is asked, and from its answer to what is kept. On the disk's thread."""
+
+from typing import TYPE_CHECKING
+
+from localrun.base.request import Request, Think
+from localrun.base.settings import read_settings
+from localrun.chat.presets import sampling_of
+from localrun.chat.turn import TurnOptions, begin_turn
+from localrun.chat.turn import keep_answer as keep
+from localrun_tui.state.turn import Turn
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
+
+
+def turn_options(chat: "Chat", think: Think) -> TurnOptions:
+    """How to answer; reads config.toml, so that a change counts at once."""
+    settings = read_settings()
+    return TurnOptions(
+        sampling=sampling_of(settings, chat.preset),
+        max_tokens=settings.max_tokens,
+        think=think,
+        stop_on_loop=settings.stop_on_loop is not False,
+    )
+
+
+def build_request(chat: "Chat", message_id: str, think: Think, ctx: int) -> Request:
+    """The request for an answer to `message_id`. What it drops, a line in the transcript says."""
+    return begin_turn(chat, message_id, turn_options(chat, think), ctx)[0]
+
+
+def keep_half(turn: Turn) -> None:
+    """Write down what has come so far, for the case that this program does not live to see the end."""
+    turn.draft = turn.draft or turn.chat.draft(turn.parent_id)
+    turn.draft.write(turn.text, turn.thinking)
+
+
+def keep_answer(turn: Turn) -> None:
+    """Write the answer down, whole or half; nothing where none came."""
+    answer = keep(turn.chat, turn.parent_id, turn, error=turn.error, ttft=turn.ttft, draft=turn.draft)
+    turn.answer_id = answer.id if answer else None

@@ -1,0 +1,142 @@
+"""The one model that is loaded, on its way, or gone again."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from localrun.base.errors import LocalrunError
+from localrun.base.events import ModelInfo
+from localrun.client.interface import EngineClient
+from localrun_tui.state.turn import unexpected
+
+if TYPE_CHECKING:
+    from localrun_tui.state.choice import Choice
+
+Progress = Callable[[int, int], None]
+T = TypeVar("T")
+_BETWEEN_REPORTS = 0.1  # seconds
+
+
+class OpenClient(Protocol):
+    """Blocks until the model is loaded, on a thread of its own; `progress` raises when the load is given up."""
+
+    def __call__(self, choice: "Choice", progress: Progress) -> EngineClient: ...
+
+
+class LoadGivenUpError(Exception):
+    """The user does not want that model any more."""
+
+
+class ModelSlot:
+    """Holds at most one client; a new load closes the one before, since both may not fit."""
+
+    def __init__(self, open_client: OpenClient) -> None:
+        self._open_client = open_client
+        self._load: _Load | None = None
+        self.client: EngineClient | None = None
+        self.choice: Choice | None = None
+        self.info: ModelInfo | None = None
+
+    @property
+    def loading(self) -> bool:
+        return self._load is not None
+
+    async def load(self, choice: "Choice", progress: Progress) -> ModelInfo:
+        """Load; LoadGivenUpError after `give_up` or another load. `progress` is called on the event loop."""
+        self.give_up()
+        before, self.client, self.info, self.choice = self.client, None, None, choice
+        load = self._load = _Load(self._open_client, choice, before, progress)
+        try:
+            client = await load.result()
+        finally:
+            if self._load is load:
+                self._load = None
+        self.client, self.info = client, client.info
+        return self.info
+
+    def held_bytes(self) -> int:
+        """Main memory that the loaded model would leave to the next one. On any thread."""
+        from localrun.client.worker import WorkerClient
+
+        client, info = self.client, self.info
+        held = client.held_bytes() if isinstance(client, WorkerClient) else 0
+        return max(held, info.weights_bytes if info else 0)
+
+    def give_up(self) -> None:
+        """End a load under way; its `load` call raises at once, the thread behind it cleans up in its own time."""
+        if self._load is not None:
+            self._load.give_up()
+            self._load = None
+
+    def close(self) -> None:
+        """Free the model; blocks a little."""
+        self.give_up()
+        client, self.client = self.client, None
+        if client is not None:
+            client.close()
+
+
+class _Load:
+    def __init__(
+        self, open_client: OpenClient, choice: "Choice", before: EngineClient | None, progress: Progress
+    ) -> None:
+        self._open_client = open_client
+        self._choice = choice
+        self._before = before
+        self._progress = progress
+        self._loop = asyncio.get_running_loop()
+        self._client: asyncio.Future[EngineClient] = self._loop.create_future()
+        self._given_up = False
+        self._reported = 0.0
+
+    async def result(self) -> EngineClient:
+        threading.Thread(target=self._run, name="load", daemon=True).start()
+        return await self._client
+
+    def give_up(self) -> None:
+        self._given_up = True
+        if not self._client.done():
+            self._client.set_exception(LoadGivenUpError())
+
+    def _run(self) -> None:
+        try:
+            if self._before is not None:
+                self._before.close()
+            client = self._open_client(self._choice, self._report)
+        except LoadGivenUpError:
+            return
+        except LocalrunError as error:
+            self._tell(self._fail, error)
+        except Exception as error:
+            self._tell(self._fail, unexpected(error))
+        else:
+            if self._given_up:
+                client.close()
+            else:
+                self._tell(self._finish, client)
+
+    def _report(self, done: int, total: int) -> None:
+        if self._given_up:
+            raise LoadGivenUpError
+        now = time.monotonic()
+        if now - self._reported >= _BETWEEN_REPORTS or done >= total:
+            self._reported = now
+            self._tell(self._progress, done, total)
+
+    def _tell(self, call: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call, *arguments)
+        except RuntimeError:  # the app has ended
+            return
+
+    def _finish(self, client: EngineClient) -> None:
+        if self._client.done():  # given up in between
+            threading.Thread(target=client.close, daemon=True).start()
+        else:
+            self._client.set_result(client)
+
+    def _fail(self, error: LocalrunError) -> None:
+        if not self._client.done():
+            self._client.set_exception(error)

@@ -1,0 +1,159 @@
+"""A list of rows in columns: a heading, words to filter by, and what to do when it is empty."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from localrun_tui.widgets.columns import Column, Row, header, say
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[T]):
+    """One row: `key` tells it from the others across refreshes, `value` is what it stands for."""
+
+    key: str
+    row: Row
+    value: T
+
+
+class ModelList(Vertical, Generic[T]):
+    """Items, one of them highlighted. Messages: Chosen by Enter or a click, Highlighted."""
+
+    DEFAULT_CSS = """
+    ModelList {
+        & > #head { height: 1; padding: 0 2 0 1; }
+        & > #empty { display: none; height: 1fr; padding: 1 3; color: $foreground-muted; }
+        &.-empty {
+            & > #head { display: none; }
+            & > OptionList { height: 0; }  /* not hidden, so that it keeps the focus */
+            & > #empty { display: block; }
+        }
+        & > OptionList {
+            height: 1fr; border: none; padding: 0; background: transparent; background-tint: transparent 0%;
+            scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+            & > .option-list--option { padding: 0 1; }
+            & > .option-list--option-highlighted { background: $foreground 8%; color: $foreground; text-style: none; }
+            & > .option-list--option-hover { background: $foreground 5%; }
+        }
+        & > OptionList:focus {
+            border: none; background-tint: transparent 0%;
+            & > .option-list--option-highlighted {
+                background: $primary 20%; color: $foreground; text-style: bold;
+            }
+        }
+    }
+    """
+
+    class Chosen(Message):
+        def __init__(self, item: Item[Any]) -> None:
+            super().__init__()
+            self.item = item
+
+    class Highlighted(Message):
+        """Another item is highlighted, or it has changed, or there is none."""
+
+    def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.columns = columns
+        self.items: list[Item[T]] = []
+        self._all: list[Item[T]] = []
+        self._words: list[str] = []
+        self._when_empty = ""
+
+    def compose(self) -> ComposeResult:
+        yield Static(header(self.columns), id="head")
+        yield _Options(markup=False)
+        yield Static("", id="empty", markup=False)
+
+    def on_mount(self) -> None:
+        self._show()
+
+    @property
+    def options(self) -> OptionList:
+        return self.query_one(OptionList)
+
+    @property
+    def highlighted(self) -> Item[T] | None:
+        index = self.options.highlighted
+        return self.items[index] if index is not None and index < len(self.items) else None
+
+    def show(self, items: Sequence[Item[T]], when_empty: str) -> None:
+        """Other items; the highlight stays where it was if that is still there. `when_empty` says what to do then."""
+        self._all = list(items)
+        self._when_empty = when_empty
+        self._show()
+
+    def filter(self, text: str) -> None:
+        """Show only items with every word of `text`."""
+        words = text.lower().split()
+        if words != self._words:
+            self._words = words
+            self._show()
+
+    def highlight(self, key: str) -> None:
+        """Move to the item called `key`, if it is shown."""
+        for index, item in enumerate(self.items):
+            if item.key == key:
+                self.options.highlighted = index
+
+    def _show(self) -> None:
+        if not self.is_mounted:
+            return
+        before, keys = self.highlighted, [item.key for item in self.items]
+        self.items = [item for item in self._all if _matches(item, self._words)]
+        options = self.options
+        if keys and keys == [item.key for item in self.items]:  # nothing jumps
+            for index, item in enumerate(self.items):
+                options.replace_option_prompt_at_index(index, item.row)
+            self.post_message(self.Highlighted())
+            return
+        options.set_options([Option(item.row, id=item.key) for item in self.items])
+        self.set_class(not self.items, "-empty")
+        empty = self.query_one("#empty", Static)
+        nothing_left = bool(self._all) and bool(self._words)
+        text = f"nothing here has the words “{' '.join(self._words)}”" if nothing_left else self._when_empty
+        empty.update(Content("\n").join(say(line) for line in text.split("\n")))
+        if self.items:
+            options.highlighted = 0
+            if before is not None:
+                self.highlight(before.key)
+        self.post_message(self.Highlighted())
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        self.post_message(self.Highlighted())
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        item = next((item for item in self.items if item.key == event.option_id), None)
+        if item is not None:
+            self.post_message(self.Chosen(item))
+
+
+class _Options(OptionList, inherit_bindings=False):
+    """Left and right are the screen's."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select", "Choose", id="list.choose"),
+        Binding("up", "cursor_up", show=False, id="list.up"),
+        Binding("down", "cursor_down", show=False, id="list.down"),
+        Binding("pageup", "page_up", show=False, id="list.page-up"),
+        Binding("pagedown", "page_down", show=False, id="list.page-down"),
+        Binding("home", "first", show=False, id="list.first"),
+        Binding("end", "last", show=False, id="list.last"),
+    ]
+
+
+def _matches(item: Item[T], words: Sequence[str]) -> bool:
+    text = item.row.plain.lower()
+    return all(word in text for word in words)
