@@ -55,7 +55,10 @@ class Executor(Protocol):
         ...
 
     def run(self, step: StepInput) -> Handle:
-        """Compute one step. Raises StepCancelled, or MemoryError where its working memory cannot be had."""
+        """Begin one step, once the one before it is done; its result need not be read at once.
+
+        Raises StepCancelled, or MemoryError where its working memory cannot be had.
+        """
         ...
 
     def close(self) -> None:

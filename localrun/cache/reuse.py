@@ -1,12 +1,13 @@
 """How much of a known prefix a new sequence can take over, and where it has to start computing. Ints only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import BLOCK_TOKENS, Group, ring_pools
-from localrun.cache.node import Node
 from localrun.cache.prefix import Match
+
+Held = Sequence[int]  # what holds the tokens of one logical block: a block of every pool, NO_BLOCK where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,51 +38,66 @@ class ReusePlanner:
     def plan(self, match: Match, n_prompt: int) -> Reuse:
         """The best use of a match for a sequence of `n_prompt` tokens, the last of which is always computed."""
         known = min(match.n_tokens, n_prompt - 1)
-        nodes = [*match.path, match.tail] if match.tail else match.path
+        held = [node.blocks for node in (*match.path, *([match.tail] if match.tail else ()))]
         notes = [self.why_not_longer(match, n_prompt)]
-        stored = self.fixpoint(nodes, known, [g for g in range(len(self.groups)) if not self.groups[g].replayable])
+        stored = self.stored(held, known)
         if stored < known // BLOCK_TOKENS * BLOCK_TOKENS:
             notes = [f"evicted from memory from token {stored:,} on"]
         elif stored < known:
             notes.append("its 16-bit block is gone: cut to whole blocks")
-        everything = self.fixpoint(nodes, stored, range(len(self.groups)))
-        start = self.replay_start(stored)
-        if everything >= max(start, 0) or not self.sees_all(nodes, start, stored):
-            if everything < stored:
-                notes.append(f"the sliding window had moved on: cut to {everything:,} tokens")
-            return Reuse(everything, everything, joined(notes))
-        notes.append(f"the sliding window had moved on: replayed {stored - start:,} tokens")
-        return Reuse(stored, start, joined(notes))
+        reuse = self.rebuild(held, stored)
+        if reuse.replays:
+            notes.append(f"the sliding window had moved on: replayed {stored - reuse.start:,} tokens")
+        elif reuse.n_tokens < stored:
+            notes.append(f"the sliding window had moved on: cut to {reuse.n_tokens:,} tokens")
+        return replace(reuse, note=joined(notes))
 
-    def fixpoint(self, nodes: Sequence[Node], n_tokens: int, groups: Sequence[int]) -> int:
+    def stored(self, held: Sequence[Held], n_tokens: int) -> int:
+        """How many of the first `n_tokens` tokens the groups that are not replayed can give."""
+        return self.fixpoint(held, n_tokens, [g for g in range(len(self.groups)) if not self.groups[g].replayable])
+
+    def rebuild(self, held: Sequence[Held], stored: int) -> Reuse:
+        """The best use of `stored` tokens: all, all after a replay of lost windows, or those up to lost windows."""
+        everything = self.fixpoint(held, stored, range(len(self.groups)))
+        start = self.replay_start(stored)
+        if everything >= max(start, 0) or not self.sees_all(held, start, stored):
+            return Reuse(everything, everything)
+        return Reuse(stored, start)
+
+    def fixpoint(self, held: Sequence[Held], n_tokens: int, groups: Sequence[int]) -> int:
         """The most tokens, at most `n_tokens`, for which every one of these groups has all that a query then reads."""
         while True:
-            least = min((self.reusable(g, nodes, n_tokens) for g in groups), default=n_tokens)
+            least = min((self.reusable(g, held, n_tokens) for g in groups), default=n_tokens)
             if least == n_tokens:
                 return n_tokens
             n_tokens = least
 
-    def reusable(self, number: int, nodes: Sequence[Node], n_tokens: int) -> int:
-        """How many of the first `n_tokens` tokens of `nodes` one group can give a new sequence."""
+    def reusable(self, number: int, held: Sequence[Held], n_tokens: int) -> int:
+        """How many of the first `n_tokens` tokens of these blocks one group can give a new sequence."""
         group, ring = self.groups[number], self.ring_of[number]
-        if n_tokens == 0 or (group.sinks and nodes[0].blocks[number] == NO_BLOCK):
+        if n_tokens == 0 or (group.sinks and held[0][number] == NO_BLOCK):
             return 0
         reads_block_0 = group.sinks or group.first_block(n_tokens) == 0
-        if ring is not None and reads_block_0 and nodes[0].blocks[ring] == NO_BLOCK:
+        if ring is not None and reads_block_0 and held[0][ring] == NO_BLOCK:
             return 0
-        if ring is not None and n_tokens % BLOCK_TOKENS and nodes[n_tokens // BLOCK_TOKENS].blocks[ring] == NO_BLOCK:
+        if ring is not None and n_tokens % BLOCK_TOKENS and held[n_tokens // BLOCK_TOKENS][ring] == NO_BLOCK:
             n_tokens -= n_tokens % BLOCK_TOKENS
         block = (n_tokens - 1) // BLOCK_TOKENS
         while block >= group.first_block(n_tokens):
-            if nodes[block].blocks[number] == NO_BLOCK:
+            if held[block][number] == NO_BLOCK:
                 n_tokens = block * BLOCK_TOKENS
             block -= 1
         return n_tokens
 
-    def sees_all(self, nodes: Sequence[Node], start: int, n_tokens: int) -> bool:
-        """Whether tokens start … n_tokens-1, computed again, find what they read in groups that are not replayed."""
+    def sees_all(self, held: Sequence[Held], start: int, n_tokens: int) -> bool:
+        """Whether tokens start … n_tokens-1, computed again, find what they read: in groups that are not replayed, and
+        of block 0 in 16 bits."""
         return all(
-            nodes[block].blocks[number] != NO_BLOCK
+            held[0][ring] != NO_BLOCK
+            for group, ring in zip(self.groups, self.ring_of, strict=True)
+            if ring is not None and group.first_block(start) == 0 < start
+        ) and all(
+            held[block][number] != NO_BLOCK
             for number, group in enumerate(self.groups)
             if not group.replayable
             for block in range(group.first_block(start), group.first_block(n_tokens))

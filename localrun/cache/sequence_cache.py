@@ -22,9 +22,10 @@ class SequenceCache:
     private: bool = False  # nothing of it is for others
     chat: str = ""  # the kept chat it belongs to
     n_published: int = 0  # full blocks that need not be offered to the tree any more
+    n_shared: int = 0  # tokens that were in the tree before it
 
     def __post_init__(self) -> None:
-        self.n_published = self.reuse.start // BLOCK_TOKENS
+        self.n_published, self.n_shared = self.reuse.start // BLOCK_TOKENS, self.reuse.n_tokens
 
     @property
     def n_cached(self) -> int:

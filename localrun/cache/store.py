@@ -6,9 +6,10 @@ from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.cache.node import Node
 from localrun.cache.prefix import PrefixTree
-from localrun.cache.reuse import Reuse, ReusePlanner
+from localrun.cache.reuse import Held, Reuse, ReusePlanner
 from localrun.cache.sequence_cache import SequenceCache
 
+OWN_REFERENCES = 2  # to a block that only one sequence has, while its tables are made anew
 RING_BLOCKS = 2  # 16-bit blocks at the end of a sequence that stay after a step: a rollback finds its block there
 QUESTION_TOKENS = 256  # at the end of a prompt, where it may be edited: what is seen from there is kept, too
 
@@ -59,15 +60,15 @@ class CacheStore:
         reuse = self.planner.plan(match, len(token_ids))
         n_full, rest = divmod(reuse.n_tokens, BLOCK_TOKENS)
         nodes = [*match.path, match.tail] if match.tail else match.path
-        source = nodes[n_full] if rest else None
         cache = SequenceCache(self._tables(), reuse, n_prompt or len(token_ids), nodes[:n_full], chat=chat)
         used = nodes[: n_full + (rest > 0)]
         held = (*cache.path[-1:], *used[-1:])
         for node in held:
             self.tree.pin(node)
         try:
-            for pool, _ in self._numbered:
-                self._take(cache, pool, source)
+            held_blocks = [node.blocks for node in used]
+            for pool, table in enumerate(cache.tables):
+                self._take(table, pool, reuse, held_blocks, own=False)
         except OutOfBlocks:
             self._release(cache)
             raise
@@ -78,6 +79,49 @@ class CacheStore:
         for last in cache.path[-1:]:
             self._claim(last, cache)
         return cache
+
+    def truncate(self, cache: SequenceCache, n_tokens: int) -> int:
+        """Forget all but the first `n_tokens` computed tokens -> the position to go on from, `n_tokens` or less.
+
+        It is less where a block that is read in 16 bits has gone, a window has moved on (then what lies between is
+        replayed, as after `open`), or a block that the tree has, too, finds no room for a copy. What the tree has of
+        the forgotten tokens stays in it. Those that were computed and never committed are forgotten without this.
+        """
+        held = self._held(cache, n_tokens)
+        tables, reuse = self._tables(), self.planner.rebuild(held, self.planner.stored(held, n_tokens))
+        try:
+            for pool, table in enumerate(tables):
+                self._take(table, pool, reuse, held, own=True)
+        except OutOfBlocks:
+            for table in tables:
+                table.clear()
+            return self.truncate(cache, n_tokens // BLOCK_TOKENS * BLOCK_TOKENS)  # whole blocks: nothing to copy
+        for table in cache.tables:
+            table.clear()
+        path = cache.path[: reuse.n_tokens // BLOCK_TOKENS]
+        for node in path[-1:]:
+            self.tree.pin(node)
+        for node in cache.path[-1:]:
+            self.tree.unpin(node)
+        cache.tables, cache.path, cache.reuse = tables, path, reuse
+        cache.n_shared = min(cache.n_shared, reuse.n_tokens)
+        cache.n_published = min(cache.n_published, reuse.start // BLOCK_TOKENS)
+        return reuse.start
+
+    def _held(self, cache: SequenceCache, n_tokens: int) -> list[list[int]]:
+        """Where the first `n_tokens` tokens of a sequence are, by logical block and pool: in its tables or in the tree.
+
+        Of what is replayed, the tables are not exact until the replay is through.
+        """
+        replaying = cache.reuse.replays and n_tokens < cache.reuse.n_tokens
+        exact = cache.reuse.start // BLOCK_TOKENS if replaying else n_tokens
+        held = []
+        for block in range(-(-n_tokens // BLOCK_TOKENS)):
+            known = cache.path[block].blocks if block < len(cache.path) else [NO_BLOCK] * len(self.pools)
+            inexact = [block >= exact and (g.replayable or self._is_ring(p)) for p, g in self._numbered]
+            own = [NO_BLOCK if inexact[pool] else table.at(block) for pool, table in enumerate(cache.tables)]
+            held.append([ours if ours != NO_BLOCK else theirs for ours, theirs in zip(own, known, strict=True)])
+        return held
 
     def open_empty(self, n_prompt: int, chat: str = "") -> SequenceCache:
         """Take nothing: all will be computed."""
@@ -133,7 +177,7 @@ class CacheStore:
 
     def abandon(self, cache: SequenceCache) -> None:
         """Give the blocks back and forget what this sequence put into the tree: it may be wrong."""
-        own = cache.path[cache.reuse.n_tokens // BLOCK_TOKENS :]
+        own = cache.path[cache.n_shared // BLOCK_TOKENS :]
         self._release(cache)
         if own:
             self.tree.prune(own[0])
@@ -178,31 +222,33 @@ class CacheStore:
             if block != NO_BLOCK:
                 self.pools[pool].release(block)
 
-    def _take(self, cache: SequenceCache, pool: int, source: Node | None) -> None:
-        """Take one pool's part of what is reused: whole blocks shared, the one that will be written to copied."""
-        group, table, reuse = self.group_of[pool], cache.tables[pool], cache.reuse
-        shared: list[Node] = []
-        if reuse.replays and (group.replayable or self._is_ring(pool)):
-            source = None
-            table.first = reuse.start // BLOCK_TOKENS
-        elif self._is_ring(pool):
-            table.first = len(cache.path)
-        else:
-            table.first = group.first_block(reuse.start)
-            shared = cache.path[table.first :]
-        if table.first > 0 and (group.sinks or (self._is_ring(pool) and group.first_block(reuse.start) == 0)):
-            table.sink = table.pool.share(cache.path[0].blocks[pool])
-        table.blocks.extend(table.pool.share(node.blocks[pool]) for node in shared)
-        if source is not None:
-            table.blocks.append(self._copied(pool, source))
+    def _take(self, table: BlockTable, pool: int, reuse: Reuse, held: Sequence[Held], own: bool) -> None:
+        """Fill one pool's table with what is reused: whole blocks shared, the one that will be written to copied.
 
-    def _copied(self, pool: int, source: Node) -> int:
+        With `own` the blocks are the sequence's: one that nobody else has is written to as it is.
+        """
+        group, (n_full, rest) = self.group_of[pool], divmod(reuse.n_tokens, BLOCK_TOKENS)
+        replayed = reuse.replays and (group.replayable or self._is_ring(pool))
+        if replayed:
+            table.first = reuse.start // BLOCK_TOKENS
+        else:
+            table.first = n_full if self._is_ring(pool) else group.first_block(reuse.start)
+        if table.first > 0 and (group.sinks or (self._is_ring(pool) and group.first_block(reuse.start) == 0)):
+            table.sink = table.pool.share(held[0][pool])
+        if not replayed:
+            table.blocks.extend(table.pool.share(blocks[pool]) for blocks in held[table.first : n_full])
+            if rest:
+                table.blocks.append(self._writable(pool, held[n_full][pool], own))
+
+    def _writable(self, pool: int, block: int, own: bool) -> int:
         """A copy of a shared block that is about to be written to."""
-        shared = self.pools[pool].share(source.blocks[pool])  # or making room might evict it
+        shared = self.pools[pool].share(block)  # or making room might evict it
+        if own and self.pools[pool].references[block] == OWN_REFERENCES:
+            return shared
         try:
-            own = self._allocate(pool)
-            self.copy(pool, shared, own)
-            return own
+            copy = self._allocate(pool)
+            self.copy(pool, shared, copy)
+            return copy
         finally:
             self.pools[pool].release(shared)
 

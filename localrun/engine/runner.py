@@ -12,6 +12,7 @@ from localrun.fit.groups import group_layers
 from localrun.model.config import ModelConfig
 from localrun.ops.interface import Angles, CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
 from localrun.ops.kv import KVCodec
+from localrun.ops.program import Handle
 from localrun.ops.rope import RopeKind, query_scales
 
 
@@ -29,13 +30,26 @@ class Runner:
 
     def run(self, plan: Plan, cancel: CancelFlag | None = None) -> Logits:
         """One step; the logits of the last token of every sequence of the plan. Raises StepCancelled."""
-        spans = [(s.token_ids[s.n_computed : s.n_computed + n], s.n_computed) for s, n in plan.work]
-        views = [cache_input(self.groups, s.cache, s.n_computed, n) for s, n in plan.work if s.cache is not None]
-        last_rows, end = [], 0
-        for ids, _ in spans:
-            end += len(ids)
-            last_rows.append(end - 1)
-        return self.compute(spans, views, last_rows, [adjust_of(s) for s, _ in plan.work], cancel)
+        return self.submit(plan, cancel).result()
+
+    def submit(self, plan: Plan, cancel: CancelFlag | None = None, drafts: SequenceOf[SequenceOf[int]] = ()) -> Handle:
+        """Begin a step; its result may be read later, and is valid until the next one is submitted.
+
+        `drafts`: token ids to verify after those planned, one entry a sequence (or none at all), that its cache has
+        room for. Logits are those of the last planned token of each sequence and of every drafted one after it,
+        1 + len(draft) rows, adjusted as if the drafted tokens before had been answered. Commit what is accepted, no
+        more: the rest is overwritten. The plan's sequences must not change before the result is read.
+        """
+        spans, views, adjust, end = [], [], [], 0
+        rows: list[int] = []
+        for (s, n), draft in zip(plan.work, drafts or [()] * len(plan.work), strict=True):
+            assert s.cache is not None
+            spans.append(([*s.token_ids[s.n_computed : s.n_computed + n], *draft], s.n_computed))
+            views.append(cache_input(self.groups, s.cache, s.n_computed, n + len(draft)))
+            end += n + len(draft)
+            rows += range(end - 1 - len(draft), end)
+            adjust += [adjust_of(s, draft[:before]) for before in range(len(draft) + 1)]
+        return self.submit_spans(spans, views, rows, adjust, cancel)
 
     def compute(
         self,
@@ -46,6 +60,17 @@ class Runner:
         cancel: CancelFlag | None = None,
     ) -> Logits:
         """A step over `spans` (token ids, first position), one a sequence."""
+        return self.submit_spans(spans, views, logits_rows, adjust, cancel).result()
+
+    def submit_spans(
+        self,
+        spans: SequenceOf[tuple[SequenceOf[int], int]],
+        views: SequenceOf[SequenceInput],
+        logits_rows: SequenceOf[int],
+        adjust: SequenceOf[LogitAdjust | None],
+        cancel: CancelFlag | None,
+    ) -> Handle:
+        """Likewise, without waiting for it."""
         positions = [first + i for ids, first in spans for i in range(len(ids))]
         step = StepInput(
             token_ids=[token for ids, _ in spans for token in ids],
@@ -59,7 +84,7 @@ class Runner:
             query_scale=query_scales(positions, scale.beta, scale.floor) if (scale := self.query_scale) else None,
             cancel=cancel or CancelFlag(),
         )
-        return self.executor.run(step).result()
+        return self.executor.run(step)
 
     def sink_cos_sin(self, positions: SequenceOf[int]) -> list[Angles]:
         """Of the positions that queries take towards block 0: no further from it than the window allows."""
@@ -129,12 +154,12 @@ def cache_layers(config: ModelConfig, codecs: SequenceOf[KVCodec] | None = None)
     return [places[layer] for layer in range(config.n_layers)]
 
 
-def adjust_of(sequence: Sequence) -> LogitAdjust:
-    """What a request does to its logits."""
+def adjust_of(sequence: Sequence, draft: SequenceOf[int] = ()) -> LogitAdjust:
+    """What a request does to its logits, once the tokens of `draft` have been answered, too."""
     settings = sequence.request.settings
     return LogitAdjust(
-        seen=sequence.seen,
-        counts=sequence.counts,
+        seen=sequence.seen.plus(draft) if draft else sequence.seen,
+        counts=sequence.counts.plus(draft) if draft else sequence.counts,
         repeat=settings.repeat_penalty,
         presence=settings.presence_penalty,
         frequency=settings.frequency_penalty,

@@ -40,12 +40,18 @@ class Segment:
 
 
 class Handle:
-    """A step under way. On the CPU it is done when `run` returns."""
+    """A step under way. On the CPU it is done when `run` returns.
+
+    What a step reads may change as soon as its result has been read, and not before: the blocks and tables of its
+    sequences, the buffers of its StepInput. Its Logits, whose full rows stay with the backend, are valid until the next
+    step begins; what is wanted longer is copied.
+    """
 
     def __init__(self, result: Logits) -> None:
         self._result = result
 
     def result(self) -> Logits:
+        """Wait for the step; the same Logits every time. Raises StepCancelled where it was cut short."""
         return self._result
 
 

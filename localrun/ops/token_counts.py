@@ -20,6 +20,14 @@ class TokenCounts(Mapping[int, int]):
             self.counts.append(0)
         self.counts[place] += 1
 
+    def plus(self, token_ids: Iterable[int]) -> "TokenCounts":
+        """A copy in which these are counted, too."""
+        more = TokenCounts()
+        more.ids, more.counts, more._places = self.ids[:], self.counts[:], dict(self._places)
+        for token_id in token_ids:
+            more.add(token_id)
+        return more
+
     def __getitem__(self, token_id: int) -> int:
         return self.counts[self._places[token_id]]
 

@@ -71,7 +71,29 @@ def publish_what_replay_did_not_settle(patch: Patch) -> None:
 
 
 def share_instead_of_copying(patch: Patch) -> None:
-    patch.setattr(CacheStore, "_copied", lambda self, pool, node: self.pools[pool].share(node.blocks[pool]))
+    patch.setattr(CacheStore, "_writable", lambda self, pool, block, own: self.pools[pool].share(block))
+
+
+def go_on_in_a_block_that_the_tree_has(patch: Patch) -> None:
+    original = CacheStore._writable
+
+    def writable(self: CacheStore, pool: int, block: int, own: bool) -> int:
+        return self.pools[pool].share(block) if own else original(self, pool, block, own)
+
+    patch.setattr(CacheStore, "_writable", writable)
+
+
+def truncate_the_tables_alone(patch: Patch) -> None:
+    """The next blocks would be published behind nodes of another text."""
+    original = CacheStore.truncate
+
+    def truncate(self: CacheStore, cache: SequenceCache, n_tokens: int) -> int:
+        path, n_published = cache.path, cache.n_published
+        start = original(self, cache, n_tokens)
+        cache.path, cache.n_published = path, n_published
+        return start
+
+    patch.setattr(CacheStore, "truncate", truncate)
 
 
 def believe_the_first_ids(patch: Patch) -> None:
@@ -130,6 +152,8 @@ MUTANTS: list[Callable[[Patch], None]] = [
     replay_one_layer_less,
     replay_from_inside_a_block,
     share_instead_of_copying,
+    go_on_in_a_block_that_the_tree_has,
+    truncate_the_tables_alone,
     believe_the_first_ids,
     nobody_pins,
     drop_a_block_too_early,

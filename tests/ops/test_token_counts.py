@@ -15,6 +15,10 @@ def test_counts_are_those_of_a_counter(at_first: list[int], later: list[int]) ->
     counts = TokenCounts(at_first)
     for token_id in later:
         counts.add(token_id)
+    assert dict(TokenCounts(at_first).plus(later)) == dict(counts)
+    before = TokenCounts(at_first)
+    before.plus(later)
+    assert dict(before) == Counter(at_first), "a copy was counted in, not this"
     expected = Counter(at_first + later)
     assert dict(counts) == expected
     assert counts.ids.tolist() == list(expected)

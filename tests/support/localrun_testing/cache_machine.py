@@ -78,6 +78,19 @@ class Caches(RuleBasedStateMachine):
         sequence.n_computed += max(1, round(keep * n))
         self.model.store.commit(sequence.cache, sequence.ids, sequence.n_computed)
 
+    @precondition(lambda self: self.running)
+    @rule(which=st.integers(0, 9), n_back=st.integers(0, 200), runs=RUNS)
+    def truncate(self, which: int, n_back: int, runs: list[tuple[int, int]]) -> None:
+        """Some tokens are taken back, and the text goes another way."""
+        sequence = self.running[which % len(self.running)]
+        n_left = max(0, max(sequence.n_computed, sequence.cache.reuse.n_tokens) - n_back)
+        start = self.model.store.truncate(sequence.cache, n_left)
+        assert start <= sequence.cache.reuse.n_tokens <= n_left
+        sequence.n_computed = start
+        sequence.ids = (sequence.ids[:n_left] + [token for token, n in runs for _ in range(n)])[:MAX_TOKENS]
+        if len(sequence.ids) == n_left:
+            sequence.ids = [*sequence.ids, 1]
+
     @rule(of=st.integers(0, 99), share=SHARES, runs=RUNS)
     def serve(self, of: int, share: float, runs: list[tuple[int, int]]) -> None:
         """A sequence from beginning to end."""
