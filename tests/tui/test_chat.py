@@ -60,7 +60,8 @@ def test_the_next_message_hands_the_ids_so_far_to_the_engine(tmp_path: Path) -> 
 
 
 def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> None:
-    app, client = chat_app(delay=3.0, folder=tmp_path)
+    loaded = threading.Event()
+    app, client = chat_app(gate=loaded, folder=tmp_path)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "loading")
@@ -68,6 +69,7 @@ def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> 
         await until(pilot, lambda: views(pilot))
         assert client.requests == []
         assert len(ChatStore(tmp_path).summaries()) == 1  # on disk before there is a model
+        loaded.set()
         await until_text(pilot, "Hello!")
 
     drive(app, steps)
@@ -108,13 +110,15 @@ def test_a_question_that_a_kill_left_unanswered_says_so(tmp_path: Path) -> None:
 
 
 def test_a_load_can_be_given_up() -> None:
-    app, client = chat_app(delay=5.0)
+    loaded = threading.Event()
+    app, client = chat_app(gate=loaded)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "loading")
         await pilot.press("escape")
         await until_text(pilot, "no model: Ctrl+O")
         assert notice(pilot) == ""
+        loaded.set()
 
     drive(app, steps)
     assert client.requests == []
@@ -326,7 +330,7 @@ def test_an_engine_that_raises_anything_else_does_not_end_the_app(monkeypatch: p
 
 def test_prefill_shows_progress_what_was_reused_and_the_time_left() -> None:
     steps_of = (Prefill(640, 640, 1474), Prefill(812, 640, 1474, "differs at token 640 from what was kept"))
-    app, _ = chat_app(Script(prefill=steps_of, prefill_delay=1.0))
+    app, _ = chat_app(Script(prefill=steps_of, prefill_delay=0.2, never_reads_all=True))
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)

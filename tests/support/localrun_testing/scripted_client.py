@@ -1,7 +1,6 @@
 """An engine for tests of the app: it plays a script of events, and can be slow, think, fail and die."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +22,7 @@ from localrun.base.events import (
 from localrun.base.request import Request
 from localrun.client.interface import Generation
 from localrun.fit.rates import Rates
+from localrun_testing.waiting import PATIENCE
 
 INFO = ModelInfo(
     name="qwen3-4b",
@@ -91,7 +91,8 @@ class Script:
     piece: int = 4
     delay: float = 0.0  # before every token
     prefill: tuple[Prefill, ...] = (Prefill(12, 0, 12),)
-    prefill_delay: float = 0.0  # after every Prefill
+    prefill_delay: float = 0.0  # before every Prefill but the first
+    never_reads_all: bool = False  # hangs after the last Prefill until it is cancelled
     dies_after: int | None = None  # tokens
     fails: LocalrunError | None = None  # instead of the first event
     never_ends: bool = False  # hangs after the last token until it is cancelled
@@ -142,10 +143,12 @@ class ScriptedClient:
         yield self._done(script, tokens)
 
     def _prefill(self, script: Script) -> Iterator[Event]:
-        for step in script.prefill:
-            yield step
-            if self._wait(script.prefill_delay):
+        for number, step in enumerate(script.prefill):
+            if number and self._wait(script.prefill_delay):
                 return
+            yield step
+        while script.never_reads_all and not self._wait(0.01):
+            pass
 
     def _wait(self, seconds: float) -> bool:
         """Whether it was cancelled by then."""
@@ -173,14 +176,15 @@ class ScriptedClient:
 
 
 def opener(
-    client: ScriptedClient, delay: float = 0.0, fails: LocalrunError | None = None
+    client: ScriptedClient, gate: threading.Event | None = None, fails: LocalrunError | None = None
 ) -> Callable[..., ScriptedClient]:
-    """What Session takes to open a client: reports progress in ten steps of `delay` / 10 seconds."""
+    """What Session takes to open a client: reports progress in ten steps, the last one once `gate` is set."""
 
     def open_client(choice: object, progress: Callable[[int, int], None]) -> ScriptedClient:
         for step in range(11):
+            if step == 10 and gate is not None:
+                assert gate.wait(PATIENCE)
             progress(step * client.info.weights_bytes // 10, client.info.weights_bytes)
-            time.sleep(delay / 10)
         if fails:
             raise fails
         return client
