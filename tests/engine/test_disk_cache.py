@@ -109,10 +109,20 @@ def test_another_codec_uses_nothing_of_it(home: Path) -> None:
     assert len(blocks(home)) > n_blocks
 
 
-@pytest.fixture
-def free_for(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Bytes of free memory with which `--kv auto` takes a codec; set them with `have`."""
+PLENTY = 1 << 30  # bytes
+
+
+def resumed(monkeypatch: pytest.MonkeyPatch, free: int, kv: KVCodecName = "auto") -> tuple[Completion, tuple[str, ...]]:
+    """The chat, after a restart with so much memory; and what the user is told."""
+    monkeypatch.setattr(load_module, "memory", lambda: Memory(1 << 40, free))
     monkeypatch.setattr(load_module, "resident", lambda: 1 << 28)
+    path = resource("localrun/builtin/localrun-tiny.gguf")
+    with LocalClient(LoadOptions(path, kv=kv, disk_cache=BUDGET, chat_id="a")) as one:
+        return ask(one, CHAT), one.info.notes
+
+
+def least_for(kv: KVCodecName, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Bytes of free memory in which the whole context fits with a codec."""
     asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def watched(*arguments: Any, **options: Any) -> MemoryPlan:
@@ -121,50 +131,41 @@ def free_for(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     with monkeypatch.context() as patch:
         patch.setattr(load_module, "plan_load", watched)
-        client("auto", ctx=None, disk_cache=0).close()
+        client(kv, ctx=None, disk_cache=0).close()
     ((config, weights, _), options) = asked[0]
-    found: dict[str, int] = {}
-    for free in range(0, 1 << 29, 1 << 19):
+
+    def holds_all(free: int) -> bool:
         with suppress(DoesNotFitError):
-            found[plan_load(config, weights, free, **options).codec.name] = free
-    return found
+            return bool(plan_load(config, weights, free, **options | {"resident": 1 << 28}).ctx == config.max_context)
+        return False
+
+    return next(free for free in range(0, PLENTY, 1 << 18) if holds_all(free))
 
 
-def resumed(monkeypatch: pytest.MonkeyPatch, free: int, kv: KVCodecName = "auto") -> tuple[Completion, tuple[str, ...]]:
-    """The chat, after a restart with so much memory; and what the user is told."""
-    monkeypatch.setattr(load_module, "memory", lambda: Memory(1 << 40, free))
-    path = resource("localrun/builtin/localrun-tiny.gguf")
-    with LocalClient(LoadOptions(path, kv=kv, disk_cache=BUDGET, chat_id="a")) as one:
-        return ask(one, CHAT), one.info.notes
-
-
-def test_a_chat_stays_in_its_codec_though_another_would_fit_better(
-    free_for: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, notes = resumed(monkeypatch, free_for["q8"])
-    assert first.kv_codec == "q8"
+def test_a_chat_stays_in_its_codec_though_another_would_fit_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, notes = resumed(monkeypatch, PLENTY, kv="q8")
     assert not any("as before" in note for note in notes)
-    again, notes = resumed(monkeypatch, free_for["f16"])
-    assert again.kv_codec == "q8"
+    again, notes = resumed(monkeypatch, PLENTY)
+    assert again.kv_codec == first.kv_codec == "q8"
     assert again.restored_tokens > 0
     assert again.token_ids == first.token_ids
     assert any("kept as q8, as before in this chat; --kv f16" in note for note in notes)
-    named, notes = resumed(monkeypatch, free_for["f16"], kv="f16")
+    named, notes = resumed(monkeypatch, PLENTY, kv="f16")
     assert (named.kv_codec, named.restored_tokens) == ("f16", 0)
     assert not any("as before" in note for note in notes)
-    newest, _ = resumed(monkeypatch, free_for["f16"])
+    newest, _ = resumed(monkeypatch, PLENTY)
     assert newest.kv_codec == "f16", "what was written last"
     assert newest.restored_tokens > 0
 
 
-def test_a_codec_that_does_not_fit_any_more_is_left_and_the_user_told(
-    free_for: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, _ = resumed(monkeypatch, free_for["f16"])
-    assert first.kv_codec == "f16"
-    again, notes = resumed(monkeypatch, free_for["q8"])
-    assert (again.kv_codec, again.restored_tokens) == ("q8", 0)
-    assert any("f16, as before in this chat, does not fit" in note for note in notes)
+def test_a_codec_that_does_not_fit_any_more_is_left_and_the_user_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    enough = least_for("f16", monkeypatch)
+    assert enough < least_for("f32", monkeypatch)
+    first, _ = resumed(monkeypatch, PLENTY, kv="f32")
+    assert first.kv_codec == "f32"
+    again, notes = resumed(monkeypatch, enough)
+    assert (again.kv_codec, again.restored_tokens) == ("f16", 0)
+    assert any("f32, as before in this chat, does not fit" in note for note in notes)
 
 
 def test_other_weights_use_nothing_of_it_and_touched_ones_all(tmp_path: Path) -> None:
