@@ -32,7 +32,7 @@ from localrun.hub.stored import StoredModel  # noqa: E402
 from localrun_tui.app import LocalrunApp  # noqa: E402
 from localrun_tui.screens.chat.composer import Editor  # noqa: E402
 from localrun_tui.screens.chat.live_answer import LiveAnswer  # noqa: E402
-from localrun_tui.state.choice import Choice  # noqa: E402
+from localrun_tui.state.choice import ModelChoice  # noqa: E402
 
 PARAGRAPHS = ANSWER + "\n"
 FIRST_WORDS = b"Ask anything"
@@ -140,7 +140,7 @@ async def stream(n_messages: int, rate: float, seconds: float) -> None:
     text = PARAGRAPHS * (int(rate * seconds * 4 / len(PARAGRAPHS)) + 2)
     client = ScriptedClient([Script(text, delay=1 / rate)])
     app = LocalrunApp(
-        opener(client), lambda: ChatStore(None), lambda: Choice(StoredModel("m", "", Path(), 1, "gguf", "hub"))
+        opener(client), lambda: ChatStore(None), lambda: ModelChoice(StoredModel("m", "", Path(), 1, "gguf", "hub"))
     )
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause(0.5)

@@ -85,7 +85,7 @@ def test_a_message_without_a_model_says_how_to_choose_one_and_is_answered_then(h
         await until_text(pilot, "Ask anything. Enter sends.")
         await send(pilot, "are you there?")
         await until_text(pilot, "waits for a model: Ctrl+O chooses a model")
-        chat_screen(pilot).attempt(app.session.load(CHOICE))
+        chat_screen(pilot).run_guarded(app.session.load(CHOICE))
         await until_text(pilot, "Hello!")
         assert app.session.chat is not None
         assert app.session.model.choice == replace(CHOICE, chat_id=app.session.chat.id)

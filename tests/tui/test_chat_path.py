@@ -15,7 +15,7 @@ from localrun_tui.screens.chat.transcript import Transcript
 
 def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     app, _ = chat_app(Script("42", thinking="six times seven", never_ends=True))
-    show, settle = Transcript.show, ChatPath.settle
+    show, show_kept = Transcript.show, ChatPath.show_kept
     showing, settling, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def show_slowly(*arguments: Any, **options: Any) -> None:
@@ -25,16 +25,16 @@ def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pyt
 
     async def settle_meanwhile(*arguments: Any) -> bool:
         settling.set()
-        return await settle(*arguments)
+        return await show_kept(*arguments)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         await send(pilot, "6 * 7?")
         await until_text(pilot, "42")
         monkeypatch.setattr(Transcript, "show", show_slowly)
-        monkeypatch.setattr(ChatPath, "settle", settle_meanwhile)
+        monkeypatch.setattr(ChatPath, "show_kept", settle_meanwhile)
         screen = chat_screen(pilot)
-        screen.attempt(screen.show_path(anew=True))
+        screen.run_guarded(screen.show_path(anew=True))
         await showing.wait()
         await screen.session.stop()
         await settling.wait()

@@ -26,7 +26,7 @@ from localrun.hub.resolve import resolve
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.downloads.downloads import DownloadsScreen, badge_text, duration
 from localrun_tui.screens.downloads.downloads_queue import Downloads
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 
 MIB = 1 << 20
 SLOW = 1e4  # bytes a second: nothing ends by itself while a test looks
@@ -85,7 +85,7 @@ def test_paused_resumed_and_loaded(hub: FakeHub) -> None:
 
     app = ScreenApp(DownloadsScreen())
     drive(app, steps, LARGE)
-    assert isinstance(app.answer, Choice)
+    assert isinstance(app.answer, ModelChoice)
     assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F16", 4096, "f16")
     assert resolve("org/large-GGUF:F16").path.read_bytes() == hub.repos["org/large-GGUF"].files["large-F16.gguf"]
     assert read_settings().model == "org/large-GGUF"  # the first that is pulled

@@ -22,7 +22,7 @@ from localrun.hub import preview
 from localrun_tui.screens.models.model_rows import catalogue_rows, first_model, used_when
 from localrun_tui.screens.models.models_screen import ModelsScreen
 from localrun_tui.screens.settings.endpoints import write_endpoints
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 from localrun_tui.state.model_slot import ModelSlot
 
 
@@ -95,7 +95,7 @@ def test_what_is_on_disk_is_loaded_or_deleted(stored: Path) -> None:
     loaded = replace(INFO, path=str(stored / "mine-F32.gguf"))
     app = ScreenApp(ModelsScreen(loaded))
     drive(app, steps)
-    assert isinstance(app.answer, Choice)
+    assert isinstance(app.answer, ModelChoice)
     assert app.answer.stored.name == "mine"
     assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F32", 0, "f16")
     assert [path.name for path in stored.iterdir()] == ["mine-F32.gguf"]

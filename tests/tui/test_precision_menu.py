@@ -27,7 +27,7 @@ from localrun_tui.screens.models import precision_menu
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.screens.models.precision_offer import Offer, Precision, Subject, read_offer
 from localrun_tui.state.background import Task
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 
 GIB = 1 << 30
 CONFIG = {
@@ -179,7 +179,7 @@ def test_what_is_on_disk_is_loaded_and_can_be_forced(hub: FakeHub) -> None:
 
     app = ScreenApp(menu("org/tiny-GGUF", budget=1 << 20))
     drive(app, steps)
-    assert isinstance(app.answer, Choice)
+    assert isinstance(app.answer, ModelChoice)
     assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F32", 4096, "f16")
 
 

@@ -14,7 +14,7 @@ from localrun.chat.presets import PRESETS, sampling_of
 from localrun.hub.library import mark_used
 from localrun_tui import start
 from localrun_tui.state.attachments import Attachment, join, split, title_for
-from localrun_tui.state.choice import Choice, builtin
+from localrun_tui.state.choice import ModelChoice, builtin
 
 
 def test_the_first_model_is_the_named_else_the_default_else_the_last_used_else_none(home: Path) -> None:
@@ -37,12 +37,12 @@ def test_a_choice_goes_before_the_settings(home: Path) -> None:
     write_setting("ctx", "512")
     write_setting("kv", "q8")
     write_setting("threads", "1")
-    options = start.load_options(Choice(stored))
+    options = start.load_options(ModelChoice(stored))
     assert (options.ctx, options.kv, options.threads) == (512, "q8", 1)
     assert options.disk_cache
-    options = start.load_options(Choice(stored, ctx=256, kv="f16"))
+    options = start.load_options(ModelChoice(stored, ctx=256, kv="f16"))
     assert (options.ctx, options.kv) == (256, "f16")
-    assert start.load_options(Choice(stored, ctx=0)).ctx is None, "auto, and chosen"
+    assert start.load_options(ModelChoice(stored, ctx=0)).ctx is None, "auto, and chosen"
 
 
 def test_presets_lie_above_the_settings() -> None:

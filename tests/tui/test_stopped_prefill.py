@@ -15,7 +15,7 @@ from localrun.chat.journal import ChatStore
 from localrun.client.local import LocalClient
 from localrun.engine import scheduler
 from localrun_tui.app import LocalrunApp
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 from localrun_tui.state.model_slot import Progress
 
 BUILTIN = Path(resource("builtin/localrun-tiny.gguf"))
@@ -26,7 +26,7 @@ def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.Mon
     clients: list[LocalClient] = []
     done: list[int] = []  # tokens of the prompt that were computed, after each step
 
-    def open_client(choice: Choice, progress: Progress) -> LocalClient:
+    def open_client(choice: ModelChoice, progress: Progress) -> LocalClient:
         client = LocalClient(LoadOptions(BUILTIN, name="builtin", ctx=1024))
         run = client.model.engine.runner.run
 

@@ -18,7 +18,7 @@ from localrun_tui.themes import DARK, LIGHT, default_theme
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
     from localrun_tui.screens.downloads.downloads_queue import Downloads
-    from localrun_tui.state.choice import Choice
+    from localrun_tui.state.choice import ModelChoice
     from localrun_tui.state.model_slot import OpenClient
 
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
@@ -39,7 +39,7 @@ class LocalrunApp(App[None]):
         self,
         open_client: "OpenClient",
         open_store: "Callable[[], ChatStore]",
-        choose: "Callable[[], Choice | None]" = lambda: None,
+        choose: "Callable[[], ModelChoice | None]" = lambda: None,
         theme: str | None = None,
         flags: Mapping[str, Any] | None = None,
     ) -> None:
@@ -78,8 +78,8 @@ class LocalrunApp(App[None]):
 
     def _begin(self) -> None:
         """After the first frame: find the model to begin with, and what an earlier run has not finished to download."""
-        self._chat_screen.attempt(self._choose_first())
-        self._chat_screen.attempt(self._chat_screen.show_downloads())
+        self._chat_screen.run_guarded(self._choose_first())
+        self._chat_screen.run_guarded(self._chat_screen.show_downloads())
 
     async def _choose_first(self) -> None:
         choice = await self.session.on_disk(self._choose)
@@ -99,7 +99,7 @@ class LocalrunApp(App[None]):
             await self.session.load(await self.session.on_disk(builtin))
 
     def action_models(self) -> None:
-        self._chat_screen.attempt(self._choose_model())
+        self._chat_screen.run_guarded(self._choose_model())
 
     async def _choose_model(self, section: str = "disk") -> None:
         from localrun_tui.screens.models.models_screen import ModelsScreen
@@ -109,9 +109,9 @@ class LocalrunApp(App[None]):
     def action_downloads(self) -> None:
         from localrun_tui.screens.downloads.downloads import DownloadsScreen
 
-        self._chat_screen.attempt(self._load_from(DownloadsScreen()))
+        self._chat_screen.run_guarded(self._load_from(DownloadsScreen()))
 
-    async def _load_from(self, screen: "Screen[Choice | None]") -> None:
+    async def _load_from(self, screen: "Screen[ModelChoice | None]") -> None:
         """Load what was chosen there, if anything."""
         choice = await self.push_screen_wait(screen)
         if choice is not None:
@@ -135,7 +135,7 @@ class LocalrunApp(App[None]):
         """As in a shell: stop the answer; without one, a second Ctrl+C quits."""
         now = time.monotonic()
         if self.session.answering:
-            self._chat_screen.attempt(self.session.stop())
+            self._chat_screen.run_guarded(self.session.stop())
         elif now - self._interrupted < _TWICE:
             await self.action_quit()
         else:
@@ -143,7 +143,7 @@ class LocalrunApp(App[None]):
             self.notify("Ctrl+C again quits", timeout=_TWICE)
 
     def action_change_theme(self) -> None:
-        self._chat_screen.attempt(self._change_theme())
+        self._chat_screen.run_guarded(self._change_theme())
 
     async def _change_theme(self) -> None:
         """Choose one, and keep it."""
@@ -163,7 +163,7 @@ class LocalrunApp(App[None]):
         self.push_screen(HelpScreen(groups()))
 
     def action_settings(self) -> None:
-        self._chat_screen.attempt(self._change_settings())
+        self._chat_screen.run_guarded(self._change_settings())
 
     async def _change_settings(self) -> None:
         from localrun_tui.screens.settings.settings_screen import SettingsScreen

@@ -11,7 +11,7 @@ _CHAT = (
     ("Chats", "search, open, rename, export, delete", "history"),
     ("This chat", "system prompt, sampling, thinking, what happens when the context is full", "chat_settings"),
     ("Attach a text file", "goes along with the next message", "attach"),
-    ("Answer again", "another answer to the last message, as a branch", "again"),
+    ("Answer again", "another answer to the last message, as a branch", "regenerate"),
     ("Inspector", "the KV cache, memory, and where the time goes", "inspector"),
 )
 _APP = (

@@ -10,7 +10,7 @@ from localrun_tui.app import LocalrunApp
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
     from localrun.client.interface import EngineClient
-    from localrun_tui.state.choice import Choice
+    from localrun_tui.state.choice import ModelChoice
     from localrun_tui.state.model_slot import Progress
 
 
@@ -32,7 +32,7 @@ def kept_theme() -> str | None:
         return None
 
 
-def open_client(choice: "Choice", progress: "Progress") -> "EngineClient":
+def open_client(choice: "ModelChoice", progress: "Progress") -> "EngineClient":
     """An engine in a process of its own, or a server. Blocks until it is there."""
     from localrun.hub.stored import StoredModel
 
@@ -50,7 +50,7 @@ def open_client(choice: "Choice", progress: "Progress") -> "EngineClient":
     return client
 
 
-def load_options(choice: "Choice") -> LoadOptions:
+def load_options(choice: "ModelChoice") -> LoadOptions:
     """How to load a model on disk: what was chosen, and below it config.toml."""
     from localrun.base.settings import read_settings
     from localrun.hub.load_options import load_options as load_as_set
@@ -78,19 +78,19 @@ def open_store() -> "ChatStore":
     return store
 
 
-def first_choice(model: str | None, precision: str) -> "Choice | None":
+def first_choice(model: str | None, precision: str) -> "ModelChoice | None":
     """The model that was named, else the default one, else the one last used; None when there was none yet."""
     from localrun.base.settings import read_settings
     from localrun.hub.library import scan
     from localrun.hub.resolve import resolve
-    from localrun_tui.state.choice import Choice
+    from localrun_tui.state.choice import ModelChoice
 
     name = model or read_settings().model
     if name is not None:
         stored = resolve(name, precision)
-        return Choice(stored, stored.precision)
+        return ModelChoice(stored, stored.precision)
     used = [stored for stored in scan() if stored.last_used is not None]
     if not used:
         return None
     last = max(used, key=lambda stored: stored.last_used or 0.0)
-    return Choice(last, last.precision)
+    return ModelChoice(last, last.precision)

@@ -18,7 +18,7 @@ from localrun.client.worker import WorkerClient
 from localrun.hub.stored import StoredModel
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
-from localrun_tui.state.choice import Choice, builtin
+from localrun_tui.state.choice import ModelChoice, builtin
 from localrun_tui.state.messages import ChatChanged
 from localrun_tui.state.model_slot import Progress
 
@@ -39,7 +39,7 @@ class TellingApp(LocalrunApp):
 
     def __init__(self, fd: int, model: str, chat_id: str) -> None:
         real = model == "builtin"
-        choice = Choice(StoredModel(model, "", Path(model), 1, "gguf", "path"))
+        choice = ModelChoice(StoredModel(model, "", Path(model), 1, "gguf", "path"))
         super().__init__(
             start.open_client if real else open_counting, start.open_store, builtin if real else lambda: choice
         )
@@ -82,7 +82,7 @@ class TellingApp(LocalrunApp):
         os.write(self._fd, f"{line}\n".encode())
 
 
-def open_counting(choice: Choice, progress: Progress) -> EngineClient:
+def open_counting(choice: ModelChoice, progress: Progress) -> EngineClient:
     return Counting(LoadOptions(Path("x"), name=choice.stored.name), progress, "localrun_testing.fake_worker")
 
 

@@ -15,9 +15,9 @@ from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.screens.chat.composer import Editor
 from localrun_tui.screens.chat.message_view import MessageView
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 
-CHOICE = Choice(StoredModel("qwen3-4b", "Q4_K_M", Path("/models/qwen3-4b.gguf"), 1, "gguf", "models"), "Q4_K_M")
+CHOICE = ModelChoice(StoredModel("qwen3-4b", "Q4_K_M", Path("/models/qwen3-4b.gguf"), 1, "gguf", "models"), "Q4_K_M")
 ENDS = Script(never_ends=True)  # says Hello! and stays until it is stopped
 
 
@@ -25,7 +25,7 @@ def chat_app(
     *scripts: Script,
     client: ScriptedClient | None = None,
     folder: Path | None = None,
-    choose: Callable[[], Choice | None] = lambda: CHOICE,
+    choose: Callable[[], ModelChoice | None] = lambda: CHOICE,
     **opening: Any,
 ) -> tuple[LocalrunApp, ScriptedClient]:
     """The app, and the engine behind it."""

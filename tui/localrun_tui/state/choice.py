@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """A model to load; of an endpoint only `stored` matters. `ctx` 0 is as much as memory holds, None what is set."""
 
     stored: "StoredModel | Endpoint"
@@ -21,10 +21,10 @@ class Choice:
     chat_id: str = ""  # the kept chat that is open meanwhile
 
 
-def builtin() -> Choice:
+def builtin() -> ModelChoice:
     """The model that ships with localrun."""
     from localrun.hub.catalogue import BUILTIN
     from localrun.hub.resolve import resolve
 
     stored = resolve(BUILTIN)
-    return Choice(stored, stored.precision)
+    return ModelChoice(stored, stored.precision)

@@ -12,7 +12,7 @@ from localrun.client.interface import EngineClient
 from localrun_tui.state.turn import unexpected
 
 if TYPE_CHECKING:
-    from localrun_tui.state.choice import Choice
+    from localrun_tui.state.choice import ModelChoice
 
 Progress = Callable[[int, int], None]
 T = TypeVar("T")
@@ -22,7 +22,7 @@ _BETWEEN_REPORTS = 0.1  # seconds
 class OpenClient(Protocol):
     """Blocks until the model is loaded, on a thread of its own; `progress` raises when the load is given up."""
 
-    def __call__(self, choice: "Choice", progress: Progress) -> EngineClient: ...
+    def __call__(self, choice: "ModelChoice", progress: Progress) -> EngineClient: ...
 
 
 class LoadGivenUpError(Exception):
@@ -36,14 +36,14 @@ class ModelSlot:
         self._open_client = open_client
         self._load: _Load | None = None
         self.client: EngineClient | None = None
-        self.choice: Choice | None = None
+        self.choice: ModelChoice | None = None
         self.info: ModelInfo | None = None
 
     @property
     def loading(self) -> bool:
         return self._load is not None
 
-    async def load(self, choice: "Choice", progress: Progress) -> ModelInfo:
+    async def load(self, choice: "ModelChoice", progress: Progress) -> ModelInfo:
         """Load; LoadGivenUpError after `give_up` or another load. `progress` is called on the event loop."""
         self.give_up()
         before, self.client, self.info, self.choice = self.client, None, None, choice
@@ -80,7 +80,7 @@ class ModelSlot:
 
 class _Load:
     def __init__(
-        self, open_client: OpenClient, choice: "Choice", before: EngineClient | None, progress: Progress
+        self, open_client: OpenClient, choice: "ModelChoice", before: EngineClient | None, progress: Progress
     ) -> None:
         self._open_client = open_client
         self._choice = choice

@@ -23,7 +23,7 @@ from localrun_tui.state.turn import Turn
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat, ChatStore
-    from localrun_tui.state.choice import Choice
+    from localrun_tui.state.choice import ModelChoice
 
 T = TypeVar("T")
 _LAST_WORDS = 2.0  # seconds that an answer has to be written when the app ends
@@ -58,7 +58,7 @@ class Session:
     def info(self) -> ModelInfo | None:
         return self.model.info
 
-    async def load(self, choice: "Choice") -> None:
+    async def load(self, choice: "ModelChoice") -> None:
         """Load `choice`; a message sent meanwhile is answered afterwards. Nothing happens when it is given up."""
         await self.stop()
         if self.chat is not None and self.chat.kept:
@@ -159,7 +159,7 @@ class Session:
             message = await self.on_disk(self.chat.edit, message_id, text)
             await self.answer(self.chat, message.id)
 
-    async def again(self, message_id: str) -> None:
+    async def regenerate(self, message_id: str) -> None:
         """Another answer: to this message of the user, or in place of this answer."""
         if self.chat is not None and message_id in self.chat.tree:
             await self.stop()

@@ -54,10 +54,9 @@ class ModelList(Vertical, Generic[T]):
     }
     """
 
+    @dataclass
     class Chosen(Message):
-        def __init__(self, item: Item[Any]) -> None:
-            super().__init__()
-            self.item = item
+        item: Item[Any]
 
     class Highlighted(Message):
         """Another item is highlighted, or it has changed, or there is none."""

@@ -59,7 +59,7 @@ class ChatPath:
             self.live = LiveAnswer(self.live.turn, self._live_view())
             await transcript.add(self.live.view)
 
-    async def settle(self, transcript: Transcript, turn: Turn) -> bool:
+    async def show_kept(self, transcript: Transcript, turn: Turn) -> bool:
         """`turn` is over: it is a message now, or it never was one. False where another has taken its place."""
         async with self._lock:
             live = self.live

@@ -26,7 +26,7 @@ class ChatScreen(ChatView):
         Binding("ctrl+g", "inspector", "Inspector", id="chat.inspector"),
         Binding("ctrl+n", "new_chat", "New chat", show=False, id="chat.new"),
         Binding("ctrl+t", "attach", "Attach a text file", show=False, id="chat.attach"),
-        Binding("ctrl+r", "again", "Answer again", show=False, id="chat.again"),
+        Binding("ctrl+r", "regenerate", "Answer again", show=False, id="chat.regenerate"),
         Binding("ctrl+s", "chat_settings", "This chat: system prompt, sampling", show=False, id="chat.settings"),
         Binding("pageup", "scroll(-1)", "Scroll up", show=False, id="chat.page-up", priority=True),
         Binding("pagedown", "scroll(1)", "Scroll down", show=False, id="chat.page-down", priority=True),
@@ -41,11 +41,11 @@ class ChatScreen(ChatView):
         self.say("")
         self._show_messages()
         if event.edited == WAITING:
-            self.attempt(self._reword(event.text))
+            self.run_guarded(self._reword(event.text))
         elif event.edited is not None:
-            self.attempt(self.session.edit(event.edited, event.text))
+            self.run_guarded(self.session.edit(event.edited, event.text))
         else:
-            self.attempt(self.session.send(event.text))
+            self.run_guarded(self.session.send(event.text))
 
     @on(Composer.LeaveUp)
     def _go_up(self) -> None:
@@ -69,14 +69,18 @@ class ChatScreen(ChatView):
         else:
             self.set_focus(self.composer.editor)
 
-    @on(WaitingList.Act)
-    def _do_with_waiting(self, event: WaitingList.Act) -> None:
+    @on(WaitingList.Send)
+    def _send_waiting(self, event: WaitingList.Send) -> None:
+        self.run_guarded(self.session.send_waiting(event.index))
+
+    @on(WaitingList.Drop)
+    def _drop_waiting(self, event: WaitingList.Drop) -> None:
+        self.run_guarded(self.session.drop_waiting(event.index))
+
+    @on(WaitingList.Edit)
+    def _edit_waiting(self, event: WaitingList.Edit) -> None:
         session, index = self.session, event.index
-        if event.what == "send":
-            self.attempt(session.send_waiting(index))
-        elif event.what == "drop":
-            self.attempt(session.drop_waiting(index))
-        elif index < len(session.waiting):
+        if index < len(session.waiting):
             self._reworded = index, session.held
             session.hold()  # it is not sent while it is changed
             self.composer.edit(WAITING, session.waiting[index])
@@ -99,65 +103,73 @@ class ChatScreen(ChatView):
 
     # ---- a message
 
-    @on(MessageView.Act)
-    def _do_with_message(self, event: MessageView.Act) -> None:
-        message = event.view.message
-        if event.what == "go":
-            self._go(event.view, event.step)
-        elif event.what == "links":
-            self.attempt(self._open_link(event.view.links))
-        elif message is None:
-            return
-        elif event.what == "walk":
-            self.attempt(self.path.walk(message.id, event.step))
-        elif event.what == "again":
-            self.attempt(self.session.again(message.id))
-        elif event.what == "edit":
+    @on(MessageView.Walk)
+    def _walk(self, event: MessageView.Walk) -> None:
+        if (message := event.view.message) is not None:
+            self.run_guarded(self.path.walk(message.id, event.step))
+
+    @on(MessageView.Edit)
+    def _edit(self, event: MessageView.Edit) -> None:
+        if (message := event.view.message) is not None:
             self.composer.edit(message.id, message.text)
 
-    def _go(self, view: MessageView, step: int) -> None:
+    @on(MessageView.Regenerate)
+    def _regenerate(self, event: MessageView.Regenerate) -> None:
+        if (message := event.view.message) is not None:
+            self.run_guarded(self.session.regenerate(message.id))
+
+    @on(MessageView.Go)
+    def _go(self, event: MessageView.Go) -> None:
         """To the next message; below the last one is the composer, above the first there may be earlier ones."""
         views = self.transcript.views
-        index = views.index(view) + step
+        index = views.index(event.view) + event.step
         if index >= len(views):
             waiting = self.query_one(WaitingList)
             self.set_focus(waiting if waiting.display else self.composer.editor)
         elif index >= 0:
             self.set_focus(views[index])
         else:
-            self.attempt(self.transcript.show_earlier())
+            self.run_guarded(self.transcript.show_earlier())
 
     @on(MessageView.Copy)
     def _copy(self, event: MessageView.Copy) -> None:
         self.app.copy_to_clipboard(event.text)
         self.notify(f"{event.what} copied", timeout=2, markup=False)
 
-    async def _open_link(self, links: list[str]) -> None:
+    @on(MessageView.OpenLinks)
+    def _open_links(self, event: MessageView.OpenLinks) -> None:
         from localrun_tui.screens.chat.links import open_link
 
-        await open_link(self.app, links)
+        self.run_guarded(open_link(self.app, event.view.links))
 
     @on(Transcript.WantsEarlier)
     def _show_earlier(self) -> None:
-        self.attempt(self.transcript.show_earlier())
+        self.run_guarded(self.transcript.show_earlier())
 
     # ---- the list of chats
 
     @on(HistoryList.Search)
     def _search(self, event: HistoryList.Search) -> None:
-        self.attempt(self.history.show(event.words))
+        self.run_guarded(self.history.show(event.words))
 
     @on(HistoryList.Open)
     def _open_chat(self, event: HistoryList.Open) -> None:
         if self.has_class("-narrow"):
             self.show_panel(self.query_one(HistoryList), False)
         self.set_focus(self.composer.editor)
-        self.attempt(self.session.open_chat(event.chat_id, event.message_id))
+        self.run_guarded(self.session.open_chat(event.chat_id, event.message_id))
 
-    @on(ChatOptions.Act)
-    def _do_with_chat(self, event: ChatOptions.Act) -> None:
-        work = {"rename": self._rename, "export": self.history.export, "delete": self._delete}[event.what]
-        self.attempt(work(event.chat_id))
+    @on(ChatOptions.Rename)
+    def _rename_chat(self, event: ChatOptions.Rename) -> None:
+        self.run_guarded(self._rename(event.chat_id))
+
+    @on(ChatOptions.Export)
+    def _export_chat(self, event: ChatOptions.Export) -> None:
+        self.run_guarded(self.history.export(event.chat_id))
+
+    @on(ChatOptions.Delete)
+    def _delete_chat(self, event: ChatOptions.Delete) -> None:
+        self.run_guarded(self._delete(event.chat_id))
 
     async def _rename(self, chat_id: str) -> None:
         await self.history.rename(chat_id)
@@ -181,7 +193,7 @@ class ChatScreen(ChatView):
     def action_stop(self) -> None:
         """End the answer, or the load."""
         if self.session.answering:
-            self.attempt(self.session.stop())
+            self.run_guarded(self.session.stop())
         else:
             self.session.model.give_up()
 
@@ -189,7 +201,7 @@ class ChatScreen(ChatView):
         """Leave what is open; else go back to typing."""
         if self.composer.edited:
             self.composer.edit(None)
-            self.attempt(self._reword(None))
+            self.run_guarded(self._reword(None))
         for panel in (self.query_one(HistoryList), self.query_one(Inspector)):
             if panel.has_focus_within:
                 self.show_panel(panel, False)
@@ -197,7 +209,7 @@ class ChatScreen(ChatView):
         self.set_focus(self.composer.editor)
 
     def action_new_chat(self) -> None:
-        self.attempt(self.session.new_chat())
+        self.run_guarded(self.session.new_chat())
         self.set_focus(self.composer.editor)
 
     def action_history(self) -> None:
@@ -209,7 +221,7 @@ class ChatScreen(ChatView):
             return
         self.show_panel(panel, True)
         self.set_focus(panel.options)
-        self.attempt(self.history.show())
+        self.run_guarded(self.history.show())
 
     def action_focus_search(self) -> None:
         self.set_focus(self.query_one("#search"))
@@ -228,12 +240,12 @@ class ChatScreen(ChatView):
         pages_of = inspector if self.has_class("-narrow") and inspector.display else self.transcript
         pages_of.scroll_relative(y=pages * max(pages_of.size.height - 2, 1), animate=False)
 
-    def action_again(self) -> None:
+    def action_regenerate(self) -> None:
         if self.session.chat is not None and self.session.chat.tree.head is not None:
-            self.attempt(self.session.again(self.session.chat.tree.head))
+            self.run_guarded(self.session.regenerate(self.session.chat.tree.head))
 
     def action_attach(self) -> None:
-        self.attempt(self._attach_file())
+        self.run_guarded(self._attach_file())
 
     async def _attach_file(self) -> None:
         from localrun_tui.screens.dialogs.attach_screen import AttachScreen
@@ -243,7 +255,7 @@ class ChatScreen(ChatView):
             self.composer.attach(attachment)
 
     def action_chat_settings(self) -> None:
-        self.attempt(self._chat_settings())
+        self.run_guarded(self._chat_settings())
 
     async def _chat_settings(self) -> None:
         from localrun_tui.screens.chat.chat_settings import ChatSettings, ChatSettingsScreen

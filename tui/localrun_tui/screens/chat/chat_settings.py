@@ -36,7 +36,7 @@ class ChatSettings:
     think: Think
 
 
-class Choice(RadioButton):
+class MarkedRadioButton(RadioButton):
     """A radio button whose state also shows without colour."""
 
     BUTTON_LEFT, BUTTON_RIGHT = "(", ")"
@@ -111,7 +111,7 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
 def _choices(name: str, rows: Mapping[Any, tuple[str, str]], current: str) -> RadioSet:
     current = current if current in rows else next(iter(rows))
     buttons = [
-        Choice(Content.assemble(title, (f"  {explanation}", "$foreground-muted")), value=key == current)
+        MarkedRadioButton(Content.assemble(title, (f"  {explanation}", "$foreground-muted")), value=key == current)
         for key, (title, explanation) in rows.items()
     ]
     return RadioSet(*buttons, id=name, compact=True)

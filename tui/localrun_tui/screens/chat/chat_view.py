@@ -70,7 +70,7 @@ class ChatView(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.attempt(self.show_path())
+        self.run_guarded(self.show_path())
 
     @property
     def transcript(self) -> Transcript:
@@ -87,7 +87,7 @@ class ChatView(Screen[None]):
         self._loading = event.choice.stored.name
         self.query_one(TopBar).show_loading(self._loading, 0, 0)
         self.refresh_bindings()
-        self.attempt(self.show_path())
+        self.run_guarded(self.show_path())
 
     def on_load_progressed(self, event: messages.LoadProgressed) -> None:
         if self.session.model.loading:
@@ -97,15 +97,15 @@ class ChatView(Screen[None]):
         if not self.session.model.loading:  # else another load has taken its place
             self.query_one(TopBar).show_model(self.session.info)
             self.refresh_bindings()
-            self.attempt(self.show_path())
+            self.run_guarded(self.show_path())
 
     def on_chat_opened(self, event: messages.ChatOpened) -> None:
         self.composer.edit(None)
-        self.attempt(self.show_path(anew=True, at=event.at))
-        self.attempt(self.history.show())
+        self.run_guarded(self.show_path(anew=True, at=event.at))
+        self.run_guarded(self.history.show())
 
     def on_chat_changed(self, event: messages.ChatChanged) -> None:
-        self.attempt(self.show_path(at=event.at))
+        self.run_guarded(self.show_path(at=event.at))
 
     async def on_turn_began(self, event: messages.TurnBegan) -> None:
         self.say("")
@@ -114,7 +114,7 @@ class ChatView(Screen[None]):
         self.composer.editor.cursor_blink = False  # every blink would be a drawing more
         if not gc.get_freeze_count():
             gc.freeze()  # all that was made so far stays: looking through it takes longer than a drawing
-        self.attempt(self._follow(event.turn))
+        self.run_guarded(self._follow(event.turn))
 
     # ---- an answer on its way
 
@@ -133,7 +133,7 @@ class ChatView(Screen[None]):
             await asyncio.sleep(seconds)
 
     async def _end(self, turn: Turn) -> None:
-        if not await self.path.settle(self.transcript, turn):
+        if not await self.path.show_kept(self.transcript, turn):
             return
         self.composer.editor.cursor_blink = True
         self._looked = 0.0  # the last look was at a cache that still grew
@@ -185,7 +185,7 @@ class ChatView(Screen[None]):
             inspector.show(stats, self._view, self.session.rates)
             if time.monotonic() - self._looked > _LOOK:
                 self._looked = time.monotonic()
-                self.attempt(self._look())
+                self.run_guarded(self._look())
 
     def show_panel(self, panel: Widget, shown: bool) -> None:
         """Show or hide a panel; where the screen is narrow it takes the place of the chat, and of the other one."""
@@ -225,11 +225,11 @@ class ChatView(Screen[None]):
 
     # ---- telling the user
 
-    def attempt(self, work: Awaitable[Any]) -> None:
+    def run_guarded(self, work: Awaitable[Any]) -> None:
         """Do something that may fail; a failure is told, and the app goes on."""
-        self.run_worker(self._attempt(work), exit_on_error=False)
+        self.run_worker(self._guard(work), exit_on_error=False)
 
-    async def _attempt(self, work: Awaitable[Any]) -> None:
+    async def _guard(self, work: Awaitable[Any]) -> None:
         try:
             await work
         except LocalrunError as error:

@@ -1,5 +1,6 @@
 """Where the user types: Enter sends, Ctrl+J begins a new line; files wait above it as chips."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -68,13 +69,12 @@ class Editor(TextField):
 class Composer(Vertical):
     """The editor, and the files that go along with the next message."""
 
+    @dataclass
     class Submitted(TextualMessage):
         """A message to send, files included; `edited` is the one it takes the place of, if any."""
 
-        def __init__(self, text: str, edited: str | None) -> None:
-            super().__init__()
-            self.text = text
-            self.edited = edited
+        text: str
+        edited: str | None
 
     class LeaveUp(TextualMessage):
         """The user wants to go up to the messages."""

@@ -1,7 +1,8 @@
 """The chats on disk: find one by what was said in it, open, rename, export or delete it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -29,24 +30,43 @@ class ChatOptions(OptionList):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "Open", id="history.open"),
-        Binding("r", "act('rename')", "Rename", id="history.rename"),
-        Binding("x", "act('export')", "Export", id="history.export"),
-        Binding("d,delete", "act('delete')", "Delete", id="history.delete"),
+        Binding("r", "rename", "Rename", id="history.rename"),
+        Binding("x", "export", "Export", id="history.export"),
+        Binding("d,delete", "delete", "Delete", id="history.delete"),
         Binding("slash", "screen.focus_search", "Find", id="history.search", key_display="/"),
     ]
 
-    class Act(TextualMessage):
-        """Do `what` (rename, export, delete) with a chat."""
+    @dataclass
+    class Rename(TextualMessage):
+        """Give this chat another title."""
 
-        def __init__(self, what: str, chat_id: str) -> None:
-            super().__init__()
-            self.what = what
-            self.chat_id = chat_id
+        chat_id: str
 
-    def action_act(self, what: str) -> None:
+    @dataclass
+    class Export(TextualMessage):
+        """Write this chat to a file."""
+
+        chat_id: str
+
+    @dataclass
+    class Delete(TextualMessage):
+        """Remove this chat."""
+
+        chat_id: str
+
+    def action_rename(self) -> None:
+        self._post(self.Rename)
+
+    def action_export(self) -> None:
+        self._post(self.Export)
+
+    def action_delete(self) -> None:
+        self._post(self.Delete)
+
+    def _post(self, of_chat: Callable[[str], TextualMessage]) -> None:
         option = self.highlighted_option
         if option is not None and option.id is not None:
-            self.post_message(self.Act(what, option.id))
+            self.post_message(of_chat(option.id))
 
 
 class SearchBox(LineField):
@@ -61,20 +81,18 @@ class SearchBox(LineField):
 class HistoryList(Vertical):
     """The sidebar."""
 
+    @dataclass
     class Search(TextualMessage):
         """Look for these words in all chats; none means all chats."""
 
-        def __init__(self, words: str) -> None:
-            super().__init__()
-            self.words = words
+        words: str
 
+    @dataclass
     class Open(TextualMessage):
         """Open this chat, at the message that was found."""
 
-        def __init__(self, chat_id: str, message_id: str | None) -> None:
-            super().__init__()
-            self.chat_id = chat_id
-            self.message_id = message_id
+        chat_id: str
+        message_id: str | None
 
     def __init__(self) -> None:
         super().__init__(id="history")

@@ -1,6 +1,7 @@
 """One message of the chat, drawn line by line: one widget however long it is, so that a long chat stays fast."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
@@ -33,13 +34,13 @@ class MessageView(Growing, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "go(-1)", "Previous", show=False, id="message.previous"),
         Binding("down,j", "go(1)", "Next", show=False, id="message.next"),
-        Binding("left,h", "act('walk', -1)", "Branch", id="message.branch-left", key_display="←→"),
-        Binding("right,l", "act('walk', 1)", "Next branch", show=False, id="message.branch-right"),
+        Binding("left,h", "walk(-1)", "Branch", id="message.branch-left", key_display="←→"),
+        Binding("right,l", "walk(1)", "Next branch", show=False, id="message.branch-right"),
         Binding("c", "copy", "Copy", id="message.copy"),
-        Binding("e", "act('edit')", "Edit", id="message.edit"),
-        Binding("r", "act('again')", "Again", id="message.again"),
+        Binding("e", "edit", "Edit", id="message.edit"),
+        Binding("r", "regenerate", "Again", id="message.regenerate"),
         Binding("t", "toggle_thinking", "Thinking", id="message.thinking"),
-        Binding("o", "act('links')", "Links", show=False, id="message.links"),
+        Binding("o", "open_links", "Links", show=False, id="message.links"),
         *(
             Binding(str(n), f"copy_code({n})", "Copy code", show=False, id=f"message.copy-code-{n}")
             for n in range(1, 10)
@@ -48,22 +49,44 @@ class MessageView(Growing, can_focus=True):
 
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays out and paints anew
 
-    class Act(TextualMessage):
-        """The user wants something done with this message: walk (by `step`), edit, again, links, go."""
+    @dataclass
+    class Go(TextualMessage):
+        """To the message that is `step` below this one."""
 
-        def __init__(self, view: "MessageView", what: str, step: int = 0) -> None:
-            super().__init__()
-            self.view = view
-            self.what = what
-            self.step = step
+        view: "MessageView"
+        step: int
 
+    @dataclass
+    class Walk(TextualMessage):
+        """To the branch that is `step` beside this one."""
+
+        view: "MessageView"
+        step: int
+
+    @dataclass
+    class Edit(TextualMessage):
+        """Word this message anew."""
+
+        view: "MessageView"
+
+    @dataclass
+    class Regenerate(TextualMessage):
+        """Another answer to this message, or in place of it."""
+
+        view: "MessageView"
+
+    @dataclass
+    class OpenLinks(TextualMessage):
+        """Open a link of this message."""
+
+        view: "MessageView"
+
+    @dataclass
     class Copy(TextualMessage):
         """`text` belongs on the clipboard."""
 
-        def __init__(self, text: str, what: str) -> None:
-            super().__init__()
-            self.text = text
-            self.what = what
+        text: str
+        what: str
 
     def __init__(self, message: "Message | None", name: str, branch: tuple[int, int] = (1, 1)) -> None:
         """`message` None: an answer on its way. `branch` is which of how many versions this is."""
@@ -212,21 +235,28 @@ class MessageView(Growing, can_focus=True):
     # ---- what the user does with it
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        what = parameters[0] if parameters else ""
         possible: dict[str, Callable[[], bool]] = {
             "walk": lambda: self.branch[1] > 1,
             "edit": lambda: self._plain and not self.live,
-            "links": lambda: bool(self.links),
+            "open_links": lambda: bool(self.links),
+            "toggle_thinking": lambda: bool(self._thinking.source.strip()),
         }
-        if action == "toggle_thinking":
-            return bool(self._thinking.source.strip())
-        return possible[str(what)]() if what in possible else True
-
-    def action_act(self, what: str, step: int = 0) -> None:
-        self.post_message(self.Act(self, what, step))
+        return possible[action]() if action in possible else True
 
     def action_go(self, step: int) -> None:
-        self.post_message(self.Act(self, "go", step))
+        self.post_message(self.Go(self, step))
+
+    def action_walk(self, step: int) -> None:
+        self.post_message(self.Walk(self, step))
+
+    def action_edit(self) -> None:
+        self.post_message(self.Edit(self))
+
+    def action_regenerate(self) -> None:
+        self.post_message(self.Regenerate(self))
+
+    def action_open_links(self) -> None:
+        self.post_message(self.OpenLinks(self))
 
     def action_copy(self) -> None:
         self.post_message(self.Copy(clean(self.source), "message"))
@@ -244,13 +274,13 @@ class MessageView(Growing, can_focus=True):
         meta = event.style.meta
         match meta.get(ACT):
             case "back" | "on" as way:
-                self.action_act("walk", -1 if way == "back" else 1)
+                self.action_walk(-1 if way == "back" else 1)
             case "thinking":
                 self.action_toggle_thinking()
         if CODE in meta:
             self.action_copy_code(int(meta[CODE]))
         if LINK in meta:
-            self.action_act("links")
+            self.action_open_links()
 
 
 def _same(old: Content | None, new: Content | None) -> bool:

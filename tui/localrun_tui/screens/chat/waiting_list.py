@@ -1,6 +1,7 @@
 """Messages that were sent while an answer was on its way, each as it will be sent: to be changed or taken back."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -19,27 +20,36 @@ class WaitingList(OptionList):
     """Below the messages; not there while nothing waits."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "act('send')", "Send now", id="waiting.send"),
-        Binding("e", "act('edit')", "Edit", id="waiting.edit"),
-        Binding("delete,backspace", "act('drop')", "Take back", id="waiting.drop", key_display="del"),
+        Binding("enter", "send", "Send now", id="waiting.send"),
+        Binding("e", "edit", "Edit", id="waiting.edit"),
+        Binding("delete,backspace", "drop", "Take back", id="waiting.drop", key_display="del"),
         Binding("up,k", "go(-1)", "Previous", show=False, id="waiting.previous"),
         Binding("down,j", "go(1)", "Next", show=False, id="waiting.next"),
     ]
 
-    class Act(TextualMessage):
-        """Do `what` (send, edit, drop) with message number `index`."""
+    @dataclass
+    class Send(TextualMessage):
+        """Send message number `index` now."""
 
-        def __init__(self, what: str, index: int) -> None:
-            super().__init__()
-            self.what = what
-            self.index = index
+        index: int
 
+    @dataclass
+    class Edit(TextualMessage):
+        """Word message number `index` anew."""
+
+        index: int
+
+    @dataclass
+    class Drop(TextualMessage):
+        """Take message number `index` back."""
+
+        index: int
+
+    @dataclass
     class Leave(TextualMessage):
         """Up to the messages (-1), or down to the editor (1)."""
 
-        def __init__(self, step: int) -> None:
-            super().__init__()
-            self.step = step
+        step: int
 
     def __init__(self) -> None:
         super().__init__(id="waiting", compact=True)
@@ -60,11 +70,19 @@ class WaitingList(OptionList):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self.held if parameters == ("send",) else True
+        return self.held if action == "send" else True
 
-    def action_act(self, what: str) -> None:
+    def action_send(self) -> None:
         if self.highlighted is not None:
-            self.post_message(self.Act(what, self.highlighted))
+            self.post_message(self.Send(self.highlighted))
+
+    def action_edit(self) -> None:
+        if self.highlighted is not None:
+            self.post_message(self.Edit(self.highlighted))
+
+    def action_drop(self) -> None:
+        if self.highlighted is not None:
+            self.post_message(self.Drop(self.highlighted))
 
     def action_go(self, step: int) -> None:
         at = (self.highlighted or 0) + step

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from localrun.base.errors import LocalrunError
 from localrun.base.request import KVCodecName
 from localrun.hub.names import parse_file_name
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 
 if TYPE_CHECKING:
     from localrun.hub.stored import StoredModel
@@ -52,9 +52,9 @@ class Download:
         return (self.total - self.done) / self.rate if self.rate > 0 else None
 
     @property
-    def choice(self) -> Choice | None:
+    def choice(self) -> ModelChoice | None:
         """What to load once it is there."""
-        return Choice(self.stored, self.stored.precision, self.ctx, self.kv) if self.stored else None
+        return ModelChoice(self.stored, self.stored.precision, self.ctx, self.kv) if self.stored else None
 
 
 def download_key(repo: str, file: str) -> str:

@@ -15,7 +15,7 @@ from localrun.base.units import gib
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.downloads.downloads_queue import Downloads
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.meters import bar
@@ -53,8 +53,8 @@ def downloads_of(node: DOMNode) -> Downloads:
     return cast(HasDownloads, node.app).downloads
 
 
-class DownloadsScreen(Screen[Choice | None]):
-    """Enter on a download that is done gives the Choice to load it."""
+class DownloadsScreen(Screen[ModelChoice | None]):
+    """Enter on a download that is done gives the ModelChoice to load it."""
 
     CSS_PATH = "downloads.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -1,4 +1,4 @@
-"""Choose a model: on disk, in the catalogue, on the hub, or on a server. Gives a Choice, or None."""
+"""Choose a model: on disk, in the catalogue, on the hub, or on a server. Gives a ModelChoice, or None."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from localrun_tui.screens.models.verdicts import cannot_be_run
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
 from localrun_tui.screens.settings.endpoints import change_endpoint
 from localrun_tui.state.background import run_in_background
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList
@@ -38,7 +38,7 @@ class FilterBox(LineField):
     ]
 
 
-class ModelsScreen(Screen[Choice | None]):
+class ModelsScreen(Screen[ModelChoice | None]):
     """`loaded` is the model in use. The memory it holds counts as free, since another one takes its place.
 
     `section` is the list to begin with: disk, catalogue, hub or remote.
@@ -108,12 +108,12 @@ class ModelsScreen(Screen[Choice | None]):
             if value.problem and not value.asking:
                 self.action_change_server()
             elif not value.problem:
-                self.dismiss(Choice(value.endpoint))
+                self.dismiss(ModelChoice(value.endpoint))
         else:
             self.app.push_screen(PrecisionMenu(subject_of(value), self.budget), self._chosen)
 
-    def _chosen(self, answer: Choice | str | None) -> None:
-        if isinstance(answer, Choice):
+    def _chosen(self, answer: ModelChoice | str | None) -> None:
+        if isinstance(answer, ModelChoice):
             self.dismiss(answer)
         elif answer == DOWNLOADING:
             self.action_downloads()

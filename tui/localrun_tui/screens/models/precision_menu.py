@@ -1,4 +1,4 @@
-"""Choose a precision, a context and a KV codec, seeing what each takes and how fast it will be. Gives a Choice."""
+"""Choose a precision, a context and a KV codec, seeing what each takes and how fast it will be. Gives a ModelChoice."""
 
 import shutil
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from localrun_tui.screens.models.precision_items import COLUMNS, precision_item
 from localrun_tui.screens.models.precision_offer import Offer, Precision, Subject, read_offer
 from localrun_tui.screens.models.verdicts import cannot_be_run
 from localrun_tui.state.background import Task, run_in_background
-from localrun_tui.state.choice import Choice
+from localrun_tui.state.choice import ModelChoice
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList
@@ -32,8 +32,8 @@ from localrun_tui.widgets.toast import toast
 DOWNLOADING = "downloading"
 
 
-class PrecisionMenu(Screen[Choice | str | None]):
-    """Dismisses with the Choice to load, with DOWNLOADING once a download was begun, or with None."""
+class PrecisionMenu(Screen[ModelChoice | str | None]):
+    """Dismisses with the ModelChoice to load, with DOWNLOADING once a download was begun, or with None."""
 
     CSS_PATH = "precision_menu.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -166,7 +166,7 @@ class PrecisionMenu(Screen[Choice | str | None]):
 
     def _load(self, one: Precision, yes: bool | None) -> None:
         if yes and one.stored is not None:
-            self.dismiss(Choice(one.stored, one.stored.precision, self.ctx, self._codec(one)))
+            self.dismiss(ModelChoice(one.stored, one.stored.precision, self.ctx, self._codec(one)))
 
     def _codec(self, one: Precision) -> KVCodecName:
         """What the row showed, so that what was promised is what is loaded."""
