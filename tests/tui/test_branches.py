@@ -201,16 +201,16 @@ def test_a_full_context_asks_and_then_drops_the_oldest_turns() -> None:
         await send(pilot, "four")
         await until_text(pilot, "This chat no longer fits")
         assert "8,102 tokens so far and 898 of this message make 9,000;" in screen_text(app)
-        assert "the model no longer sees the oldest turn (2,702 of 9,000 tokens)" in screen_text(app)
+        assert "the model no longer sees the 2 oldest turns (5,402 of 9,000 tokens)" in screen_text(app)
         assert "--" not in screen_text(app)
         await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
         await pilot.press("down", "enter")
         await until_text(pilot, "fits again")
-        assert "▲ the model no longer sees what is above (2 messages)" in screen_text(app)
+        assert "▲ the model no longer sees what is above (4 messages)" in screen_text(app)
         await ask(pilot, "five")
 
     drive(app, steps, LARGE)
-    assert [m["content"] for m in client.requests[4].messages] == ["two", "Hello!", "three", "Hello!", "four"]
+    assert [m["content"] for m in client.requests[4].messages] == ["three", "Hello!", "four"]
     assert client.requests[4].known_ids == ()  # those ids began with the dropped turn
     assert client.requests[5].known_ids[-3:] == (0, 1, 2)  # and these begin where the model begins to see
 
