@@ -87,14 +87,14 @@ def rows(n: int, seed: int = 7) -> Tensor:
 )
 def test_a_row_goes_through_its_experts(isa: str, qtypes: tuple[str, str, str]) -> None:
     mixture = NativeMixture(qtypes)
-    for n in (1, 9, 100):
+    for n in (1, 40):
         expected = mixture.by_hand(rows(n))
         assert bool(((mixture.run(rows(n)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
 
 
 @pytest.mark.parametrize("qtypes", [("Q4_K", "Q4_K", "Q6_K"), ("F16", "F16", "F16")])
 def test_a_row_alone_is_the_row_among_others(isa: str, qtypes: tuple[str, str, str]) -> None:
-    mixture, x = NativeMixture(qtypes, top_k=3), rows(150)
+    mixture, x = NativeMixture(qtypes, top_k=3), rows(80)
     together = mixture.run(x)
     for n, threads in ((1, 1), (2, 1), (17, 3), (64, 2)):
         for first in range(0, len(x) - n + 1, max(n, 13)):
