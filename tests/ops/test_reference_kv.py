@@ -237,8 +237,8 @@ def test_groups_of_different_codecs_and_windows_do_not_mix() -> None:
             outs: list[Value] = []
             for layer, case in enumerate((full, windowed)):
                 (x,) = ops(Embed(table))
-                q, k, v = ops(Linear(x, picks))
-                (turned,) = ops(RopeAppend(q, k, v, layer, 0))
+                queries, keys, values = ops(Linear(x, picks))
+                (turned,) = ops(RopeAppend(queries, keys, values, layer, 0))
                 outs += ops(Attention(turned, layer, case.scale, window=case.window))
             return ops(LogitsOf(outs[keep], pack(torch.eye(q.shape[1]), F32)))[0]
 
