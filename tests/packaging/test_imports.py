@@ -37,7 +37,10 @@ BACKENDS = ("localrun.backends.cpu", "localrun.backends.cuda", "localrun.backend
 ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: version, and LLM lazily
 
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
-    *(f"localrun.backends.reference.{name}" for name in ("executor", "kv_codes", "ops", "pool", "rows")),
+    *(
+        f"localrun.backends.reference.{name}"
+        for name in ("attention", "executor", "kv_codes", "logits", "moe", "ops", "pool", "rows")
+    ),
     "localrun.diagnose.perplexity",
 )
 POSIX_ONLY = ("fcntl", "resource", "termios")
@@ -151,24 +154,21 @@ def test_an_upward_import_is_seen(module: str, source: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("blocked", [("torch",), POSIX_ONLY], ids=["torch", "posix"])
 def test_what_does_not_need_them_imports_without(blocked: tuple[str, ...]) -> None:
-    """Each module on its own. Other people's packages may use what only POSIX has, so they are imported before."""
+    """Other people's packages may use what only POSIX has, so they are imported before."""
     names = [module for module, _ in sources() if module not in NEEDS_TORCH]
     code = f"""
 import importlib, sys
 
-def import_afresh(name):
-    for loaded in [m for m in sys.modules if m.split(".")[0] in ("localrun", "localrun_tui")]:
-        del sys.modules[loaded]
-    importlib.import_module(name)
-
 if {blocked == POSIX_ONLY}:
     for name in {names!r}:
-        import_afresh(name)
+        importlib.import_module(name)
+    for loaded in [m for m in sys.modules if m.split(".")[0] in ("localrun", "localrun_tui")]:
+        del sys.modules[loaded]
 for name in {blocked!r}:
     sys.modules[name] = None
 for name in {names!r}:
     try:
-        import_afresh(name)
+        importlib.import_module(name)
     except ImportError as error:
         print(name, "cannot be imported:", error)
 """
