@@ -13,7 +13,7 @@ from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, Mode
 from localrun.cli.line_chat import LineChat
 from localrun.cli.line_input import piped_messages, typed_messages
 from localrun.cli.output import OutputOptions
-from localrun.cli.session import answering, open_client
+from localrun.cli.session import CancelOnInterrupt, answering, open_client
 
 _SHOWN_AT_START = 2
 
@@ -56,10 +56,13 @@ def chat(
 
 
 def _talk(session: LineChat) -> int:
-    """With a person at the terminal: errors are told and the chat goes on."""
+    """With a person at the terminal: errors are told, Ctrl-C ends an answer at most, and the chat goes on."""
     for text in typed_messages():
         try:
-            take(session, text)
+            with CancelOnInterrupt() as ctrl_c:  # also just before and after an answer
+                take(session, text)
+            if ctrl_c.pressed:
+                note("(Ctrl-D or /quit leaves)")
         except EOFError:
             break
         except LocalrunError as error:

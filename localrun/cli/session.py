@@ -99,12 +99,12 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
 
     def __init__(self) -> None:
         self._generation: Generation | None = None
-        self._pressed = False
+        self.pressed = False
 
     def watch(self, generation: Generation) -> Generation:
         """The answer to cancel."""
         self._generation = generation
-        if self._pressed:  # before there was anything to cancel
+        if self.pressed:  # before there was anything to cancel
             generation.cancel()
         return generation
 
@@ -116,9 +116,9 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
         signal.signal(signal.SIGINT, self._previous)
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self._pressed:
+        if self.pressed:
             raise KeyboardInterrupt
-        self._pressed = True
+        self.pressed = True
         if self._generation is not None:
             # A thread of its own: the handler may stand inside a lock of this thread that cancelling needs.
             threading.Thread(target=self._generation.cancel, daemon=True).start()

@@ -154,8 +154,10 @@ def test_a_chat_at_a_terminal() -> None:
 
 def test_ctrl_c_in_a_chat_stops_the_answer_and_not_the_chat(endless: tuple[str, ...]) -> None:
     bias = endless[endless.index("--logit-bias") + 1]
-    with Terminal("chat", "builtin", "--logit-bias", bias, TERM="dumb") as terminal:
+    with Terminal("chat", "builtin", "--no-stop-on-loop", "--logit-bias", bias, TERM="dumb") as terminal:
         terminal.expect("> ")
+        terminal.send("/policy roll\n")  # or the answer ends with the context, sooner than somebody presses a key
+        terminal.expect("* roll")
         terminal.send("Tell me a story about a cat.\n")
         terminal.expect("cat.")
         terminal.expect(" ")  # the answer has begun

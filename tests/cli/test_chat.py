@@ -1,6 +1,7 @@
 """`chat` and `run -c` on what is kept: requests, branches, history, and what happens when something goes wrong."""
 
 import json
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -381,3 +382,18 @@ def test_foreign_text_cannot_steer_the_terminal(faces: Faces, monkeypatch: Patch
     assert "\x1b" not in err
     assert "\u202e" not in err
     assert "red" in err
+
+
+def test_ctrl_c_when_an_answer_has_just_ended_leaves_the_chat_open(
+    faces: Faces, monkeypatch: Patch, chats: ChatStore
+) -> None:
+    def press(*_: object) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return "(figures)"
+
+    type_in(monkeypatch, "one", "two")
+    monkeypatch.setattr("localrun.cli.line_chat.status_line", press)
+    code, out, err = faces.run("chat")
+    assert (code, out) == (0, "You said one.\nYou said two.\n")
+    assert err.count("(Ctrl-D or /quit leaves)") == 2
+    assert shown(only(chats)) == ["one", "You said one.", "two", "You said two."]
