@@ -110,6 +110,9 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
 
     def __enter__(self) -> "CancelOnInterrupt":
         self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        around = getattr(self._previous, "__self__", None)
+        if isinstance(around, CancelOnInterrupt):  # pressed before the answer began: it is to be cancelled, too
+            self.pressed = around.pressed
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

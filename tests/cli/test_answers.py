@@ -158,6 +158,7 @@ def test_ctrl_c_in_a_chat_stops_the_answer_and_not_the_chat(endless: tuple[str, 
         terminal.expect("> ")
         terminal.send("/policy roll\n")  # or the answer ends with the context, sooner than somebody presses a key
         terminal.expect("* roll")
+        terminal.expect("> ")  # Ctrl-C throws away what was typed and not yet read
         terminal.send("Tell me a story about a cat.\n")
         terminal.expect("cat.")
         terminal.expect(" ")  # the answer has begun
