@@ -1,6 +1,6 @@
 """Programs: the decoder runs once on a recorder; from then on a step replays the list of instructions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
@@ -13,16 +13,12 @@ Forward = Callable[[Ops], Any]  # a decoder: gives the Logits
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An instruction in its place, the slots of its results, and those that nothing reads afterwards."""
+    """An instruction in its place: the slots it reads, by field, those of its results, and those nothing reads then."""
 
     instruction: Instruction
+    reads: Mapping[str, int]
     results: tuple[int, ...]
     dead: tuple[int, ...] = ()
-
-    @property
-    def reads(self) -> dict[str, int]:
-        """Slots of the operands, by field."""
-        return slots_of(self.instruction)
 
 
 class Interpreter(Protocol):
@@ -65,7 +61,7 @@ class Recorder:
     def __call__(self, instruction: Instruction) -> tuple[Slot, ...]:
         results = range(self.n_slots, self.n_slots + instruction.n_results)
         self.n_slots = results.stop
-        self.recorded.append(Recorded(instruction, tuple(results)))
+        self.recorded.append(Recorded(instruction, slots_of(instruction), tuple(results)))
         return tuple(map(Slot, results))
 
 
