@@ -1,20 +1,21 @@
-"""What a backend answers for: one folder each, found through `registry`. Asking imports no torch."""
+"""What a backend answers for: one folder each, found through `registry`. Asking imports neither torch nor numpy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from localrun.backends.executor import Executor
 from localrun.backends.limits import LimitProbe
 from localrun.model.config import LayerSpec, ModelConfig
-from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KVCodec, KVPlan
-from localrun.ops.layouts import Layout
-from localrun.ops.program import Forward
 
 if TYPE_CHECKING:
     import torch
+
+    from localrun.backends.executor import Executor
+    from localrun.ops.interface import CacheLayer
+    from localrun.ops.layouts import Layout
+    from localrun.ops.program import Forward
 
 
 class Backend(Protocol):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-MAX_CANDIDATES = 256
 Angles: TypeAlias = tuple[np.ndarray, np.ndarray]  # cos and sin, f32 [R, dims / 2]
 
 

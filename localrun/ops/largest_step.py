@@ -3,6 +3,7 @@
 MAX_ROWS = 512  # decodes and chunks of prompts together
 LEAST_CHUNK = 64  # rows that are left to prompts however many sequences decode
 FEW_SEQUENCES = 16  # that may run side by side in the smallest cache, as far as it has room
+MAX_CANDIDATES = 256  # best tokens of a row that a step finds
 SEQUENCE_TOKENS = 256  # of the context that make room for one more in a larger cache
 
 

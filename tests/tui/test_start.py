@@ -63,11 +63,9 @@ def test_files_survive_the_way_into_a_message_and_back() -> None:
     assert title_for("just words") == ""
 
 
-def test_the_first_frame_needs_neither_torch_nor_the_hub_nor_the_chats() -> None:
-    code = (
-        "import sys, localrun_tui.start; "
-        "print([m for m in ('torch', 'huggingface_hub', 'sqlite3', 'localrun.chat.journal') if m in sys.modules])"
-    )
+def test_the_first_frame_needs_neither_torch_nor_numpy_nor_the_hub_nor_the_chats() -> None:
+    unwanted = ("torch", "numpy", "huggingface_hub", "sqlite3", "localrun.chat.journal")
+    code = f"import sys, localrun_tui.start; print([module for module in {unwanted} if module in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "tui")])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout == "[]\n", done.stderr

@@ -4,8 +4,8 @@ import ctypes
 from ctypes import POINTER, Structure, Union, c_char_p, c_int64
 
 from localrun.backends.cpu import abi
-from localrun.ops.interface import MAX_CANDIDATES
 from localrun.ops.kv import BLOCK_TOKENS
+from localrun.ops.largest_step import MAX_CANDIDATES
 from localrun.ops.numerics import NUMERICS_VERSION
 
 STRUCTURES: dict[str, type[Structure]] = {

@@ -1,23 +1,27 @@
-"""The native library as a backend: weights stay quantised, a step is one call. Torch-free."""
+"""The native library as a backend: weights stay quantised, a step is one call. Torch-free, and numpy only to run."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
-from localrun.backends.cpu.executor import CpuExecutor
-from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
 from localrun.backends.cpu.scratch import arena_bytes
 from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, Mixture, ModelConfig
-from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
-from localrun.ops.program import Forward
+
+if TYPE_CHECKING:
+    from localrun.backends.cpu.executor import CpuExecutor
+    from localrun.backends.cpu.layout import CpuLayout
+    from localrun.ops.interface import CacheLayer
+    from localrun.ops.program import Forward
 
 
 class CpuBackend:
@@ -99,6 +103,8 @@ class CpuBackend:
         return CpuLimitProbe(threads)
 
     def layout(self, dense_bytes: int, budget: int, threads: int) -> CpuLayout:
+        from localrun.backends.cpu.layout import CpuLayout
+
         return CpuLayout(self.calls, threads)
 
     def executor(
@@ -110,6 +116,9 @@ class CpuBackend:
         ring_blocks: Sequence[int],
         threads: int,
     ) -> CpuExecutor:
+        from localrun.backends.cpu.executor import CpuExecutor
+        from localrun.backends.cpu.layout import CpuLayout
+
         layout = CpuLayout(self.calls, threads)
         return CpuExecutor(layout, forward, layers, plan, blocks, ring_blocks, MAX_ROWS)
 

@@ -6,21 +6,22 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from localrun.backends.executor import Executor
-from localrun.backends.reference.limits import NumpyLimitProbe
 from localrun.backends.reference.scratch import step_bytes
 from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, ModelConfig
-from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
-from localrun.ops.layouts import F32, FILE, Layout
 from localrun.ops.memory import ran_out
-from localrun.ops.program import Forward
 
 if TYPE_CHECKING:
     import torch
+
+    from localrun.backends.executor import Executor
+    from localrun.backends.reference.limits import NumpyLimitProbe
+    from localrun.ops.interface import CacheLayer
+    from localrun.ops.layouts import Layout
+    from localrun.ops.program import Forward
 
 DENSE_SHARE = 0.5  # of free memory that weights decoded to f32 may take
 
@@ -84,11 +85,15 @@ class ReferenceBackend:
         return step_bytes(config, ctx, codec)
 
     def limit_probe(self, threads: int) -> NumpyLimitProbe:
+        from localrun.backends.reference.limits import NumpyLimitProbe
+
         return NumpyLimitProbe(threads)
 
     def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
         """Decoded once to f32 where memory is plentiful, otherwise as the file has them."""
         import torch
+
+        from localrun.ops.layouts import F32, FILE
 
         torch.set_num_threads(threads)
         return F32 if dense_bytes <= DENSE_SHARE * budget else FILE

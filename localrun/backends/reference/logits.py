@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from localrun.ops.interface import MAX_CANDIDATES, LogitAdjust, Logits
+from localrun.ops.interface import LogitAdjust, Logits
+from localrun.ops.largest_step import MAX_CANDIDATES
 
 
 def finish_logits(rows: Tensor, adjust: Sequence[LogitAdjust | None]) -> Logits:
