@@ -62,7 +62,7 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
         attention = 2 * config.hidden_size * layer.head_dim * (layer.n_heads + layer.n_kv_heads)
         if layer.mixture:
             one = 3 * config.hidden_size * layer.ffn_size
-            feed_forward, used = layer.mixture.n_experts * one, layer.mixture.n_used * one
+            feed_forward, used = layer.mixture.n_experts * one, layer.mixture.routing.n_used * one
         elif experts is None:
             feed_forward = used = 3 * config.hidden_size * layer.ffn_size
         else:

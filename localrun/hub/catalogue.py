@@ -8,6 +8,7 @@ from localrun.base.resources import resource
 from localrun.fit.shape import Shape, make_shape
 from localrun.model.capability import obstacle_of
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
+from localrun.ops.terms import Routing
 
 BUILTIN = "builtin"
 _FIRST_MODELS = ((15 << 30, "qwen3-8b"), (7 << 30, "qwen3-4b"), (0, "qwen3-1.7b"))  # from so much memory on
@@ -76,7 +77,7 @@ def catalogue_shape(model: CatalogueModel) -> Shape | None:
         return None
     shape = model["shape"]
     window, full_every = shape.get("window"), shape.get("full_every", 0)
-    mixture = Mixture(shape["n_experts"], shape["n_experts_used"]) if "n_experts" in shape else None
+    mixture = Mixture(shape["n_experts"], Routing(shape["n_experts_used"])) if "n_experts" in shape else None
     layers = []
     for index in range(shape["n_layers"]):
         windowed = window is not None and (full_every == 0 or (index + 1) % full_every != 0)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from localrun.ops.terms import Activation, GatedActivation, QKNorm
+from localrun.ops.terms import Activation, GatedActivation, QKNorm, Routing
 
 LayerKind = Literal["full", "window"]
 GATED: dict[Activation, GatedActivation] = {"silu": "silu_mul", "gelu": "gelu_mul", "clamped_silu": "clamped_silu_mul"}
@@ -48,19 +48,10 @@ class QueryScale:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A feed-forward part that is `n_used` of `n_experts` networks, and one of `shared_size` that every token uses.
-
-    The other fields say how experts are chosen, as `ops.instructions.Router` has them.
-    """
+    """A feed-forward part that is a few of `n_experts` networks, and one of `shared_size` that every token uses."""
 
     n_experts: int
-    n_used: int
-    normalize: bool = True
-    score: Literal["softmax", "sigmoid"] = "softmax"
-    scale: float = 1.0
-    n_groups: int = 1
-    n_groups_used: int = 1
-    group_rank: Literal[1, 2] = 2
+    routing: Routing
     shared_size: int = 0  # 0: there is none
 
 

@@ -105,22 +105,10 @@ def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWei
 
 def router_of(spec: LayerSpec, layer: LayerWeights) -> Router:
     """How a layer chooses among its experts."""
-    mixture = spec.mixture
-    assert mixture is not None
+    assert spec.mixture is not None
     assert layer.router is not None
     weight, bias = layer.router
-    return Router(
-        weight,
-        mixture.n_used,
-        mixture.score,
-        mixture.normalize,
-        mixture.scale,
-        bias,
-        layer.choice_bias,
-        mixture.n_groups,
-        mixture.n_groups_used,
-        mixture.group_rank,
-    )
+    return Router(weight, spec.mixture.routing, bias, layer.choice_bias)
 
 
 def normed(ops: Ops, x: Value, norm: Vector | None, eps: float) -> Value:

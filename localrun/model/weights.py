@@ -133,7 +133,7 @@ class Namer:
         for name, rows, cols in (("gate", ffn, hidden), ("up", ffn, hidden), ("down", hidden, ffn)):
             names = self.expert_names(name, n_experts, index)
             shape = (n_experts * rows, cols)
-            yield name, WeightRef(names[0], shape, names=names, n_experts=n_experts, n_used=mixture.n_used)
+            yield name, WeightRef(names[0], shape, names=names, n_experts=n_experts, n_used=mixture.routing.n_used)
 
     def expert_names(self, weight: str, n_experts: int, index: int) -> tuple[str, ...]:
         """The tensor of all experts, or one for each of them, as checkpoints and the first files of Mixtral have."""

@@ -8,10 +8,10 @@ computes with when it is executed. Shapes: R rows (one per token of the step), L
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from localrun.ops.layouts import Packed, Vector
-from localrun.ops.terms import GatedActivation, QKNorm
+from localrun.ops.terms import GatedActivation, QKNorm, Routing
 
 Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
 LinearWeight: TypeAlias = tuple[Packed, Vector | None]  # [n_out, n_in] and a bias [n_out]
@@ -114,25 +114,12 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Which experts a row goes to, and how much each counts.
-
-    A row's scores are its softmax or sigmoid of a @ weight.T + bias. The `n_used` experts with the highest score +
-    `choice_bias` are chosen, only of the `n_groups_used` best groups where there are groups; a group is as good as
-    its best expert, or as the sum of its two best (`group_rank` 1 or 2). Their scores are the weights, which sum to
-    one with `normalize`, times `scale`. (DeepSeek-V3, arXiv 2412.19437; gpt-oss and Qwen3 have neither groups nor
-    a bias of choice.)
-    """
+    """Chooses experts for a row by a @ weight.T + bias, as its `routing` says."""
 
     weight: Packed  # [n_experts, hidden]
-    n_used: int
-    score: Literal["softmax", "sigmoid"] = "softmax"
-    normalize: bool = True
-    scale: float = 1.0
+    routing: Routing
     bias: Vector | None = None  # [n_experts]
     choice_bias: Vector | None = None  # [n_experts]
-    n_groups: int = 1
-    n_groups_used: int = 1
-    group_rank: Literal[1, 2] = 2
 
     @property
     def n_experts(self) -> int:

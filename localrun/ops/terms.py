@@ -1,5 +1,6 @@
 """The words that models and operations share. Torch-free."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 QKNorm = Literal["none", "head", "row"]  # of q and k: none, each head by itself, the whole row
@@ -8,3 +9,22 @@ GatedActivation = Literal["none", "silu_mul", "gelu_mul", "clamped_silu_mul"]  #
 
 # gpt-oss: gate and up are clamped to CLAMP, up on both sides; then gate · sigmoid(SLOPE · gate) · (up + 1)
 CLAMP, SLOPE = 7.0, 1.702
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Which experts of a mixture a row goes to, and how much each counts, given the router's output for the row.
+
+    Its softmax or sigmoid are the scores. The `n_used` experts with the highest score + choice bias are chosen, only of
+    the `n_groups_used` best groups where there are groups; a group is as good as its best expert, or as the sum of its
+    two best (`group_rank` 1 or 2). Their scores are the weights, which sum to one with `normalize`, times `scale`.
+    (DeepSeek-V3, arXiv 2412.19437; gpt-oss and Qwen3 have neither groups nor a choice bias.)
+    """
+
+    n_used: int
+    score: Literal["softmax", "sigmoid"] = "softmax"
+    normalize: bool = True
+    scale: float = 1.0
+    n_groups: int = 1
+    n_groups_used: int = 1
+    group_rank: Literal[1, 2] = 2

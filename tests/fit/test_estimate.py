@@ -13,6 +13,7 @@ from localrun.fit.precisions import bits_of
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Experts, make_shape
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
+from localrun.ops.terms import Routing
 
 GIB = 1 << 30
 FAST = Rates(read_bytes=400e9, macs=2e12)
@@ -134,7 +135,7 @@ def test_parameters_are_counted() -> None:
     layer = LayerSpec("full", None, 0, n_heads=32, n_kv_heads=4, head_dim=128, ffn_size=6144)
     mixture = ModelConfig("qwen3moe", 2048, 151936, 40960, 1e-6, (layer,) * 48, (RopeSpec(1e6, 128),))
     shape = make_shape(mixture, tied=False, experts=experts)
-    known = replace(mixture, layers=(replace(layer, ffn_size=768, mixture=Mixture(128, 8)),) * 48)
+    known = replace(mixture, layers=(replace(layer, ffn_size=768, mixture=Mixture(128, Routing(8))),) * 48)
     assert make_shape(known, tied=False) == replace(shape, config=known)
     assert shape.n_params == pytest.approx(30.5e9, rel=0.01)  # "30B-A3B": 30.5 B, of which 3.3 B are active
     assert shape.active_params == pytest.approx(3.0e9, rel=0.05)

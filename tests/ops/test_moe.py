@@ -15,6 +15,7 @@ from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeSparseMoeBl
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.instructions import Experts, LinearWeight, Moe, Router, SharedExpert
 from localrun.ops.layouts import F32, Packed
+from localrun.ops.terms import Routing
 
 HIDDEN, FFN, N_EXPERTS = 32, 48, 8
 
@@ -78,13 +79,12 @@ def test_deepseek_chooses_by_sigmoid_bias_and_groups(ops: ReferenceOps, x: Tenso
     )  # fmt: skip
     module: Any = randomized(DeepseekV3MoE(config))
     module.gate.e_score_correction_bias.uniform_(0.0, 1.0)
-    router = Router(
-        packed(module.gate.weight), 3, "sigmoid", normalize, 2.5, choice_bias=module.gate.e_score_correction_bias,
-        n_groups=4, n_groups_used=2,
-    )  # fmt: skip
+    routing = Routing(3, "sigmoid", normalize, scale=2.5, n_groups=4, n_groups_used=2)
+    router = Router(packed(module.gate.weight), routing, choice_bias=module.gate.e_score_correction_bias)
     op = Moe(x[0], router, fused(module.experts), SharedExpert(network(module.shared_experts)))
     assert close(ops, op, output(module, x))
-    for wrong in (replace(router, choice_bias=None), replace(router, n_groups_used=4), replace(router, scale=1.0)):
+    others = (replace(routing, n_groups_used=4), replace(routing, scale=1.0))
+    for wrong in (replace(router, choice_bias=None), *(replace(router, routing=other) for other in others)):
         assert not close(ops, replace(op, router=wrong), output(module, x))
 
 
@@ -95,7 +95,7 @@ def test_qwen2_weighs_its_shared_expert(ops: ReferenceOps, x: Tensor) -> None:
     )  # fmt: skip
     module: Any = randomized(Qwen2MoeSparseMoeBlock(config))  # type: ignore[no-untyped-call]
     shared = SharedExpert(network(module.shared_expert), packed(module.shared_expert_gate.weight))
-    op = Moe(x[0], Router(packed(module.gate.weight), 3, normalize=False), fused(module.experts), shared)
+    op = Moe(x[0], Router(packed(module.gate.weight), Routing(3, normalize=False)), fused(module.experts), shared)
     assert close(ops, op, output(module, x))
     assert not close(ops, replace(op, shared=replace(shared, gate=None)), output(module, x))
 
@@ -112,6 +112,6 @@ def test_gpt_oss_clamps_and_adds_biases(ops: ReferenceOps, x: Tensor) -> None:
         stacked(parts.down_proj.transpose(1, 2), parts.down_proj_bias),
         "clamped_silu_mul",
     )
-    op = Moe(x[0], Router(packed(module.router.weight), 3, bias=module.router.bias.detach()), experts)
+    op = Moe(x[0], Router(packed(module.router.weight), Routing(3), bias=module.router.bias.detach()), experts)
     assert close(ops, op, output(module, x))
     assert not close(ops, replace(op, experts=replace(experts, act="silu_mul")), output(module, x))

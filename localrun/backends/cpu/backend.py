@@ -16,6 +16,7 @@ from localrun.model.config import LayerSpec, Mixture, ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.terms import Routing
 
 if TYPE_CHECKING:
     from localrun.backends.cpu.executor import CpuExecutor
@@ -127,5 +128,5 @@ def routes_natively(spec: LayerSpec) -> bool:
     """Whether the kernels know how a layer chooses among its experts: by softmax, without groups or a shared one."""
     mixture = spec.mixture
     assert mixture is not None
-    plain = Mixture(mixture.n_experts, mixture.n_used, mixture.normalize)
+    plain = Mixture(mixture.n_experts, Routing(mixture.routing.n_used, normalize=mixture.routing.normalize))
     return mixture == plain and spec.gated_activation in abi.ACTIVATIONS

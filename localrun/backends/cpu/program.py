@@ -127,7 +127,7 @@ class ProgramBuilder:
 
     def moe(self, op: Moe, out: int) -> Iterator[Native]:
         """The scores, which rows go where, gate and up of every expert, down, and the sum: five native operations."""
-        router, n_used, take = op.router.weight, op.router.n_used, self.buffers.take
+        router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
         gate, up, down = (weight for weight, _ in (op.experts.gate, op.experts.up, op.experts.down))
         make_formats, total = self.missing_formats(op.a), self.result(out, self.values[op.a.index].width)
         scores = self.kept(take(router.n_rows, 0))
@@ -146,7 +146,7 @@ class ProgramBuilder:
         )
         narrow.weight[0] = self.matrix(down)
         yield "linear", score
-        yield "route", abi.Route(*rows, routes, op.router.normalize, reads_f32)
+        yield "route", abi.Route(*rows, routes, op.router.routing.normalize, reads_f32)
         yield "experts", widen
         yield "experts", narrow
         yield "combine", abi.Combine(ctypes.pointer(y), self.value(op.residual), total, routes, op.out_scale)

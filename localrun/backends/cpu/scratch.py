@@ -28,7 +28,7 @@ def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
     """Bytes for a row of a step: its scores, and each choice on its way into an expert, within, and out."""
     coded = (hidden, ffn)
     choice = 4 * sum(map(_stride, (*coded, hidden))) + 2 * sum(map(_stride, coded)) + 12
-    return 4 * _stride(mixture.n_experts) + mixture.n_used * choice
+    return 4 * _stride(mixture.n_experts) + mixture.routing.n_used * choice
 
 
 def _stride(width: int) -> int:

@@ -36,18 +36,19 @@ def mixture(ops: Products, op: Moe) -> Tensor:
 
 def choose(raw: Tensor, router: Router) -> tuple[Tensor, Tensor]:
     """Weights and numbers of the experts that rows go to, best first, from the router's raw outputs [R, n_experts]."""
-    scores = torch.softmax(raw, dim=-1) if router.score == "softmax" else raw.sigmoid()
+    routing = router.routing
+    scores = torch.softmax(raw, dim=-1) if routing.score == "softmax" else raw.sigmoid()
     ranks = scores if router.choice_bias is None else scores + router.choice_bias
-    if router.n_groups > 1:
-        grouped = ranks.unflatten(-1, (router.n_groups, -1))
-        best_groups = ranked(grouped.topk(router.group_rank, dim=-1).values.sum(-1), router.n_groups_used)[1]
+    if routing.n_groups > 1:
+        grouped = ranks.unflatten(-1, (routing.n_groups, -1))
+        best_groups = ranked(grouped.topk(routing.group_rank, dim=-1).values.sum(-1), routing.n_groups_used)[1]
         allowed = torch.zeros_like(grouped[..., 0], dtype=torch.bool).scatter(-1, best_groups, True)
         ranks = grouped.masked_fill(~allowed[..., None], -torch.inf).flatten(-2)
-    chosen = ranked(ranks, router.n_used)[1]
+    chosen = ranked(ranks, routing.n_used)[1]
     weights = scores.gather(-1, chosen)
-    if router.normalize:
+    if routing.normalize:
         weights = weights / weights.sum(-1, keepdim=True)
-    return weights * router.scale, chosen
+    return weights * routing.scale, chosen
 
 
 def feed_forward(ops: Products, x: Tensor, expert: Experts) -> Tensor:

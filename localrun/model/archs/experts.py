@@ -5,6 +5,7 @@ from dataclasses import replace
 from localrun.base.errors import ModelFileError
 from localrun.model.config import LayerSpec, Mixture
 from localrun.model.fields import Fields
+from localrun.ops.terms import Routing
 
 EXPERT_ROWS = 16  # experts lie one after the other in layouts that interleave so many rows
 
@@ -24,4 +25,4 @@ def with_experts(spec: LayerSpec, fields: Fields, normalize: bool) -> LayerSpec:
         raise fields.error(f"{n_used} of {n} experts cannot be used")
     if ffn_size % EXPERT_ROWS or fields["hidden_size"] % EXPERT_ROWS:
         raise ModelFileError("UNSUPPORTED", f"experts of {ffn_size} rows are not supported", path=fields.path)
-    return replace(spec, ffn_size=ffn_size, mixture=Mixture(n, n_used, normalize))
+    return replace(spec, ffn_size=ffn_size, mixture=Mixture(n, Routing(n_used, normalize=normalize)))
