@@ -95,10 +95,32 @@ def test_a_draft_is_verified_in_one_step_as_in_many(case: CacheCase, native: boo
         assert one.read().tobytes() == other.read().tobytes()
 
 
-@pytest.mark.parametrize("native", BACKENDS, ids=["reference", "cpu"])
+LENGTHS = [(150, 149), (150, 128), (150, 127), (199, 70), (260, 5), (70, 0)]  # of a text, and what is left of it
+
+
+@pytest.mark.skipif(load_library() is None, reason="no native library")
+@pytest.mark.parametrize(("n_text", "n_left"), LENGTHS)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-@pytest.mark.parametrize(("n_text", "n_left"), [(150, 149), (150, 128), (150, 127), (199, 70), (260, 5), (70, 0)])
-def test_what_is_taken_back_leaves_no_trace(case: CacheCase, native: bool, n_text: int, n_left: int) -> None:
+def test_what_is_taken_back_leaves_no_trace(case: CacheCase, n_text: int, n_left: int) -> None:
+    check_taken_back(case, True, n_text, n_left)
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=CASES)
+def test_nor_on_the_reference(number: int) -> None:
+    """Two lengths a case, and three cases or more a length: it is slow."""
+    for index in (number, number + 3):
+        check_taken_back([*CASES.values()][number], False, *LENGTHS[index % len(LENGTHS)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_text", "n_left"), LENGTHS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_nor_at_any_length_on_the_reference(case: CacheCase, n_text: int, n_left: int) -> None:
+    check_taken_back(case, False, n_text, n_left)
+
+
+def check_taken_back(case: CacheCase, native: bool, n_text: int, n_left: int) -> None:
+    """What is computed over the first `n_left` of `n_text` tokens is what it is where the others never were."""
     with engine_of(case, native) as engine:
         ids = text(n_text, seed=1)
         again, fresh = [*ids[:n_left], *text(40, seed=2)], None

@@ -14,12 +14,12 @@ from localrun.engine.ticket import NewToken
 
 
 def searched_period(ids: list[int]) -> int:
-    """The same by trying every period and every end."""
-    for length in range(MIN_TOKENS, min(len(ids), MIN_TIMES * MAX_PERIOD) + 1):
+    """The same by trying every period at the shortest end that it could be a loop of: a longer one contains it."""
+    for period in range(1, MAX_PERIOD + 1):
+        length = max(MIN_TOKENS, MIN_TIMES * period)
         end = ids[-length:]
-        for period in range(1, length // MIN_TIMES + 1):
-            if end[period:] == end[:-period]:
-                return period
+        if len(end) == length and end[period:] == end[:-period]:
+            return period
     return 0
 
 

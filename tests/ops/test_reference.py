@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 from localrun.backends.reference.attention import attend, visible
 from localrun.backends.reference.kv_codes import decode, encode
 from localrun.backends.reference.ops import ReferenceOps, rms_norm, rotate
-from localrun.backends.reference.rows import Query, RowReferenceOps
+from localrun.backends.reference.rows import Block, Query, RowReferenceOps
 from localrun.engine.runner import Runner, sequence_input
 from localrun.ops.instructions import Experts, Moe, Router
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
@@ -62,11 +62,11 @@ def test_attention_by_hand(position: int, softcap: float | None, window: int | N
     for head in range(4):
         expected = by_hand(q[0, head], keys[:, head // 2], values[:, head // 2], position, 0.3, softcap, window, sink)
         assert batch[0, head].tolist() == pytest.approx(expected, abs=2e-5)
-        query = Query(
-            position, q[0, head], None, 0.3, softcap, window, None, None if sink is None else torch.tensor(sink)
-        )
-        padded = (pad(x[:, head // 2], (0, 0, 0, -len(x) % 64), value=math.nan).split(64) for x in (keys, values))
-        single = query.fold((number, *block) for number, block in enumerate(zip(*padded, strict=True)))
+        query = Query(q[0, head], None, 0.3, softcap, None if sink is None else torch.tensor(sink))
+        padded = [pad(x[:, head // 2], (0, 0, 0, -len(x) % 64), value=math.nan).split(64) for x in (keys, values)]
+        masks = pad(mask[0], (0, -len(keys) % 64)).split(64)
+        blocks = (Block(number, *block) for number, block in enumerate(zip(*padded, masks, strict=True)))
+        single = query.fold(block for block in blocks if block.mask.any())
         assert single.tolist() == pytest.approx(expected, abs=2e-5)
 
 

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from localrun.backends.reference.attention import attend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps, rms_norm
-from localrun.backends.reference.rows import Query, RowReferenceOps, merge
+from localrun.backends.reference.rows import Block, Query, RowReferenceOps, merge
 from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, RopeAppend, Value
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
@@ -173,12 +173,13 @@ def test_blocks_fold_within_units_of_512() -> None:
     """Bit for bit the order that every backend keeps: blocks within a unit, then units, then the sink."""
     g = torch.Generator().manual_seed(0)
     keys, values = torch.randn(2, 20, 64, 16, generator=g)
-    query = Query(1279, torch.randn(16, generator=g), None, 1.0, None, None, None, torch.tensor(0.5))
-    states = [query.block(number, k, v) for number, (k, v) in enumerate(zip(keys, values, strict=True))]
-    whole = [state for state in states if state is not None]
+    everything = torch.ones(64, dtype=torch.bool)
+    blocks = [Block(number, k, v, everything) for number, (k, v) in enumerate(zip(keys, values, strict=True))]
+    query = Query(torch.randn(16, generator=g), None, 1.0, None, torch.tensor(0.5))
+    whole = [query.state(block) for block in blocks]
     units = [reduce(merge, whole[i : i + 8]) for i in range(0, 20, 8)]
     total = merge(reduce(merge, units), (torch.tensor(0.5), torch.tensor(1.0), torch.zeros(16)))
-    folded = query.fold(zip(range(20), keys, values, strict=True))
+    folded = query.fold(blocks)
     assert torch.equal(folded, total[2] / total[1])
     flat = merge(reduce(merge, whole), (torch.tensor(0.5), torch.tensor(1.0), torch.zeros(16)))
     assert not torch.equal(folded, flat[2] / flat[1])

@@ -4,8 +4,7 @@ Every call has a fixed shape: one row, one head, one block of keys. Blocks fold 
 inside absolute units of 512 positions; unit results merge in ascending order; a sink joins the final merge.
 """
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -46,43 +45,60 @@ class RowReferenceOps(ReferenceOps):
             blocks = self.pool.blocks(op.layer, index)
             assert op.window is not None or blocks.from_the_start, "block 0 is missing"
             for own, rows in by_block.items():
-                seen = [(number, *blocks.block(number, own)) for number in blocks.numbers(own)]
-                for row, head in itertools.product(rows, range(op.q.shape[1])):
-                    query = Query(
-                        position=self.step.positions[row],
-                        q=op.q[row, head],
-                        sink_q=None if op.sink_query is None else op.sink_query[row, head],
-                        scale=op.scale,
-                        softcap=op.softcap,
-                        window=op.window,
-                        sink_window=op.sink_window,
-                        sink=None if op.sinks is None else op.sinks[head],
-                    )
-                    out[row, head] = query.fold((n, k[:, head // group], v[:, head // group]) for n, k, v in seen)
+                numbers = blocks.numbers(own)
+                held = [[x.unbind(1) for x in blocks.block(number, own)] for number in numbers]  # by head [64, d]
+                for row, masks in zip(rows, self.masks(op, rows, numbers), strict=True):
+                    for head in range(op.q.shape[1]):
+                        query = Query(
+                            q=op.q[row, head],
+                            sink_q=None if op.sink_query is None else op.sink_query[row, head],
+                            scale=op.scale,
+                            softcap=op.softcap,
+                            sink=None if op.sinks is None else op.sinks[head],
+                        )
+                        out[row, head] = query.fold(
+                            Block(number, keys[head // group], values[head // group], mask)
+                            for number, (keys, values), mask in zip(numbers, held, masks, strict=True)
+                            if mask is not None
+                        )
         return ((rotate_hadamard(out) if codec.rotates else out).flatten(1),)
+
+    def masks(self, op: Attention, rows: list[int], numbers: Sequence[int]) -> list[list[Tensor | None]]:
+        """Which keys of every block [64] each row sees; None where it sees none."""
+        firsts = torch.tensor(numbers, device=self.device) * BLOCK_TOKENS
+        slots = (firsts[:, None] + torch.arange(BLOCK_TOKENS, device=self.device)).flatten()
+        seen = visible(self.positions[rows], slots, op.window, op.sink_window).unflatten(1, (-1, BLOCK_TOKENS))
+        some = seen.any(-1).tolist()
+        return [[m if s else None for m, s in zip(*row, strict=True)] for row in zip(seen, some, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Keys and values [64, d] of one head; `mask` [64] says which are seen: a hidden slot may hold anything."""
+
+    number: int
+    keys: Tensor
+    values: Tensor
+    mask: Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """One row and head of attention: a query [d] and its rules, as an Attention instruction has them."""
 
-    position: int
     q: Tensor
     sink_q: Tensor | None
     scale: float
     softcap: float | None
-    window: int | None
-    sink_window: int | None
     sink: Tensor | None
 
-    def fold(self, blocks: Iterable[tuple[int, Tensor, Tensor]]) -> Tensor:
-        """Attention over `blocks`: number, keys and values [64, d], ascending -> [d]."""
+    def fold(self, blocks: Iterable[Block]) -> Tensor:
+        """Attention over `blocks`, ascending -> [d]."""
         units: dict[int, State] = {}
-        for number, keys, values in blocks:
-            state = self.block(number, keys, values)
-            unit = number * BLOCK_TOKENS // UNIT_TOKENS
-            if state is not None:
-                units[unit] = merge(units[unit], state) if unit in units else state
+        for block in blocks:
+            state = self.state(block)
+            unit = block.number * BLOCK_TOKENS // UNIT_TOKENS
+            units[unit] = merge(units[unit], state) if unit in units else state
         total, *others = units.values()
         for state in others:
             total = merge(total, state)
@@ -90,21 +106,16 @@ class Query:
             total = merge(total, (self.sink, torch.ones_like(self.sink), torch.zeros_like(self.q)))
         return total[2] / total[1]
 
-    def block(self, number: int, keys: Tensor, values: Tensor) -> State | None:
-        """The softmax state of one block; None where all of it is hidden. A hidden slot may hold anything."""
-        slots = torch.arange(BLOCK_TOKENS, device=self.q.device) + number * BLOCK_TOKENS
-        position = torch.tensor([self.position], device=self.q.device)
-        seen = visible(position, slots, self.window, self.sink_window)[0]
-        if not bool(seen.any()):
-            return None
-        q = self.sink_q if number == 0 and self.sink_q is not None else self.q
-        scores = (keys.contiguous() @ q) * self.scale  # [64]
+    def state(self, block: Block) -> State:
+        """The softmax state of one block."""
+        q = self.sink_q if block.number == 0 and self.sink_q is not None else self.q
+        scores = (block.keys.contiguous() @ q) * self.scale  # [64]
         if self.softcap is not None:
             scores = self.softcap * torch.tanh(scores / self.softcap)
-        scores = scores.masked_fill(~seen, -torch.inf)
+        scores = scores.masked_fill(~block.mask, -torch.inf)
         top = scores.max()
         weights = torch.exp(scores - top)
-        return top, weights.sum(), weights @ values.masked_fill(~seen[:, None], 0.0)
+        return top, weights.sum(), weights @ block.values.masked_fill(~block.mask[:, None], 0.0)
 
 
 def merge(a: State, b: State) -> State:

@@ -411,8 +411,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send_body(self, body: bytes | memoryview, cut: int | None, how: str) -> None:
         sent = 0
-        step = _SEND_BYTES if self.hub.bytes_per_second is None else 64 << 10
         while sent < len(body):
+            rate = self.hub.bytes_per_second  # a slow connection brings little at a time, not much now and then
+            step = _SEND_BYTES if rate is None else max(1024, min(64 << 10, int(rate / 10)))
             if self.hub.is_unplugged or (cut is not None and sent >= cut):
                 self.break_off(how)
                 return
