@@ -134,7 +134,7 @@ class Meter:
 
         self.engine.runner.run = counted  # type: ignore[method-assign]
 
-    def settle(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait, as for a reader, until what is computed ahead is done."""
         while self.engine.scheduler.busy or not self.engine.inbox.empty():
             time.sleep(0.0005)
@@ -150,7 +150,7 @@ def play(warm: LocalClient, cold: LocalClient, seed: int, turns: int) -> Iterato
     for _ in range(turns):
         move, request = player.next_request()
         done = finish(warm, request)
-        meter.settle()
+        meter.wait_until_idle()
         computed, background = meter.take()
         fresh = finish(cold, request)
         found, expected = done.completion, fresh.completion

@@ -82,7 +82,7 @@ def print_depths(options: argparse.Namespace) -> None:
             for kv in options.kv:
                 load_options = LoadOptions(path, ctx=options.depth + 512, kv=kv, threads=options.threads)
                 with LocalClient(load_options) as client:
-                    chat = DeepChat(client.model.engine, options.depth, client.model.config.vocab_size)
+                    chat = DeepChat(client.model.engine, options.depth, client.model.plan.config.vocab_size)
                     for deep in chat.measure(options.rounds):
                         ratio = "" if deep.ratio is None else f"{deep.ratio:.2f}"
                         print(

@@ -48,7 +48,7 @@ def measure(asked: argparse.Namespace, codec: KVCodecName, text: str) -> str:
         model.engine.close()
     assert found.comparison is not None
     kld, same = found.comparison.kld_mean, found.comparison.same_top1
-    per_token = kv_bytes_per_token(model.config, KV_CODECS[codec])
+    per_token = kv_bytes_per_token(model.plan.config, KV_CODECS[codec])
     return f"{codec:6} {found.ppl:10.4f} {kld:10.6f} {same:9.2%} {per_token:14,}"
 
 

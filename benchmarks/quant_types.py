@@ -19,7 +19,7 @@ from engine_worker import bindings  # noqa: E402
 from synthetic_models import FILE_TYPES, quantise  # noqa: E402
 
 from benchmarks.kv_quality import chats, machine  # noqa: E402
-from localrun.base.request import Backend, LoadOptions  # noqa: E402
+from localrun.base.request import BackendName, LoadOptions  # noqa: E402
 from localrun.base.resources import resource  # noqa: E402
 from localrun.diagnose.perplexity import perplexity  # noqa: E402
 from localrun.engine.load import load  # noqa: E402
@@ -46,7 +46,7 @@ def main() -> None:
         print(f"| {name} | {held} | {native:.4f} | {reference:.4f} | {native / reference - 1:+.3%} |", flush=True)
 
 
-def measure(path: Path, backend: Backend, text: str, ctx: int, chunks: int) -> float:
+def measure(path: Path, backend: BackendName, text: str, ctx: int, chunks: int) -> float:
     model = load(LoadOptions(path, backend=backend, ctx=ctx))
     try:
         return perplexity(model, text, ctx, chunks).ppl

@@ -74,7 +74,7 @@ def main() -> None:
             {name: measure(client, clock, sampling, asked.tokens) for name, sampling in SAMPLING.items()}
             for _ in range(asked.rounds + 1)  # the first warms up
         ][1:]
-        vocabulary, threads = client.model.config.vocab_size, client.model.threads
+        vocabulary, threads = client.model.plan.config.vocab_size, client.model.threads
     print(f"{asked.model.name}, {vocabulary:,} tokens, {threads} threads, {machine()}")
     for name in SAMPLING:
         beside, step = (statistics.median(column) for column in zip(*(row[name] for row in rounds), strict=True))

@@ -51,6 +51,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def measures_limits(self) -> bool:
+        """Whether its speed is held against what the device can do at best, which `limit_probe` measures."""
+        ...
+
+    @property
     def rounding(self) -> str:
         """Names everything of this backend that the bits of a result depend on."""
         ...

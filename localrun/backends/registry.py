@@ -8,7 +8,7 @@ from localrun.backends.interface import Backend
 from localrun.backends.metal.backend import MetalBackend
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import UsageError
-from localrun.base.request import Backend as BackendName
+from localrun.base.request import BackendName
 from localrun.model.config import ModelConfig
 
 BACKENDS: dict[str, Backend] = {

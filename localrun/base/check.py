@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from localrun.base.errors import UsageError
-from localrun.base.request import Backend, KVCodecName, LoadOptions, Overflow, Request, Sampling, Think
+from localrun.base.request import BackendName, KVCodecName, LoadOptions, Overflow, Request, Sampling, Think
 from localrun.base.settings import SETTINGS
 
 MAX_BIAS = 1e6
@@ -29,7 +29,7 @@ def check_request(request: Request) -> None:
 
 def check_load(options: LoadOptions) -> None:
     """Types and ranges of how a model is to be held."""
-    check_choice("backend", options.backend, get_args(Backend))
+    check_choice("backend", options.backend, get_args(BackendName))
     check_choice("kv", options.kv, get_args(KVCodecName))
     for name in ("threads", "ctx", "window"):
         check_number(name, getattr(options, name))

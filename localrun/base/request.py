@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-Backend = Literal["auto", "reference", "cpu", "cuda", "mps"]
+BackendName = Literal["auto", "reference", "cpu", "cuda", "mps"]
 KVCodecName = Literal["auto", "f32", "f16", "q8", "k8v4", "q4"]
 Think = Literal["on", "off", "auto"]
 Overflow = Literal["stop", "roll"]
@@ -19,7 +19,7 @@ class LoadOptions:
     path: Path
     name: str = ""
     precision: str = ""  # as the user knows it, such as Q4_K_M; empty: named after the commonest type in the file
-    backend: Backend = "auto"
+    backend: BackendName = "auto"
     threads: int | None = None
     ctx: int | None = None
     kv: KVCodecName = "auto"

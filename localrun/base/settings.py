@@ -18,7 +18,7 @@ from localrun.base.errors import StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.nearest import did_you_mean
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
-from localrun.base.request import Backend, KVCodecName
+from localrun.base.request import BackendName, KVCodecName
 
 FILE_NAME = "config.toml"
 DISK_CACHE_GIB = 8
@@ -150,7 +150,7 @@ SETTINGS: dict[str, Setting] = {
         "see only the first 64 tokens and the last N: the middle of a chat is lost", whole(64, 1 << 24), "off"
     ),
     "threads": Setting("CPU threads to compute with", whole(1, 1024), "one a core"),
-    "backend": Setting("what to compute on", one_of(*get_args(Backend)), "auto"),
+    "backend": Setting("what to compute on", one_of(*get_args(BackendName)), "auto"),
     "isa": Setting("CPU instruction set of the native library", text, "the best this CPU has"),
     "system": Setting("system message at the start of every chat", text, "none"),
     "max_tokens": Setting("longest answer in tokens", whole(1, 1 << 24), "to the end of the context"),

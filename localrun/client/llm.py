@@ -10,7 +10,7 @@ from localrun.base.check import check, check_load, check_request
 from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done, Token
 from localrun.base.options import python_spelling
-from localrun.base.request import Backend, KVCodecName, LoadOptions, Message, Request, Sampling, Think
+from localrun.base.request import BackendName, KVCodecName, LoadOptions, Message, Request, Sampling, Think
 from localrun.client.interface import Generation
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class LLM:
         model: str | Path = "builtin",
         *,
         precision: str = "auto",
-        backend: Backend = "auto",
+        backend: BackendName = "auto",
         threads: int | None = None,
         ctx: int | None = None,
         kv: KVCodecName = "auto",

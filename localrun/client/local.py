@@ -12,14 +12,14 @@ from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import BLOCK_TOKENS, Group
 from localrun.client.interface import Generation
-from localrun.client.settle import rewritten_history
+from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
-from localrun.engine.load import LoadedModel, allocated_bytes, load
-from localrun.engine.sampler import MAX_SEED, settle
+from localrun.engine.load import LoadedModel, load
+from localrun.engine.sampler import MAX_SEED, resolve_settings
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Ticket
 from localrun.fit.rates import learn
-from localrun.model.load import Progress
+from localrun.model.load import Progress, allocated_bytes
 from localrun.text.model_text import PromptIds
 
 
@@ -108,7 +108,7 @@ class LocalClient:
             prompt=tuple(prompt.ids),
             max_tokens=room if request.max_tokens is None else request.max_tokens,
             stop_ids=self.model.text.tokenizer.eog_ids,
-            settings=settle(request.sampling, self.model.sampling),
+            settings=resolve_settings(request.sampling, self.model.text.sampling),
             seed=secrets.randbelow(MAX_SEED) if seed is None else seed,
             logit_bias=request.sampling.logit_bias,
             rolls=rolls,

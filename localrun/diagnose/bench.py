@@ -69,7 +69,7 @@ def bench(
             )
     seconds: list[list[float]] = [[] for _ in cases]
     limits: list[Limits] = []
-    probe = model.backend.limit_probe(model.threads) if model.info.backend == "cpu" else None
+    probe = model.backend.limit_probe(model.threads) if model.backend.measures_limits else None
     for repeat in range(repeats + 1):  # the first round warms up
         for index, case in enumerate(cases):
             progress(f"round {repeat} of {repeats}: {case.kind} {case.n} at depth {case.depth}, batch {case.batch}")
@@ -124,9 +124,11 @@ def best_rate(model: LoadedModel, case: Case, limits: Limits) -> float:
     """Tokens a second if only reading memory (decode) or only multiplying (prefill) took time."""
     middle = case.depth + case.n / 2
     if case.kind == "decode":
-        n_bytes = model.file_bytes_per_token + case.batch * middle * kv_bytes_per_token(model.config, model.codec)
+        n_bytes = model.file_bytes_per_token + case.batch * middle * kv_bytes_per_token(
+            model.plan.config, model.plan.codec
+        )
         return case.batch * limits.read_gbps * 1e9 / n_bytes
-    heads = sum(spec.n_heads * spec.head_dim for spec in model.config.layers)
+    heads = sum(spec.n_heads * spec.head_dim for spec in model.plan.config.layers)
     return limits.int8_gmacs * 1e9 / (model.macs_per_token + 2 * heads * middle)
 
 

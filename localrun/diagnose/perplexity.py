@@ -101,7 +101,7 @@ class SecondCache:
 
     def __init__(self, model: LoadedModel, codec: str) -> None:
         plan = plan_load(
-            model.config,
+            model.plan.config,
             0,  # they are resident already
             model.backend.free_bytes(memory().available),
             backend=model.backend,
@@ -111,7 +111,7 @@ class SecondCache:
             threads=model.threads,
         )
         executor = start_executor(model.backend, model.model, plan, model.threads)
-        self.runner = Runner(model.config, executor, plan.codecs)
+        self.runner = Runner(model.plan.config, executor, plan.codecs)
         self.store = CacheStore(self.runner.groups, plan.blocks, plan.ring_blocks, self.runner.copy, False)
 
     def __enter__(self) -> tuple[Runner, CacheStore]:

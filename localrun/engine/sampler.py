@@ -124,7 +124,7 @@ def choose_of_row(row: np.ndarray, logsumexp: float, settings: SamplerSettings, 
     raise AssertionError("all tokens decide")
 
 
-def settle(wish: Sampling, own: Sampling) -> SamplerSettings:
+def resolve_settings(wish: Sampling, own: Sampling) -> SamplerSettings:
     """A request's wishes, then the model's own settings, then our defaults."""
     chosen = {}
     for name in SamplerSettings.__dataclass_fields__:

@@ -18,7 +18,7 @@ SINK_ARCHS = ("gpt-oss", "gpt_oss", "deepseek4", "deepseek_v4")  # their first s
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenCodec:
     """A codec, its context in tokens, and what the user should know about it ("" where there is nothing)."""
 
     codec: KVCodec
@@ -41,7 +41,7 @@ def choose_codec(
     ctx: int | None,
     longest: Callable[[KVCodec], int | None],
     before: ChatCodec | None = None,
-) -> Choice:
+) -> ChosenCodec:
     """The codec for a chat, once. `longest` gives the tokens that fit with a codec, None where it cannot be used.
 
     A codec that was named is taken. `auto` with a context takes the best that holds it; without one f16 or q8 where
@@ -59,7 +59,7 @@ def choose_codec(
         if fitting[wish] < (ctx or 1):
             raise _too_long(ctx, wish, {name: fitting[name] for name in {*safe, wish}})
         warn = f"{objection}: expect worse answers; --kv k8v4 and --kv q8 are safer"
-        return Choice(KV_CODECS[wish], ctx or fitting[wish], warn if wish == "q4" and objection else "")
+        return ChosenCodec(KV_CODECS[wish], ctx or fitting[wish], warn if wish == "q4" and objection else "")
     name = _best(safe, fitting, ctx, config.max_context)
     told = ""
     if before is not None and before.name != name:
@@ -75,7 +75,7 @@ def choose_codec(
     if not told and name not in LOSSLESS:
         told = "which costs a little quality: memory is short"
     note = f"the KV cache is kept as {name}, {told}" if told else ""
-    return Choice(KV_CODECS[name], ctx or fitting[name], note)
+    return ChosenCodec(KV_CODECS[name], ctx or fitting[name], note)
 
 
 def _best(safe: Sequence[str], fitting: Mapping[str, int], ctx: int | None, most: int) -> str:

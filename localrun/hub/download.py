@@ -19,7 +19,7 @@ from localrun.hub.large_files import PLAIN_HTTP_BYTES, fetch_large
 from localrun.hub.partial import LostError, Partial, find_partials, open_partial, remove_leftovers
 from localrun.hub.progress import Control, Emit, Finished, Meter, Notice, Progress, Started
 from localrun.hub.transfer import Transfer
-from localrun.hub.unsynced import recover, settle
+from localrun.hub.unsynced import recover, sync_linked
 
 POLL_SECONDS = 0.5  # how often we look whether the process we wait for is done
 EVENT_SECONDS = 0.1
@@ -89,7 +89,7 @@ class _Job:
                 partial.close()
         path = link(cache, self.repo, file)
         remove_leftovers(blob)
-        settle(blob, path)
+        sync_linked(blob, path)
         self.done_before += file.size
         self.emit(Finished(file.path, path, file.size, self.meter.fetched - fetched_before))
         return path

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from localrun.base.request import Backend, KVCodecName, LoadOptions
+from localrun.base.request import BackendName, KVCodecName, LoadOptions
 from localrun.base.settings import Settings
 from localrun.hub.stored import StoredModel
 
@@ -22,7 +22,7 @@ def load_options(
         path=stored.path,
         name=stored.name,
         precision=precision or stored.precision,
-        backend=cast(Backend, settings.backend or "auto"),
+        backend=cast(BackendName, settings.backend or "auto"),
         threads=settings.threads,
         ctx=settings.ctx or None,
         kv=cast(KVCodecName, settings.kv or "auto"),

@@ -76,7 +76,7 @@ def recover(blob: Path) -> int:
     return lost
 
 
-def settle(blob: Path, path: Path) -> None:
+def sync_linked(blob: Path, path: Path) -> None:
     """After `blob` was linked as `path`: let the disk take its time; but not where `path` is a copy without a mark."""
     if path.is_symlink():
         write_out_later(blob)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import LayerWeights, Model, ModelWeights
 from localrun.model.weights import WeightRef, weight_refs
-from localrun.ops.instructions import LinearWeight
+from localrun.ops.instructions import Experts, LinearWeight, SharedExpert
 from localrun.ops.layouts import Layout, Packed, RowReader, Vector
 from localrun.ops.memory import ran_out
 
@@ -69,6 +69,24 @@ def matrices_of_a_token(refs: dict[str, WeightRef]) -> list[WeightRef]:
         for ref in read
         if len(ref.shape) == 2
     ]
+
+
+def allocated_bytes(weights: ModelWeights) -> int:
+    """Bytes that weights take in memory; tied ones once."""
+    found: dict[int, int] = {}
+
+    def visit(part: Any) -> None:
+        if isinstance(part, tuple):
+            for item in part:
+                visit(item)
+        elif isinstance(part, ModelWeights | LayerWeights | SharedExpert | Experts):
+            for name in part.__dataclass_fields__:
+                visit(getattr(part, name))
+        elif part is not None and not isinstance(part, str):
+            found[id(part)] = part.nbytes
+
+    visit(weights)
+    return sum(found.values())
 
 
 def load_model(

@@ -68,6 +68,10 @@ class Layout(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def reads_side_by_side(self) -> bool:
+        """Whether several threads read rows at once while it packs."""
+        ...
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         """Exact bytes of a matrix of that file type in this layout."""
@@ -95,6 +99,7 @@ class FileLayout:
     """The file's own blocks, decoded each time they are used: small and slow."""
 
     name: str = "file"
+    reads_side_by_side: bool = False
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
@@ -119,6 +124,7 @@ class DenseLayout:
     """Decoded once to f32: the fastest the reference can do, at four bytes a weight."""
 
     name: str = "f32"
+    reads_side_by_side: bool = False
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return 4 * n_rows * n_cols

@@ -13,7 +13,7 @@ from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.registry import BACKENDS
 from localrun.base.events import Completion, Done
-from localrun.base.request import Backend, LoadOptions, Request, Sampling
+from localrun.base.request import BackendName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.ops.instructions import Attention, Linear, Norm
@@ -62,7 +62,7 @@ class ToyBackend(ReferenceBackend):
         return ReferenceExecutor(forward, layers, plan, blocks[0], blocks[1], self.device, ToyOps)
 
 
-def answers(backend: Backend) -> list[Completion]:
+def answers(backend: BackendName) -> list[Completion]:
     """Two prompts, each twice."""
     model = resource("localrun/builtin/localrun-tiny.gguf")
     prompts = ("Hello!", "Why is the second token faster than the first? " * 9) * 2

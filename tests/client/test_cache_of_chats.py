@@ -13,7 +13,7 @@ from localrun.base.events import Completion, Done, Event, Prefill
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.client.settle import rewritten_history
+from localrun.client.rewritten_history import rewritten_history
 from localrun.text.template import ChatTemplate
 
 PATH = Path(resource("localrun/builtin/localrun-tiny.gguf"))

@@ -100,7 +100,7 @@ def test_a_hit_is_no_work(client: LocalClient) -> None:
 
 
 def test_the_work_of_a_token_is_that_of_all_matrices(client: LocalClient) -> None:
-    work, config = client.info.work, client.model.config
+    work, config = client.info.work, client.model.plan.config
     if client.info.backend != "cpu":
         assert work is None
         return

@@ -79,7 +79,7 @@ def test_every_token_is_computed_once_and_few_rows_give_logits() -> None:
 
 def test_a_codec_compared_with_itself_is_the_same(builtin: LoadedModel) -> None:
     alone = perplexity(builtin, TEXT, ctx=64, max_chunks=2)
-    measured = perplexity(builtin, TEXT, ctx=64, max_chunks=2, baseline=builtin.codec.name)
+    measured = perplexity(builtin, TEXT, ctx=64, max_chunks=2, baseline=builtin.plan.codec.name)
     assert measured.comparison is not None
     assert (measured.comparison.kld_mean, measured.comparison.same_top1) == (0.0, 1.0)
     assert measured.ppl == alone.ppl

@@ -9,13 +9,13 @@ from localrun.backends.reference.pool import KVPool
 from localrun.backends.registry import BACKENDS
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError
 from localrun.base.machine import memory
-from localrun.base.request import Backend, LoadOptions, Request
+from localrun.base.request import BackendName, LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.model.load import Loader
 
 
-def client(backend: Backend, ctx: int | None = 512) -> LocalClient:
+def client(backend: BackendName, ctx: int | None = 512) -> LocalClient:
     return LocalClient(LoadOptions(resource("localrun/builtin/localrun-tiny.gguf"), backend=backend, ctx=ctx))
 
 
@@ -32,7 +32,7 @@ def test_a_device_that_cannot_be_used_is_an_error_of_ours(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("name", "title"), [("cuda", "CUDA device"), ("mps", "Apple GPU")])
-def test_a_missing_device_is_said_so(monkeypatch: pytest.MonkeyPatch, name: Backend, title: str) -> None:
+def test_a_missing_device_is_said_so(monkeypatch: pytest.MonkeyPatch, name: BackendName, title: str) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(LocalrunError, match=f"this machine has no {title}"):

@@ -27,7 +27,7 @@ from localrun.backends.registry import BACKENDS, choose_backend
 from localrun.base.errors import DoesNotFitError, EngineError
 from localrun.base.events import Completion, Done
 from localrun.base.machine import memory
-from localrun.base.request import Backend, LoadOptions, Request, Sampling
+from localrun.base.request import BackendName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.diagnose.perplexity import perplexity
@@ -77,7 +77,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def client(backend: str, ctx: int | None = 1024, **options: object) -> LocalClient:
-    wish: Backend = backend  # type: ignore[assignment]
+    wish: BackendName = backend  # type: ignore[assignment]
     return LocalClient(LoadOptions(BUILTIN, backend=wish, ctx=ctx, **options))  # type: ignore[arg-type]
 
 
@@ -326,7 +326,7 @@ def test_all_memory_of_the_device_comes_back(cuda: torch.device) -> None:
 
 def choose_cuda() -> ReferenceBackend:
     with client("reference") as one:
-        backend, _notes = choose_backend("cuda", one.model.config, ())
+        backend, _notes = choose_backend("cuda", one.model.plan.config, ())
     assert isinstance(backend, ReferenceBackend)
     return backend
 

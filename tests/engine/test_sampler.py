@@ -12,7 +12,7 @@ from localrun.backends.reference.logits import finish_logits
 from localrun.base.request import Sampling
 from localrun.engine.philox import uniform
 from localrun.engine.pick import pick, pick_of_candidates
-from localrun.engine.sampler import SamplerSettings, best_ids, choose, choose_of_row, settle
+from localrun.engine.sampler import SamplerSettings, best_ids, choose, choose_of_row, resolve_settings
 from localrun.engine.sampler_rows import UNDECIDED, choose_rows
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.ops.interface import LogitAdjust
@@ -197,6 +197,6 @@ def test_logits_that_are_not_finite_are_noticed_even_when_banned() -> None:
 
 
 def test_wishes_then_the_models_own_settings_then_ours() -> None:
-    settled = settle(Sampling(temperature=0.0), Sampling(temperature=0.6, top_k=20))
+    settled = resolve_settings(Sampling(temperature=0.0), Sampling(temperature=0.6, top_k=20))
     assert settled == SamplerSettings(temperature=0.0, top_k=20)
     assert np.isclose(SamplerSettings().top_p, 0.95)

@@ -35,7 +35,8 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
         assert (loaded.info.backend == "cpu") == (load_library() is not None)
         if isinstance(executor, CpuExecutor):
             arena = sum(n_bytes for _, n_bytes in executor.reserved)
-            unused_logits = (MAX_ROWS - max_sequences(700)) * 4 * loaded.config.vocab_size  # address space, no more
+            # address space, no more
+            unused_logits = (MAX_ROWS - max_sequences(700)) * 4 * loaded.plan.config.vocab_size
             assert 0.5 * loaded.plan.scratch_bytes < arena <= loaded.plan.scratch_bytes + unused_logits
     finally:
         loaded.engine.close()

@@ -19,7 +19,7 @@ from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.cache.chat_codec import ChatCodec
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
-from localrun.fit.codecs import Choice, choose_codec, q4_objection
+from localrun.fit.codecs import ChosenCodec, choose_codec, q4_objection
 from localrun.fit.groups import group_layers
 from localrun.fit.plan import MARGIN, MemoryPlan, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
@@ -215,7 +215,7 @@ def choose(
     ctx: int | None = None,
     small: bool = False,
     before: ChatCodec | None = None,
-) -> Choice:
+) -> ChosenCodec:
     shape = config(max_context=40960, n_layers=4 if small else 32, hidden=512 if small else 4096)
     longest: Callable[[Any], int | None] = lambda codec: fits.get(codec.name)  # noqa: E731
     return choose_codec(wish, shape, ctx, longest, before)

@@ -8,7 +8,7 @@ from localrun_testing.llama_peer import llama_peer, quantise
 from localrun_testing.tiny_models import EOS_ID
 
 from localrun.base.events import Done
-from localrun.base.request import Backend, LoadOptions, Request, Sampling
+from localrun.base.request import BackendName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.diagnose.perplexity import perplexity
@@ -18,7 +18,7 @@ from tools.builtin_data.compose import one_chat
 pytestmark = pytest.mark.slow
 
 CHUNKS = 4
-BACKENDS: tuple[Backend, ...] = ("reference", "cpu")
+BACKENDS: tuple[BackendName, ...] = ("reference", "cpu")
 TOLERANCE = 0.005  # llama.cpp and our CPU backend round activations to 8 bits, each in its way; the reference does not
 
 
@@ -29,7 +29,7 @@ def text() -> str:
     return "\n\n".join("\n".join(message.content for message in talk) for talk in talks)
 
 
-def opened(path: Path, backend: Backend) -> LoadedModel:
+def opened(path: Path, backend: BackendName) -> LoadedModel:
     return load(LoadOptions(path, backend=backend, threads=1, ctx=512))
 
 

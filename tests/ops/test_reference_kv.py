@@ -258,5 +258,5 @@ def test_groups_of_different_codecs_and_windows_do_not_mix() -> None:
             )  # fmt: skip
             out.append(step(case, executor, view, start, n))
             start += n
-            a.settle(start)
+            a.free_old_ring_blocks(start)
         assert torch.equal(torch.cat(out), in_one_step(case))

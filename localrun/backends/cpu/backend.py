@@ -34,6 +34,7 @@ class CpuBackend:
     in_main_memory = True
     program_bytes = 160 << 20
     growth_bytes = 2 << 20
+    measures_limits = True
     grows = True
 
     @property

@@ -56,6 +56,7 @@ class CpuLayout:
     """The library's layouts, one for every quant type. `packing` reads and packs slabs of all matrices side by side."""
 
     name = "cpu"
+    reads_side_by_side = True
 
     def __init__(self, calls: CpuCalls, n_threads: int) -> None:
         self.calls, self.n_threads = calls, n_threads

@@ -218,7 +218,7 @@ class Blocks:
         ring_sink = self.ring[0] if keep_sink else -1
         return SequenceInput(end, (table,), (first,), (-1,), (ring,), ring_first, (ring_sink,), (write_from,))
 
-    def settle(self, end: int) -> None:
+    def free_old_ring_blocks(self, end: int) -> None:
         """After a step: the ring keeps block 0 and the last two."""
         for number in [n for n in self.ring if 0 < n < end // BLOCK_TOKENS - 1]:
             block = self.ring.pop(number)
@@ -243,7 +243,7 @@ def run(
     for n in chunks or [case.n_tokens - start]:
         out.append(step(case, executor, blocks.view(start, start + n), start, n))
         start += n
-        blocks.settle(start)
+        blocks.free_old_ring_blocks(start)
     assert start == case.n_tokens
     return torch.cat(out)
 

@@ -1,0 +1,68 @@
+"""What is told of a model that was loaded: its name and kind, what it takes, and what the user should know."""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import prod
+
+from localrun.backends.interface import Backend
+from localrun.base.events import ModelInfo, Work
+from localrun.base.request import LoadOptions
+from localrun.engine.engine import Engine
+from localrun.engine.opened import OpenedModel
+from localrun.fit.plan import MemoryPlan
+from localrun.formats.source import TensorSource
+from localrun.model.config import ModelConfig
+from localrun.model.load import matrices_of_a_token
+from localrun.ops.layouts import FILE, Layout
+
+WIDE = ("F32", "F16", "BF16")  # types whose numbers are multiplied as they are
+
+
+def describe(
+    options: LoadOptions,
+    opened: OpenedModel,
+    backend: Backend,
+    backend_notes: Sequence[str],
+    layout: Layout,
+    plan: MemoryPlan,
+    engine: Engine,
+    seconds: float,
+) -> ModelInfo:
+    """The ModelInfo of a load that took so many seconds."""
+    slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
+    is_lost = opened.identity is not None and engine.disk is None
+    lost = ("nothing is kept on disk: the model's files cannot be read twice",) if is_lost else ()
+    return ModelInfo(
+        name=options.name or options.path.stem,
+        path=str(options.path),
+        arch=plan.config.arch,
+        precision=options.precision or commonest_type(opened.source),
+        backend=backend.name,
+        kv_codec=plan.codec.name,
+        ctx=plan.ctx,
+        weights_bytes=plan.weights_bytes,
+        load_ms=1000 * seconds,
+        notes=(*opened.source.warnings, *opened.text.notes, *backend_notes, *plan.notes, *slow, *lost),
+        work=work_of_a_token(opened, layout, plan.config) if backend.measures_limits else None,
+        can_roll=engine.can_roll,
+    )
+
+
+def work_of_a_token(opened: OpenedModel, layout: Layout, config: ModelConfig) -> Work:
+    """What a token takes, to be held against the limits of the device."""
+    tensors, matrices = opened.source.tensors, matrices_of_a_token(opened.refs)
+    seeing_all = [spec for spec in config.layers if spec.window is None]
+    return Work(
+        weight_bytes=sum(layout.nbytes(tensors[ref.name].qtype, *ref.shape) for ref in matrices),
+        macs=sum(prod(ref.shape) for ref in matrices if tensors[ref.name].qtype not in WIDE),
+        wide_macs=sum(prod(ref.shape) for ref in matrices if tensors[ref.name].qtype in WIDE),
+        attention_macs=2 * sum(spec.n_heads * spec.head_dim for spec in seeing_all),
+    )
+
+
+def commonest_type(source: TensorSource) -> str:
+    """The type that most of the weights' bytes are stored in."""
+    sizes: Counter[str] = Counter()
+    for info in source.tensors.values():
+        sizes[info.qtype] += info.nbytes
+    return sizes.most_common(1)[0][0]

@@ -1,0 +1,53 @@
+"""A model's files, checked and read but for the weights: what is known before memory is planned."""
+
+from dataclasses import dataclass
+
+from localrun.base.errors import ModelFileError
+from localrun.base.request import LoadOptions
+from localrun.engine.identity import Identity
+from localrun.formats.detect import open_model_file
+from localrun.formats.requantize import PRECISIONS, RequantizedSource
+from localrun.formats.source import TensorSource
+from localrun.model.config import ModelConfig
+from localrun.model.load import read_config, read_weight_refs
+from localrun.model.weights import WeightRef
+from localrun.text.model_text import ModelText, load_text
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """`identity` is of its weights; None where nothing is to be kept on disk."""
+
+    source: TensorSource
+    text: ModelText
+    config: ModelConfig
+    refs: dict[str, WeightRef]
+    identity: Identity | None
+
+    @property
+    def matrix_types(self) -> list[str]:
+        return [self.source.tensors[ref.name].qtype for ref in self.refs.values() if len(ref.shape) == 2]
+
+
+def open_model(options: LoadOptions) -> OpenedModel:
+    """Open and check the files. Raises ModelFileError or NotFoundError."""
+    source: TensorSource = open_model_file(options.path)
+    identity = Identity(source) if options.disk_cache and options.prefix_cache else None
+    text = load_text(source)
+    if options.precision in PRECISIONS and source.format == "safetensors":
+        source = RequantizedSource(source, PRECISIONS[options.precision])
+    config = read_config(source)
+    refs = read_weight_refs(source, config)
+    check_vocabulary(source, config, text)
+    return OpenedModel(source, text, config, refs, identity)
+
+
+def check_vocabulary(source: TensorSource, config: ModelConfig, text: ModelText) -> None:
+    """The tokenizer's ids must have rows in the embedding. A GGUF pads its vocabulary, so there they must agree."""
+    n_tokens, n_rows = text.tokenizer.vocab_size, config.vocab_size
+    if n_tokens > n_rows or (source.format == "gguf" and n_tokens != n_rows):
+        raise ModelFileError(
+            "BAD_VOCAB",
+            f"the tokenizer has {n_tokens:,} tokens, the embedding {n_rows:,} rows",
+            path=str(source.path),
+        )
