@@ -10,7 +10,7 @@ from localrun.formats.requantize import PRECISIONS, RequantizedSource
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import read_config, read_weight_refs
-from localrun.model.weights import WeightRef
+from localrun.model.weight_ref import WeightRef
 from localrun.text.model_text import ModelText, load_text
 
 

@@ -7,7 +7,7 @@ from localrun.fit.foreign import foreign_layers
 from localrun.fit.layers import LayerCache
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
-from localrun.model.archs.base import fields_of
+from localrun.model.archs.reading import fields_of
 from localrun.model.capability import obstacle
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
@@ -62,7 +62,9 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
         attention = 2 * config.hidden_size * layer.head_dim * (layer.n_heads + layer.n_kv_heads)
         if layer.mixture:
             one = 3 * config.hidden_size * layer.ffn_size
-            feed_forward, used = layer.mixture.n_experts * one, layer.mixture.routing.n_used * one
+            shared = 3 * config.hidden_size * layer.mixture.shared_size
+            feed_forward = layer.mixture.n_experts * one + shared
+            used = layer.mixture.routing.n_used * one + shared
         elif experts is None:
             feed_forward = used = 3 * config.hidden_size * layer.ffn_size
         else:

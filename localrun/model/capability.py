@@ -46,4 +46,4 @@ def obstacle_of(arch: str, n_experts: int = 0) -> str:
     known = {name: one for one in ARCHS for name in one.gguf}
     if arch and arch not in known:
         return f"architecture {clean(arch)!r} is not supported"
-    return NO_MIXTURE if n_experts and arch and not known[arch].mixes else ""
+    return NO_MIXTURE if n_experts and arch and known[arch].experts is None else ""

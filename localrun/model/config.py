@@ -53,6 +53,9 @@ class Mixture:
     n_experts: int
     routing: Routing
     shared_size: int = 0  # 0: there is none
+    shared_gate: bool = False  # it counts as much as a gate of its own says
+    choice_bias: bool = False  # is added to the scores where experts are chosen, and not where they are weighed
+    biases: bool = False  # of the router and of every expert
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ class Field:
 
     name: str
     gguf: str  # after "<arch>."
-    hf: str
-    kind: type[int] | type[float]
+    hf: str  # where there are several spellings, with blanks between
+    kind: type[int] | type[float] | type[bool]
     low: Number
     high: Number
     default: object = REQUIRED  # None: the field may be absent and is then None
@@ -62,11 +62,26 @@ FIELDS: dict[str, Field] = {
         Field("logit_scale", "logit_scale", "logits_scaling", float, 1e-6, 1e6, 1.0),
         Field("max_window_layers", "", "max_window_layers", int, 0, 512, 28),
         Field("no_rope_step", "", "no_rope_layer_interval", int, 1, 512, None),
-        Field("n_experts", "expert_count", "num_local_experts", int, 0, 512, None),
-        Field("n_experts_hf", "", "num_experts", int, 0, 512, None),  # the same in another spelling
+        Field("n_experts", "expert_count", "num_local_experts num_experts n_routed_experts", int, 0, 512, None),
         Field("n_experts_used", "expert_used_count", "num_experts_per_tok", int, 0, 512, None),
         Field("expert_ffn_size", "expert_feed_forward_length", "moe_intermediate_size", int, 8, 1 << 20, None),
         Field("expert_every", "", "decoder_sparse_step", int, 1, 512, 1),
+        Field("n_dense_layers", "leading_dense_block_count", "first_k_dense_replace", int, 0, 512, 0),
+        Field("expert_gating", "expert_gating_func", "", int, 0, 1 << 8, None),
+        Field("normalize_experts", "expert_weights_norm", "norm_topk_prob", bool, 0, 1, None),
+        Field("expert_scale", "expert_weights_scale", "routed_scaling_factor", float, 0.0, 1e6, None),
+        Field("n_expert_groups", "expert_group_count", "n_group", int, 0, 512, None),
+        Field("n_expert_groups_used", "expert_group_used_count", "topk_group", int, 0, 512, None),
+        Field("n_shared_experts", "expert_shared_count", "n_shared_experts", int, 0, 512, 0),
+        Field(
+            "shared_ffn_size",
+            "expert_shared_feed_forward_length",
+            "shared_expert_intermediate_size shared_intermediate_size",
+            int,
+            0,
+            1 << 20,
+            None,
+        ),
     )
 }
 
@@ -99,7 +114,8 @@ class Fields(Mapping[str, Any]):
         """The name of a field in this file; empty when the format has none."""
         if self.format == "gguf":
             return f"{self.prefix}.{field.gguf}" if field.gguf else ""
-        return field.hf
+        spellings = field.hf.split()
+        return next((name for name in spellings if self.values_by_key.get(name) is not None), (*spellings, "")[0])
 
     def __getitem__(self, name: str) -> Any:
         field = FIELDS[name]
@@ -124,6 +140,10 @@ class Fields(Mapping[str, Any]):
             if not value or any(item != value[0] for item in value):
                 raise ModelFileError("UNSUPPORTED", f"{clean(key)} differs between layers", path=self.path)
             value = value[0]
+        if field.kind is bool and isinstance(value, bool):
+            return value
+        if field.kind is bool:
+            raise self.error(f"{clean(key)} should be true or false, not {type(value).__name__}")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.error(f"{clean(key)} should be a number, not {type(value).__name__}")
         if not field.low <= value <= field.high:  # false for NaN too

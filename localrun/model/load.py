@@ -16,9 +16,10 @@ from localrun.formats.floats import read_floats
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
-from localrun.model.config import ModelConfig
+from localrun.model.config import LayerSpec, ModelConfig
 from localrun.model.decoder import LayerWeights, Model, ModelWeights
-from localrun.model.weights import WeightRef, weight_refs
+from localrun.model.weight_ref import WeightRef
+from localrun.model.weights import weight_refs
 from localrun.ops.instructions import Experts, LinearWeight, SharedExpert
 from localrun.ops.layouts import Layout, Packed, RowReader, Vector
 from localrun.ops.memory import ran_out
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
-NORMS = ("attn_norm", "attn_post_norm", "ffn_norm", "ffn_post_norm", "q_norm", "k_norm")
+VECTORS = ("attn_norm", "attn_post_norm", "ffn_norm", "ffn_post_norm", "q_norm", "k_norm", "choice_bias")
 
 
 def read_config(source: TensorSource) -> ModelConfig:
@@ -123,21 +124,28 @@ class Loader:
         progress: Progress,
     ) -> None:
         self.source, self.refs, self.layout, self.device, self.progress = source, refs, layout, device, progress
-        self.done, self.total = 0, sum(source.tensors[name].nbytes for ref in refs.values() for name in ref.tensors)
+        self.done, self.total = 0, sum(map(self.bytes_read, refs.values()))
 
     def weights(self, config: ModelConfig) -> ModelWeights:
         with self.layout.packing():
             embed = self.matrix("embed")
-            layers = tuple(self.layer(index) for index in range(config.n_layers))
+            layers = tuple(self.layer(index, spec) for index, spec in enumerate(config.layers))
             output = self.matrix("output") if "output" in self.refs else embed
             return ModelWeights(embed, layers, self.required_vector("output_norm"), output)
 
-    def layer(self, index: int) -> LayerWeights:
+    def layer(self, index: int, spec: LayerSpec) -> LayerWeights:
         prefix = f"layers.{index}."
         q, k, v, o, gate, up, down = (self.linear(prefix + name) for name in MATRICES)
-        router = self.linear(prefix + "router") if prefix + "router" in self.refs else None
-        norms = {name: self.vector(prefix + name) for name in NORMS}
-        return LayerWeights(q, k, v, o, gate, up, down, **norms, router=router)
+        vectors = {name: self.vector(prefix + name) for name in VECTORS}
+        router = self.linear(prefix + "router") if spec.mixture else None
+        shared = self.shared_expert(prefix, spec) if spec.mixture and spec.mixture.shared_size else None
+        return LayerWeights(q, k, v, o, gate, up, down, **vectors, router=router, shared=shared)
+
+    def shared_expert(self, prefix: str, spec: LayerSpec) -> SharedExpert:
+        gate, up, down = (self.linear(f"{prefix}shared_{name}") for name in ("gate", "up", "down"))
+        name = prefix + "shared_router"
+        router = self.matrix(name) if name in self.refs else None
+        return SharedExpert(Experts(gate, up, down, spec.gated_activation), router)
 
     def linear(self, name: str) -> LinearWeight:
         return self.matrix(name), self.vector(name + "_bias")
@@ -151,9 +159,9 @@ class Loader:
             raw = self.read_rows(ref, first, count).reshape(count, -1)
             return raw if ref.interleaved is None else raw[row_order(count, count // head_dim, ref.interleaved[1])]
 
-        return self.layout.pack(
-            RowReader(self.source.tensors[ref.name].qtype, n_rows, n_cols, read, self.device, granule=head_dim)
-        )
+        granule = ref.part_rows if ref.transposed else head_dim
+        qtype = self.source.tensors[ref.name].qtype
+        return self.layout.pack(RowReader(qtype, n_rows, n_cols, read, self.device, granule))
 
     def vector(self, name: str) -> Vector | None:
         return self.required_vector(name) if name in self.refs else None
@@ -162,19 +170,36 @@ class Loader:
         ref = self.refs[name]
         info = self.source.tensors[ref.name]
         values = read_floats(info.qtype, self.read(ref.name, 0, None), info.shape)
-        values = values[ref.first_row : ref.first_row + ref.shape[0]]
+        values = values.reshape(-1, info.shape[-1])[:, ref.first_row :: ref.every]  # a row for each expert
+        values = values[:, : ref.shape[0] // ref.n_experts].ravel()
         if ref.interleaved is not None:
             values = values[row_order(ref.shape[0], *ref.interleaved)]
         return self.layout.vector(values + np.float32(ref.offset), self.device)
 
     def read_rows(self, ref: WeightRef, first: int, count: int) -> np.ndarray:
-        """Some rows of a weight as flat uint8, from as many tensors as they lie in."""
-        in_each = ref.shape[0] // len(ref.tensors)
-        parts = []
-        for index in range(first // in_each, -(-(first + count) // in_each)):
-            start, end = max(first, index * in_each), min(first + count, (index + 1) * in_each)
-            parts.append(self.read(ref.tensors[index], ref.first_row + start - index * in_each, end - start))
+        """Some rows of a weight as flat uint8, from as many places as they lie in."""
+        in_each, parts = ref.part_rows, []
+        for part in range(first // in_each, -(-(first + count) // in_each)):
+            start, end = max(first - part * in_each, 0), min(first + count - part * in_each, in_each)
+            if ref.transposed:
+                parts.append(self.read_transposed(ref, part)[start:end].ravel())
+            else:
+                name, begin = ref.place(part)
+                parts.append(self.read(name, begin + ref.first_row + start, end - start))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def read_transposed(self, ref: WeightRef, part: int) -> np.ndarray:
+        """The matrix of one expert, uint8 [rows, columns, bytes of a number]."""
+        name, begin = ref.place(part)
+        _, n_cols, n_rows = ref.file_shape
+        numbers = self.read(name, begin, n_cols).reshape(n_cols, n_rows, -1)
+        return numbers[:, ref.first_row :: ref.every][:, : ref.part_rows].swapaxes(0, 1)
+
+    def bytes_read(self, ref: WeightRef) -> int:
+        """What is read of the files for a weight: vectors and turned matrices whole, of other tensors its rows."""
+        if len(ref.shape) == 1 or ref.transposed:
+            return sum(self.source.tensors[name].nbytes for name in ref.tensors)
+        return QUANT_TYPES[self.source.tensors[ref.name].qtype].nbytes(ref.shape)
 
     def read(self, name: str, first_row: int, n_rows: int | None) -> np.ndarray:
         """The bytes of a tensor, or of some of its rows, as flat uint8."""

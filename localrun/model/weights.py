@@ -1,15 +1,16 @@
 """Which tensors a model is made of, and where a file keeps each of them. Torch-free."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
-from localrun.model.archs.names import GGUF_EXPERTS, GGUF_NAMES, HF_NAMES
-from localrun.model.config import LayerSpec, Mixture, ModelConfig
+from localrun.model.archs.names import GGUF_NAMES, HF_NAMES
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.expert_weights import ExpertNamer
+from localrun.model.weight_ref import WeightRef, check_tensor
 
 GGUF_FUSED = {
     "qkv": "blk.{}.attn_qkv.weight",
@@ -21,40 +22,15 @@ HF_FUSED = {
     "qkv_bias": "layers.{}.self_attn.qkv_proj.bias",
     "gate_up": "layers.{}.mlp.gate_up_proj.weight",
 }
-FLOAT_TYPES = ("F32", "F16", "BF16", "F64")
-INTEGER_TYPES = ("I8", "I16", "I32", "I64", "U8")
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-
-
-@dataclass(frozen=True, slots=True)
-class WeightRef:
-    """One weight of the model: rows (of a vector: elements) first_row … first_row+shape[0] of the file's `name`.
-
-    `interleaved`: heads whose rows pair dims (2j, 2j+1) and must be put into our pairing (j, j + dims/2), given as
-    (n_heads, rotated dims). `offset` is added to a norm's values. `names`: tensors whose rows follow one another to
-    make up the weight, as those of experts may; `name` is the first. A token uses `n_used` of its `n_experts` parts.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    first_row: int = 0
-    interleaved: tuple[int, int] | None = None
-    offset: float = 0.0
-    names: tuple[str, ...] = ()
-    n_experts: int = 1
-    n_used: int = 1
-
-    @property
-    def tensors(self) -> tuple[str, ...]:
-        return self.names or (self.name,)
 
 
 def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[str, WeightRef]:
     """Every weight by our name (`embed`, `layers.3.q`, …), checked against the file. Raises ModelFileError."""
     namer = Namer(arch, config, source)
     refs = dict(namer.refs())
-    for weight, ref in refs.items():
-        check_tensor(source, weight, ref, namer.file_rows(ref))
+    for ref in refs.values():
+        check_tensor(source, ref)
     known = {name for ref in refs.values() for name in ref.tensors} | set(ROPE_TENSORS)
     for name in source.tensors:
         if name not in known and not namer.ignorable(name):
@@ -72,7 +48,6 @@ class Namer:
         self.gguf = source.format == "gguf"
         self.fused = GGUF_FUSED if self.gguf else HF_FUSED
         self.prefix = "" if self.gguf else hf_prefix(source)
-        self.rows_in_file: dict[str, int] = {}
 
     def refs(self) -> Iterator[tuple[str, WeightRef]]:
         config = self.config
@@ -108,7 +83,8 @@ class Namer:
         yield "o", self.ref("o", (hidden, q_rows), index)
         yield from self.bias_refs(index, heads | {"o": hidden}, turns)
         if spec.mixture:
-            yield from self.expert_refs(spec, spec.mixture, index)
+            experts = ExpertNamer(self.arch, self.source, self.prefix, index)
+            yield from experts.refs(spec.mixture, hidden, spec.ffn_size)
             return
         if self.arch.qkv_fused:
             yield from self.fused_refs("gate_up", index, {"gate": spec.ffn_size, "up": spec.ffn_size}, (hidden,))
@@ -126,27 +102,6 @@ class Namer:
             if self.name(f"{name}_bias", index) in self.source.tensors:
                 yield f"{name}_bias", self.ref(f"{name}_bias", (size,), index, turns.get(name))
 
-    def expert_refs(self, spec: LayerSpec, mixture: Mixture, index: int) -> Iterator[tuple[str, WeightRef]]:
-        """The router, and the matrices of all experts one after the other."""
-        hidden, ffn, n_experts = self.config.hidden_size, spec.ffn_size, mixture.n_experts
-        yield "router", self.ref("router", (n_experts, hidden), index)
-        for name, rows, cols in (("gate", ffn, hidden), ("up", ffn, hidden), ("down", hidden, ffn)):
-            names = self.expert_names(name, n_experts, index)
-            shape = (n_experts * rows, cols)
-            yield name, WeightRef(names[0], shape, names=names, n_experts=n_experts, n_used=mixture.routing.n_used)
-
-    def expert_names(self, weight: str, n_experts: int, index: int) -> tuple[str, ...]:
-        """The tensor of all experts, or one for each of them, as checkpoints and the first files of Mixtral have."""
-        together = GGUF_EXPERTS[weight].format(index)
-        if self.gguf and (
-            together in self.source.tensors or f"blk.{index}.ffn_{weight}.0.weight" not in self.source.tensors
-        ):
-            return (together,)
-        if self.gguf:
-            return tuple(f"blk.{index}.ffn_{weight}.{expert}.weight" for expert in range(n_experts))
-        template = self.prefix + self.arch.hf_names[f"expert_{weight}"]
-        return tuple(template.format(index, expert) for expert in range(n_experts))
-
     def fused_refs(
         self,
         fused: str,
@@ -157,9 +112,10 @@ class Namer:
     ) -> Iterator[tuple[str, WeightRef]]:
         """The parts of one tensor, in their order; `rest` is the shape after the rows."""
         name, first = self.name(fused, index), 0
-        self.rows_in_file[name] = sum(parts.values())
+        file_shape = (sum(parts.values()), *rest)
         for part, rows in parts.items():
-            yield part, WeightRef(name, (rows, *rest), first, turns.get(part.removesuffix("_bias")))
+            turned = turns.get(part.removesuffix("_bias"))
+            yield part, WeightRef(name, (rows, *rest), first, turned, file_shape=file_shape)
             first += rows
 
     def ref(
@@ -183,9 +139,6 @@ class Namer:
             return None
         return n_heads, self.config.ropes[0].dims
 
-    def file_rows(self, ref: WeightRef) -> int:
-        return self.rows_in_file.get(ref.name, ref.shape[0])
-
     def says_tied(self) -> bool | None:
         """Whether the output shares the embedding; None where only the presence of a tensor tells."""
         tied = None if self.gguf else self.source.metadata.get("tie_word_embeddings")
@@ -203,27 +156,3 @@ def hf_prefix(source: TensorSource) -> str:
     ending = HF_NAMES["embed"]
     name = next((name for name in source.tensors if name.endswith(ending)), "model." + ending)
     return name[: -len(ending)]
-
-
-def check_tensor(source: TensorSource, weight: str, ref: WeightRef, file_rows: int) -> None:
-    path = str(source.path)
-    expected = (file_rows // len(ref.tensors), *ref.shape[1:])
-    for name in ref.tensors:
-        info = source.tensors.get(name)
-        if info is None:
-            raise ModelFileError("MISSING_TENSOR", f"tensor {name!r} is missing", path=path)
-        shape = rows_of_all(info.shape) if ref.names and len(info.shape) == 3 else info.shape
-        if shape != expected:
-            shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
-            raise ModelFileError("BAD_TENSOR", f"tensor {name!r} {shapes}", path=path, offset=info.offset)
-        vector = len(expected) == 1
-        if info.qtype in INTEGER_TYPES or (vector and info.qtype not in FLOAT_TYPES):
-            raise ModelFileError("BAD_TENSOR", f"tensor {name!r} cannot be of type {info.qtype}", path=path)
-        if info.qtype != source.tensors[ref.name].qtype:
-            raise ModelFileError("UNSUPPORTED", "experts of one layer differ in type", path=path)
-
-
-def rows_of_all(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Of matrices in one tensor, the shape of one matrix with the rows of all."""
-    n, rows, cols = shape
-    return n * rows, cols

@@ -271,7 +271,7 @@ def test_what_cannot_be_run_is_marked_everywhere(
     hub: FakeHub, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for arch in (Qwen3Moe, Llama):  # every model of the catalogue can be run
-        monkeypatch.setattr(arch, "mixes", False)
+        monkeypatch.setattr(arch, "experts", None)
     _, out, err = run("fit", "qwen3-30b-a3b", "--offline")
     assert "this version cannot run it: mixtures of experts" in err
     assert "None is recommended: mixtures of experts" in out

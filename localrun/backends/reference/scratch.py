@@ -13,7 +13,8 @@ def step_bytes(config: ModelConfig, ctx: int, codec: KVCodec) -> int:
     widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
     rows = min(MAX_ROWS, ctx)
     most_used = max(spec.mixture.routing.n_used if spec.mixture else 1 for spec in config.layers)
-    widths = 6 * config.hidden_size + 4 * max(spec.ffn_size for spec in config.layers)
+    shared = max(spec.mixture.shared_size if spec.mixture else 0 for spec in config.layers)
+    widths = 6 * config.hidden_size + 4 * max(shared, *(spec.ffn_size for spec in config.layers))
     activations = rows * (widths + (most_used - 1) * config.hidden_size) * 4
     scores = (SCORE_COPIES if codec.native else CODED_COPIES) * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
     gathered = 4 * ctx * widest.n_kv_heads * widest.head_dim * 4

@@ -1,4 +1,4 @@
-"""What dense decoder architectures share; an architecture overrides only what sets it apart. Torch-free."""
+"""What decoder architectures share; an architecture overrides only what sets it apart. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,9 +7,16 @@ from typing import Any, ClassVar, Literal
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
-from localrun.model.archs.experts import n_experts, with_experts
-from localrun.model.archs.names import GGUF_NAMES
-from localrun.model.config import LayerSpec, ModelConfig, QueryScale, RopeSpec
+from localrun.model.archs.experts import ExpertRules
+from localrun.model.archs.reading import (
+    fields_of,
+    hf_rope_parameters,
+    hf_theta,
+    query_scale,
+    vocab_size,
+    windowed_kinds,
+)
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf
 from localrun.ops.terms import Activation, QKNorm
@@ -21,7 +28,6 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": "gelu",
 }
 NO_MIXTURE = "mixtures of experts of this architecture cannot be run"
-LAYER_TYPES = ("full_attention", "sliding_attention")
 Windows = Literal["never", "always", "flagged"]  # whether sliding_window counts; flagged: if use_sliding_window is true
 
 
@@ -42,21 +48,41 @@ class Arch:
     windows: ClassVar[Windows] = "never"
     full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
     window_rope: ClassVar[int] = 0  # index of the rope that windowed layers use
-    mixes: ClassVar[bool] = False  # the feed-forward part of a layer may be a mixture of experts
+    experts: ClassVar[ExpertRules | None] = None  # of layers whose feed-forward part is a mixture of experts
     defaults: ClassVar[Mapping[str, Any]] = {}  # of fields that published files leave out
 
     def config(self, source: TensorSource) -> ModelConfig:
         """Read and check the hyperparameters of `source`. Raises ModelFileError."""
         fields = fields_of(source, self.defaults)
-        if n_experts(fields) and not self.mixes:
+        self.check_supported(fields)
+        base = self.base_layer(fields)
+        return ModelConfig(
+            arch=self.name,
+            hidden_size=fields["hidden_size"],
+            vocab_size=vocab_size(source, fields),
+            max_context=fields["max_context"],
+            rms_eps=fields["rms_eps"],
+            layers=self.layers(fields, base),
+            ropes=self.ropes(source, fields, self.rope_dims(fields, base.head_dim)),
+            embed_scale=self.embed_scale(fields),
+            logit_scale=self.logit_scale(fields),
+            logit_softcap=fields["logit_softcap"] or None,
+            query_scale=query_scale(fields),
+        )
+
+    def check_supported(self, fields: Fields) -> None:
+        if fields["n_experts"] and self.experts is None:
             raise ModelFileError("UNSUPPORTED", NO_MIXTURE, path=fields.path)
-        if source.format != "gguf" and fields.values_by_key.get("quantization_config"):
+        if fields.format != "gguf" and fields.values_by_key.get("quantization_config"):
             raise ModelFileError(
                 "UNSUPPORTED",
                 "its weights are quantised in a way that cannot be read",
                 path=fields.path,
                 hint="get the unquantised checkpoint, or a GGUF of the model",
             )
+
+    def base_layer(self, fields: Fields) -> LayerSpec:
+        """What all layers share."""
         heads, hidden = fields["n_heads"], fields["hidden_size"]
         kv_heads = fields["n_kv_heads"] or heads
         if heads % kv_heads:
@@ -66,8 +92,7 @@ class Arch:
         head_dim = fields["head_dim"] or hidden // heads
         if fields["value_dim"] not in (None, head_dim):
             raise ModelFileError("UNSUPPORTED", "keys and values differ in size", path=fields.path)
-        ropes = self.ropes(source, fields, self.rope_dims(fields, head_dim))
-        base = LayerSpec(
+        return LayerSpec(
             kind="full",
             window=None,
             rope=0,
@@ -83,25 +108,15 @@ class Arch:
             attn_softcap=fields["attn_softcap"] or None,
             residual_scale=fields["residual_scale"],
         )
+
+    def layers(self, fields: Fields, base: LayerSpec) -> tuple[LayerSpec, ...]:
+        """Every layer, dense or a mixture of experts."""
         windowed = self.windowed_layers(fields)
-        layers = tuple(self.layer(fields, index, base, windowed[index]) for index in range(fields["n_layers"]))
-        layers = tuple(
-            with_experts(spec, fields, self.normalizes(fields)) if self.is_mixture(fields, index) else spec
-            for index, spec in enumerate(layers)
-        )
-        return ModelConfig(
-            arch=self.name,
-            hidden_size=hidden,
-            vocab_size=vocab_size(source, fields),
-            max_context=fields["max_context"],
-            rms_eps=fields["rms_eps"],
-            layers=layers,
-            ropes=ropes,
-            embed_scale=self.embed_scale(fields),
-            logit_scale=self.logit_scale(fields),
-            logit_softcap=fields["logit_softcap"] or None,
-            query_scale=query_scale(fields),
-        )
+        layers = [self.layer(fields, index, base, windowed[index]) for index in range(fields["n_layers"])]
+        if fields["n_experts"] and self.experts is not None:
+            has_experts = self.layers_with_experts(fields)
+            layers = [self.experts.layer(spec, fields) if has_experts[i] else spec for i, spec in enumerate(layers)]
+        return tuple(layers)
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
         """The layer at `index`, given what all layers share."""
@@ -113,13 +128,13 @@ class Arch:
             spec if window is None or window >= fields["max_context"] else replace(spec, kind="window", window=window)
         )
 
-    def is_mixture(self, fields: Fields, index: int) -> bool:
-        """Whether a layer of a model with experts has some."""
-        return True
-
-    def normalizes(self, fields: Fields) -> bool:
-        """Whether the weights of the chosen experts sum to one."""
-        return True
+    def layers_with_experts(self, fields: Fields) -> list[bool]:
+        """Which layers of a model with experts have some: all of them, but for those that the file keeps dense."""
+        dense = fields.values_by_key.get("mlp_only_layers") or []
+        if not isinstance(dense, list):
+            raise fields.error("mlp_only_layers should be a list")
+        first, every = fields["n_dense_layers"], fields["expert_every"]
+        return [i >= first and (i + 1) % every == 0 and i not in dense for i in range(fields["n_layers"])]
 
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
         if source.format == "gguf":
@@ -185,71 +200,3 @@ class Arch:
 
     def logit_scale(self, fields: Fields) -> float:
         return 1.0
-
-
-def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
-    """The hyperparameter view of a source; multimodal configs keep their language model under `text_config`."""
-    values: Mapping[str, Any] = source.metadata
-    prefix = str(values.get("general.architecture", ""))
-    fields = Fields(values, source.format, prefix, str(source.path), defaults)
-    if source.format != "gguf" and (text := values.get("text_config")) is not None:
-        if not isinstance(text, dict):
-            raise fields.error("text_config should be a dictionary")
-        fields = Fields({**values, **text}, source.format, prefix, fields.path, defaults)
-    dict(fields)  # every field is checked, used or not
-    return fields
-
-
-def windowed_kinds(fields: Fields, kinds: object) -> list[bool]:
-    """Which layers are windowed by the `layer_types` of a config.json."""
-    if not isinstance(kinds, list):
-        raise fields.error("layer_types should be a list")
-    for kind in kinds:
-        if kind not in LAYER_TYPES:
-            raise ModelFileError("UNSUPPORTED", f"unknown layer type {clean(str(kind)[:40])!r}", path=fields.path)
-    return [kind == "sliding_attention" for kind in kinds]
-
-
-def hf_rope_parameters(fields: Fields, layer_type: str = "") -> dict[str, Any]:
-    """The rope dictionary of a config.json: `rope_parameters` (one, or one a layer type) or older `rope_scaling`."""
-    values = fields.values_by_key.get("rope_parameters") or fields.values_by_key.get("rope_scaling") or {}
-    if not isinstance(values, dict):
-        raise fields.error("rope_parameters should be a dictionary")
-    nested = values.get(layer_type or "full_attention")
-    return dict(nested) if isinstance(nested, dict) else dict(values)
-
-
-def hf_theta(fields: Fields, scaling: Mapping[str, Any]) -> float:
-    theta = scaling.get("rope_theta")
-    if theta is None:
-        return float(fields["rope_theta"])
-    return float(fields.within(scaling)["rope_theta"])
-
-
-def query_scale(fields: Fields) -> QueryScale | None:
-    """How queries grow with their position, counted in contexts of the size the model was first trained with."""
-    if fields.format == "gguf":
-        beta, floor = fields["query_beta"], fields["original_context"]
-    else:
-        nested = fields.within(hf_rope_parameters(fields))
-        beta, floor = nested["query_beta"], nested["original_context"]
-    if not beta:
-        return None
-    if floor is None:
-        raise fields.error("queries are scaled by their position, but the original size of the context is missing")
-    return QueryScale(beta, floor)
-
-
-def vocab_size(source: TensorSource, fields: Fields) -> int:
-    """Rows of the embedding; a GGUF need not say it elsewhere."""
-    if source.format != "gguf":
-        if fields["vocab_size"] is None:
-            raise fields.error("vocab_size is missing")
-        return int(fields["vocab_size"])
-    info = source.tensors.get(GGUF_NAMES["embed"])
-    if info is None:
-        declared = fields["vocab_size"] or len(source.metadata.get("tokenizer.ggml.tokens", ()))
-        return int(declared)
-    if len(info.shape) != 2:
-        raise ModelFileError("BAD_TENSOR", "the embedding should be a matrix", path=fields.path)
-    return info.shape[0]

@@ -1,6 +1,7 @@
-"""Reading mixtures of experts: how many there are, and what a layer of them is. Torch-free."""
+"""Mixtures of experts: what sets those of an architecture apart, and what a layer of them is. Torch-free."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from localrun.base.errors import ModelFileError
 from localrun.model.config import LayerSpec, Mixture
@@ -8,21 +9,62 @@ from localrun.model.fields import Fields
 from localrun.ops.terms import Routing
 
 EXPERT_ROWS = 16  # experts lie one after the other in layouts that interleave so many rows
+GATING: dict[int, Literal["softmax", "sigmoid"]] = {1: "softmax", 2: "sigmoid"}  # `expert_gating_func` of a GGUF
 
 
-def n_experts(fields: Fields) -> int:
-    """Of a layer that is a mixture; 0 in a model that has none."""
-    return int(fields["n_experts"] or fields["n_experts_hf"] or 0)
+@dataclass(frozen=True, slots=True)
+class ExpertRules:
+    """What the files of an architecture leave out about its experts."""
 
+    score: Literal["softmax", "sigmoid"] = "softmax"  # where a GGUF does not say
+    normalize: bool = True  # weights of the chosen ones sum to one, where a GGUF does not say
+    hf_normalize: bool = True  # likewise where a checkpoint does not
+    group_rank: Literal[1, 2] = 2
+    choice_bias: bool = False
+    biases: bool = False  # of the router and of every expert
+    shared_gate: bool = False  # the shared expert counts as much as a gate of its own says
+    transposed: bool = False  # checkpoints keep matrices of all experts as [n_experts, columns, rows]
+    in_turns: bool = False  # there gate and up, where they are one tensor, take turns row by row
 
-def with_experts(spec: LayerSpec, fields: Fields, normalize: bool) -> LayerSpec:
-    """A layer as a mixture of the experts that the file speaks of, if it does."""
-    n = n_experts(fields)
-    if not n:
-        return spec
-    n_used, ffn_size = fields["n_experts_used"], fields["expert_ffn_size"] or spec.ffn_size
-    if not n_used or n_used > n:
-        raise fields.error(f"{n_used} of {n} experts cannot be used")
-    if ffn_size % EXPERT_ROWS or fields["hidden_size"] % EXPERT_ROWS:
-        raise ModelFileError("UNSUPPORTED", f"experts of {ffn_size} rows are not supported", path=fields.path)
-    return replace(spec, ffn_size=ffn_size, mixture=Mixture(n, Routing(n_used, normalize=normalize)))
+    def layer(self, dense: LayerSpec, fields: Fields) -> LayerSpec:
+        """A layer whose feed-forward part is a mixture of the experts that the file speaks of."""
+        n, n_used = fields["n_experts"], fields["n_experts_used"]
+        ffn_size = fields["expert_ffn_size"] or dense.ffn_size
+        if not n_used or n_used > n:
+            raise fields.error(f"{n_used} of {n} experts cannot be used")
+        if ffn_size % EXPERT_ROWS or fields["hidden_size"] % EXPERT_ROWS:
+            raise ModelFileError("UNSUPPORTED", f"experts of {ffn_size} rows are not supported", path=fields.path)
+        mixture = Mixture(
+            n_experts=n,
+            routing=self.routing(fields),
+            shared_size=fields["shared_ffn_size"] or fields["n_shared_experts"] * ffn_size,
+            shared_gate=self.shared_gate,
+            choice_bias=self.choice_bias,
+            biases=self.biases,
+        )
+        return replace(dense, ffn_size=ffn_size, mixture=mixture)
+
+    def routing(self, fields: Fields) -> Routing:
+        n, n_used, n_groups = fields["n_experts"], fields["n_experts_used"], fields["n_expert_groups"] or 1
+        n_groups_used = fields["n_expert_groups_used"] or n_groups
+        if n % n_groups or n_groups_used > n_groups or n_used > n // n_groups * n_groups_used:
+            raise fields.error(f"{n_used} of {n} experts cannot be chosen from {n_groups_used} of {n_groups} groups")
+        if n_groups > 1 and n // n_groups < self.group_rank:
+            raise fields.error(f"groups of {n // n_groups} experts cannot be ranked by {self.group_rank}")
+        usual = self.normalize if fields.format == "gguf" else self.hf_normalize
+        said = fields["normalize_experts"]
+        return Routing(
+            n_used,
+            score=self.read_score(fields),
+            normalize=usual if said is None else said,
+            scale=fields["expert_scale"] or 1.0,  # a GGUF of some writers has 0 where there is none
+            n_groups=n_groups,
+            n_groups_used=n_groups_used,
+            group_rank=self.group_rank,
+        )
+
+    def read_score(self, fields: Fields) -> Literal["softmax", "sigmoid"]:
+        number = fields["expert_gating"]
+        if number and number not in GATING:
+            raise ModelFileError("UNSUPPORTED", f"expert_gating_func {number} is not supported", path=fields.path)
+        return GATING[number] if number else self.score

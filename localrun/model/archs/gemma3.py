@@ -3,9 +3,9 @@
 from typing import ClassVar
 
 from localrun.formats.source import TensorSource
-from localrun.model.archs.base import hf_rope_parameters, hf_theta
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.names import HF_POST_NORM_NAMES
+from localrun.model.archs.reading import hf_rope_parameters, hf_theta
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_hf

@@ -1,6 +1,7 @@
 """Llama 1, 2 and 3.x, and the many models that share its shape; a GGUF of it may be Mixtral, with experts."""
 
 from localrun.model.archs.base import Arch
+from localrun.model.archs.experts import ExpertRules
 
 
 class Llama(Arch):
@@ -8,4 +9,4 @@ class Llama(Arch):
     gguf = ("llama",)
     hf = ("LlamaForCausalLM",)
     permuted_in_gguf = True
-    mixes = True
+    experts = ExpertRules()

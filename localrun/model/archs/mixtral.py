@@ -1,5 +1,6 @@
 """Mixtral: Mistral whose feed-forward parts are mixtures of experts (GGUF files call it llama)."""
 
+from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.mistral import Mistral
 from localrun.model.archs.names import HF_MIXTRAL_NAMES
 
@@ -9,4 +10,4 @@ class Mixtral(Mistral):
     gguf = ()
     hf = ("MixtralForCausalLM",)
     hf_names = HF_MIXTRAL_NAMES
-    mixes = True
+    experts = ExpertRules()

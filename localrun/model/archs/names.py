@@ -24,12 +24,24 @@ GGUF_NAMES: dict[str, str] = {
     "up_bias": "blk.{}.ffn_up.bias",
     "down_bias": "blk.{}.ffn_down.bias",
     "ffn_post_norm": "blk.{}.post_ffw_norm.weight",
-    "router": "blk.{}.ffn_gate_inp.weight",
 }
-GGUF_EXPERTS: dict[str, str] = {  # one tensor of all experts, [n_experts, rows, columns]
-    "gate": "blk.{}.ffn_gate_exps.weight",
-    "up": "blk.{}.ffn_up_exps.weight",
-    "down": "blk.{}.ffn_down_exps.weight",
+GGUF_EXPERTS: dict[str, str] = {  # experts_gate and its kind: of all experts, [n_experts, rows, columns]
+    "router": "blk.{}.ffn_gate_inp.weight",
+    "router_bias": "blk.{}.ffn_gate_inp.bias",
+    "choice_bias": "blk.{}.exp_probs_b.bias",
+    "experts_gate": "blk.{}.ffn_gate_exps.weight",
+    "experts_up": "blk.{}.ffn_up_exps.weight",
+    "experts_gate_up": "blk.{}.ffn_gate_up_exps.weight",
+    "experts_down": "blk.{}.ffn_down_exps.weight",
+    "experts_gate_bias": "blk.{}.ffn_gate_exps.bias",
+    "experts_up_bias": "blk.{}.ffn_up_exps.bias",
+    "experts_gate_up_bias": "blk.{}.ffn_gate_up_exps.bias",
+    "experts_down_bias": "blk.{}.ffn_down_exps.bias",
+    "shared_gate": "blk.{}.ffn_gate_shexp.weight",
+    "shared_up": "blk.{}.ffn_up_shexp.weight",
+    "shared_gate_up": "blk.{}.ffn_gate_up_shexp.weight",
+    "shared_down": "blk.{}.ffn_down_shexp.weight",
+    "shared_router": "blk.{}.ffn_gate_inp_shexp.weight",
 }
 HF_NAMES: dict[str, str] = {
     "embed": "embed_tokens.weight",
@@ -59,7 +71,7 @@ HF_POST_NORM_NAMES: dict[str, str] = {
     "ffn_norm": "layers.{}.pre_feedforward_layernorm.weight",
     "ffn_post_norm": "layers.{}.post_feedforward_layernorm.weight",
 }
-# The second `{}` is the number of the expert.
+# `expert_gate` is of one expert, whose number is the second `{}`; `experts_gate` would be a tensor of all of them.
 HF_EXPERT_NAMES: dict[str, str] = {
     "router": "layers.{}.mlp.gate.weight",
     "expert_gate": "layers.{}.mlp.experts.{}.gate_proj.weight",

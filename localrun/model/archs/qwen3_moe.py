@@ -1,6 +1,7 @@
 """Qwen3 as a mixture of experts (30B-A3B, Coder): each layer's feed-forward part is a few of many small networks."""
 
 from localrun.model.archs.base import Arch
+from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.names import HF_EXPERT_NAMES
 from localrun.model.archs.qwen3 import Qwen3
 from localrun.model.fields import Fields
@@ -11,16 +12,8 @@ class Qwen3Moe(Qwen3):
     gguf = ("qwen3moe",)
     hf = ("Qwen3MoeForCausalLM",)
     hf_names = HF_EXPERT_NAMES
-    mixes = True
+    experts = ExpertRules(hf_normalize=False)
 
     def window_pattern(self, fields: Fields) -> list[bool] | int | None:
         """Where windows are used, they are in every layer."""
         return Arch.window_pattern(self, fields)
-
-    def is_mixture(self, fields: Fields, index: int) -> bool:
-        """A checkpoint may leave some layers dense; no GGUF does."""
-        dense = fields.values_by_key.get("mlp_only_layers") or ()
-        return (index + 1) % int(fields["expert_every"]) == 0 and index not in dense
-
-    def normalizes(self, fields: Fields) -> bool:
-        return fields.format == "gguf" or fields.values_by_key.get("norm_topk_prob") is True

@@ -30,6 +30,8 @@ ARCHS = {
     "qwen3": "qwen3",
     "qwen3_vl_text": "qwen3vl",
     "qwen3_moe": "qwen3moe",
+    "qwen2_moe": "qwen2moe",
+    "glm4_moe": "glm4moe",
     "mixtral": "llama",
     "gemma2": "gemma2",
     "gemma3_text": "gemma3",
@@ -67,6 +69,12 @@ LAYER_TENSORS = {
     "mlp.gate_up_proj": "ffn_up",
     "mlp.gate": "ffn_gate_inp",
     "block_sparse_moe.gate": "ffn_gate_inp",
+    "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+    **{
+        f"mlp.{shared}.{part}_proj": f"ffn_{part}_shexp"
+        for shared in ("shared_expert", "shared_experts")
+        for part in ("gate", "up", "down")
+    },
 }
 EXPERT_TENSORS = {
     **dict.fromkeys(("gate_proj", "w1"), "ffn_gate_exps"),
@@ -122,11 +130,8 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     if "mrope_section" in rope:
         writer.add_rope_dimension_sections([*rope["mrope_section"], 0])
     add_rope_scaling(writer, config, rope)
-    if n_experts := getattr(config, "num_local_experts", 0):
-        writer.add_expert_count(n_experts)
-        writer.add_expert_used_count(config.num_experts_per_tok)
-    if arch == "qwen3moe":
-        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    if n_experts := getattr(config, "num_local_experts", 0) or getattr(config, "num_experts", 0):
+        add_experts(writer, config, n_experts)
     if arch in PAIRS_INTERLEAVED:
         writer.add_vocab_size(config.vocab_size)
     if config.model_type in {"gemma2", "gemma3_text", "phi3", "olmo3"}:
@@ -143,6 +148,23 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_logit_scale(config.logits_scaling)
+
+
+def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
+    writer.add_expert_count(n_experts)
+    writer.add_expert_used_count(config.num_experts_per_tok)
+    if hasattr(config, "moe_intermediate_size"):
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    if hasattr(config, "shared_expert_intermediate_size"):
+        writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    if config.model_type == "glm4_moe":
+        writer.add_leading_dense_block_count(config.first_k_dense_replace)
+        writer.add_expert_shared_count(config.n_shared_experts)
+        writer.add_expert_group_count(config.n_group)
+        writer.add_expert_group_used_count(config.topk_group)
+        writer.add_expert_weights_scale(config.routed_scaling_factor)
+        writer.add_expert_weights_norm(config.norm_topk_prob)
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
 
 
 def global_rope(config: Any) -> dict[str, Any]:
@@ -199,7 +221,7 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                     data = interleave_pairs(data, heads[short])
                 if arch in NORMS_AROUND_ZERO and short.endswith("norm"):
                     data = data + 1
-                yield name, data.numpy()
+                yield name, data.squeeze(0).numpy()  # the gate of a shared expert is a vector there
 
 
 def stacked(every: Iterable[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
@@ -222,6 +244,8 @@ def is_text(hf_name: str) -> bool:
 
 def gguf_name(hf_name: str, arch: str) -> str:
     """`model.layers.3.self_attn.q_proj.weight` → `blk.3.attn_q.weight`; of an expert with `#` and its number."""
+    if hf_name.endswith(".mlp.gate.e_score_correction_bias"):
+        return f"blk.{hf_name.split('.')[2]}.exp_probs_b.bias"
     stem, kind = hf_name.rsplit(".", 1)
     layer = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", stem)
     if layer is None:

@@ -1,0 +1,69 @@
+"""Where a file keeps one weight, checked against the file. Torch-free."""
+
+from dataclasses import dataclass
+
+from localrun.base.errors import ModelFileError
+from localrun.formats.source import TensorSource
+
+FLOAT_TYPES = ("F32", "F16", "BF16", "F64")
+INTEGER_TYPES = ("I8", "I16", "I32", "I64", "U8")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRef:
+    """One weight of the model: rows (of a vector: elements) first_row … first_row+shape[0] of the file's `name`.
+
+    `interleaved`: heads whose rows pair dims (2j, 2j+1) and must be put into our pairing (j, j + dims/2), given as
+    (n_heads, rotated dims). `offset` is added to a norm's values.
+
+    Of a mixture, `shape` is that of `n_experts` equal parts one after the other, `n_used` of which a token uses. The
+    file has them in a tensor each (`names`, of which `name` is the first), or in one [n_experts, rows, columns], whose
+    rows may be those of other weights too: then a part is the rows from `first_row` on, or every `every`-th of them.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    first_row: int = 0
+    interleaved: tuple[int, int] | None = None
+    offset: float = 0.0
+    names: tuple[str, ...] = ()
+    n_experts: int = 1
+    n_used: int = 1
+    file_shape: tuple[int, ...] = ()  # of each tensor, where it is not `shape`
+    every: int = 1
+    transposed: bool = False  # the tensor is [n_experts, columns, rows]
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return self.names or (self.name,)
+
+    @property
+    def part_rows(self) -> int:
+        """Rows of ours that lie together in the file."""
+        of_expert = self.shape[0] // self.n_experts
+        whole = len(self.file_shape) == 3 and self.file_shape[1] == of_expert and not self.transposed
+        return self.shape[0] if whole else of_expert
+
+    def place(self, part: int) -> tuple[str, int]:
+        """The tensor that a part lies in, and the row there (of the file's own rows) with which its matrix begins."""
+        if self.names:
+            return self.names[part], 0
+        return self.name, part * self.file_shape[1] if part else 0
+
+
+def check_tensor(source: TensorSource, ref: WeightRef) -> None:
+    """Raises ModelFileError where a tensor is missing, of another shape, or of a type that cannot be a weight."""
+    path = str(source.path)
+    expected = ref.file_shape or ref.shape
+    for name in ref.tensors:
+        info = source.tensors.get(name)
+        if info is None:
+            raise ModelFileError("MISSING_TENSOR", f"tensor {name!r} is missing", path=path)
+        if info.shape != expected:
+            shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
+            raise ModelFileError("BAD_TENSOR", f"tensor {name!r} {shapes}", path=path, offset=info.offset)
+        needs_floats = len(expected) == 1 or len(ref.shape) == 1 or ref.transposed
+        if info.qtype in INTEGER_TYPES or (needs_floats and info.qtype not in FLOAT_TYPES):
+            raise ModelFileError("BAD_TENSOR", f"tensor {name!r} cannot be of type {info.qtype}", path=path)
+        if info.qtype != source.tensors[ref.name].qtype:
+            raise ModelFileError("UNSUPPORTED", "experts of one layer differ in type", path=path)

@@ -1,0 +1,227 @@
+"""Mixtures as files have them, against transformers: shared experts, biases, dense layers among others, fused tensors.
+
+The architectures are toys of these tests: what a row of the table needs beside the rules of its experts.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from localrun_testing.gguf_convert import convert, prepare, write
+from localrun_testing.oracle import difference, model_logits, reference_logits, token_ids
+from localrun_testing.small_model import reference_executor, small_model
+from localrun_testing.stepper import Stepper
+from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, TinyModel, build, save
+
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.backends.registry import BACKENDS, choose_backend
+from localrun.base.errors import ModelFileError
+from localrun.formats.safetensors import open_safetensors
+from localrun.model import archs
+from localrun.model.archs.base import Arch
+from localrun.model.archs.experts import ExpertRules
+from localrun.model.archs.granite import Granite
+from localrun.model.archs.names import HF_EXPERT_NAMES
+from localrun.model.config import Mixture
+from localrun.model.expert_weights import ExpertNamer
+from localrun.model.load import Loader, load_model, read_config, read_weight_refs
+from localrun.model.weight_ref import check_tensor
+from localrun.ops.instructions import Experts, Moe, Router
+from localrun.ops.layouts import F32, FILE, Layout
+from localrun.ops.terms import Routing
+
+MAX_ABS, NMSE = 1e-4, 1e-9
+COMMON = {**TINY_MODELS["llama"].config, "moe_intermediate_size": 48, "num_experts_per_tok": 3}
+SHARED_NAMES = {
+    f"shared_{part}": f"layers.{{}}.mlp.shared_experts.{part}_proj.weight" for part in ("gate", "up", "down")
+}
+
+
+class Glm4Moe(Arch):
+    """Some experts of the best groups by sigmoid and bias, a shared one, and a dense first layer."""
+
+    name = "glm4moe"
+    gguf = ("glm4moe",)
+    hf = ("Glm4MoeForCausalLM",)
+    hf_names = {  # noqa: RUF012
+        **HF_EXPERT_NAMES,
+        **SHARED_NAMES,
+        "choice_bias": "layers.{}.mlp.gate.e_score_correction_bias",
+    }
+    qk_norm = "head"
+    experts = ExpertRules("sigmoid", choice_bias=True)
+
+
+class Qwen2Moe(Arch):
+    """A shared expert behind a gate; layers without experts where the file says so."""
+
+    name = "qwen2moe"
+    gguf = ("qwen2moe",)
+    hf = ("Qwen2MoeForCausalLM",)
+    hf_names = {  # noqa: RUF012
+        **HF_EXPERT_NAMES,
+        **{name: template.replace("experts", "expert") for name, template in SHARED_NAMES.items()},
+        "shared_router": "layers.{}.mlp.shared_expert_gate.weight",
+    }
+    experts = ExpertRules(normalize=False, hf_normalize=False, shared_gate=True)
+
+
+class GraniteMoeShared(Granite):
+    """All experts in two tensors, gate and up in one; the shared one likewise."""
+
+    name = "granitemoeshared"
+    gguf = ("granitemoe",)
+    hf = ("GraniteMoeSharedForCausalLM",)
+    hf_names = {  # noqa: RUF012
+        "router": "layers.{}.block_sparse_moe.router.layer.weight",
+        "experts_gate_up": "layers.{}.block_sparse_moe.input_linear.weight",
+        "experts_down": "layers.{}.block_sparse_moe.output_linear.weight",
+        "shared_gate_up": "layers.{}.shared_mlp.input_linear.weight",
+        "shared_down": "layers.{}.shared_mlp.output_linear.weight",
+    }
+    experts = ExpertRules()
+
+
+class GptOss(Arch):
+    """Biases everywhere; matrices lie transposed, and rows of gate and up take turns."""
+
+    name = "gpt-oss"
+    gguf = ("gpt-oss",)
+    hf = ("GptOssForCausalLM",)
+    hf_names = {  # noqa: RUF012
+        "router": "layers.{}.mlp.router.weight",
+        "router_bias": "layers.{}.mlp.router.bias",
+        **{
+            f"experts_{name}{kind}": f"layers.{{}}.mlp.experts.{name}_proj{kind}"
+            for name in ("gate_up", "down")
+            for kind in ("", "_bias")
+        },
+    }
+    experts = ExpertRules(biases=True, transposed=True, in_turns=True)
+
+
+TOYS: dict[str, tuple[Arch, dict[str, Any]]] = {
+    "glm4_moe": (
+        Glm4Moe(),
+        {
+            **COMMON, "n_routed_experts": 8, "n_group": 4, "topk_group": 2, "n_shared_experts": 2,
+            "routed_scaling_factor": 2.5, "first_k_dense_replace": 1, "use_qk_norm": True, "attention_bias": True,
+        },
+    ),
+    "qwen2_moe": (
+        Qwen2Moe(),
+        {**COMMON, "num_experts": 6, "shared_expert_intermediate_size": 80, "mlp_only_layers": [1]},
+    ),
+    "granitemoeshared": (
+        GraniteMoeShared(),
+        {
+            **TINY_MODELS["granite"].config, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 48,
+            "shared_intermediate_size": 80,
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, (_, config) in TOYS.items():
+        monkeypatch.setitem(TINY_MODELS, kind, TinyModel(kind, config))
+    monkeypatch.setattr(archs, "ARCHS", (*archs.ARCHS, *(arch for arch, _ in TOYS.values())))
+
+
+@pytest.mark.parametrize("layout", [FILE, F32], ids=["file", "f32"])
+@pytest.mark.parametrize("kind", TOYS)
+def test_a_checkpoint_gives_the_logits_of_transformers(kind: str, layout: Layout, tmp_path: Path) -> None:
+    folder, ids = save(kind, tmp_path), token_ids(40, VOCAB_SIZE)
+    found = difference(Stepper(folder, layout=layout).logits(ids), reference_logits(folder, ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
+@pytest.mark.parametrize("kind", ["glm4_moe", "qwen2_moe"])
+def test_a_gguf_gives_the_logits_of_transformers(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alike = {**TOYS[kind][1], "mlp_only_layers": []}  # no GGUF names them
+    monkeypatch.setitem(TINY_MODELS, kind, TinyModel(kind, alike))
+    folder, ids = save(kind, tmp_path), token_ids(40, VOCAB_SIZE)
+    found = difference(Stepper(convert(folder, tmp_path / "model.gguf")).logits(ids), model_logits(build(kind), ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
+@pytest.mark.parametrize("qtype", ["F32", "Q8_0"])
+@pytest.mark.parametrize("native_threads", [0, 2])
+def test_gate_and_up_of_all_experts_may_be_one_tensor(qtype: str, native_threads: int, tmp_path: Path) -> None:
+    """The fused file decodes to the numbers of the one that has them apart, and so computes the same bits."""
+    folder = save("qwen3-moe", tmp_path)
+    apart = convert(folder, tmp_path / "apart.gguf", qtype)
+    writer = prepare(folder, tmp_path / "fused.gguf", qtype)
+    tensors = writer.tensors[0]
+    for index in range(TINY_MODELS["qwen3-moe"].config["num_hidden_layers"]):
+        parts = [tensors.pop(f"blk.{index}.ffn_{part}_exps.weight") for part in ("gate", "up")]
+        both = np.concatenate([part.tensor for part in parts], axis=1)
+        writer.add_tensor(f"blk.{index}.ffn_gate_up_exps.weight", both, raw_dtype=parts[0].dtype)
+    write(writer)
+    ids = token_ids(40, VOCAB_SIZE)
+    steppers = (Stepper(path, native_threads=native_threads) for path in (apart, tmp_path / "fused.gguf"))
+    expected, found = (stepper.logits(ids) for stepper in steppers)
+    assert torch.equal(found, expected)
+
+
+def test_experts_may_be_transposed_and_gate_and_up_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gpt-oss: the layer that is loaded computes what transformers' does, with biases of router and experts."""
+    config = {**COMMON, "num_local_experts": 4, "intermediate_size": 48, "sliding_window": 16}
+    monkeypatch.setitem(TINY_MODELS, "gpt-oss", TinyModel("gpt_oss", config))
+    source, model = open_safetensors(save("gpt-oss", tmp_path)), build("gpt-oss")
+    mixture = Mixture(4, Routing(3), biases=True)
+    refs = dict(ExpertNamer(GptOss(), source, "model.", 1).refs(mixture, 96, 48))
+    for ref in refs.values():
+        check_tensor(source, ref)
+    loader = Loader(source, refs, F32, None, lambda done, total: None)
+    gate, up, down, (router, bias) = (loader.linear(name) for name in ("gate", "up", "down", "router"))
+    x = 20 * torch.randn(1, 13, 96, generator=torch.Generator().manual_seed(7))  # the clamp bites
+    op = Moe(x[0], Router(router, mixture.routing, bias), Experts(gate, up, down, "clamped_silu_mul"))
+    with torch.no_grad():
+        expected = model.model.layers[1].mlp(x)[0]
+    (found,) = ReferenceOps(reference_executor(small_model(), 1).pool, torch.device("cpu")).moe(op)
+    assert torch.allclose(found, expected[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", TOYS)
+def test_the_kernels_refuse_what_they_do_not_compute(kind: str, tmp_path: Path) -> None:
+    config = read_config(open_safetensors(save(kind, tmp_path)))
+    if not BACKENDS["cpu"].why_unavailable():
+        assert "mixture of experts" in BACKENDS["cpu"].why_not(config, ["F32"])
+    backend, notes = choose_backend("auto", config, ["F32"])
+    assert backend.name == "reference"
+    assert notes
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"n_group": 3}, "3 of 8 experts cannot be chosen from 2 of 3 groups"),
+        ({"topk_group": 5}, "from 5 of 4 groups"),
+        ({"num_experts_per_tok": 5}, "5 of 8 experts cannot be chosen from 2 of 4 groups"),
+        ({"n_group": 8, "topk_group": 8}, "groups of 1 experts cannot be ranked by 2"),
+        ({"norm_topk_prob": 1}, "norm_topk_prob should be true or false, not int"),
+        ({"mlp_only_layers": 1}, "mlp_only_layers should be a list"),
+        ({"n_shared_experts": 3}, r"shared_experts.gate_proj.weight' has shape \[96, 96\], expected \[144, 96\]"),
+        ({"first_k_dense_replace": 0}, "is missing"),
+    ],
+)
+def test_a_mixture_that_makes_no_sense_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    path = save("glm4_moe", tmp_path) / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    source = open_safetensors(tmp_path)
+    with pytest.raises(ModelFileError, match=said):
+        read_weight_refs(source, read_config(source))
+
+
+@pytest.mark.parametrize("kind", ["phi3", "granitemoeshared"])
+def test_progress_ends_at_all_that_is_read(kind: str, tmp_path: Path) -> None:
+    """Weights that share a tensor read their own rows of it, and count no others."""
+    told: list[tuple[int, int]] = []
+    load_model(open_safetensors(save(kind, tmp_path)), FILE, progress=lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1]
+    assert len({total for _, total in told}) == 1
