@@ -190,7 +190,7 @@ COMMANDS: dict[str, tuple[str, Callable[[LineChat, str], None]]] = {
     "/new": ("begin a new chat; this one stays in the history", _new),
     "/undo": ("take the last message and its answer back", _undo),
     "/retry": ("another answer to the last message", _retry),
-    "/edit": ("TEXT: the last message, worded anew", _edit),
+    "/edit": ("TEXT: reword the last message", _edit),
     "/branch": ("the versions that /retry and /edit left; /branch NUMBER goes to one", _branch),
     "/show": ("the whole chat", _show),
     "/list": ("the last chats", _list),

@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO, cast
 import localrun
 from localrun.base.errors import EngineDiedError, UsageError
 from localrun.client.codec import WireError
-from localrun.client.death import death, oom_kills
+from localrun.client.exit_reason import exit_error, oom_kills
 from localrun.client.wire import (
     Alive,
     Begun,
@@ -150,7 +150,7 @@ class WorkerProcess:
     def kill(self, reason: str) -> None:
         """End the process now, for this reason."""
         with self._lock:
-            self._death = self._death or EngineDiedError(reason, "send the message again: the model is loaded anew")
+            self._death = self._death or EngineDiedError(reason, "send the message again: the model is loaded for it")
         if self._process is not None:
             self._process.kill()
 
@@ -193,7 +193,7 @@ class WorkerProcess:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_REAP_SECONDS)
         threads[1].join(_REAP_SECONDS / 5)
-        self._bury(death(process.returncode, self._said, was_oom=oom_kills() > kills))
+        self._bury(exit_error(process.returncode, self._said, was_oom=oom_kills() > kills))
         process.wait()  # the rare one that the system cannot end at once
 
     def _hear(self, reply: Reply) -> None:

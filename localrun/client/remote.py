@@ -13,8 +13,8 @@ from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, No
 from localrun.base.events import CacheView, Channel, Completion, Done, Event, Loop, ModelInfo, StopReason, Token
 from localrun.base.request import Request
 from localrun.client.endpoint import Endpoint, place_of
+from localrun.client.http_errors import no_api
 from localrun.client.interface import Generation
-from localrun.client.refusals import no_api
 from localrun.client.remote_http import End, Exchange, Json, LeftOut, get_json
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.text.reasoning import ReasoningSplitter

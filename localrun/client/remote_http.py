@@ -14,7 +14,7 @@ from typing import Any
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, UsageError
 from localrun.client.endpoint import Endpoint, Place, place_of
 from localrun.client.event_stream import StreamError, read_events
-from localrun.client.refusals import no_api, refusal
+from localrun.client.http_errors import no_api, status_error
 from localrun.hub.access import is_offline
 from localrun.hub.http import USER_AGENT, Connection, break_off, deadline, reason_of
 
@@ -106,7 +106,7 @@ class Exchange:
                 connection.close()
             unwanted = [name for name in _OPTIONAL if name in self._body and name.encode() in said]
             if raw.status not in (400, 422) or not unwanted:
-                raise refusal(raw.status, raw.headers, said, self._endpoint, self.place)
+                raise status_error(raw.status, raw.headers, said, self._endpoint, self.place)
             for name in unwanted:
                 del self._body[name]
                 self.pieces.put(LeftOut(name))
@@ -166,7 +166,7 @@ class Exchange:
         if not isinstance(value, dict):
             raise StreamError("what came is not JSON of this protocol")
         if value.get("error"):
-            raise refusal(_status_in(value["error"]), Message(), text.encode(), self._endpoint, self.place)
+            raise status_error(_status_in(value["error"]), Message(), text.encode(), self._endpoint, self.place)
         self.pieces.put(value)
 
 
@@ -190,7 +190,7 @@ def get_json(endpoint: Endpoint, page: str) -> tuple[int, Any]:
     if raw.status in (404, 405, 501):
         return raw.status, None
     if raw.status != 200:
-        raise refusal(raw.status, raw.headers, said, endpoint, place)
+        raise status_error(raw.status, raw.headers, said, endpoint, place)
     check_encoding(raw.headers, place)
     try:
         return 200, json.loads(said)

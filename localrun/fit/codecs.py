@@ -65,7 +65,7 @@ def choose_codec(
     if before is not None and before.name != name:
         wanted = ctx or min(max(ENOUGH, before.n_tokens), config.max_context)
         if before.name in (*safe, "f32") and fitting.get(before.name, 0) >= wanted:
-            told = f"as before in this chat; --kv {name} is what fits best now, and computes it anew"
+            told = f"as before in this chat; --kv {name} fits best now, but the chat would have to be recomputed"
             name = before.name
         else:
             told = f"{before.name}, as before in this chat, does not fit: what was cached of it cannot be used"

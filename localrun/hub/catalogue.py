@@ -8,7 +8,7 @@ from localrun.base.resources import resource
 from localrun.fit.shape import Shape, make_shape
 from localrun.model.capability import obstacle_of
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
-from localrun.ops.terms import Routing
+from localrun.ops.types import Routing
 
 BUILTIN = "builtin"
 _FIRST_MODELS = ((15 << 30, "qwen3-8b"), (7 << 30, "qwen3-4b"), (0, "qwen3-1.7b"))  # from so much memory on

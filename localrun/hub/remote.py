@@ -17,7 +17,7 @@ from localrun.formats.source import TensorInfo
 from localrun.hub.api import RemoteFile, RemoteRepo, file_url, patiently, read_small_file
 from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import MIRROR_HINT, Http, host_of
-from localrun.hub.refusals import check_status
+from localrun.hub.http_errors import check_status
 from localrun.hub.variants import Variant
 from localrun.model.rope import LONGROPE
 

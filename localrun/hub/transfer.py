@@ -9,10 +9,10 @@ from typing import BinaryIO
 from localrun.base.errors import HubError
 from localrun.hub.api import RemoteFile, RemoteRepo, file_url
 from localrun.hub.http import LONGEST_WAIT, MIRROR_HINT, Headers, Http, NetworkError, Response, host_of
+from localrun.hub.http_errors import check_status
 from localrun.hub.journal import CHUNK_BYTES
 from localrun.hub.partial import Partial
 from localrun.hub.progress import Control, Meter
-from localrun.hub.refusals import check_status
 from localrun.hub.safe_names import is_etag
 
 CONNECTIONS = 4

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from localrun.ops.terms import Activation, GatedActivation, QKNorm, Routing
+from localrun.ops.types import Activation, GatedActivation, QKNorm, Routing
 
 LayerKind = Literal["full", "window"]
 GATED: dict[Activation, GatedActivation] = {"silu": "silu_mul", "gelu": "gelu_mul", "clamped_silu": "clamped_silu_mul"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from localrun.ops.layouts import Packed, Vector
-from localrun.ops.terms import GatedActivation, QKNorm, Routing
+from localrun.ops.types import GatedActivation, QKNorm, Routing
 
 Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
 LinearWeight: TypeAlias = tuple[Packed, Vector | None]  # [n_out, n_in] and a bias [n_out]

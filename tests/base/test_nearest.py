@@ -22,6 +22,6 @@ def test_what_was_meant(typed: str, found: list[str]) -> None:
     assert nearest(typed, NAMES) == found
 
 
-def test_the_question() -> None:
+def test_did_you_mean_names_the_nearest_word() -> None:
     assert did_you_mean("top", NAMES) == "did you mean top_k or top_p?"
     assert did_you_mean("colour", NAMES) == ""

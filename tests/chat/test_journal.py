@@ -42,7 +42,7 @@ def talk(chat: Chat, turns: int = 3) -> None:
         chat.add_answer(question.id, f"answer {number}", "hm", ids, {"prompt_tokens": number})
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+def test_a_journal_round_trips_a_chat(tmp_path: Path) -> None:
     store = ChatStore(tmp_path)
     chat = store.create(title="", model="m", system="be brief", preset="calm")
     talk(chat)

@@ -79,7 +79,9 @@ def test_an_empty_history(faces: Faces) -> None:
         (("export", "1", "/no/such/folder/x"), 2, "cannot be written"),
     ],
 )  # fmt: skip
-def test_wrong_calls(faces: Faces, chats: ChatStore, arguments: tuple[str, ...], code: int, says: str) -> None:
+def test_wrong_history_calls_exit_with_their_code(
+    faces: Faces, chats: ChatStore, arguments: tuple[str, ...], code: int, says: str
+) -> None:
     got, out, err = faces.run("history", *arguments)
     assert (got, out) == (code, "")
     assert says in err

@@ -189,7 +189,7 @@ def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run, monkeypatch:
 @pytest.mark.parametrize(
     ("text", "size"), [("64GiB", 64 << 30), ("64g", 64 << 30), ("1.5 TB", 3 << 39), ("1000", 1000), ("8MiB", 8 << 20)]
 )
-def test_sizes(text: str, size: int) -> None:
+def test_memory_sizes_are_parsed(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 

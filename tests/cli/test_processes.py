@@ -67,7 +67,7 @@ def test_what_needs_no_torch_does_not_import_it(arguments: tuple[str, ...], tmp_
 
 
 @pytest.mark.parametrize(("code", "arguments"), FAILING.values(), ids=FAILING)
-def test_failures(code: int, arguments: tuple[str, ...]) -> None:
+def test_a_failing_process_exits_with_its_code(code: int, arguments: tuple[str, ...]) -> None:
     ran = localrun(*arguments)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith("localrun: ")

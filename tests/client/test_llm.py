@@ -16,7 +16,7 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.llm import Options
 
 
-def test_the_calls() -> None:
+def test_generate_chat_and_stream_answer() -> None:
     with localrun.LLM("builtin", ctx=512) as llm:
         first = llm.generate("Hello!", temperature=0, max_tokens=8)
         assert first.ctx == 512

@@ -272,7 +272,7 @@ def test_retry_after_is_passed_on(server: FakeChatServer) -> None:
     assert error.hint == "try again in 17 s"
 
 
-def test_silence_has_an_end(server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_times_out(server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_http, "IDLE_SECONDS", 0.3)
     said, error = said_before_the_end(server, Reply(HELLO.pieces[:3], end="stall"))
     assert said == "Hello, wörld"
@@ -371,7 +371,7 @@ def test_a_list_that_drips(server: FakeChatServer, monkeypatch: pytest.MonkeyPat
         list_models(Endpoint("lab", server.url))
 
 
-def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_connection_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -427,7 +427,7 @@ def test_a_proxy_is_not_asked_for_this_machine(server: FakeChatServer, monkeypat
         (" http://[::1]:8000/v1 ", "/v1"),
     ],
 )
-def test_addresses(url: str, path: str) -> None:
+def test_urls_are_completed_to_an_api_path(url: str, path: str) -> None:
     assert place_of(Endpoint("x", url)).path == path
 
 

@@ -36,7 +36,7 @@ def test_a_loop_ends_the_answer_where_that_is_asked_for(channel: str, unit: list
     assert done.text + done.thinking == "".join(token.text for token in tokens) == "".join(pieces[: len(tokens)])
 
 
-def test_else_it_is_said_once_and_goes_on() -> None:
+def test_a_repeating_answer_is_reported_once_and_goes_on() -> None:
     pieces = BEGINNING + [" ha"] * 1500
     events, done = ask(pieces, False)
     assert (done.stop_reason, done.loop_period, done.text) == ("stop", 1, "".join(pieces))

@@ -198,7 +198,7 @@ def test_a_foreign_module_in_the_current_folder_is_not_run(tmp_path: Path, monke
         ("bug", EngineError, "ValueError: what was not thought of"),
         ("no memory", DoesNotFitError, "memory ran out"),
         ("no memory in torch", DoesNotFitError, "memory ran out"),
-        ("dies", EngineDiedError, "exit code 3; its last words: the last words"),
+        ("dies", EngineDiedError, "exit code 3; it last printed: the last words"),
     ],
 )
 def test_a_load_that_fails_says_why_and_leaves_nothing(name: str, kind: type[LocalrunError], says: str) -> None:
@@ -244,7 +244,7 @@ def test_progress_may_give_the_load_up() -> None:
 @posix
 @pytest.mark.parametrize(
     ("what", "says"),
-    [("crash", "crashed .SIGSEGV"), ("abort", "crashed .SIGABRT"), ("leave", "exit code 3; its last words: the last")],
+    [("crash", "crashed .SIGSEGV"), ("abort", "crashed .SIGABRT"), ("leave", "exit code 3; it last printed: the last")],
 )
 def test_a_crash_keeps_the_half_answer_and_the_next_one_works(mortal: WorkerClient, what: str, says: str) -> None:
     pid = pid_of(mortal)

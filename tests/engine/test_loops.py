@@ -75,7 +75,7 @@ def test_a_loop_ends_the_answer_where_that_is_asked_for(circling: Engine) -> Non
     assert events[-1] == Loop(5)
 
 
-def test_else_it_is_said_once_and_goes_on(circling: Engine) -> None:
+def test_a_loop_is_reported_once_and_generation_goes_on(circling: Engine) -> None:
     events, sequence = run(circling, stop_on_loop=False)
     assert (sequence.stop_reason, sequence.n_generated, sequence.loop_period) == ("length", 900, 5)
     assert [e for e in events if isinstance(e, Loop)] == [Loop(5)]

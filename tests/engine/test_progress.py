@@ -45,7 +45,7 @@ def progress(engine: Engine, ids: list[int]) -> tuple[list[Prefill], list[int]]:
     return events, told
 
 
-def test_it_is_told_before_anything_is_computed_and_after_the_first_block(engine: Engine) -> None:
+def test_prefill_progress_is_reported_at_the_start_and_after_the_first_block(engine: Engine) -> None:
     events, rows = progress(engine, PROMPT)
     assert (events[0].done, rows[0]) == (0, 0)
     assert (events[1].done, rows[1]) == (BLOCK_TOKENS, BLOCK_TOKENS)

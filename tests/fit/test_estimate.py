@@ -13,7 +13,7 @@ from localrun.fit.precisions import bits_of
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Experts, make_shape
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
-from localrun.ops.terms import Routing
+from localrun.ops.types import Routing
 
 GIB = 1 << 30
 FAST = Rates(read_bytes=400e9, macs=2e12)
@@ -144,7 +144,7 @@ def test_parameters_are_counted() -> None:
 @pytest.mark.parametrize(
     ("name", "bits"), [("q4_k_m", 4.89), ("UD-Q4_K_XL", 4.5), ("BF16", 16), ("fp32", 32), ("int4", 4.5), ("", 16)]
 )
-def test_bits(name: str, bits: float) -> None:
+def test_bits_per_weight_of_a_precision_name(name: str, bits: float) -> None:
     assert bits_of(name) == bits
 
 

@@ -275,7 +275,7 @@ def test_a_chat_stays_in_its_codec_while_that_holds_enough(
     elif codec == before.name:
         assert choice.note == (
             f"the KV cache is kept as {codec}, as before in this chat;"
-            f" --kv {best.codec.name} is what fits best now, and computes it anew"
+            f" --kv {best.codec.name} fits best now, but the chat would have to be recomputed"
         )
     else:
         assert f"{before.name}, as before in this chat, does not fit" in choice.note

@@ -33,7 +33,7 @@ def test_the_name_does_not_matter(name: str, tmp_path: Path) -> None:
     assert set(model.tensors) == {"a"}
 
 
-def test_folders(tmp_path: Path) -> None:
+def test_a_folder_opens_by_what_it_contains(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("hello")
     with pytest.raises(NotFoundError):
         open_model_file(tmp_path)

@@ -35,7 +35,7 @@ KINDS: dict[str, type] = {"ints": int, "floats": float, "strs": str, "bools": bo
 
 
 @pytest.mark.parametrize("kind", GETTERS)
-def test_scalars(kind: str) -> None:
+def test_typed_getters_check_scalars(kind: str) -> None:
     get = GETTERS[kind]
     accepted = {"int": {"int", "huge"}, "float": {"float", "int"}}.get(kind, {kind})
     for key, value in VALUES.items():
@@ -49,7 +49,7 @@ def test_scalars(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_arrays(kind: str) -> None:
+def test_typed_getters_check_arrays(kind: str) -> None:
     for key, value in VALUES.items():
         if key in (kind, "empty"):
             assert METADATA.get_array(key, KINDS[kind]) == value
@@ -71,7 +71,7 @@ def test_defaults() -> None:
         METADATA.get_int("none")
 
 
-def test_it_is_a_mapping() -> None:
+def test_metadata_is_a_mapping() -> None:
     assert dict(METADATA) == VALUES
     assert len(METADATA) == len(VALUES)
     assert "int" in METADATA

@@ -158,7 +158,7 @@ def test_answers_have_limits_in_bytes_and_seconds(
     assert time.monotonic() - started < 60
 
 
-def test_nobody_there(serve: Serve, access_to: AccessTo) -> None:
+def test_a_refused_connection_is_a_network_error(serve: Serve, access_to: AccessTo) -> None:
     hub = serve({})
     access = access_to(hub)
     with socket.socket() as free:

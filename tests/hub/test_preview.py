@@ -280,7 +280,7 @@ def test_offline_the_catalogue_has_to_do(serve: Serve, access_to: AccessTo) -> N
         ("hf.co/org/repo:x.gguf", "auto", "org/repo", "x.gguf"),
     ],
 )
-def test_names(text: str, precision: str, repo: str, wanted: str) -> None:
+def test_hub_names_are_parsed_into_repo_and_precision(text: str, precision: str, repo: str, wanted: str) -> None:
     found = find_on_hub(text, precision)
     assert found is not None
     assert (found.repo, found.precision) == (repo, wanted)

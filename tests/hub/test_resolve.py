@@ -44,7 +44,7 @@ def models(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("Builtin:q8_0", "localrun-tiny.gguf"),
     ],
 )
-def test_names(models: Path, model: str, file: str) -> None:
+def test_a_name_resolves_to_the_file_on_disk(models: Path, model: str, file: str) -> None:
     assert resolve(model).path.name == file
 
 
@@ -71,7 +71,7 @@ def test_a_missing_shard_is_left_to_the_reader_to_explain(models: Path) -> None:
     assert resolve(str(shard)).path == shard
 
 
-def test_folders(models: Path, tmp_path: Path) -> None:
+def test_a_folder_resolves_to_its_model(models: Path, tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint"
     folder.mkdir()
     with pytest.raises(NotFoundError, match="no model in the folder"):

@@ -49,7 +49,7 @@ def test_what_people_type(asked: str, meant: list[str]) -> None:
 
 
 @pytest.mark.parametrize("asked", ["", ":", "/", "\x1b[2J", "\0", "x" * 100_000, "-" * 5000, "日本語", "9" * 5000])
-def test_what_means_nothing(asked: str) -> None:
+def test_unknown_names_have_no_suggestion(asked: str) -> None:
     assert same_names(asked, NAMES) == []
     assert catalogue_name(asked) == ""
     assert len(near_names(asked, on_disk("a", "b"))) <= 3

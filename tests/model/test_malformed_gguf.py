@@ -115,7 +115,7 @@ CASES: dict[str, tuple[str, Change, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_refused(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+def test_a_malformed_gguf_model_is_refused(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
     name, change, code = CASES[case]
     refused(write_changed(tiny_folder(name), tmp_path / "bad.gguf", change), code, check)
 

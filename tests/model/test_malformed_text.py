@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_refused(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+def test_a_malformed_tokenizer_or_template_is_refused(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
     change, code = CASES[case]
     refused(write_changed(tiny_folder("llama"), tmp_path / "bad.gguf", change), code, check)
 

@@ -31,7 +31,7 @@ from localrun.model.load import Loader, load_model, read_config, read_weight_ref
 from localrun.model.weight_ref import check_tensor
 from localrun.ops.instructions import Experts, Moe, Router
 from localrun.ops.layouts import F32, FILE, Layout
-from localrun.ops.terms import Routing
+from localrun.ops.types import Routing
 
 MAX_ABS, NMSE = 1e-4, 1e-9
 COMMON = {**TINY_MODELS["llama"].config, "moe_intermediate_size": 48, "num_experts_per_tok": 3}

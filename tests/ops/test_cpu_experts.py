@@ -40,8 +40,8 @@ class NativeMixture:
             NativeValue(n_rows, N_EXPERTS),
             NativeValue(n_rows, HIDDEN),
         )
-        chosen = NativeValue(n_rows * self.top_k, HIDDEN, gate.form | up.form)
-        hidden = NativeValue(n_rows * self.top_k, FFN, down.form)
+        chosen = NativeValue(n_rows * self.top_k, HIDDEN, gate.activation_format | up.activation_format)
+        hidden = NativeValue(n_rows * self.top_k, FFN, down.activation_format)
         y = NativeValue(n_rows * self.top_k, HIDDEN)
         rest = None if residual is None else NativeValue(n_rows, HIDDEN, data=residual)
         ints = [np.zeros(n_rows * self.top_k, np.int32) for _ in range(2)] + [np.zeros(N_EXPERTS + 1, np.int32)]
@@ -51,11 +51,11 @@ class NativeMixture:
         point = ctypes.pointer
         score = abi.Linear(a=point(a.c), n_weights=1, out_scale=1.0, make_formats=chosen.c.formats)
         score.weight[0], score.out[0] = point(self.router.c), point(scores.c)
-        reads_f32 = not (gate.form and up.form)
+        reads_f32 = not (gate.activation_format and up.activation_format)
         route = abi.Route(point(scores.c), point(a.c), point(chosen.c), routes, self.normalize, reads_f32)
         widen = abi.Experts(a=point(chosen.c), out=point(hidden.c), routes=routes, act=abi.ACTIVATIONS["silu_mul"])
         widen.weight[0], widen.weight[1] = point(gate.c), point(up.c)
-        narrow = abi.Experts(a=point(hidden.c), out=point(y.c), routes=routes, make_formats=down.form)
+        narrow = abi.Experts(a=point(hidden.c), out=point(y.c), routes=routes, make_formats=down.activation_format)
         narrow.weight[0] = point(down.c)
         combine = abi.Combine(point(y.c), None if rest is None else point(rest.c), point(out.c), routes, scale)
         run([instruction(op) for op in (score, route, widen, narrow, combine)], n_rows, threads)

@@ -30,14 +30,15 @@ def rounded(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("qtype", LAYOUTS)
-def test_is_the_product(isa: str, qtype: str) -> None:
+def test_linear_matches_a_matmul_in_float64(isa: str, qtype: str) -> None:
     for n_cols in COLUMNS[QUANT_TYPES[qtype].block_size]:
         for n_rows in (1, 17, 67):
             raw = sample(qtype, n_rows, n_cols)
             matrix, weight = NativeMatrix(raw, qtype, n_cols), decoded(qtype, raw, n_cols)
             x = rows(9, n_cols)
             (found,) = linear(x, [matrix])
-            seen = rounded(x) if matrix.form == 1 else x.bfloat16().float() if matrix.form else x
+            in_format = matrix.activation_format
+            seen = rounded(x) if in_format == 1 else x.bfloat16().float() if in_format else x
             exact = seen.double() @ weight.double().T
             scale = seen.double().abs() @ weight.double().abs().T  # cancellation does not count
             assert float(((found - exact).abs() / scale).max()) < 2e-6, (n_rows, n_cols)

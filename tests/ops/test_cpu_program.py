@@ -65,14 +65,14 @@ BAD_LAYERS = [
 
 
 @pytest.mark.parametrize(("name", "value", "status"), BAD_LAYERS)
-def test_a_cache_layer_that_cannot_be(layer: NativeLayer, name: str, value: object, status: int) -> None:
+def test_an_invalid_cache_layer_is_refused(layer: NativeLayer, name: str, value: object, status: int) -> None:
     assert create(layer) == OK
     *inner, name = name.split(".")
     setattr(functools.reduce(getattr, inner, layer.layers[0]), name, value)
     assert create(layer) == status
 
 
-def test_a_program_that_cannot_be(layer: NativeLayer) -> None:
+def test_an_invalid_program_is_refused(layer: NativeLayer) -> None:
     append, attend = layer.instructions[0], layer.instructions[1]
 
     def refused(structure: object, name: str, value: object, status: int = BAD_ARGUMENT) -> None:
@@ -125,7 +125,7 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
     return instructions, matrix, values
 
 
-def test_other_ops_that_cannot_be(layer: NativeLayer) -> None:
+def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
     instructions, matrix, values = other_ops(layer)
     layer.program.instruction, layer.program.n_instructions = instructions, 4
     embed, norm, linear, logits = (getattr(i, n) for i, n in zip(instructions, OTHER, strict=True))
@@ -215,7 +215,7 @@ def set_logits(step: abi.Step, row: int) -> None:
 
 
 @pytest.mark.parametrize("name", BAD_STEPS)
-def test_a_step_that_cannot_be(layer: NativeLayer, name: str) -> None:
+def test_an_invalid_step_is_refused(layer: NativeLayer, name: str) -> None:
     two = (rows(3), rows(2, table=(2, 3)))
     assert run(layer, *two) == OK
     layer.pool.zero_()

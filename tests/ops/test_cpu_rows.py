@@ -72,7 +72,7 @@ def test_norm_makes_the_codes_that_linear_would_make(isa: str) -> None:
     assert not codes[:, 288:].any()
     sums = made.parts["q8_sum"].tensor(torch.int16, 4, 32)
     assert torch.equal(sums.int(), codes.int().unflatten(1, (32, 16)).sum(-1))
-    assert matrix.form == wide.form == 1
+    assert matrix.activation_format == wide.activation_format == 1
 
 
 @pytest.mark.parametrize("qtype", ["Q4_0", "Q6_K", "BF16", "F16"])
@@ -123,7 +123,7 @@ def logits(
 ) -> tuple[Tensor, list[abi.Candidates]]:
     """Rows of logits, adjusted, f32 [L, vocab], and their candidates."""
     vocab, n = matrix.c.n_rows, len(wanted)
-    a, gathered = NativeValue(len(x), x.shape[1], data=x), NativeValue(n, x.shape[1], matrix.form)
+    a, gathered = NativeValue(len(x), x.shape[1], data=x), NativeValue(n, x.shape[1], matrix.activation_format)
     memory = Guarded(4 * n * vocab)
     op = abi.LogitsOp(
         a=ctypes.pointer(a.c),

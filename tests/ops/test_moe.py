@@ -15,7 +15,7 @@ from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeSparseMoeBl
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.instructions import Experts, LinearWeight, Moe, Router, SharedExpert
 from localrun.ops.layouts import F32, Packed
-from localrun.ops.terms import Routing
+from localrun.ops.types import Routing
 
 HIDDEN, FFN, N_EXPERTS = 32, 48, 8
 

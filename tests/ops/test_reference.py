@@ -16,7 +16,7 @@ from localrun.engine.runner import Runner, sequence_input
 from localrun.ops.instructions import Experts, Moe, Router
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
 from localrun.ops.layouts import F32, FILE, Packed, RowReader
-from localrun.ops.terms import Routing
+from localrun.ops.types import Routing
 
 
 def by_hand(
@@ -66,7 +66,7 @@ def test_attention_by_hand(position: int, softcap: float | None, window: int | N
         padded = [pad(x[:, head // 2], (0, 0, 0, -len(x) % 64), value=math.nan).split(64) for x in (keys, values)]
         masks = pad(mask[0], (0, -len(keys) % 64)).split(64)
         blocks = (Block(number, *block) for number, block in enumerate(zip(*padded, masks, strict=True)))
-        single = query.fold(block for block in blocks if block.mask.any())
+        single = query.flash_attend(block for block in blocks if block.mask.any())
         assert single.tolist() == pytest.approx(expected, abs=2e-5)
 
 

@@ -160,7 +160,7 @@ def test_a_value_alone_that_is_not_a_number_is_seen_too() -> None:
 
 
 @pytest.mark.parametrize("ops", [ReferenceOps, RowReferenceOps])
-def test_block_0_must_be_there(ops: type[ReferenceOps]) -> None:
+def test_a_missing_sink_block_is_refused(ops: type[ReferenceOps]) -> None:
     case = replace(SMALL, codec="q8")
     executor = reference_for(case, ops)
     blocks = Blocks.of(case, executor, *sizes(case), seed=0, poison=False)
@@ -179,7 +179,7 @@ def test_blocks_fold_within_units_of_512() -> None:
     whole = [query.state(block) for block in blocks]
     units = [reduce(merge, whole[i : i + 8]) for i in range(0, 20, 8)]
     total = merge(reduce(merge, units), (torch.tensor(0.5), torch.tensor(1.0), torch.zeros(16)))
-    folded = query.fold(blocks)
+    folded = query.flash_attend(blocks)
     assert torch.equal(folded, total[2] / total[1])
     flat = merge(reduce(merge, whole), (torch.tensor(0.5), torch.tensor(1.0), torch.zeros(16)))
     assert not torch.equal(folded, flat[2] / flat[1])

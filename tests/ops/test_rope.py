@@ -13,7 +13,7 @@ KIND = RopeKind.of(1e6, 128, None, 1.25)
 
 
 @pytest.mark.parametrize("position", [0, 1, AHEAD - 1, AHEAD, 4095, 1_000_000])
-def test_they_are_the_cosines_and_sines_of_the_definition(position: int) -> None:
+def test_rope_angles_match_the_definition(position: int) -> None:
     cos, sin = KIND.cos_sin([position])
     assert cos.shape == sin.shape == (1, 64)
     for pair in range(64):

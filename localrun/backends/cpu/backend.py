@@ -16,7 +16,7 @@ from localrun.model.config import LayerSpec, Mixture, ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
-from localrun.ops.terms import Routing
+from localrun.ops.types import Routing
 
 if TYPE_CHECKING:
     from localrun.backends.cpu.executor import CpuExecutor

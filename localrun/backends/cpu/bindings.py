@@ -164,7 +164,7 @@ class CpuCalls:
 
 
 def out_of_memory(n_bytes: int) -> DoesNotFitError:
-    return DoesNotFitError(f"{gib(n_bytes)} of memory are not to be had", "try a smaller context (--ctx 4096)")
+    return DoesNotFitError(f"{gib(n_bytes)} of memory cannot be allocated", "try a smaller context (--ctx 4096)")
 
 
 @cache

@@ -48,7 +48,7 @@ class CpuExecutor:
         self.make_pools(plan, n_blocks, ring_blocks)
         native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, layers))
         buffers = Buffers(self.reserve, max_rows)
-        builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.form)
+        builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.activation_format)
         instructions = builder.build()
         self.keep = builder.keep
         self.rows = array_at(builder.logits_rows, max_rows, builder.vocab_size)  # f32 [max_rows, vocab]

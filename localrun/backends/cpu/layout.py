@@ -135,8 +135,8 @@ class CpuLayout:
             packed.n_rows, packed.n_cols, self.layout_of(packed.qtype), 0, plane.ctypes.data, plane.nbytes
         )
 
-    def form(self, packed: Packed) -> int:
-        """The form of its activations a linear on this matrix reads."""
+    def activation_format(self, packed: Packed) -> int:
+        """The format of activations that a linear on this matrix reads."""
         return self.calls.activation_format(self.layout_of(packed.qtype))
 
 

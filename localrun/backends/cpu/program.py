@@ -47,7 +47,7 @@ class Buffers:
 
 
 class ProgramBuilder:
-    """Translates instructions one by one; `matrix_of` and `form_of` know the layouts of weights."""
+    """Translates instructions one by one; `matrix_of` and `activation_format_of` know the layouts of weights."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class ProgramBuilder:
         layers: Sequence[CacheLayer],
         buffers: Buffers,
         matrix_of: Callable[[Packed], abi.Matrix],
-        form_of: Callable[[Packed], int],
+        activation_format_of: Callable[[Packed], int],
     ) -> None:
         self.recorded, self.layers, self.buffers = recorded, layers, buffers
-        self.matrix_of, self.form_of = matrix_of, form_of
+        self.matrix_of, self.activation_format_of = matrix_of, activation_format_of
         self.values: dict[int, abi.Value] = {}
         self.keep: list[Any] = []  # what the C side points to
         self.shared_routes: dict[tuple[int, int], Any] = {}
@@ -93,7 +93,7 @@ class ProgramBuilder:
             else:
                 continue
             for weight in read:
-                formats[op.a.index] = formats.get(op.a.index, 0) | self.form_of(weight)
+                formats[op.a.index] = formats.get(op.a.index, 0) | self.activation_format_of(weight)
         return formats
 
     def embed(self, op: Embed, out: int) -> Iterator[Native]:
@@ -131,13 +131,13 @@ class ProgramBuilder:
         gate, up, down = (weight for weight, _ in (op.experts.gate, op.experts.up, op.experts.down))
         make_formats, total = self.missing_formats(op.a), self.result(out, self.values[op.a.index].width)
         scores = self.kept(take(router.n_rows, 0))
-        chosen = self.kept(take(gate.n_cols, self.form_of(gate) | self.form_of(up), n_used))
-        hidden = self.kept(take(down.n_cols, self.form_of(down), n_used))
+        chosen = self.kept(take(gate.n_cols, self.activation_format_of(gate) | self.activation_format_of(up), n_used))
+        hidden = self.kept(take(down.n_cols, self.activation_format_of(down), n_used))
         y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
         routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
         score = abi.Linear(a=self.value(op.a), n_weights=1, out_scale=1.0, make_formats=make_formats)
         score.weight[0], score.out[0] = self.matrix(router), ctypes.pointer(scores)
-        reads_f32 = not (self.form_of(gate) and self.form_of(up))
+        reads_f32 = not (self.activation_format_of(gate) and self.activation_format_of(up))
         rows = (ctypes.pointer(scores), self.value(op.a), ctypes.pointer(chosen))
         widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
         widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
@@ -201,7 +201,7 @@ class ProgramBuilder:
         self.vocab_size = op.weight.n_rows
         self.logits_rows = self.buffers.allocate(4 * self.buffers.max_rows * op.weight.n_rows)
         width = self.values[op.a.index].width
-        gathered = self.kept(self.buffers.make(width, self.form_of(op.weight), self.buffers.max_rows))
+        gathered = self.kept(self.buffers.make(width, self.activation_format_of(op.weight), self.buffers.max_rows))
         operands = (self.value(op.a), self.matrix(op.weight), self.logits_rows, ctypes.pointer(gathered))
         yield op.name, abi.LogitsOp(*operands, op.scale, op.softcap or 0.0)
 

@@ -18,7 +18,7 @@ from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, Moe, N
 from localrun.ops.interface import Angles, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
 from localrun.ops.layouts import F32, Packed, on_device
-from localrun.ops.terms import CLAMP, SLOPE, GatedActivation
+from localrun.ops.types import CLAMP, SLOPE, GatedActivation
 
 TILE_BYTES = 64 << 20  # of a matrix decoded as it is used, or of attention scores, at a time
 

@@ -56,7 +56,7 @@ class RowReferenceOps(ReferenceOps):
                             softcap=op.softcap,
                             sink=None if op.sinks is None else op.sinks[head],
                         )
-                        out[row, head] = query.fold(
+                        out[row, head] = query.flash_attend(
                             Block(number, keys[head // group], values[head // group], mask)
                             for number, (keys, values), mask in zip(numbers, held, masks, strict=True)
                             if mask is not None
@@ -92,7 +92,7 @@ class Query:
     softcap: float | None
     sink: Tensor | None
 
-    def fold(self, blocks: Iterable[Block]) -> Tensor:
+    def flash_attend(self, blocks: Iterable[Block]) -> Tensor:
         """Attention over `blocks`, ascending -> [d]."""
         units: dict[int, State] = {}
         for block in blocks:

@@ -19,7 +19,7 @@ from localrun.model.archs.reading import (
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf
-from localrun.ops.terms import Activation, QKNorm
+from localrun.ops.types import Activation, QKNorm
 
 ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",

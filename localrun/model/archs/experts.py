@@ -6,7 +6,7 @@ from typing import Literal
 from localrun.base.errors import ModelFileError
 from localrun.model.config import LayerSpec, Mixture
 from localrun.model.fields import Fields
-from localrun.ops.terms import Routing
+from localrun.ops.types import Routing
 
 EXPERT_ROWS = 16  # experts lie one after the other in layouts that interleave so many rows
 GATING: dict[int, Literal["softmax", "sigmoid"]] = {1: "softmax", 2: "sigmoid"}  # `expert_gating_func` of a GGUF

@@ -123,7 +123,7 @@ class NativeMatrix:
             calls.pack(self.c, gguf_id(qtype), slab.address, first, stop - first)
 
     @property
-    def form(self) -> int:
+    def activation_format(self) -> int:
         return library().activation_format(self.c.layout)
 
     def row(self, index: int) -> Tensor:
@@ -193,7 +193,7 @@ def linear_op(
     op = abi.Linear(a=ctypes.pointer(a), n_weights=len(matrices), act=abi.ACTIVATIONS[act], out_scale=out_scale)
     for index, matrix in enumerate(matrices):
         op.weight[index] = ctypes.pointer(matrix.c)
-        op.make_formats |= matrix.form
+        op.make_formats |= matrix.activation_format
     for index, out in enumerate(outs):
         op.out[index] = ctypes.pointer(out)
     return op

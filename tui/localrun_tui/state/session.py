@@ -97,8 +97,8 @@ class Session:
             chat = self.chat or await self.new_chat()
             title = title_for(text)
             if title and not chat.title:
-                await self.on_disk(lambda: chat.set(title=title))
-            message = await self.on_disk(chat.add_user, text)
+                await self.run_on_store_thread(lambda: chat.set(title=title))
+            message = await self.run_on_store_thread(chat.add_user, text)
             await self.answer(chat, message.id)
         finally:
             self.asking = False
@@ -113,7 +113,7 @@ class Session:
         self.waiting, self.held = texts, self.held and bool(texts)
         chat = self.chat
         if chat is not None and chat.waiting != tuple(texts):
-            await self.on_disk(lambda: chat.set(waiting=list(texts)))
+            await self.run_on_store_thread(lambda: chat.set(waiting=list(texts)))
         self._post(ChatChanged())
 
     async def send_waiting(self, index: int = 0) -> None:
@@ -144,8 +144,8 @@ class Session:
         if client is None:
             return
         try:
-            await self.on_disk(chat.rewind, message_id)
-            request = await self.on_disk(self._request, chat, message_id)
+            await self.run_on_store_thread(chat.rewind, message_id)
+            request = await self.run_on_store_thread(self._request, chat, message_id)
             self.turn = Turn(chat, message_id, client.info, self._keep, self._keep_half)
             self.turn.start(client, request)
             self._post(TurnBegan(self.turn))
@@ -156,7 +156,7 @@ class Session:
         """Say it in other words, as a branch beside the first, and answer that."""
         if self.chat is not None:
             await self.stop()
-            message = await self.on_disk(self.chat.edit, message_id, text)
+            message = await self.run_on_store_thread(self.chat.edit, message_id, text)
             await self.answer(self.chat, message.id)
 
     async def regenerate(self, message_id: str) -> None:
@@ -172,7 +172,7 @@ class Session:
         """Walk to another branch."""
         if self.chat is not None:
             await self.stop()
-            await self.on_disk(self.chat.select, message_id)
+            await self.run_on_store_thread(self.chat.select, message_id)
             self._post(ChatChanged(at=message_id))
 
     async def stop(self) -> None:
@@ -210,7 +210,7 @@ class Session:
         """What could not be written just now."""
         return self.chat.problem if self.chat else ""
 
-    async def on_disk(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def run_on_store_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run `work` on the thread that owns the chats."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, work, *arguments)
 
@@ -223,7 +223,7 @@ class Session:
     async def new_chat(self) -> "Chat":
         """An empty chat; it is on disk from its first message on."""
         self.waiting, self.held = [], False
-        self.chat = await self.on_disk(self._create, self.info.name if self.info else "")
+        self.chat = await self.run_on_store_thread(self._create, self.info.name if self.info else "")
         self._post(ChatOpened())
         return self.chat
 
@@ -234,7 +234,7 @@ class Session:
 
     async def open_chat(self, chat_id: str, at: str | None = None) -> None:
         """Open a chat, on the branch of the message `at` if that is given and there."""
-        self.chat = await self.on_disk(self._open, chat_id, at)
+        self.chat = await self.run_on_store_thread(self._open, chat_id, at)
         self.waiting = list(self.chat.waiting)
         self.held = bool(self.waiting)
         self._post(ChatOpened(at))

@@ -266,4 +266,6 @@ class ChatScreen(ChatView):
         after = await self.app.push_screen_wait(ChatSettingsScreen(before))
         if after is not None and after != before:
             session.think = after.think
-            await session.on_disk(lambda: chat.set(system=after.system, preset=after.preset, policy=after.policy))
+            await session.run_on_store_thread(
+                lambda: chat.set(system=after.system, preset=after.preset, policy=after.policy)
+            )

@@ -28,7 +28,7 @@ class HistoryActions:
     async def show(self, words: str | None = None) -> None:
         """Fill the list: all chats, or those with the words looked for."""
         self._words = self._words if words is None else words
-        rows = await self._session.on_disk(self._rows, self._words)
+        rows = await self._session.run_on_store_thread(self._rows, self._words)
         current = self._session.chat.id if self._session.chat else None
         if not rows:
             note = f"nothing with “{self._words}”" if self._words else "no chats yet"
@@ -42,7 +42,7 @@ class HistoryActions:
         title = await self._title(chat_id)
         answer = await self._screen.app.push_screen_wait(AskText("Title of this chat", str(say(title))))
         if answer:
-            await self._session.on_disk(lambda: self._session.store().rename(chat_id, answer))
+            await self._session.run_on_store_thread(lambda: self._session.store().rename(chat_id, answer))
             await self.show()
 
     async def delete(self, chat_id: str) -> bool:
@@ -55,7 +55,7 @@ class HistoryActions:
             ConfirmScreen(f"Delete “{title}”?", facts, yes="Delete", no="Keep", danger=True)
         ):
             return False
-        await self._session.on_disk(lambda: self._session.store().delete(chat_id))
+        await self._session.run_on_store_thread(lambda: self._session.store().delete(chat_id))
         await self.show()
         return True
 
@@ -70,11 +70,11 @@ class HistoryActions:
         answer = await app.push_screen_wait(AskText("Write it to", str(Path.cwd() / f"{name}.{suffix}")))
         if answer:
             path = Path(answer).expanduser()
-            await self._session.on_disk(self._write, chat_id, path, suffix)
+            await self._session.run_on_store_thread(self._write, chat_id, path, suffix)
             app.notify(str(say(f"written to {path}")), title="Exported", markup=False)
 
     async def _title(self, chat_id: str) -> str:
-        return await self._session.on_disk(lambda: self._session.store().open(chat_id).title)
+        return await self._session.run_on_store_thread(lambda: self._session.store().open(chat_id).title)
 
     def _rows(self, words: str) -> "list[tuple[ChatSummary, Hit | None]]":
         store = self._session.store()

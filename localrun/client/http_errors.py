@@ -15,7 +15,7 @@ _TOO_LONG = (
 _MAX_WORDS = 300
 
 
-def refusal(status: int, headers: Message, body: bytes, endpoint: Endpoint, place: Place) -> LocalrunError:
+def status_error(status: int, headers: Message, body: bytes, endpoint: Endpoint, place: Place) -> LocalrunError:
     """The error for a status that is not 200."""
     host, words = place.host, _words(body, endpoint.key)
     said = f": {words}" if words else ""

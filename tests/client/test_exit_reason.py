@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from localrun.base.events import Prefill, Token
-from localrun.client import death as death_module
-from localrun.client.death import death, oom_kills
+from localrun.client import exit_reason
+from localrun.client.exit_reason import exit_error, oom_kills
 from localrun.client.wire import Alive, Events, Progress, Reply
 from localrun.client.worker_process import gathered
 
@@ -33,27 +33,27 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="no signals on Window
         (None, False, "without a reason", "report"),
     ],
 )
-def test_causes(code: int | None, was_oom: bool, says: str, tries: str) -> None:
-    error = death(code, b"", was_oom=was_oom)
+def test_the_error_names_the_cause_of_an_exit(code: int | None, was_oom: bool, says: str, tries: str) -> None:
+    error = exit_error(code, b"", was_oom=was_oom)
     assert says in error.message
     assert tries in error.hint
-    assert "last words" not in error.message
+    assert "last printed" not in error.message
 
 
 def test_last_words_are_few_and_clean() -> None:
     said = (
         b"first\n" + b"Traceback\n\n  \x1b[31mFile x\x1b[0m\nMemoryError: \xff\x9d0;title\x07\n" + b"y" * 5000 + b"\n"
     )
-    message = death(1, said, was_oom=False).message
+    message = exit_error(1, said, was_oom=False).message
     assert "\x1b" not in message
     assert "first" not in message
     assert len(message) < 600
-    assert "File x / MemoryError: \ufffd" in death(1, said[:60], was_oom=False).message
+    assert "File x / MemoryError: \ufffd" in exit_error(1, said[:60], was_oom=False).message
 
 
 def test_kills_of_the_system_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "vmstat"
-    monkeypatch.setattr(death_module, "VMSTAT", file)
+    monkeypatch.setattr(exit_reason, "VMSTAT", file)
     assert oom_kills() == 0
     file.write_text("nr_free_pages 5\noom_kill 7\npgfault 1\n")
     assert oom_kills() == 7

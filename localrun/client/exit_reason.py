@@ -9,7 +9,7 @@ from localrun.base.errors import EngineDiedError
 from localrun.base.sanitize import clean
 
 VMSTAT = Path("/proc/vmstat")
-_AGAIN = "send the message again: the model is then loaded anew"
+_AGAIN = "send the message again: the model is loaded for it"
 _SMALLER = "choose a smaller context or precision, or close other programs"
 _LAST_LINES, _LAST_CHARS = 3, 400
 _CRASHES = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGTRAP", "SIGSYS")
@@ -24,11 +24,11 @@ def oom_kills() -> int:
     return 0
 
 
-def death(exit_code: int | None, said: bytes, *, was_oom: bool) -> EngineDiedError:
+def exit_error(exit_code: int | None, said: bytes, *, was_oom: bool) -> EngineDiedError:
     """The error for a process that ended by itself. `exit_code` as subprocess gives it, `said` the end of stderr."""
     what, hint = _words(exit_code, was_oom)
     last = _last_lines(said)
-    return EngineDiedError(f"{what}; its last words: {last}" if last else what, hint)
+    return EngineDiedError(f"{what}; it last printed: {last}" if last else what, hint)
 
 
 def _words(code: int | None, was_oom: bool) -> tuple[str, str]:
