@@ -20,6 +20,7 @@ from localrun_tui.app import LocalrunApp
 from localrun_tui.keys import groups
 from localrun_tui.screens.help_screen import key_names
 from localrun_tui.themes import DARK, LIGHT, default_theme
+from localrun_tui.widgets.key_bar import KeyBar
 
 
 def our_bindings() -> Iterator[tuple[type, Binding]]:
@@ -178,5 +179,20 @@ def test_without_colour_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None
         }
         assert app.no_color
         assert all(max(colour) - min(colour) <= 2 for colour in colours)  # greys
+
+    drive(app, steps)
+
+
+def test_keys_that_stay_the_same_are_not_drawn_anew() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        bar = pilot.app.screen.query_one(KeyBar)
+        await until(pilot, lambda: bar.children)
+        before = [*bar.children]
+        pilot.app.screen.refresh_bindings()
+        await pilot.pause()
+        assert [*bar.children] == before
 
     drive(app, steps)
