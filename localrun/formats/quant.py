@@ -7,10 +7,9 @@ first decode, not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import ModelFileError, UsageError
@@ -107,5 +106,5 @@ _ROWS = (
     QuantType("TQ1_0", 34, 256, 54, decode_table.tq1_0, True),
     QuantType("TQ2_0", 35, 256, 66, decode_table.tq2_0, True),
 )
-QUANT_TYPES: Mapping[str, QuantType] = MappingProxyType({row.name: row for row in _ROWS})
-BY_GGUF_ID: Mapping[int, QuantType] = MappingProxyType({row.gguf_id: row for row in _ROWS if row.gguf_id is not None})
+QUANT_TYPES: dict[str, QuantType] = {row.name: row for row in _ROWS}
+BY_GGUF_ID: dict[int, QuantType] = {row.gguf_id: row for row in _ROWS if row.gguf_id is not None}

@@ -68,9 +68,8 @@ def answers(backend: BackendName) -> list[Completion]:
     prompts = ("Hello!", "Why is the second token faster than the first? " * 9) * 2
     with LocalClient(LoadOptions(model, backend=backend, kv="f32", ctx=512)) as client:
         requests = [Request(prompt=prompt, max_tokens=12, sampling=Sampling(temperature=0.0)) for prompt in prompts]
-        events = [event for request in requests for event in client.generate(request)]
         assert client.info.backend == BACKENDS[backend].name
-    return [event.completion for event in events if isinstance(event, Done)]
+        return [event.completion for one in requests for event in client.generate(one) if isinstance(event, Done)]
 
 
 def test_a_backend_is_a_class_and_a_row_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
