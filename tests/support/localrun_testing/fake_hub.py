@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 COMMIT = "c0ffee" * 6 + "c0de"
 LARGE = 4096  # files of this size and more are stored as LFS
+POLL_SECONDS = 0.01  # a server that is shut down ends after so long, and hundreds of tests have two
 _SEND_BYTES = 256 << 10
 
 
@@ -85,7 +86,7 @@ class FakeHub:
 
     def __enter__(self) -> "FakeHub":
         for server in self._servers:
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), daemon=True).start()
         return self
 
     def __exit__(self, *exception: object) -> None:
