@@ -25,14 +25,24 @@ class Interpreter(Protocol):
     """Executes instructions one by one: a method for each, by its name, that takes it with values for slots."""
 
     def begin(self, step: StepInput) -> None: ...
+    def receive(self, value: Any) -> Any:
+        """What another interpreter computed, copied to where this one computes."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of instructions on one interpreter; values cross to the next segment as they are."""
+    """A run of instructions on one interpreter: some layers of a model on one device."""
 
     interpreter: Interpreter
     instructions: tuple[Recorded, ...]
+    received: tuple[int, ...]  # slots that are read here and were computed in segments before
+
+    @classmethod
+    def of(cls, interpreter: Interpreter, instructions: Sequence[Recorded]) -> "Segment":
+        read = {slot for recorded in instructions for slot in recorded.reads.values()}
+        made = {slot for recorded in instructions for slot in recorded.results}
+        return cls(interpreter, tuple(instructions), tuple(sorted(read - made)))
 
 
 class Handle:
@@ -76,6 +86,7 @@ class Program:
         values: dict[int, Any] = {}
         for segment in self.segments:
             segment.interpreter.begin(step)
+            values.update({slot: segment.interpreter.receive(values[slot]) for slot in segment.received})
             for recorded in segment.instructions:
                 if step.cancel.is_set():
                     raise StepCancelled
@@ -91,7 +102,7 @@ class Program:
 
 def record(forward: Forward, interpreter: Interpreter) -> Program:
     """Run `forward` once on a recorder and keep what it asked for, to be executed by `interpreter`."""
-    return Program([Segment(interpreter, record_instructions(forward))])
+    return Program([Segment.of(interpreter, record_instructions(forward))])
 
 
 def record_instructions(forward: Forward) -> tuple[Recorded, ...]:

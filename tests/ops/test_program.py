@@ -5,14 +5,17 @@ from dataclasses import replace
 import pytest
 import torch
 from localrun_testing.kv_cases import KVCase, reference_for
-from localrun_testing.small_model import FULL, WINDOWED, small_model
+from localrun_testing.pretend_gpu import pretended_gpu
+from localrun_testing.small_model import FULL, WINDOWED, moved, reference_executor, small_model, text
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.program import ProgramBuilder
+from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.model.decoder import Model
+from localrun.engine.runner import Runner, sequence_input
+from localrun.model.decoder import Model, ModelWeights
 from localrun.ops.instructions import INSTRUCTIONS, Attention
-from localrun.ops.program import Recorded, record_instructions
+from localrun.ops.program import Program, Recorded, Segment, record_instructions
 
 NOPE = replace(FULL, rope=None)
 
@@ -54,6 +57,33 @@ def test_a_program_keeps_no_value_longer_than_it_is_read(sink_window: int | None
     freed = [slot for recorded in instructions for slot in recorded.dead]
     assert len(freed) == len(set(freed))
     assert set(freed) == {slot for recorded in instructions for slot in recorded.results} - {program.result}
+
+
+def test_a_model_in_two_segments_copies_what_passes_between_their_devices() -> None:
+    """Layer 0 computes in main memory, the rest on a device that refuses tensors of main memory."""
+    model, ids, one_layer = small_model((FULL, FULL)), text(80), 8  # instructions
+
+    def logits(executor: ReferenceExecutor) -> torch.Tensor:
+        found = Runner(model.config, executor).compute([(ids, 0)], [sequence_input([(0,), (1,)], 80, 1)], range(80))
+        return torch.as_tensor(found.rows).cpu()
+
+    expected = logits(reference_executor(model, 4))
+    with pretended_gpu() as gpu:
+        (first, *others), weights = model.weights.layers, model.weights
+        there = [moved(part, gpu) for part in (*others, weights.output_norm, weights.output)]
+        split = Model(model.config, ModelWeights(weights.embed, (first, there[0]), *there[1:]))
+        recorded = record_instructions(split.forward)
+        executor, device = reference_executor(split, 4), reference_executor(split, 4, device=gpu)
+        near, far = (one.program.segments[0].interpreter for one in (executor, device))
+        executor.program = Program(
+            [Segment.of(near, recorded[: 1 + one_layer]), Segment.of(far, recorded[1 + one_layer :])]
+        )
+        assert [len(segment.received) for segment in executor.program.segments] == [0, 1], "the residual stream"
+        assert torch.equal(logits(executor), expected)
+        uncopied = [replace(segment, received=()) for segment in executor.program.segments]
+        executor.program = Program(uncopied)
+        with pytest.raises(RuntimeError, match="expected all tensors on one device"):
+            logits(executor)
 
 
 def test_two_kinds_of_window_do_not_meet_in_a_layer() -> None:

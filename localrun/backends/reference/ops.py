@@ -42,6 +42,9 @@ class ReferenceOps:
         for row, (sequence, position) in enumerate(zip(step.row_sequence, step.positions, strict=True)):
             self.rows_of[sequence].setdefault(position // BLOCK_TOKENS, []).append(row)
 
+    def receive(self, value: Tensor) -> Tensor:
+        return value.to(self.device)
+
     def angles(self, kinds: Sequence[Angles]) -> list[tuple[Tensor, Tensor]]:
         """Cosines and sines of every rope kind on the device."""
         return [(on_device(cos, self.device), on_device(sin, self.device)) for cos, sin in kinds]
