@@ -1,38 +1,68 @@
-// Functions on vectors, the same polynomial on every instruction set. Relative error below 2e-7.
+// Functions on vectors of floats, the same polynomial on every instruction set.
 #pragma once
 
 namespace {
 
-// e^x; exactly 1 at 0, exactly 0 below -87.3, +inf never: x counts as 88.3 at most. A NaN stays one: of a minimum and a
-// maximum the second counts then.
-LR_INLINE F f_exp(F x) {
-  const F clamped = f_min(f_set(88.3f), f_max(f_set(-87.33f), x));
-  const F magic = f_set(12582912.0f);  // 1.5 · 2^23: adding it leaves no fraction bits
-  const F shifted = f_add(f_mul(clamped, f_set(1.44269504f)), magic);
-  const F n = f_sub(shifted, magic);
-  F r = f_fma(n, f_set(-0.693359375f), clamped);  // ln 2 in two parts: n times the first is exact
-  r = f_fma(n, f_set(2.12194440e-4f), r);
-  F p = f_fma(r, f_set(1.3888889e-3f), f_set(8.3333333e-3f));
-  p = f_fma(p, r, f_set(4.1666667e-2f));
-  p = f_fma(p, r, f_set(1.6666667e-1f));
-  p = f_fma(p, r, f_set(0.5f));
-  p = f_fma(p, r, f_set(1.0f));
-  p = f_fma(p, r, f_set(1.0f));
-  const I power = i_shl<23>(i_sub(i_of_bits(shifted), i_set(0x4b400000 - 127)));
-  return f_unless_greater(f_set(-87.33f), x, f_mul(p, f_of_bits(power)));
+// e^x with a relative error below 2e-7; exactly 1 at 0, exactly 0 below -87.3, +inf never: x counts as 88.3 at most. A NaN
+// stays one: of a minimum and a maximum the second counts then.
+template <class V> LR_INLINE V v_exp(V x) {
+  const V clamped = v_min(v_set<V>(88.3f), v_max(v_set<V>(-87.33f), x));
+  const float magic = 12582912.0f;  // 1.5 · 2^23: adding it leaves no fraction bits
+  const V shifted = clamped * 1.44269504f + magic;
+  const V n = shifted - magic;
+  V r = v_fma(n, v_set<V>(-0.693359375f), clamped);  // ln 2 in two parts: n times the first is exact
+  r = v_fma(n, v_set<V>(2.12194440e-4f), r);
+  V p = v_fma(r, v_set<V>(1.3888889e-3f), v_set<V>(8.3333333e-3f));
+  p = v_fma(p, r, v_set<V>(4.1666667e-2f));
+  p = v_fma(p, r, v_set<V>(1.6666667e-1f));
+  p = v_fma(p, r, v_set<V>(0.5f));
+  p = v_fma(p, r, v_set<V>(1.0f));
+  p = v_fma(p, r, v_set<V>(1.0f));
+  const auto power = (v_bits(shifted) - (0x4b400000 - 127)) << 23;
+  return v_select(-87.33f > x, V{}, p * v_of_bits(power));
 }
 
-LR_INLINE F f_sigmoid(F x) { return f_div(f_set(1.0f), f_add(f_set(1.0f), f_exp(f_sub(f_zero(), x)))); }
-LR_INLINE F f_silu(F x) { return f_mul(x, f_sigmoid(x)); }
+// e^x for softmax, where x <= 0 is small when it counts: cheaper than v_exp, whose error does not grow with |x|. For
+// x <= 88; exactly 1 at 0, exactly 0 below -87, NaN stays NaN. 2^n by the exponent, 2^f by a series on |f| <= 1/2.
+LR_INLINE f32v v_exp_fast(f32v x) {
+  const f32v t = x * 1.44269504f;
+#if defined(__AVX512F__)
+  const f32v n = _mm512_maskz_roundscale_ps((__mmask16)-1, t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+  const float magic = 12582912.0f;
+  const f32v n = (t + magic) - magic;
+#endif
+  const f32v f = t - n;
+  f32v p = v_set<f32v>(1.54035304e-4f);
+  p = v_fma(p, f, v_set<f32v>(1.33335581e-3f));
+  p = v_fma(p, f, v_set<f32v>(9.61812911e-3f));
+  p = v_fma(p, f, v_set<f32v>(5.55041087e-2f));
+  p = v_fma(p, f, v_set<f32v>(2.40226507e-1f));
+  p = v_fma(p, f, v_set<f32v>(6.93147181e-1f));
+  p = v_fma(p, f, v_set<f32v>(1.0f));
+#if defined(__AVX512F__)
+  const f32v y = _mm512_maskz_scalef_ps((__mmask16)-1, p, n);
+#else
+  const f32v y = p * v_of_bits((__builtin_convertvector(n, i32v) + 127) << 23);
+#endif
+  return v_select(x < -87.0f, f32v{}, y);
+}
+LR_INLINE float exp_fast(float x) { return v_exp_fast(v_set<f32v>(x))[0]; }
+
+template <class V> LR_INLINE V v_sigmoid(V x) { return 1.0f / (1.0f + v_exp(0.0f - x)); }
+template <class V> LR_INLINE V v_silu(V x) { return x * v_sigmoid(x); }
 
 // The tanh form of GELU: x/2 · (1 + tanh u) = x · sigmoid(2 u), u = sqrt(2 / pi) · (x + 0.044715 x³).
-LR_INLINE F f_gelu(F x) {
-  const F cubic = f_mul(f_mul(x, x), f_set(0.044715f));
-  return f_mul(x, f_sigmoid(f_mul(f_set(1.5957691f), f_fma(cubic, x, x))));
+template <class V> LR_INLINE V v_gelu(V x) { return x * v_sigmoid(1.5957691f * v_fma(x * x * 0.044715f, x, x)); }
+
+template <class V> LR_INLINE V v_tanh(V x) { return 1.0f - 2.0f / (1.0f + v_exp(x + x)); }
+
+// cap · tanh(x / cap)
+template <class V> LR_INLINE V v_softcap(V x, float cap) { return cap * v_tanh(x / cap); }
+LR_INLINE f32v v_softcap_fast(f32v x, float cap) {
+  f32v t = x * (2.0f / cap);
+  t = v_select(t > 80.0f, v_set<f32v>(80.0f), t);
+  return cap - (2.0f * cap) / (v_exp_fast(t) + 1.0f);
 }
-
-LR_INLINE F f_tanh(F x) { return f_sub(f_set(1.0f), f_div(f_set(2.0f), f_add(f_set(1.0f), f_exp(f_add(x, x))))); }
-
-LR_INLINE F f_softcap(F x, F cap) { return f_mul(cap, f_tanh(f_div(x, cap))); }
 
 }  // namespace

@@ -1,0 +1,150 @@
+// The types of simd.h, and what the compiler's own vectors give alike on every instruction set: arithmetic and comparisons
+// by operators (a mask is all ones or all zeros in a lane), plain loads. What differs is in the headers of instruction
+// sets: they specialise, for one register, the templates that are declared here for sixteen lanes.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <type_traits>
+#include <utility>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define LR_ALWAYS_INLINE inline __attribute__((always_inline))
+#define LR_INLINE static LR_ALWAYS_INLINE
+#define LR_NOINLINE static __attribute__((noinline))  // lane by lane: inlined everywhere it would take minutes to compile
+
+namespace {
+
+#if defined(__AVX512F__)
+enum { VL = 16 };
+#elif defined(__AVX2__)
+enum { VL = 8 };
+#else
+enum { VL = 4 };
+#endif
+
+typedef float f32v __attribute__((vector_size(4 * VL)));
+typedef int32_t i32v __attribute__((vector_size(4 * VL)));
+typedef uint8_t u8v __attribute__((vector_size(4 * VL)));
+typedef int8_t i8v __attribute__((vector_size(4 * VL)));
+
+// Sixteen lanes in as many registers as they take; one register that has sixteen is used as it is.
+template <class R> struct x16 {
+  typedef R Register;
+  R v[16 / VL];
+};
+template <class R> using sixteen = std::conditional_t<VL == 16, R, x16<R>>;
+template <class V> constexpr bool is_register = sizeof(V) == 4 * VL;
+
+typedef sixteen<f32v> f32x16;
+typedef sixteen<i32v> i32x16;
+typedef sixteen<u8v> u8x64;
+
+// Sums that a product of codes keeps in registers: tokens × groups of 16 rows.
+struct MicroTile {
+  int tokens, groups;
+};
+
+template <class V, class T> LR_INLINE V v_set(T x) {
+  if constexpr (is_register<V>) {
+    return x - V{};
+  } else {
+    V all;
+    for (auto& v : all.v) v = v_set<typename V::Register>(x);
+    return all;
+  }
+}
+
+template <class V> LR_INLINE V v_load(const void* p) {
+  V all;
+  if constexpr (is_register<V>) memcpy(&all, p, sizeof all);
+  else
+    for (int i = 0; i < 16 / VL; i++) all.v[i] = v_load<typename V::Register>((const char*)p + 4 * VL * i);
+  return all;
+}
+
+template <class V> LR_INLINE void v_store(void* p, V all) {
+  if constexpr (is_register<V>) memcpy(p, &all, sizeof all);
+  else
+    for (int i = 0; i < 16 / VL; i++) v_store((char*)p + 4 * VL * i, all.v[i]);
+}
+
+LR_INLINE f32v v_select(i32v mask, f32v yes, f32v no) { return (f32v)(((i32v)yes & mask) | ((i32v)no & ~mask)); }
+LR_INLINE i32v v_bits(f32v v) { return (i32v)v; }
+LR_INLINE f32v v_of_bits(i32v v) { return (f32v)v; }
+LR_INLINE f32v v_to_f32(i32v v) { return __builtin_convertvector(v, f32v); }
+
+LR_INLINE u8v v_low4(u8v v) { return v & 15; }
+template <int n> LR_INLINE u8v v_take(u8v v) { return v - (uint8_t)n; }
+LR_INLINE i8v v_set4(const void* p) {
+  int32_t four;
+  memcpy(&four, p, sizeof four);
+  return (i8v)v_set<i32v>(four);
+}
+
+template <int... lane> LR_INLINE i32v v_iota_of(std::integer_sequence<int, lane...>) { return i32v{lane...}; }
+LR_INLINE i32v v_iota() { return v_iota_of(std::make_integer_sequence<int, VL>()); }
+
+// Lane i gets what lane i ^ h holds.
+template <int h, int... lane> LR_INLINE f32v v_swap_of(f32v v, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(v, v, (lane ^ h)...);
+}
+template <int h> LR_INLINE f32v v_swap(f32v v) { return v_swap_of<h>(v, std::make_integer_sequence<int, VL>()); }
+
+// Loads of 16 lanes that widen; those of a register are each instruction set's own.
+template <class V> LR_INLINE V v_load_i8(const void* p) {
+  V all;
+  for (int i = 0; i < 16 / VL; i++) all.v[i] = v_load_i8<typename V::Register>((const int8_t*)p + VL * i);
+  return all;
+}
+template <class V> LR_INLINE V v_load_u8(const void* p) {
+  V all;
+  for (int i = 0; i < 16 / VL; i++) all.v[i] = v_load_u8<typename V::Register>((const uint8_t*)p + VL * i);
+  return all;
+}
+template <class V> LR_INLINE V v_load_fp16(const void* p) {
+  V all;
+  for (int i = 0; i < 16 / VL; i++) all.v[i] = v_load_fp16<typename V::Register>((const uint16_t*)p + VL * i);
+  return all;
+}
+
+// A table of 16 codes for v_lookup.
+template <class V> LR_INLINE V v_table(const int8_t* table) {
+  V all;
+  for (auto& v : all.v) v = v_table<typename V::Register>(table);
+  return all;
+}
+
+// The first n floats, then `other` or zeros, and a store of the first n; any n.
+template <class V> LR_INLINE V v_load_n_or(const float* p, int n, float other) {
+  V all;
+  for (int i = 0; i < 16 / VL; i++) all.v[i] = v_load_n_or<typename V::Register>(p + VL * i, n - VL * i, other);
+  return all;
+}
+template <class V> LR_INLINE V v_load_n(const float* p, int n) {
+  V all;
+  for (int i = 0; i < 16 / VL; i++) all.v[i] = v_load_n<typename V::Register>(p + VL * i, n - VL * i);
+  return all;
+}
+#if !defined(__AVX2__)  // no loads and stores by masks
+LR_NOINLINE f32v v_load_some(const float* p, int n, float other) {
+  f32v v = v_set<f32v>(other);
+  if (n > 0) memcpy(&v, p, (size_t)n * 4);
+  return v;
+}
+template <> LR_ALWAYS_INLINE f32v v_load_n_or<f32v>(const float* p, int n, float other) {
+  return n >= VL ? v_load<f32v>(p) : v_load_some(p, n, other);
+}
+template <> LR_ALWAYS_INLINE f32v v_load_n<f32v>(const float* p, int n) { return v_load_n_or<f32v>(p, n, 0.0f); }
+LR_INLINE void v_store_n(float* p, f32v v, int n) {
+  if (n > 0) memcpy(p, &v, (size_t)(n < VL ? n : VL) * 4);
+}
+#endif
+
+}  // namespace
