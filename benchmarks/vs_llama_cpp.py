@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 from engine_worker import bindings  # noqa: E402
 from synthetic_models import SHAPES, model_file  # noqa: E402
 
-from localrun.backends.cpu.limits import CpuLimitProbe  # noqa: E402
 from localrun.backends.limits import Limits  # noqa: E402
+from localrun.backends.registry import BACKENDS  # noqa: E402
 from localrun.base.machine import cpu_limit  # noqa: E402
 
 PEERS = {"flash off": {"flash": False}, "flash on": {"flash": True}}
@@ -129,7 +129,7 @@ def compare(
     common = {"path": str(path), "threads": threads, "ctx": max(c.depth + c.n for c in cases), "batch": batch}
     engines = {name: Engine("llama.cpp", **common, **flags) for name, flags in PEERS.items()}
     engines["localrun"] = Engine("localrun", **common, flash=False)
-    probe = CpuLimitProbe(threads)
+    probe = BACKENDS["cpu"].limit_probe(threads)
     results = {case: Measured() for case in cases}
     for round_number in range(rounds + 1):  # the first warms up
         for case, measured in results.items():

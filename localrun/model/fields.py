@@ -86,6 +86,9 @@ FIELDS: dict[str, Field] = {
 }
 
 
+PER_LAYER = ("n_heads", "n_kv_heads", "ffn_size")  # may be a list with a number for each layer
+
+
 class Fields(Mapping[str, Any]):
     """The hyperparameters of one file by our names; a bad value is a ModelFileError naming the file's own key.
 
@@ -109,6 +112,27 @@ class Fields(Mapping[str, Any]):
     def within(self, values: Mapping[str, Any]) -> "Fields":
         """The same schema over a nested dictionary of the same file."""
         return Fields(values, self.format, self.prefix, self.path)
+
+    def of_layer(self, index: int) -> "Fields":
+        """The fields as one layer has them, where the file has lists."""
+        lists = {self.key(FIELDS[name]): self.values_by_key[self.key(FIELDS[name])] for name in self.listed()}
+        for key, values in lists.items():
+            if len(values) != self["n_layers"]:
+                raise self.error(f"{clean(key)} has {len(values)} numbers for {self['n_layers']} layers")
+        own = {key: values[index] for key, values in lists.items()}
+        return Fields({**self.values_by_key, **own}, self.format, self.prefix, self.path, self.defaults)
+
+    def listed(self) -> list[str]:
+        """The fields that differ between layers."""
+        values = {name: self.values_by_key.get(self.key(FIELDS[name])) for name in PER_LAYER}
+        return [name for name, value in values.items() if isinstance(value, list) and any(v != value[0] for v in value)]
+
+    def check(self) -> None:
+        """Every field, used or not; those that differ between layers where a layer is read."""
+        listed = self.listed()
+        for name in self:
+            if name not in listed:
+                _ = self[name]
 
     def key(self, field: Field) -> str:
         """The name of a field in this file; empty when the format has none."""
@@ -136,7 +160,7 @@ class Fields(Mapping[str, Any]):
         return len(FIELDS)
 
     def checked(self, field: Field, key: str, value: Any) -> Number:
-        if isinstance(value, list):  # per-layer arrays: we run models whose layers agree
+        if isinstance(value, list):  # one number for all layers, unless it is asked for as one of them has it
             if not value or any(item != value[0] for item in value):
                 raise ModelFileError("UNSUPPORTED", f"{clean(key)} differs between layers", path=self.path)
             value = value[0]

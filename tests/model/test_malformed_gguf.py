@@ -41,7 +41,15 @@ CASES: dict[str, tuple[str, Change, str]] = {
     **{f"{n} heads": ("llama", key(".attention.head_count", n), HPARAM) for n in (0, 3, 2**31)},
     **{f"{n} kv heads": ("llama", key(".attention.head_count_kv", n), HPARAM) for n in (0, 4, 12, 2**31)},
     "kv heads of another count": ("llama", key(".attention.head_count_kv", 3), TENSOR),
-    "heads differ by layer": ("llama", key(".attention.head_count_kv", [2, 2, 6]), "UNSUPPORTED"),
+    "kv heads by layer, and other tensors": ("llama", key(".attention.head_count_kv", [2, 2, 6]), TENSOR),
+    "kv heads of too few layers": ("llama", key(".attention.head_count_kv", [2, 6]), HPARAM),
+    "a layer without kv heads": ("llama", key(".attention.head_count_kv", [2, 0, 2]), HPARAM),
+    "no list of heads": ("llama", key(".attention.head_count_kv", ["2", "6", "2"]), HPARAM),
+    "head sizes by layer": (
+        "llama",
+        keys(attention__head_count=[6, 6, 2], attention__key_length=..., attention__value_length=...),
+        "UNSUPPORTED",
+    ),
     **{f"hidden size {n}": ("llama", key(".embedding_length", n), HPARAM) for n in (0, 2**31)},
     "hidden size 63": ("llama", key(".embedding_length", 63), TENSOR),
     "hidden size heads do not divide": (

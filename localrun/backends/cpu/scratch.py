@@ -14,7 +14,7 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     """
     widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
     hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
-    keys = widest.n_kv_heads * widest.head_dim
+    keys = max(spec.n_kv_heads * spec.head_dim for spec in config.layers)
     ffn = max((spec.ffn_size for spec in config.layers if not spec.mixture), default=0)
     plain = (hidden, hidden, queries, queries, keys, keys)
     coded = (hidden, queries, ffn)

@@ -17,5 +17,5 @@ def step_bytes(config: ModelConfig, ctx: int, codec: KVCodec) -> int:
     widths = 6 * config.hidden_size + 4 * max(shared, *(spec.ffn_size for spec in config.layers))
     activations = rows * (widths + (most_used - 1) * config.hidden_size) * 4
     scores = (SCORE_COPIES if codec.native else CODED_COPIES) * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
-    gathered = 4 * ctx * widest.n_kv_heads * widest.head_dim * 4
+    gathered = 4 * ctx * max(spec.n_kv_heads * spec.head_dim for spec in config.layers) * 4
     return activations + scores + gathered + 4 * config.vocab_size * 4

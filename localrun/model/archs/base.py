@@ -55,15 +55,15 @@ class Arch:
         """Read and check the hyperparameters of `source`. Raises ModelFileError."""
         fields = fields_of(source, self.defaults)
         self.check_supported(fields)
-        base = self.base_layer(fields)
+        layers = self.layers(fields)
         return ModelConfig(
             arch=self.name,
             hidden_size=fields["hidden_size"],
             vocab_size=vocab_size(source, fields),
             max_context=fields["max_context"],
             rms_eps=fields["rms_eps"],
-            layers=self.layers(fields, base),
-            ropes=self.ropes(source, fields, self.rope_dims(fields, base.head_dim)),
+            layers=layers,
+            ropes=self.ropes(source, fields, self.rope_dims(fields, layers[0].head_dim)),
             embed_scale=self.embed_scale(fields),
             logit_scale=self.logit_scale(fields),
             logit_softcap=fields["logit_softcap"] or None,
@@ -82,7 +82,7 @@ class Arch:
             )
 
     def base_layer(self, fields: Fields) -> LayerSpec:
-        """What all layers share."""
+        """A layer but for what depends on its place; `fields` as it has them."""
         heads, hidden = fields["n_heads"], fields["hidden_size"]
         kv_heads = fields["n_kv_heads"] or heads
         if heads % kv_heads:
@@ -109,17 +109,20 @@ class Arch:
             residual_scale=fields["residual_scale"],
         )
 
-    def layers(self, fields: Fields, base: LayerSpec) -> tuple[LayerSpec, ...]:
+    def layers(self, fields: Fields) -> tuple[LayerSpec, ...]:
         """Every layer, dense or a mixture of experts."""
-        windowed = self.windowed_layers(fields)
-        layers = [self.layer(fields, index, base, windowed[index]) for index in range(fields["n_layers"])]
+        n_layers, windowed = fields["n_layers"], self.windowed_layers(fields)
+        bases = [self.base_layer(fields.of_layer(index)) for index in range(n_layers if fields.listed() else 1)]
+        if any(base.head_dim != bases[0].head_dim for base in bases):
+            raise ModelFileError("UNSUPPORTED", "heads differ in size between layers", path=fields.path)
+        layers = [self.layer(fields, i, bases[i % len(bases)], windowed[i]) for i in range(n_layers)]
         if fields["n_experts"] and self.experts is not None:
             has_experts = self.layers_with_experts(fields)
             layers = [self.experts.layer(spec, fields) if has_experts[i] else spec for i, spec in enumerate(layers)]
         return tuple(layers)
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
-        """The layer at `index`, given what all layers share."""
+        """The layer at `index`, given what it has in common with others."""
         if not windowed:
             return base
         spec = replace(base, rope=self.window_rope)

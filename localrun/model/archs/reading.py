@@ -22,7 +22,7 @@ def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
         if not isinstance(text, dict):
             raise fields.error("text_config should be a dictionary")
         fields = Fields({**values, **text}, source.format, prefix, fields.path, defaults)
-    dict(fields)  # every field is checked, used or not
+    fields.check()
     return fields
 
 
