@@ -1,6 +1,9 @@
 """Recorded programs: what the decoder asks for, which slots results take, and when values are let go."""
 
-from dataclasses import replace
+import ast
+import inspect
+from dataclasses import fields, replace
+from textwrap import dedent
 
 import pytest
 import torch
@@ -100,3 +103,15 @@ def test_every_backend_takes_every_instruction_by_its_name() -> None:
         assert callable(getattr(ProgramBuilder, instruction.name))
     native = {instruction.name for instruction in INSTRUCTIONS} - {"moe"} | {"route", "experts", "combine"}
     assert set(abi.OPS) == native, "what an operation of the ABI is made from"
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS)
+def test_the_library_is_told_every_operand(instruction: type) -> None:
+    """A field that is added to an instruction is translated, or the kernels would leave it out in silence."""
+    method = ast.parse(dedent(inspect.getsource(getattr(ProgramBuilder, instruction.name))))  # type: ignore[attr-defined]
+    reads = {
+        node.attr
+        for node in ast.walk(method)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "op"
+    }
+    assert {field.name for field in fields(instruction)} <= reads

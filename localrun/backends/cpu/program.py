@@ -97,11 +97,14 @@ class ProgramBuilder:
         return formats
 
     def embed(self, op: Embed, out: int) -> Iterator[Native]:
-        yield op.name, abi.Embed(self.matrix(op.weight), self.result(out, op.weight.n_cols), op.scale)
+        made = self.result(out, op.weight.n_cols)
+        yield op.name, abi.Embed(weight=self.matrix(op.weight), out=made, scale=op.scale)
 
     def norm(self, op: Norm, out: int) -> Iterator[Native]:
         made = self.result(out, self.values[op.x.index].width)
-        yield op.name, abi.Norm(self.value(op.x), self.value(op.residual), made, self.vector(op.weight), op.eps)
+        native = abi.Norm(x=self.value(op.x), residual=self.value(op.residual), out=made, eps=op.eps)
+        native.weight = self.vector(op.weight)
+        yield op.name, native
 
     def linear(self, op: Linear, *out: int) -> Iterator[Native]:
         native = abi.Linear(
@@ -127,6 +130,9 @@ class ProgramBuilder:
 
     def moe(self, op: Moe, out: int) -> Iterator[Native]:
         """The scores, which rows go where, gate and up of every expert, down, and the sum: five native operations."""
+        assert (op.shared, op.router.bias, op.router.choice_bias) == (None, None, None), (
+            "the backend refuses such models"
+        )
         router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
         gate, up, down = (weight for weight, _ in (op.experts.gate, op.experts.up, op.experts.down))
         make_formats, total = self.missing_formats(op.a), self.result(out, self.values[op.a.index].width)
@@ -138,7 +144,14 @@ class ProgramBuilder:
         score = abi.Linear(a=self.value(op.a), n_weights=1, out_scale=1.0, make_formats=make_formats)
         score.weight[0], score.out[0] = self.matrix(router), ctypes.pointer(scores)
         reads_f32 = not (self.activation_format_of(gate) and self.activation_format_of(up))
-        rows = (ctypes.pointer(scores), self.value(op.a), ctypes.pointer(chosen))
+        route = abi.Route(
+            scores=ctypes.pointer(scores),
+            a=self.value(op.a),
+            chosen=ctypes.pointer(chosen),
+            routes=routes,
+            normalize=op.router.routing.normalize,
+            reads_f32=reads_f32,
+        )
         widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
         widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
         narrow = abi.Experts(
@@ -146,10 +159,15 @@ class ProgramBuilder:
         )
         narrow.weight[0] = self.matrix(down)
         yield "linear", score
-        yield "route", abi.Route(*rows, routes, op.router.routing.normalize, reads_f32)
+        yield "route", route
         yield "experts", widen
         yield "experts", narrow
-        yield "combine", abi.Combine(ctypes.pointer(y), self.value(op.residual), total, routes, op.out_scale)
+        yield (
+            "combine",
+            abi.Combine(
+                y=ctypes.pointer(y), residual=self.value(op.residual), out=total, routes=routes, scale=op.out_scale
+            ),
+        )
         self.buffers.give(scores)
         for value in (chosen, hidden, y):
             self.buffers.give(value, n_used)
@@ -168,15 +186,17 @@ class ProgramBuilder:
         yield (
             op.name,
             abi.RopeAppend(
-                *(self.value(x) for x in (op.q, op.k, op.v)),
-                made[0],
-                made[1] if op.sink_query else None,
-                self.vector(op.q_weight),
-                self.vector(op.k_weight),
-                op.layer,
-                -1 if op.rope is None else op.rope,
-                abi.QK_NORMS[op.qk_norm],
-                op.eps,
+                q=self.value(op.q),
+                k=self.value(op.k),
+                v=self.value(op.v),
+                out=made[0],
+                sink_out=made[1] if op.sink_query else None,
+                q_weight=self.vector(op.q_weight),
+                k_weight=self.vector(op.k_weight),
+                layer=op.layer,
+                rope=-1 if op.rope is None else op.rope,
+                qk_norm=abi.QK_NORMS[op.qk_norm],
+                eps=op.eps,
             ),
         )
 
@@ -185,15 +205,15 @@ class ProgramBuilder:
         yield (
             op.name,
             abi.Attention(
-                self.value(op.q),
-                self.value(op.sink_query),
-                self.result(out, place.n_heads * place.head_dim),
-                self.vector(op.sinks),
-                op.layer,
-                op.window or 0,
-                op.sink_window or 0,
-                op.scale,
-                op.softcap or 0.0,
+                q=self.value(op.q),
+                sink_q=self.value(op.sink_query),
+                out=self.result(out, place.n_heads * place.head_dim),
+                sinks=self.vector(op.sinks),
+                layer=op.layer,
+                window=op.window or 0,
+                sink_window=op.sink_window or 0,
+                scale=op.scale,
+                softcap=op.softcap or 0.0,
             ),
         )
 
@@ -202,8 +222,15 @@ class ProgramBuilder:
         self.logits_rows = self.buffers.allocate(4 * self.buffers.max_rows * op.weight.n_rows)
         width = self.values[op.a.index].width
         gathered = self.kept(self.buffers.make(width, self.activation_format_of(op.weight), self.buffers.max_rows))
-        operands = (self.value(op.a), self.matrix(op.weight), self.logits_rows, ctypes.pointer(gathered))
-        yield op.name, abi.LogitsOp(*operands, op.scale, op.softcap or 0.0)
+        native = abi.LogitsOp(
+            a=self.value(op.a),
+            weight=self.matrix(op.weight),
+            rows=self.logits_rows,
+            gathered=ctypes.pointer(gathered),
+            scale=op.scale,
+            softcap=op.softcap or 0.0,
+        )
+        yield op.name, native
 
     def result(self, slot: int, width: int) -> Any:
         self.values[slot] = self.kept(self.buffers.take(width, self.formats.get(slot, 0)))
