@@ -14,10 +14,12 @@ from statistics import median
 
 from localrun.cache.block_file import pack
 from localrun.cache.disk import DiskTier
-from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.cache.groups import Group
+from localrun.cache.kinds.attention import Attention
 from localrun.cache.store import CacheStore
 from localrun.cache.trim import trim
 from localrun.engine.disk_cache import DiskCache
+from localrun.ops.kv import BLOCK_TOKENS
 
 SYSTEM = 40  # tokens that all chats begin with
 TURN = 100  # tokens of a question and its answer
@@ -53,7 +55,7 @@ def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool 
     `pauses`: blocks are written between turns, as while a user reads; else beside them.
     """
     rng = random.Random(0)
-    groups = [Group((0,), None, 1, 8), *([Group((1,), window, 1, 8)] if window else [])]
+    groups = [Group((0,), Attention(1, 8, 8)), *([Group((1,), Attention(1, 8, 8, window))] if window else [])]
     store = CacheStore(groups, [n_chats] * len(groups))
     cache = opened(store, disk) if disk else None
     system = rng.choices(range(1000), k=SYSTEM)
@@ -118,7 +120,7 @@ def fill(root: Path, n_files: int) -> DiskTier:
 
 
 def long_prompt(n_tokens: int, disk: DiskTier) -> None:
-    store = CacheStore([Group((0,), None, 1, 8)], [n_tokens // BLOCK_TOKENS + 10])
+    store = CacheStore([Group((0,), Attention(1, 8, 8))], [n_tokens // BLOCK_TOKENS + 10])
     cache = opened(store, disk)
     ids = random.Random(2).choices(range(1000), k=n_tokens)
     sequence = store.open(ids, None, "long")

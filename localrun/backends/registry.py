@@ -17,10 +17,11 @@ BACKENDS: dict[str, Backend] = {
 HINT = "leave --backend away, or see what `localrun doctor` says"
 
 
-def usual_backend() -> Backend:
-    """What computes on this machine when nothing else is asked for."""
+def usual_backend(config: ModelConfig | None = None) -> Backend:
+    """What computes on this machine when nothing else is asked for: any model, or this one."""
     cpu = BACKENDS["cpu"]
-    return BACKENDS["reference"] if cpu.why_unavailable() else cpu
+    reason = cpu.why_unavailable() or (cpu.why_not(config, ()) if config else "")
+    return BACKENDS["reference"] if reason else cpu
 
 
 def choose_backend(

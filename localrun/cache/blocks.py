@@ -68,6 +68,19 @@ class BlockTable:
             return self.blocks[logical - self.first]
         return self.sink if logical == 0 else NO_BLOCK
 
+    @property
+    def before(self) -> int:
+        """The block with the state before the next step; NO_BLOCK where there is none."""
+        return NO_BLOCK
+
+    def end_of(self, logical: int, whole: int) -> int:
+        """How many tokens of the text a logical block's content stands for, where it is not all `whole` of them."""
+        return whole
+
+    def held(self) -> list[int]:
+        """Every block it holds."""
+        return [*self.blocks, self.sink] if self.sink != NO_BLOCK else [*self.blocks]
+
     def drop_below(self, logical: int, keep_sink: bool) -> None:
         """Give the blocks before a logical block back; block 0 stays as the sink if it is to be kept."""
         n = min(logical - self.first, len(self.blocks))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localrun.cache.claims import FOLDER, file_name, read_claims
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.label import read_label
 from localrun.cache.stored import fingerprints
 
@@ -25,7 +24,7 @@ def codec_of(root: Path, chat: str, path: Path, precision: str, numerics: int) -
         label, claims = read_label(folder), folder / FOLDER / file_name(chat)
         if (label.path, label.precision, label.numerics) == (str(path), precision, numerics):
             with suppress(OSError):
-                n_tokens = BLOCK_TOKENS * len(read_claims(claims))
+                n_tokens = label.block_tokens * len(read_claims(claims))
                 found.append((claims.stat().st_mtime, ChatCodec(label.codec, n_tokens)))
     _, newest = max(found, key=lambda one: one[0], default=(0.0, None))
     return newest if newest is not None and newest.n_tokens else None

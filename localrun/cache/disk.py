@@ -18,7 +18,6 @@ from typing import BinaryIO
 from localrun.base.lock import locked
 from localrun.cache.block_file import claimed_ids, most_bytes, n_shared, pack, pack_ids, parse, unpack_ids
 from localrun.cache.claims import Claims, is_erased
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.keys import Key, digest
 from localrun.cache.label import NO_LABEL, Label, write_label
 from localrun.cache.stored import BUCKET_DIGITS, LOCK, SUFFIX, UNFINISHED
@@ -41,7 +40,7 @@ class DiskTier:
 
     The fingerprint says everything the bytes depend on: weights, tokenizer, backend, numerics, codecs, rope. `window`
     is what a query sees besides the first block: it is part of a block's name where it hides something, not before.
-    `sizes`: bytes of every part of a block.
+    `sizes`: bytes of every part of a block of `block_tokens` tokens.
     """
 
     def __init__(
@@ -51,6 +50,7 @@ class DiskTier:
         self.fingerprint = digest(fingerprint.encode())
         self.sizes = tuple(sizes)
         self.label = label
+        self.block_tokens = label.block_tokens
         self.window = window
         self.folder = root / self.fingerprint.hex()
         self._below = f"{self.folder}{os.sep}"  # whoever looks for many files has no time for Path
@@ -60,7 +60,7 @@ class DiskTier:
     def key(self, before: Key | None, ids: Sequence[int]) -> Key:
         """The key of a block that holds `ids` and comes after the block of key `before` (None: it is the first)."""
         start, end = (before.own, before.n_tokens + len(ids)) if before else (self.fingerprint, len(ids))
-        hides = self.window is not None and end > self.window + BLOCK_TOKENS
+        hides = self.window is not None and end > self.window + self.block_tokens
         return Key(start, digest(start, pack_ids(ids), *([str(self.window).encode()] if hides else ())), end)
 
     def path(self, key: Key) -> Path:
@@ -98,16 +98,16 @@ class DiskTier:
     def read_on(self, before: Key | None, token_ids: Sequence[int], n_known: int = 0) -> Iterator[Found]:
         """What is there of `token_ids`, which come after the block `before`: full blocks, then the one that shares most
         of what comes next, if that is more than the `n_known` tokens that are known already."""
-        start = 0
-        while start + BLOCK_TOKENS <= len(token_ids):
-            ids = tuple(token_ids[start : start + BLOCK_TOKENS])
+        start, size = 0, self.block_tokens
+        while start + size <= len(token_ids):
+            ids = tuple(token_ids[start : start + size])
             key = self.key(before, ids)
             parts = self.load(key, ids)
             if parts is None:
                 break
             yield Found(key, ids, parts)
-            before, start, n_known = key, start + BLOCK_TOKENS, 0
-        wanted = pack_ids(token_ids[start : start + BLOCK_TOKENS])
+            before, start, n_known = key, start + size, 0
+        wanted = pack_ids(token_ids[start : start + size])
         shared = [(n, packed) for packed in self.following(before) if (n := n_shared(packed, wanted)) > n_known]
         for _, packed in sorted(shared, reverse=True):
             ids = unpack_ids(packed)

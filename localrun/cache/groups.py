@@ -2,49 +2,76 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import lcm
 
+from localrun.cache.kinds.interface import CacheKind, PoolRules
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
-
-__all__ = ["BLOCK_TOKENS", "Group", "ring_pools"]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Layers with one window, one K/V shape and one codec. A block of a group holds 64 tokens of all its layers.
-
-    A query sees `window` tokens, itself included (None: all); with `sinks` also block 0, as under a user's window.
-    """
+    """Layers that keep the same kind of thing in the same codec. A block holds `block_tokens` tokens of all of them."""
 
     layers: tuple[int, ...]
-    window: int | None
-    n_kv_heads: int
-    head_dim: int
-    sinks: bool = False
+    kind: CacheKind
     codec: KVCodec = KV_CODECS["f16"]
     block_tokens: int = BLOCK_TOKENS
+    device: str = ""  # that has the blocks, where the layers of a model are shared out among several
+
+    @property
+    def window(self) -> int | None:
+        """Tokens that a query sees, itself included; None: all."""
+        return self.kind.window
+
+    @property
+    def sink(self) -> bool:
+        """Block 0 is seen besides the window."""
+        return self.kind.sink
 
     @property
     def replayable(self) -> bool:
         """Lost blocks can be computed again from a bounded number of tokens: the window is the model's own."""
-        return self.window is not None and not self.sinks
+        return self.window is not None and not self.sink
 
-    def first_block(self, position: int) -> int:
-        """The oldest logical block that a query at `position` or later sees, block 0 of `sinks` left aside."""
-        return 0 if self.window is None else max(0, position - self.window + 1) // self.block_tokens
+    @property
+    def has_ring(self) -> bool:
+        """There is a second form of its last blocks: 16-bit numbers beside codes, tokens beside compressed entries."""
+        return not self.codec.native or self.kind.entry_tokens > 1
 
-    def bytes_per_token(self, codec: KVCodec | None = None) -> int:
-        return len(self.layers) * self.n_kv_heads * (codec or self.codec).bytes_per_token(self.head_dim)
 
-    def n_blocks(self, n_tokens: int) -> int:
-        """Blocks that `n_tokens` tokens of one sequence fill."""
-        return -(-n_tokens // self.block_tokens)
+def make_groups(
+    kinds: Sequence[CacheKind], codecs: Sequence[KVCodec], devices: Sequence[str] | None = None
+) -> tuple[Group, ...]:
+    """Put layers that keep the same kind in the same codec on the same device together, in order of first appearance.
 
-    def bytes(self, n_tokens: int, codec: KVCodec | None = None) -> int:
-        """Bytes that `n_tokens` tokens of one sequence fill, in whole blocks."""
-        return self.n_blocks(n_tokens) * self.block_tokens * self.bytes_per_token(codec)
+    `devices`: of every layer, where there are several.
+    """
+    members: dict[tuple[CacheKind, KVCodec, str], list[int]] = {}
+    for layer, key in enumerate(zip(kinds, codecs, devices or [""] * len(kinds), strict=True)):
+        members.setdefault(key, []).append(layer)
+    block_tokens = lcm(BLOCK_TOKENS, *(kind.entry_tokens for kind in kinds))
+    return tuple(
+        Group(tuple(layers), kind, codec, block_tokens, device) for (kind, codec, device), layers in members.items()
+    )
+
+
+def block_tokens_of(groups: Sequence[Group]) -> int:
+    """Tokens that a block stands for: the same in all groups of a model, for they share a prefix tree."""
+    (block_tokens,) = {group.block_tokens for group in groups}
+    return block_tokens
 
 
 def ring_pools(groups: Sequence[Group]) -> list[int | None]:
-    """The number of each group's pool of 16-bit blocks, counted after those of coded ones; None where it has none."""
+    """The number of each group's pool of 16-bit blocks, counted after all others; None where it has none."""
     numbers = iter(range(len(groups), 2 * len(groups)))
-    return [None if group.codec.native else next(numbers) for group in groups]
+    return [next(numbers) if group.has_ring else None for group in groups]
+
+
+def pool_rules(groups: Sequence[Group]) -> tuple[PoolRules, ...]:
+    """How sequences use the blocks of every pool: one a group, then those of 16-bit blocks."""
+    rules = [
+        rule
+        for number, (group, ring) in enumerate(zip(groups, ring_pools(groups), strict=True))
+        for rule in group.kind.rules(group.block_tokens, number, ring)
+    ]
+    return tuple(sorted(rules, key=lambda rule: rule.pool))

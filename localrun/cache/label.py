@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localrun.base.files import write_whole
+from localrun.ops.kv import BLOCK_TOKENS
 
 FILE = "label.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """`weights` and `numerics` are those that the fingerprint counts with."""
+    """`weights` and `numerics` are those that the fingerprint counts with; a block holds `block_tokens` tokens."""
 
     model: str = ""
     path: str = ""
@@ -21,6 +22,7 @@ class Label:
     codec: str = ""
     weights: str = ""
     numerics: int = 0
+    block_tokens: int = BLOCK_TOKENS
 
     def outlives(self, other: "Label") -> bool:
         """Blocks of `other` are of no use to anybody any more: its model is gone or changed, or computes otherwise."""

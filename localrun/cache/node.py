@@ -11,7 +11,7 @@ from localrun.cache.keys import Key
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Node:
-    """Up to 64 tokens after its parent and the blocks that hold them. Only full nodes have children."""
+    """Up to a block of tokens after its parent and what holds them. Only full nodes have children."""
 
     ids: tuple[int, ...]
     key: int  # stands for all ids up to the end of this node

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool
 from localrun.cache.eviction_queue import EvictionQueue
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.node import Node
 
 REMEMBERED = 4096  # evicted blocks whose loss can still be named
@@ -25,7 +24,7 @@ class Match:
 
     @property
     def n_tokens(self) -> int:
-        return len(self.path) * BLOCK_TOKENS + self.n_tail
+        return (len(self.path) * len(self.path[0].ids) if self.path else 0) + self.n_tail
 
     @property
     def differs(self) -> bool:
@@ -44,8 +43,9 @@ class PrefixTree:
     blocks; there a path is used from its end to its beginning, so the oldest node is always a leaf.
     """
 
-    def __init__(self, pools: Sequence[BlockPool], required: Sequence[bool]) -> None:
+    def __init__(self, pools: Sequence[BlockPool], required: Sequence[bool], block_tokens: int) -> None:
         self.pools = tuple(pools)
+        self.block_tokens = block_tokens
         self.required = tuple(required)
         self.queues = tuple(EvictionQueue(pool, index) for index, pool in enumerate(pools))
         self.root = Node((), 0, None, [])
@@ -58,9 +58,9 @@ class PrefixTree:
         node = self.root
         path: list[Node] = []
         while True:
-            start = len(path) * BLOCK_TOKENS
-            wanted = tuple(token_ids[start : start + BLOCK_TOKENS])
-            child = node.children.get(wanted) if len(wanted) == BLOCK_TOKENS else None
+            start = len(path) * self.block_tokens
+            wanted = tuple(token_ids[start : start + self.block_tokens])
+            child = node.children.get(wanted) if len(wanted) == self.block_tokens else None
             if child is None:
                 break
             path.append(child)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from localrun.cache.blocks import BlockTable
-from localrun.cache.groups import BLOCK_TOKENS
+from localrun.cache.kinds.interface import BranchPoints, Reuse
 from localrun.cache.node import Node
-from localrun.cache.reuse import Reuse
+
+QUESTION_TOKENS = 256  # at the end of a prompt, where it may be edited: what is seen from there is kept, too
 
 
 @dataclass(eq=False, slots=True)
@@ -24,8 +25,10 @@ class SequenceCache:
     n_published: int = 0  # full blocks that need not be offered to the tree any more
     n_shared: int = 0  # tokens that were in the tree before it
 
-    def __post_init__(self) -> None:
-        self.n_published, self.n_shared = self.reuse.start // BLOCK_TOKENS, self.reuse.n_tokens
+    @property
+    def points(self) -> BranchPoints:
+        known, answer = self.reuse.n_tokens, self.n_prompt - 1
+        return BranchPoints(known, max(known, answer - QUESTION_TOKENS), answer)
 
     @property
     def n_cached(self) -> int:

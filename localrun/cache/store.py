@@ -1,17 +1,17 @@
 """What sequences hold of the cache: blocks, out of the pools and the prefix tree. Ints only."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
-from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.cache.groups import Group, block_tokens_of
+from localrun.cache.kinds.interface import Held, Reuse
 from localrun.cache.node import Node
 from localrun.cache.prefix import PrefixTree
-from localrun.cache.reuse import Held, Reuse, ReusePlanner
+from localrun.cache.reuse import ReusePlanner
 from localrun.cache.sequence_cache import SequenceCache
 
 OWN_REFERENCES = 2  # to a block that only one sequence has, while its tables are made anew
-RING_BLOCKS = 2  # 16-bit blocks at the end of a sequence that stay after a step: a rollback finds its block there
-QUESTION_TOKENS = 256  # at the end of a prompt, where it may be edited: what is seen from there is kept, too
 
 Fill = Callable[[int], None]  # writes what a block is to hold
 Copy = Callable[[int, int, int], None]  # (pool, source, target): block `target` becomes a copy of block `source`
@@ -36,14 +36,13 @@ class CacheStore:
         keep_prefixes: bool = True,
     ) -> None:
         """`n_blocks` and `ring_blocks`: blocks a group. `copy` is called while a sequence is opened."""
-        rings = [number for number, group in enumerate(groups) if not group.codec.native]
         self.groups = tuple(groups)
+        self.planner = ReusePlanner(groups)
+        self.rules, self.block_tokens = self.planner.rules, block_tokens_of(groups)
+        rings = [number for number, group in enumerate(groups) if group.has_ring]
         self.group_of = (*groups, *(groups[number] for number in rings))  # of every pool
         self.pools = tuple(BlockPool(n) for n in (*n_blocks, *(ring_blocks[number] for number in rings)))
-        self._numbered = tuple(enumerate(self.group_of))
-        self._windowed = tuple((number, group) for number, group in enumerate(groups) if group.replayable)
-        self.tree = PrefixTree(self.pools, [not self._is_ring(p) and not g.replayable for p, g in self._numbered])
-        self.planner = ReusePlanner(groups)
+        self.tree = PrefixTree(self.pools, [rules.required for rules in self.rules], self.block_tokens)
         self.copy = copy
         self.keep_prefixes = keep_prefixes
         self.on_claim: Callable[[Node, str], None] = lambda node, chat: None
@@ -58,17 +57,17 @@ class CacheStore:
             return self.open_empty(n_prompt or len(token_ids))
         match = self.tree.match(token_ids)
         reuse = self.planner.plan(match, len(token_ids))
-        n_full, rest = divmod(reuse.n_tokens, BLOCK_TOKENS)
+        n_full, rest = divmod(reuse.n_tokens, self.block_tokens)
         nodes = [*match.path, match.tail] if match.tail else match.path
-        cache = SequenceCache(self._tables(), reuse, n_prompt or len(token_ids), nodes[:n_full], chat=chat)
         used = nodes[: n_full + (rest > 0)]
+        cache = self._cache(self._tables(), reuse, n_prompt or len(token_ids), nodes[:n_full], chat=chat)
         held = (*cache.path[-1:], *used[-1:])
         for node in held:
             self.tree.pin(node)
         try:
-            held_blocks = [node.blocks for node in used]
-            for pool, table in enumerate(cache.tables):
-                self._take(table, pool, reuse, held_blocks, own=False)
+            blocks = self.planner.held(match)
+            for rules, table in zip(self.rules, cache.tables, strict=True):
+                rules.take(table, reuse, blocks, partial(self._writable, rules.pool))
         except OutOfBlocks:
             self._release(cache)
             raise
@@ -84,84 +83,78 @@ class CacheStore:
         """Forget all but the first `n_tokens` computed tokens -> the position to go on from, `n_tokens` or less.
 
         It is less where a block that is read in 16 bits has gone, a window has moved on (then what lies between is
-        replayed, as after `open`), or a block that the tree has, too, finds no room for a copy. What the tree has of
-        the forgotten tokens stays in it. Those that were computed and never committed are forgotten without this.
+        replayed, as after `open`), a state is kept further back, or a block that the tree has, too, finds no room for
+        a copy. What the tree has of the forgotten tokens stays in it. Those that were computed and never committed
+        are forgotten without this.
         """
         held = self._held(cache, n_tokens)
         tables, reuse = self._tables(), self.planner.rebuild(held, self.planner.stored(held, n_tokens))
         try:
-            for pool, table in enumerate(tables):
-                self._take(table, pool, reuse, held, own=True)
+            for rules, table, own in zip(self.rules, tables, cache.tables, strict=True):
+                rules.take(table, reuse, held, partial(self._writable, rules.pool, own=own))
         except OutOfBlocks:
             for table in tables:
                 table.clear()
-            return self.truncate(cache, n_tokens // BLOCK_TOKENS * BLOCK_TOKENS)  # whole blocks: nothing to copy
+            return self.truncate(cache, n_tokens // self.block_tokens * self.block_tokens)  # nothing to copy
         for table in cache.tables:
             table.clear()
-        path = cache.path[: reuse.n_tokens // BLOCK_TOKENS]
+        path = cache.path[: reuse.n_tokens // self.block_tokens]
         for node in path[-1:]:
             self.tree.pin(node)
         for node in cache.path[-1:]:
             self.tree.unpin(node)
         cache.tables, cache.path, cache.reuse = tables, path, reuse
         cache.n_shared = min(cache.n_shared, reuse.n_tokens)
-        cache.n_published = min(cache.n_published, reuse.start // BLOCK_TOKENS)
+        cache.n_published = min(cache.n_published, reuse.start // self.block_tokens)
         return reuse.start
 
-    def _held(self, cache: SequenceCache, n_tokens: int) -> list[list[int]]:
-        """Where the first `n_tokens` tokens of a sequence are, by logical block and pool: in its tables or in the tree.
+    def _held(self, cache: SequenceCache, n_tokens: int) -> Held:
+        """Where the first `n_tokens` tokens of a sequence are, in its tables or in the tree.
 
         Of what is replayed, the tables are not exact until the replay is through.
         """
         replaying = cache.reuse.replays and n_tokens < cache.reuse.n_tokens
-        exact = cache.reuse.start // BLOCK_TOKENS if replaying else n_tokens
-        held = []
-        for block in range(-(-n_tokens // BLOCK_TOKENS)):
+        exact = cache.reuse.start // self.block_tokens if replaying else n_tokens
+        held, ends = [], []
+        for block in range(-(-n_tokens // self.block_tokens)):
             known = cache.path[block].blocks if block < len(cache.path) else [NO_BLOCK] * len(self.pools)
-            inexact = [block >= exact and (g.replayable or self._is_ring(p)) for p, g in self._numbered]
+            inexact = [block >= exact and rules.is_rebuilt for rules in self.rules]
             own = [NO_BLOCK if inexact[pool] else table.at(block) for pool, table in enumerate(cache.tables)]
             held.append([ours if ours != NO_BLOCK else theirs for ours, theirs in zip(own, known, strict=True)])
-        return held
+            ends.append(min(table.end_of(block, (block + 1) * self.block_tokens) for table in cache.tables))
+        return Held(held, ends)
 
     def open_empty(self, n_prompt: int, chat: str = "") -> SequenceCache:
         """Take nothing: all will be computed."""
-        return SequenceCache(self._tables(), Reuse(0, 0), n_prompt, [], private=not self.keep_prefixes, chat=chat)
+        return self._cache(self._tables(), Reuse(0, 0), n_prompt, [], private=not self.keep_prefixes, chat=chat)
 
     def open_private(self) -> SequenceCache:
         """Take nothing for a sequence that leaves nothing behind for others."""
-        return SequenceCache(self._tables(), Reuse(0, 0), 0, [], private=True)
+        return self._cache(self._tables(), Reuse(0, 0), 0, [], private=True)
 
     def skip(self, cache: SequenceCache, n_tokens: int) -> None:
         """Let a private sequence count as computed up to `n_tokens`, whatever its blocks hold. Raises OutOfBlocks."""
-        for pool, group in self._numbered:
-            table, oldest = cache.tables[pool], group.first_block(n_tokens)
-            table.first = n_tokens // BLOCK_TOKENS if self._is_ring(pool) else oldest
-            if table.first > 0 and (group.sinks or (self._is_ring(pool) and oldest == 0)):
-                table.sink = self._allocate(pool)
-        self.extend(cache, n_tokens - n_tokens % BLOCK_TOKENS, n_tokens)
+        for rules, table in zip(self.rules, cache.tables, strict=True):
+            rules.skip(table, n_tokens, partial(self._allocate, rules.pool))
 
     def extend(self, cache: SequenceCache, start: int, stop: int) -> None:
         """Room for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays."""
-        for pool, table in enumerate(cache.tables):
-            if self._is_ring(pool) and not table.blocks:
-                table.first = start // BLOCK_TOKENS
-            while table.end * BLOCK_TOKENS < stop:
-                table.blocks.append(self._allocate(pool))
+        for rules, table in zip(self.rules, cache.tables, strict=True):
+            rules.extend(table, start, stop, cache.points, partial(self._allocate, rules.pool))
 
-    def commit(self, cache: SequenceCache, token_ids: Sequence[int], n_computed: int) -> None:
-        """The first `n_computed` tokens are computed: full blocks go to the tree, what no query reads any more back."""
-        while (cache.n_published + 1) * BLOCK_TOKENS <= n_computed:
+    def commit(self, cache: SequenceCache, token_ids: Sequence[int], n_computed: int) -> int:
+        """The first `n_computed` tokens are computed: full blocks go to the tree, what no query reads any more back.
+
+        Gives the position to go on from: less than `n_computed` only where there is a state, and only a part of a step
+        counts.
+        """
+        while (cache.n_published + 1) * self.block_tokens <= n_computed:
             if not cache.private:
                 self._publish(cache, token_ids)
             cache.n_published += 1
-        for pool, group in self._numbered:
-            table, oldest = cache.tables[pool], group.first_block(n_computed)
-            if not self._is_ring(pool):
-                table.drop_below(oldest, keep_sink=group.sinks)
-            else:
-                table.drop_below((n_computed - 1) // BLOCK_TOKENS + 1 - RING_BLOCKS, keep_sink=True)
-                if oldest > 0 and not group.sinks:
-                    table.drop_sink()
+        tables = zip(self.rules, cache.tables, strict=True)
+        reached = min(rules.retire(table, n_computed) for rules, table in tables)
+        return n_computed if reached == n_computed else self.truncate(cache, n_computed)
 
     def close(self, cache: SequenceCache, token_ids: Sequence[int]) -> None:
         """Give the blocks back; the tree keeps `token_ids`, all of which must have been computed."""
@@ -169,15 +162,17 @@ class CacheStore:
         if not cache.private and n_tokens >= cache.reuse.n_tokens:
             self.commit(cache, token_ids, n_tokens)
             nodes = list(cache.path)
-            if n_tokens % BLOCK_TOKENS:
-                nodes.append(self._put(cache, token_ids, n_tokens // BLOCK_TOKENS, ended=True))
+            n_full, rest = divmod(n_tokens, self.block_tokens)
+            if rest or (n_full and self.planner.accumulates):
+                last = (n_tokens - 1) // self.block_tokens
+                nodes[last:] = [self._put(cache, token_ids, last, ended=True)]
                 self._claim(nodes[-1], cache)
             self._use(nodes, n_tokens)
         self._release(cache)
 
     def abandon(self, cache: SequenceCache) -> None:
         """Give the blocks back and forget what this sequence put into the tree: it may be wrong."""
-        own = cache.path[cache.n_shared // BLOCK_TOKENS :]
+        own = cache.path[cache.n_shared // self.block_tokens :]
         self._release(cache)
         if own:
             self.tree.prune(own[0])
@@ -222,28 +217,11 @@ class CacheStore:
             if block != NO_BLOCK:
                 self.pools[pool].release(block)
 
-    def _take(self, table: BlockTable, pool: int, reuse: Reuse, held: Sequence[Held], own: bool) -> None:
-        """Fill one pool's table with what is reused: whole blocks shared, the one that will be written to copied.
-
-        With `own` the blocks are the sequence's: one that nobody else has is written to as it is.
-        """
-        group, (n_full, rest) = self.group_of[pool], divmod(reuse.n_tokens, BLOCK_TOKENS)
-        replayed = reuse.replays and (group.replayable or self._is_ring(pool))
-        if replayed:
-            table.first = reuse.start // BLOCK_TOKENS
-        else:
-            table.first = n_full if self._is_ring(pool) else group.first_block(reuse.start)
-        if table.first > 0 and (group.sinks or (self._is_ring(pool) and group.first_block(reuse.start) == 0)):
-            table.sink = table.pool.share(held[0][pool])
-        if not replayed:
-            table.blocks.extend(table.pool.share(blocks[pool]) for blocks in held[table.first : n_full])
-            if rest:
-                table.blocks.append(self._writable(pool, held[n_full][pool], own))
-
-    def _writable(self, pool: int, block: int, own: bool) -> int:
-        """A copy of a shared block that is about to be written to."""
+    def _writable(self, pool: int, block: int, own: BlockTable | None = None) -> int:
+        """A block with the same content that may be written to: a copy, or itself where only the sequence of the table
+        `own` has it."""
         shared = self.pools[pool].share(block)  # or making room might evict it
-        if own and self.pools[pool].references[block] == OWN_REFERENCES:
+        if own is not None and self.pools[pool].references[block] == OWN_REFERENCES and block in own.held():
             return shared
         try:
             copy = self._allocate(pool)
@@ -261,20 +239,16 @@ class CacheStore:
             for before in cache.path[-1:]:
                 self.tree.unpin(before)
             cache.path.append(node)
-        self._keep_windows(cache, cache.n_published)
+        self._keep_tails(cache, cache.n_published)
 
     def _put(self, cache: SequenceCache, token_ids: Sequence[int], block: int, ended: bool = False) -> Node:
         """The tree's node for one logical block; with `ended` the last one, that the next turn goes on in."""
-        ids = tuple(token_ids[block * BLOCK_TOKENS : (block + 1) * BLOCK_TOKENS])
-        # Where this text left what was known, and where its answer begins, others may go on inside a block.
-        ends = (cache.reuse.n_tokens // BLOCK_TOKENS, (cache.n_prompt - 1) // BLOCK_TOKENS)
-        blocks = []
-        for pool, group in self._numbered:
-            replayed = cache.reuse.replays and group.replayable
-            exact = not replayed or block >= group.first_block(cache.reuse.n_tokens)
-            offered = exact and (not self._is_ring(pool) or block in (0, *ends) or ended)
-            blocks.append(cache.tables[pool].at(block) if offered else NO_BLOCK)
-        node = self.tree.put(cache.path[block - 1] if block else None, ids, blocks)
+        ids = tuple(token_ids[block * self.block_tokens : (block + 1) * self.block_tokens])
+        points, offered = cache.points, []
+        for rules, table in zip(self.rules, cache.tables, strict=True):
+            wanted = rules.offers(cache.reuse, points, block, ended)
+            offered.append(table.at(block) if wanted else NO_BLOCK)
+        node = self.tree.put(cache.path[block - 1] if block else None, ids, offered)
         self._keep_first(node)
         return node
 
@@ -288,33 +262,28 @@ class CacheStore:
         for one in reversed(new):
             self.on_claim(one, cache.chat)
 
-    def _keep_windows(self, cache: SequenceCache, block: int) -> None:
-        """After a new block: keep what is seen from places where another text may leave this one.
-
-        These are the beginning of what is new, the question at the end of the prompt, and the beginning of the answer.
-        """
-        known, last = cache.reuse.n_tokens, cache.n_prompt - 1
-        for pool, group in self._windowed:
-            if known and known // BLOCK_TOKENS <= block <= known // BLOCK_TOKENS + 1:
-                self.tree.keep(cache.path[group.first_block(known) : block + 1], pool)
-            for place in (max(known, last - QUESTION_TOKENS), last):
-                if group.first_block(place) <= block <= last // BLOCK_TOKENS:
-                    self.tree.keep(cache.path[group.first_block(place) : block + 1], pool)
+    def _keep_tails(self, cache: SequenceCache, block: int) -> None:
+        """After a new block: keep what is read at places where another text may leave this one."""
+        for rules in self.rules:
+            for run in rules.kept(cache.points, block) if rules.keeps_tails else ():
+                self.tree.keep(cache.path[run.start : run.stop], rules.pool)
 
     def _keep_first(self, node: Node) -> None:
-        """Block 0 is read in 16 bits by all that goes on from it."""
+        """Block 0 is read by all that goes on from it, where it is read in 16 bits."""
         if node.parent is self.tree.root:
-            for pool in range(len(self.groups), len(self.pools)):
-                self.tree.keep([node], pool)
+            for rules in self.rules[len(self.groups) :]:
+                self.tree.keep([node], rules.pool)
 
     def _use(self, nodes: Sequence[Node], n_tokens: int) -> None:
         """A sequence of `n_tokens` tokens along these nodes is, or may be, gone on with: note what that reads."""
-        for pool, group in self._numbered:
-            seen = nodes[group.first_block(n_tokens) :]
-            self.tree.use(nodes[-1:] if self._is_ring(pool) else seen, pool)
-            self.tree.use(nodes[:1], pool)
-        for pool, group in self._windowed:
-            self.tree.keep(nodes[group.first_block(n_tokens) :], pool)
+        for rules in self.rules:
+            read = rules.reads(n_tokens)
+            self.tree.use(nodes[read.start : read.stop], rules.pool)
+            self.tree.use(nodes[:1], rules.pool)
+        for rules in self.rules:
+            if rules.keeps_tails:
+                read = rules.reads(n_tokens)
+                self.tree.keep(nodes[read.start : read.stop], rules.pool)
 
     def _release(self, cache: SequenceCache) -> None:
         for last in cache.path[-1:]:
@@ -329,8 +298,17 @@ class CacheStore:
                 raise OutOfBlocks
         return self.pools[pool].allocate()
 
-    def _tables(self) -> list[BlockTable]:
-        return [BlockTable(pool) for pool in self.pools]
+    def _cache(
+        self,
+        tables: list[BlockTable],
+        reuse: Reuse,
+        n_prompt: int,
+        path: list[Node],
+        private: bool = False,
+        chat: str = "",
+    ) -> SequenceCache:
+        n_published = reuse.start // self.block_tokens
+        return SequenceCache(tables, reuse, n_prompt, path, private, chat, n_published, n_shared=reuse.n_tokens)
 
-    def _is_ring(self, pool: int) -> bool:
-        return pool >= len(self.groups)
+    def _tables(self) -> list[BlockTable]:
+        return [rules.table(pool) for rules, pool in zip(self.rules, self.pools, strict=True)]

@@ -10,7 +10,7 @@ from localrun.base.check import check_request
 from localrun.base.events import CacheView, Completion, Done, Event, GroupView, KVBytes, MemoryPart, ModelInfo
 from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, Request
-from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.cache.groups import Group
 from localrun.client.interface import Generation
 from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
@@ -58,7 +58,7 @@ class LocalClient:
         return CacheView(
             n_tokens=held.n_tokens,
             ctx=plan.ctx,
-            block_tokens=BLOCK_TOKENS,
+            block_tokens=engine.store.block_tokens,
             groups=tuple(self._group(number, *group) for number, group in enumerate(groups)),
             used_blocks=held.used_blocks,
             total_blocks=held.total_blocks,
@@ -118,9 +118,9 @@ class LocalClient:
         )
 
     def _group(self, number: int, group: Group, states: str) -> GroupView:
-        hides = group.window is not None and group.window + BLOCK_TOKENS < self.info.ctx
+        hides = group.window is not None and group.window + group.block_tokens < self.info.ctx
         window = group.window if hides else None
-        sight = "" if window is None else f", window {window:,}" + (" and the first block" if group.sinks else "")
+        sight = "" if window is None else f", window {window:,}" + (" and the first block" if group.sink else "")
         return GroupView(
             name=f"{len(group.layers)} layers{sight}",
             n_layers=len(group.layers),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from localrun.backends.limits import Limits
 from localrun.base.errors import UsageError
 from localrun.cache.blocks import OutOfBlocks
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel
 from localrun.engine.track import Tracks
 from localrun.fit.bytes import kv_bytes_per_token
 from localrun.fit.probe import Probed
 from localrun.fit.rates import note_limits
+from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import MAX_ROWS
 
 PROBED = ("read_gbps", "int8_gmacs", "bf16_gmacs")

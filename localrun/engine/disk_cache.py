@@ -16,7 +16,6 @@ from weakref import WeakSet
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.disk import DiskTier, Found
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.keys import Key
 from localrun.cache.node import Node
 from localrun.cache.store import CacheStore
@@ -87,7 +86,7 @@ class DiskCache:
         match = self.store.tree.match(token_ids)
         if match.n_tokens >= len(token_ids) - 1:
             return None
-        n = len(match.path) * BLOCK_TOKENS
+        n = len(match.path) * self.store.block_tokens
         return Missing(self._key(match.path[-1]) if match.path else None, token_ids[n:], match.n_tail)
 
     def find(self, missing: Missing) -> Iterator[Found]:
@@ -109,7 +108,7 @@ class DiskCache:
         last: Key | None = None
         try:
             for one in chain([first], found):
-                n_before = (one.key.n_tokens - len(one.ids)) // BLOCK_TOKENS
+                n_before = (one.key.n_tokens - len(one.ids)) // self.store.block_tokens
                 if n_before > len(path):
                     break  # what it follows was evicted meanwhile
                 node = self._insert(one, path[n_before - 1] if n_before else None)

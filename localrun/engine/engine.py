@@ -38,7 +38,7 @@ class Engine:
     ) -> None:
         """The store's `copy` must be the runner's. `endless`: positions may grow past the context."""
         self.runner, self.store, self.ctx = runner, store, ctx
-        self.can_roll = endless and all(group.window is not None for group in store.groups)
+        self.can_roll = endless and all(group.kind.is_bounded for group in store.groups)
         self.disk = disk
         self.tickets: dict[int, Ticket] = {}
         self.inbox: queue.SimpleQueue[Ticket | Stop | None] = queue.SimpleQueue()  # None: look what there is to do

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from localrun.cache.blocks import NO_BLOCK
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.sequence_cache import SequenceCache
-from localrun.cache.store import RING_BLOCKS, CacheStore
+from localrun.cache.store import CacheStore
 
 
 def has_room(
@@ -16,17 +14,12 @@ def has_room(
     Blocks that only the tree holds are room; those it shares with one that runs are there already.
     """
     path = store.tree.match(token_ids).path
-    n_blocks = len(token_ids) // BLOCK_TOKENS + 1
-    for number, (pool, group) in enumerate(zip(store.pools, store.group_of, strict=True)):
-        most = n_blocks
-        if number >= len(store.groups):
-            most = RING_BLOCKS + 1 + chunk // BLOCK_TOKENS
-        elif group.window is not None:
-            most = (group.window + chunk) // BLOCK_TOKENS + 3
-        held = {block for cache in caches for block in (*cache.tables[number].blocks, cache.tables[number].sink)}
-        held.discard(NO_BLOCK)
-        n_shared = sum(node.blocks[number] in held for node in path[-most:])
-        more = min(len(caches) + to_grow // BLOCK_TOKENS, (len(caches) + 1) * most)
+    n_blocks = len(token_ids) // store.block_tokens + 1
+    for rules, pool in zip(store.rules, store.pools, strict=True):
+        most = rules.most(chunk) or n_blocks
+        held = {block for cache in caches for block in cache.tables[rules.pool].held()}
+        n_shared = sum(node.blocks[rules.pool] in held for node in path[-most:])
+        more = min(len(caches) + to_grow // store.block_tokens, (len(caches) + 1) * most)
         if min(n_blocks, most) - n_shared + more > pool.n_blocks - len(held):
             return False
     return True

@@ -4,14 +4,14 @@ from collections.abc import Sequence as SequenceOf
 
 from localrun.backends.executor import Executor
 from localrun.cache.blocks import NO_BLOCK
-from localrun.cache.groups import BLOCK_TOKENS, Group, ring_pools
+from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.scheduler import Plan
 from localrun.engine.sequence import Sequence
 from localrun.fit.groups import group_layers
 from localrun.model.config import ModelConfig
 from localrun.ops.interface import Angles, CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
-from localrun.ops.kv import KVCodec
+from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 from localrun.ops.program import Handle
 from localrun.ops.rope import RopeKind, query_scales
 
@@ -134,6 +134,7 @@ def cache_input(groups: SequenceOf[Group], cache: SequenceCache, start: int, n: 
         ring=tuple(() if table is None else table.blocks for table in rings),
         ring_first=next((table.first for table in rings if table is not None), 0),
         ring_sink=tuple(NO_BLOCK if table is None else table.at(0) for table in rings),
+        state=tuple(table.before for table in coded),
         write_from=tuple(0 if g.replayable else cache.reuse.n_tokens for g in groups) if replaying else (),
     )
 
@@ -145,12 +146,11 @@ def sequence_input(blocks: SequenceOf[tuple[int, ...]], length: int, n_groups: i
 
 
 def cache_layers(config: ModelConfig, codecs: SequenceOf[KVCodec] | None = None) -> list[CacheLayer]:
-    """Where each layer of a model keeps its keys and values."""
+    """Where each layer of a model keeps what it keeps."""
     places: dict[int, CacheLayer] = {}
     for number, group in enumerate(group_layers(config.layers, codecs)):
         for index, layer in enumerate(group.layers):
-            n_heads = config.layers[layer].n_heads
-            places[layer] = CacheLayer(number, index, n_heads, group.n_kv_heads, group.head_dim)
+            places[layer] = group.kind.layer(number, index, config.layers[layer].n_heads)
     return [places[layer] for layer in range(config.n_layers)]
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from localrun.cache.blocks import OutOfBlocks
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.restore import Restore
@@ -60,7 +59,8 @@ class Scheduler:
         self.waiting: deque[Sequence] = deque()
         self.background: deque[Sequence] = deque()
         self.running: list[Sequence] = []
-        self.rows_per_second = float(BLOCK_TOKENS)  # the first chunk is a block: it tells soon how fast others will be
+        self.block_tokens = store.block_tokens
+        self.rows_per_second = float(self.block_tokens)  # the first chunk is a block, and tells how fast others are
         self.turn = 0  # of the last chunk; a new prompt comes after whoever waits for this one
         self.retry = 0  # steps until it is worth looking for room again
 
@@ -86,7 +86,7 @@ class Scheduler:
 
     def observe(self, n_rows: int, seconds: float) -> None:
         """Learn how fast prefill goes, to size the next chunk."""
-        if n_rows >= BLOCK_TOKENS and seconds > 0:
+        if n_rows >= self.block_tokens and seconds > 0:
             self.rows_per_second = 0.5 * self.rows_per_second + 0.5 * n_rows / seconds
 
     def finish(self, sequence: Sequence) -> None:
@@ -169,8 +169,8 @@ class Scheduler:
             try:
                 self.store.extend(sequence.cache, sequence.n_computed, sequence.n_computed + n)
             except OutOfBlocks:
-                if n > BLOCK_TOKENS:
-                    n = max(BLOCK_TOKENS, n // 2 // BLOCK_TOKENS * BLOCK_TOKENS)
+                if n > self.block_tokens:
+                    n = max(self.block_tokens, n // 2 // self.block_tokens * self.block_tokens)
                 elif len(self.running) == 1:  # nobody left to take from: the context is full
                     sequence.stop_reason = "length"
                     return 0
@@ -192,10 +192,10 @@ class Scheduler:
         """
         prefills = [s for s in self.running if s.prefilling]
         prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))
-        rows = min(rows, max(BLOCK_TOKENS, int(self.rows_per_second * seconds)))
+        rows = min(rows, max(self.block_tokens, int(self.rows_per_second * seconds)))
         work = []
         for index, sequence in enumerate(prefills):
-            wish = self._chunk(sequence, min(rows, max(BLOCK_TOKENS, rows // (len(prefills) - index))))
+            wish = self._chunk(sequence, min(rows, max(self.block_tokens, rows // (len(prefills) - index))))
             n = self._make_room(sequence, wish) if wish else 0
             if n:
                 work.append((sequence, n))
@@ -207,4 +207,4 @@ class Scheduler:
         """Tokens of a prompt that so many rows compute, up to its end or a block's; 0 where they reach neither."""
         if sequence.n_computed + rows >= sequence.n_tokens:
             return sequence.n_tokens - sequence.n_computed
-        return max(0, (sequence.n_computed + rows) // BLOCK_TOKENS * BLOCK_TOKENS - sequence.n_computed)
+        return max(0, (sequence.n_computed + rows) // self.block_tokens * self.block_tokens - sequence.n_computed)

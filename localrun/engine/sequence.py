@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from localrun.base.check import check_bias, check_number, check_sampling
 from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.events import StopReason
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.restore import Restore
 from localrun.engine.sampler import SamplerSettings
+from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.token_counts import TokenCounts
 
 _numbers = itertools.count()

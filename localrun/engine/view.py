@@ -5,7 +5,6 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.node import Node
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
@@ -56,7 +55,7 @@ def used_bytes(store: CacheStore, block_sizes: SequenceOf[int]) -> int:
 def cache_bytes(cache: SequenceCache | None, block_sizes: SequenceOf[int]) -> int:
     """Bytes of all blocks that a sequence reads."""
     tables = [] if cache is None else cache.tables
-    return sum((len(t.blocks) + (t.sink != NO_BLOCK)) * size for t, size in zip(tables, block_sizes, strict=False))
+    return sum(len(t.held()) * size for t, size in zip(tables, block_sizes, strict=False))
 
 
 def block_states(store: CacheStore, sequence: Sequence, restored: Container[Node] = ()) -> tuple[str, ...]:
@@ -64,13 +63,14 @@ def block_states(store: CacheStore, sequence: Sequence, restored: Container[Node
     cache = sequence.cache
     if cache is None:
         return ("",) * len(store.groups)
-    blocks = range(-(-sequence.n_computed // BLOCK_TOKENS))
+    blocks = range(-(-sequence.n_computed // store.block_tokens))
     states = []
     for group, table in zip(store.groups, cache.tables, strict=False):
         n_known = cache.reuse.start if group.replayable else cache.reuse.n_tokens
         from_disk = {block for block, node in enumerate(cache.path) if node in restored}
         reused = [
-            "c" if (block + 1) * BLOCK_TOKENS > n_known else "d" if block in from_disk else "r" for block in blocks
+            "c" if (block + 1) * store.block_tokens > n_known else "d" if block in from_disk else "r"
+            for block in blocks
         ]
         states.append(
             "".join("w" if table.at(b) == NO_BLOCK else state for b, state in zip(blocks, reused, strict=True))

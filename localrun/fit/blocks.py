@@ -4,19 +4,15 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from localrun.backends.interface import Backend
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.groups import group_layers
-from localrun.fit.layers import Attention, cache_of, window_blocks
 from localrun.model.config import LayerSpec, ModelConfig
-from localrun.ops.kv import KV_CODECS, KVCodec
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS, max_sequences
 
 CHUNK_BLOCKS = MAX_ROWS // BLOCK_TOKENS
 RING_BLOCKS = CHUNK_BLOCKS + 4  # 16-bit: a chunk, the two blocks before it, block 0, and one at the end of a prompt
 RING_MORE = 3  # for every further sequence: two and its block 0
-KEPT_TOKENS = 2048  # of windows at places that may be gone back to, beside those of running sequences: one window
-MOST_KEPT = 3  # at least and this many at most; an answer begun anew, an edit, another branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +82,11 @@ class CacheShape:
         block, wide = self.backend.block_bytes(codec, spec), self.backend.block_bytes(KV_CODECS["f16"], spec)
         assert block is not None
         assert wide is not None
-        n = _count(ctx, parallel, cache_of(spec))
+        n = spec.cache.n_blocks(ctx, parallel, MAX_ROWS)
         if codec.native:
             return GroupBlocks(n, n_layers * block, 0, 0)
         n_ring = min(n, RING_BLOCKS + (parallel - 1) * RING_MORE)
         return GroupBlocks(n, n_layers * block, n_ring, n_layers * wide)
-
-
-def _count(ctx: int, parallel: int, kept: Attention) -> int:
-    """Coded blocks: all, or a window's with a chunk on top and what was seen at places that may be gone back to.
-
-    One more to copy a shared block into, and one for the first block beside a rolling window.
-    """
-    every = parallel * window_blocks(None, ctx)
-    if kept.window is None:
-        return every + 1
-    tail = window_blocks(kept.window, ctx, kept.sink)
-    n_kept = 1 if kept.sink else max(1, min(KEPT_TOKENS // kept.window, MOST_KEPT))
-    return min(every, (parallel + n_kept) * tail + CHUNK_BLOCKS) + 1 + kept.sink
 
 
 def final_config(config: ModelConfig, ctx: int, window: int | None) -> ModelConfig:

@@ -1,26 +1,25 @@
 """Exact bytes of the KV cache of a model that we run, by layer and codec. Torch-free."""
 
-from localrun.cache.groups import BLOCK_TOKENS
-from localrun.fit.layers import cache_of
-from localrun.model.config import ModelConfig
-from localrun.ops.kv import KV_CODECS, KVCodec
+from collections.abc import Iterable
 
-KEEP_F16_WINDOW = 1024  # tokens; layers that see no more than this stay f16: they are small
+from localrun.cache.kinds.interface import CacheKind
+from localrun.model.config import ModelConfig
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 
 def layer_codecs(config: ModelConfig, codec: KVCodec) -> tuple[KVCodec, ...]:
-    """The codec of every layer: `codec`, but f16 in those with a small window of their own beside a quantised one."""
-    f16 = KV_CODECS["f16"]
-    return tuple(
-        f16 if not codec.native and spec.window is not None and spec.window <= KEEP_F16_WINDOW else codec
-        for spec in config.layers
-    )
+    """What every layer is stored in where a user wants `codec`."""
+    return tuple(spec.cache.codec(codec) for spec in config.layers)
+
+
+def cache_bytes(layers: Iterable[CacheKind], n_tokens: int, codec: KVCodec) -> int:
+    """Bytes that one sequence of `n_tokens` holds in all of these layers."""
+    return sum(kind.nbytes(n_tokens, kind.codec(codec)) for kind in layers)
 
 
 def kv_bytes(config: ModelConfig, codec: KVCodec, n_tokens: int) -> int:
     """Bytes of the blocks that `n_tokens` tokens of one sequence hold."""
-    codecs = layer_codecs(config, codec)
-    return sum(cache_of(spec).nbytes(n_tokens, own) for spec, own in zip(config.layers, codecs, strict=True))
+    return cache_bytes((spec.cache for spec in config.layers), n_tokens, codec)
 
 
 def kv_bytes_per_token(config: ModelConfig, codec: KVCodec) -> int:

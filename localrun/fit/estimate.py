@@ -10,8 +10,8 @@ from typing import Literal
 
 from localrun.backends.registry import usual_backend
 from localrun.fit.blocks import CacheShape
+from localrun.fit.bytes import cache_bytes
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
-from localrun.fit.layers import cache_bytes
 from localrun.fit.plan import USUAL_THREADS, Sizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Shape
@@ -118,7 +118,7 @@ def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question)
     most, ctx = shape.config.max_context, question.ctx
     usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
     contexts = [min(ctx, most)] if ctx else usual
-    sizes: Sizes = ForeignSizes(shape) if shape.caches else CacheShape(shape.config, usual_backend())
+    sizes: Sizes = ForeignSizes(shape) if shape.caches else CacheShape(shape.config, usual_backend(shape.config))
     codecs = [codec for codec in CODECS if sizes.holds(codec)]
     rows = [
         row

@@ -7,7 +7,12 @@ entries (DeepSeek V4), windows by layer, and layers that read the cache of anoth
 from collections.abc import Mapping
 from typing import Any
 
-from localrun.fit.layers import Attention, Compressed, Latent, LayerCache, Recurrent, Shared
+from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.compressed import Compressed
+from localrun.cache.kinds.interface import CacheKind
+from localrun.cache.kinds.latent import Latent
+from localrun.cache.kinds.recurrent import Recurrent
+from localrun.cache.kinds.shared import Shared
 from localrun.model.config import ModelConfig
 
 # our name: after "<arch>." in a GGUF, in a config.json
@@ -33,7 +38,7 @@ _MOST = 1 << 20  # of any number here
 _ALTERNATING = {"gpt-oss": 2, "gpt_oss": 2}  # windowed but for every n-th layer, where the file does not say
 
 
-def foreign_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[LayerCache, ...]:
+def foreign_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[CacheKind, ...]:
     """One entry a layer; empty where nothing but plain attention is spoken of. `config` has the shape known so far."""
     text = values.get("text_config")
     read = _Reader({**values, **text} if isinstance(text, dict) else values)
@@ -55,9 +60,9 @@ def foreign_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[Laye
     return (*kinds[: n_layers - n_shared], *(Shared(),) * n_shared)
 
 
-def _compressed(ratios: list[int], dims: int, read: "_Reader", window: int) -> tuple[LayerCache, ...]:
+def _compressed(ratios: list[int], dims: int, read: "_Reader", window: int) -> tuple[CacheKind, ...]:
     """DeepSeek V4: every layer has a window; the indexer belongs to the finely compressed ones."""
-    found: list[LayerCache] = []
+    found: list[CacheKind] = []
     for ratio in ratios:
         found.append(Attention(1, dims, 0, window or None))
         if ratio:
@@ -65,7 +70,7 @@ def _compressed(ratios: list[int], dims: int, read: "_Reader", window: int) -> t
     return tuple(found)
 
 
-def _hybrid(read: "_Reader", taps: int, plain: Attention, n_layers: int) -> tuple[LayerCache, ...]:
+def _hybrid(read: "_Reader", taps: int, plain: Attention, n_layers: int) -> tuple[CacheKind, ...]:
     """Recurrent layers, and attention in every n-th of them (Mamba has none)."""
     keys, values, key_dim = read.number("n_key_heads"), read.number("n_value_heads"), read.number("state_key_dim")
     inner, every = read.number("inner_size"), read.number("full_every")

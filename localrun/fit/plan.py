@@ -8,13 +8,12 @@ from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
 from localrun.cache.chat_codec import ChatCodec
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.fit.blocks import RING_BLOCKS, RING_MORE, CacheShape, GroupBlocks, final_config
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.codecs import choose_codec
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
-from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
 
 MARGIN, MARGIN_PART = 512 << 20, 8  # left to other programs and to what is not counted: so much, or one part of so many
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from localrun.base.errors import ModelFileError
+from localrun.cache.kinds.interface import CacheKind
 from localrun.fit.foreign import foreign_layers
-from localrun.fit.layers import LayerCache
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.archs.reading import fields_of
@@ -24,7 +24,7 @@ class Shape:
     n_params: int
     active_params: int
     obstacle: str = ""
-    caches: tuple[LayerCache, ...] = ()
+    caches: tuple[CacheKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def shape_of(source: TensorSource) -> Shape:
     metadata says.
     """
     why = obstacle(source)
-    caches: tuple[LayerCache, ...] = ()
+    caches: tuple[CacheKind, ...] = ()
     try:
         config, experts = arch_of(source).config(source), None
     except ModelFileError:

@@ -1,11 +1,21 @@
 """What a model is, in one vocabulary, whatever file it came from. Torch-free."""
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.interface import CacheKind
+from localrun.cache.kinds.recurrent import Recurrent
 from localrun.ops.types import Activation, GatedActivation, QKNorm, Routing
 
-LayerKind = Literal["full", "window"]
+if TYPE_CHECKING:
+    from localrun.model.layer_weights import LayerWeights
+    from localrun.ops.instructions import Value
+    from localrun.ops.program import Ops
+
+LayerKind = Literal["full", "window", "recurrent"]
 GATED: dict[Activation, GatedActivation] = {"silu": "silu_mul", "gelu": "gelu_mul", "clamped_silu": "clamped_silu_mul"}
 
 
@@ -31,7 +41,7 @@ class RopeSpec:
         """A text may grow past the context: angles do not depend on its length."""
         return self.original_context is None
 
-    def for_context(self, ctx: int) -> "RopeSpec":
+    def for_context(self, ctx: int) -> RopeSpec:
         """The spec with the choice between short and long factors made for a context of `ctx` tokens."""
         if self.long_divisors is None or self.original_context is None or ctx <= self.original_context:
             return replace(self, long_divisors=None)
@@ -58,6 +68,17 @@ class Mixture:
     biases: bool = False  # of the router and of every expert
 
 
+class RecurrentMixer(Protocol):
+    """What a recurrent layer has in the place of attention. A frozen dataclass: its repr names what it computes."""
+
+    @property
+    def state_size(self) -> int:
+        """f32 numbers that a layer keeps of a sequence."""
+
+    def mix(self, ops: Ops, a: Value, index: int, weights: LayerWeights) -> Value:
+        """Ask `ops` for layer `index`: normed `a`, f32 [R, hidden] -> what its output matrix multiplies."""
+
+
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
     """One decoder layer. `rope` indexes ModelConfig.ropes (None: positions are not encoded in this layer).
@@ -81,10 +102,19 @@ class LayerSpec:
     residual_scale: float = 1.0
     mixture: Mixture | None = None
     sink_window: int | None = None  # tokens a query sees besides the first block; never beside `window`
+    mixer: RecurrentMixer | None = None  # in the place of attention
 
     @property
     def gated_activation(self) -> GatedActivation:
         return GATED[self.activation]
+
+    @property
+    def cache(self) -> CacheKind:
+        """What the layer keeps of a sequence."""
+        if self.mixer is not None:
+            return Recurrent(self.mixer.state_size)
+        window = self.window if self.sink_window is None else self.sink_window
+        return Attention(self.n_kv_heads, self.head_dim, self.head_dim, window, sink=self.sink_window is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +142,15 @@ class ModelConfig:
         """The sliding window of the windowed layers, if there are any."""
         return next((spec.window for spec in self.layers if spec.window is not None), None)
 
-    def for_context(self, ctx: int) -> "ModelConfig":
+    def for_context(self, ctx: int) -> ModelConfig:
         """The config with every choice that depends on the context length made."""
         return replace(self, ropes=tuple(rope.for_context(ctx) for rope in self.ropes))
 
-    def for_window(self, window: int) -> "ModelConfig":
+    def for_window(self, window: int) -> ModelConfig:
         """The config where a query sees `window` tokens and the first block: layers that see fewer stay as they are."""
         layers = (
             spec
-            if spec.window is not None and spec.window <= window
+            if spec.mixer is not None or (spec.window is not None and spec.window <= window)
             else replace(spec, kind="full", window=None, sink_window=window)
             for spec in self.layers
         )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.layer_weights import LayerWeights, ModelWeights
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -14,44 +15,10 @@ from localrun.ops.instructions import (
     Norm,
     RopeAppend,
     Router,
-    SharedExpert,
     Value,
 )
-from localrun.ops.layouts import Packed, Vector
+from localrun.ops.layouts import Vector
 from localrun.ops.program import Ops
-
-
-@dataclass(frozen=True, slots=True)
-class LayerWeights:
-    """Weights of one layer; what its LayerSpec does not use is None. In a mixture gate, up and down are those of all
-    experts, one after the other."""
-
-    q: LinearWeight
-    k: LinearWeight
-    v: LinearWeight
-    o: LinearWeight
-    gate: LinearWeight
-    up: LinearWeight
-    down: LinearWeight
-    attn_norm: Vector | None = None
-    attn_post_norm: Vector | None = None
-    ffn_norm: Vector | None = None
-    ffn_post_norm: Vector | None = None
-    q_norm: Vector | None = None
-    k_norm: Vector | None = None
-    router: LinearWeight | None = None
-    choice_bias: Vector | None = None
-    shared: SharedExpert | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelWeights:
-    """All weights. With tied embeddings `output` is `embed` itself."""
-
-    embed: Packed
-    layers: tuple[LayerWeights, ...]
-    output_norm: Vector
-    output: Packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +33,8 @@ class Model:
         config, weights = self.config, self.weights
         (x,) = ops(Embed(weights.embed, config.embed_scale))  # [R, hidden]
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
-            x = attention_block(ops, x, index, spec, layer, config.rms_eps)
+            mixing_block = attention_block if spec.mixer is None else recurrent_block
+            x = mixing_block(ops, x, index, spec, layer, config.rms_eps)
             x = ffn_block(ops, x, spec, layer, config.rms_eps)
         (a,) = ops(Norm(x, weights.output_norm, config.rms_eps))
         (logits,) = ops(LogitsOf(a, weights.output, config.logit_scale, config.logit_softcap))
@@ -83,6 +51,12 @@ def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
     sink_query = sink_q[0] if sink_q else None
     (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window))
     return close_block(ops, x, o, layer.o, layer.attn_post_norm, spec.residual_scale, eps)
+
+
+def recurrent_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
+    assert spec.mixer is not None
+    y = spec.mixer.mix(ops, normed(ops, x, layer.attn_norm, eps), index, layer)
+    return close_block(ops, x, y, layer.o, layer.attn_post_norm, spec.residual_scale, eps)
 
 
 def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:

@@ -17,7 +17,8 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.config import LayerSpec, ModelConfig
-from localrun.model.decoder import LayerWeights, Model, ModelWeights
+from localrun.model.decoder import Model
+from localrun.model.layer_weights import LayerWeights, ModelWeights
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import weight_refs
 from localrun.ops.instructions import Experts, LinearWeight, SharedExpert

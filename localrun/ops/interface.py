@@ -28,7 +28,8 @@ class SequenceInput:
     Logical block i holds positions 64·i … 64·i+63. Every group has a pool of coded blocks and, where its codec is
     quantised, a ring pool of 16-bit blocks with numbers of its own; a native codec (f32, f16) has the first alone.
     A query at p reads the 16-bit form of logical blocks p // 64 and 0, the codes of all others. -1 stands for a
-    block that is not there and that nothing reads.
+    block that is not there and that nothing reads. Recurrent layers write the state at the end of logical block
+    first[g] + i to table[g][i] unless that is -1, and the one after the last token to the last of them.
     """
 
     length: int
@@ -38,6 +39,7 @@ class SequenceInput:
     ring: tuple[Sequence[int], ...] = ()  # 16-bit blocks from logical block ring_first on: all that hold a row
     ring_first: int = 0
     ring_sink: tuple[int, ...] = ()  # 16-bit block of logical block 0; with ring_first 0 it is ring[g][0]
+    state: tuple[int, ...] = ()  # block with the state before the step, where layers are recurrent; -1: nothing yet
     write_from: tuple[int, ...] = ()  # rows at positions below write 16-bit values, but no codes; empty: all write
 
     def block(self, group: int, number: int) -> int:
@@ -132,13 +134,15 @@ class Logits:
 
 @dataclass(frozen=True, slots=True)
 class CacheLayer:
-    """Where one layer keeps its keys and values, and their shape."""
+    """Where one layer keeps its keys and values or its state, and their shape."""
 
     group: int
     index: int  # within the group's pool
     n_heads: int
     n_kv_heads: int
     head_dim: int
+    value_dim: int | None = None  # None: as many as head_dim; otherwise values are the first dims of keys
+    state_size: int = 0  # f32 numbers of a recurrent layer's state; it has no keys and values
 
 
 @dataclass(frozen=True, slots=True)

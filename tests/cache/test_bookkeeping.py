@@ -11,19 +11,21 @@ from localrun_testing.paper_model import text
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.eviction_queue import EvictionQueue
-from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.cache.groups import Group
+from localrun.cache.kinds.attention import Attention
 from localrun.cache.node import Node, common_prefix
 from localrun.cache.store import CacheStore
+from localrun.ops.kv import BLOCK_TOKENS
 
 WINDOW = 512
 
 
 def full(n_blocks: int) -> CacheStore:
-    return CacheStore([Group((0,), None, 1, 8)], [n_blocks])
+    return CacheStore([Group((0,), Attention(1, 8, 8))], [n_blocks])
 
 
 def windowed(n_blocks: int, n_window: int) -> CacheStore:
-    return CacheStore([Group((0,), None, 1, 8), Group((1,), WINDOW, 1, 8)], [n_blocks, n_window])
+    return CacheStore([Group((0,), Attention(1, 8, 8)), Group((1,), Attention(1, 8, 8, WINDOW))], [n_blocks, n_window])
 
 
 def serve(store: CacheStore, ids: list[int]) -> None:

@@ -274,7 +274,7 @@ from localrun.cache.trim import trim
 disk = DiskTier(Path(sys.argv[1]), "f", (3000, 500))
 rng = random.Random(int(sys.argv[2]))
 hits, until = 0, time.monotonic() + float(sys.argv[3])
-while time.monotonic() < until:
+while time.monotonic() < until or not hits:
     ids = (rng.randrange(20),) * 8
     key = disk.key(None, ids)
     parts = (bytes([ids[0]]) * 3000, bytes([ids[0] + 100]) * 500)
@@ -300,7 +300,7 @@ from localrun.cache.trim import trim
 root, number, until = Path(sys.argv[1]), int(sys.argv[2]), time.monotonic() + float(sys.argv[3])
 disk, n = DiskTier(root, f"model {number if number % 2 else 0}", (300,)), 0
 mine, condemned = f"chat{number}", f"condemned{number}"
-while time.monotonic() < until:
+while time.monotonic() < until or n == 0:
     n += 1
     ids = (n, number)
     key, parts = disk.key(None, ids), (bytes([n % 256]) * 300,)

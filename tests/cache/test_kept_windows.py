@@ -4,13 +4,12 @@ import pytest
 from localrun_testing.paper_model import FULL, PaperModel, serve, text, windowed
 
 from localrun.backends.reference.backend import ReferenceBackend
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
-from localrun.ops.kv import KV_CODECS
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
 
 DEPTH, QUESTION = 8192, 20
 

@@ -11,14 +11,18 @@ from localrun_testing import paper_model
 from localrun_testing.cache_machine import Caches
 from localrun_testing.paper_model import FULL, PaperModel, serve, text, windowed
 
-from localrun.cache.blocks import BlockTable
-from localrun.cache.groups import BLOCK_TOKENS, Group
+from localrun.cache.blocks import NO_BLOCK, BlockTable
+from localrun.cache.kinds.interface import Held, Reuse
+from localrun.cache.kinds.recurrent import StateBlocks, StateTable
+from localrun.cache.kinds.ring_blocks import RingBlocks
+from localrun.cache.kinds.token_blocks import TokenBlocks
 from localrun.cache.node import Node
 from localrun.cache.prefix import PrefixTree
-from localrun.cache.reuse import Reuse, ReusePlanner
+from localrun.cache.reuse import ReusePlanner
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
 from localrun.engine.runner import cache_input
+from localrun.ops.kv import BLOCK_TOKENS
 
 Patch = pytest.MonkeyPatch
 QUICK = settings(stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -50,7 +54,7 @@ def replay_one_layer_less(patch: Patch) -> None:
 def replay_from_inside_a_block(patch: Patch) -> None:
     def unaligned(self: ReusePlanner, n_tokens: int) -> int:
         lost = sum((self.groups[g].window or 1) - 1 for g in self.layer_groups if self.groups[g].replayable)
-        windows = [group.first_block(n_tokens) * BLOCK_TOKENS for group in self.groups if group.replayable]
+        windows = [rules.reads(n_tokens).start * BLOCK_TOKENS for rules in self.rules if rules.keeps_tails]
         return min([n_tokens - lost, *windows]) // BLOCK_TOKENS * BLOCK_TOKENS
 
     patch.setattr(ReusePlanner, "replay_start", unaligned)
@@ -71,13 +75,13 @@ def publish_what_replay_did_not_settle(patch: Patch) -> None:
 
 
 def share_instead_of_copying(patch: Patch) -> None:
-    patch.setattr(CacheStore, "_writable", lambda self, pool, block, own: self.pools[pool].share(block))
+    patch.setattr(CacheStore, "_writable", lambda self, pool, block, own=None: self.pools[pool].share(block))
 
 
 def go_on_in_a_block_that_the_tree_has(patch: Patch) -> None:
     original = CacheStore._writable
 
-    def writable(self: CacheStore, pool: int, block: int, own: bool) -> int:
+    def writable(self: CacheStore, pool: int, block: int, own: BlockTable | None = None) -> int:
         return self.pools[pool].share(block) if own else original(self, pool, block, own)
 
     patch.setattr(CacheStore, "_writable", writable)
@@ -115,8 +119,8 @@ def nobody_pins(patch: Patch) -> None:
 
 
 def drop_a_block_too_early(patch: Patch) -> None:
-    original = Group.first_block
-    patch.setattr(Group, "first_block", lambda self, p: original(self, p + (BLOCK_TOKENS if self.window else 0)))
+    original = TokenBlocks.first_block
+    patch.setattr(TokenBlocks, "first_block", lambda self, p: original(self, p + (BLOCK_TOKENS if self.window else 0)))
 
 
 def forget_block_0(patch: Patch) -> None:
@@ -135,16 +139,27 @@ def reuse_the_last_token(patch: Patch) -> None:
 
 def trust_codes_of_an_open_block(patch: Patch) -> None:
     """Go on inside a block whose 16-bit form is gone."""
-    original = CacheStore.open
+    patch.setattr(RingBlocks, "reusable", lambda self, held, n_tokens: n_tokens)
 
-    def opened(self: CacheStore, *arguments: Any) -> SequenceCache:
-        rings, self.planner.ring_of = self.planner.ring_of, [None] * len(self.groups)
-        try:
-            return original(self, *arguments)
-        finally:
-            self.planner.ring_of = rings
 
-    patch.setattr(CacheStore, "open", opened)
+def go_on_from_a_state_of_more_tokens(patch: Patch) -> None:
+    def reusable(self: StateBlocks, held: Held, n_tokens: int) -> int:
+        known = n_tokens and held.blocks[(n_tokens - 1) // self.block_tokens][self.pool] != NO_BLOCK
+        return n_tokens if known else 0
+
+    patch.setattr(StateBlocks, "reusable", reusable)
+
+
+def keep_the_state_of_tokens_taken_back(patch: Patch) -> None:
+    """A step was accepted in part; the state at its end is of all of it."""
+
+    def retire(self: StateBlocks, table: StateTable, n_computed: int) -> int:
+        if table.blocks:
+            table.change_to(table.blocks[-1], n_computed)
+            table.drop_written()
+        return n_computed
+
+    patch.setattr(StateBlocks, "retire", retire)
 
 
 MUTANTS: list[Callable[[Patch], None]] = [
@@ -161,6 +176,8 @@ MUTANTS: list[Callable[[Patch], None]] = [
     leak_a_sink,
     reuse_the_last_token,
     trust_codes_of_an_open_block,
+    go_on_from_a_state_of_more_tokens,
+    keep_the_state_of_tokens_taken_back,
 ]
 
 

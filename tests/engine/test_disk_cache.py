@@ -19,6 +19,7 @@ from localrun.base.resources import resource
 from localrun.cache.disk import DiskTier
 from localrun.cache.groups import Group
 from localrun.cache.keys import Key
+from localrun.cache.kinds.attention import Attention
 from localrun.cache.store import CacheStore
 from localrun.client.local import LocalClient
 from localrun.engine import load as load_module
@@ -263,7 +264,7 @@ def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
         return 1
 
     monkeypatch.setattr(DiskTier, "save", save)
-    store = CacheStore([Group((0,), None, 1, 8)], [100])
+    store = CacheStore([Group((0,), Attention(1, 8, 8))], [100])
     tier = DiskTier(home / "kv", "f", [QUEUE_BYTES // 8])
     cache = DiskCache(store, tier, lambda pool, block: b"x", lambda pool, block, data: None, BUDGET)
     cache._last_read = time.monotonic() + 1000  # as if all that time somebody read

@@ -6,8 +6,8 @@ import pytest
 from localrun_testing.small_model import greedy, small_engine
 
 from localrun.base.events import Prefill
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.engine.engine import Engine
+from localrun.ops.kv import BLOCK_TOKENS
 
 PROMPT = [(7 * i * i + i) % 90 for i in range(700)]
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from localrun_testing.small_model import FULL, WINDOWED, greedy
 
-from localrun.cache.groups import BLOCK_TOKENS
 from localrun.cache.store import CacheStore
 from localrun.engine.room import has_room
 from localrun.engine.scheduler import Plan, Scheduler
 from localrun.engine.sequence import Sequence
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
+from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_sequences
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from localrun_testing.paper_model import FULL, PaperModel, disk_cache, serve, sinking, text, windowed
+from localrun_testing.paper_model import FULL, HCA, RECURRENT, PaperModel, disk_cache, serve, sinking, text, windowed
 from localrun_testing.waiting import until
 
 from localrun.cache.claims import read_claims
@@ -21,6 +21,8 @@ MODELS: dict[str, Callable[[], PaperModel]] = {
     "full": lambda: PaperModel([FULL, FULL], ["f16", "f16"], n_blocks=14),
     "coded": lambda: PaperModel([FULL, FULL], ["q8", "q8"], n_blocks=14, ring_blocks=8),
     "windowed": lambda: PaperModel([FULL, windowed(100)], ["q8", "f16"], n_blocks=14, window_blocks=8, ring_blocks=8),
+    "recurrent": lambda: PaperModel([RECURRENT, FULL], ["f16", "f16"], n_blocks=14),
+    "compressed": lambda: PaperModel([windowed(90), HCA], ["f16", "f16"], n_blocks=14, window_blocks=8, ring_blocks=8),
     "sinking": lambda: PaperModel([sinking(320)], ["f16"], n_blocks=14),
 }
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from localrun.backends.reference.backend import ReferenceBackend
+from localrun.cache.kinds.shared import Shared
+from localrun.fit.bytes import cache_bytes
 from localrun.fit.estimate import Candidate, Question, fit_table
 from localrun.fit.foreign import foreign_layers
-from localrun.fit.layers import Shared, cache_bytes
 from localrun.fit.rates import Rates
 from localrun.fit.shape import make_shape
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
@@ -144,7 +145,7 @@ def test_odd_values_do_no_harm(bad: Any) -> None:
 
 
 def test_the_table_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.fit.estimate.usual_backend", ReferenceBackend)
+    monkeypatch.setattr("localrun.fit.estimate.usual_backend", lambda *config: ReferenceBackend())
     plain = make_shape(config(48, 2, 256), tied=True, obstacle="unknown")
     layers = foreign_layers({"model_type": "qwen3_next", **QWEN3_NEXT}, plain.config)
     hybrid = type(plain)(plain.config, plain.n_params, plain.active_params, plain.obstacle, layers)

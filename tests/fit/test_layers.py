@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localrun.fit.bytes import kv_bytes, kv_bytes_by_codec, layer_codecs
-from localrun.fit.layers import Attention, Compressed, Latent, LayerCache, Recurrent, Shared, cache_bytes
+from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.compressed import Compressed
+from localrun.cache.kinds.interface import CacheKind
+from localrun.cache.kinds.latent import Latent
+from localrun.cache.kinds.recurrent import Recurrent
+from localrun.cache.kinds.shared import Shared
+from localrun.fit.bytes import cache_bytes, kv_bytes, kv_bytes_by_codec, layer_codecs
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
 
@@ -66,7 +71,7 @@ def test_published_sizes_of_models_that_run(layers: list[LayerSpec], tokens: int
         pytest.param([Attention(1, 512, 0)], 64, 64 * 1024, id="values that are the keys"),
     ],
 )
-def test_published_sizes_of_other_kinds(layers: list[LayerCache], tokens: int, published: float) -> None:
+def test_published_sizes_of_other_kinds(layers: list[CacheKind], tokens: int, published: float) -> None:
     assert cache_bytes(layers, tokens, F16) == published
 
 
@@ -125,7 +130,7 @@ def _blocks_seen(window: int | None, sink: bool, tokens: int) -> int:
 def test_random_mixtures_add_up() -> None:
     chance = random.Random(5)
     for _ in range(50):
-        kinds: list[LayerCache] = [CSA, HCA, Shared(), Latent(64, 16), Attention(2, 32, 48), Attention(1, 64, 0, 100)]
+        kinds: list[CacheKind] = [CSA, HCA, Shared(), Latent(64, 16), Attention(2, 32, 48), Attention(1, 64, 0, 100)]
         layers = chance.choices(kinds, k=9)
         n, codec = chance.randint(1, 999), KV_CODECS[chance.choice(["f32", "f16", "q8", "k8v4", "q4"])]
         assert cache_bytes(layers, n, codec) == sum(cache_bytes([layer], n, codec) for layer in layers)

@@ -79,11 +79,12 @@ def test_rows_together_are_what_each_is_alone(isa: str, n_cols: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_cols", WIDTHS)
-def test_every_remainder_of_amx(n_cols: int) -> None:
+def test_every_remainder(isa: str, n_cols: int) -> None:
     index = list(WIDTHS).index(n_cols)
     counts = [*row_counts(1)[index :: len(WIDTHS)], min(512, MOST_ROWS)]
-    with using("amx"):
-        Case(n_cols, listed_at(index), PAIRS[index % len(PAIRS)], max(counts)).check(counts)
+    if isa == "generic":  # it is slow, and has one code for any number of rows
+        counts = counts[::8]
+    Case(n_cols, listed_at(index), PAIRS[index % len(PAIRS)], max(counts)).check(counts)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def test_groups_hold_their_own_shapes_and_codecs() -> None:
     full, windowed = KVCase("q8", 64).layer, replace(KVCase("f16", 80).layer, group=1)
     plan = KVPlan((KV_CODECS["q8"], KV_CODECS["f16"]))
     pool = KVPool([full, windowed], plan, [3, 4], [2, 0], CPU)
-    assert pool.coded[1].keys.codes.shape == (4, 1, 64, 2, 80)
+    assert pool.store(1, ring=False).keys.codes.shape == (4, 1, 64, 2, 80)
     assert pool.ring[1] is None
     with pytest.raises(AssertionError, match="no 16-bit blocks"):
         pool.store(1, ring=True)

@@ -16,7 +16,8 @@ from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.engine.runner import Runner, sequence_input
-from localrun.model.decoder import Model, ModelWeights
+from localrun.model.decoder import Model
+from localrun.model.layer_weights import ModelWeights
 from localrun.ops.instructions import INSTRUCTIONS, Attention
 from localrun.ops.program import Program, Recorded, Segment, record_instructions
 

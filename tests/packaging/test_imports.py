@@ -26,7 +26,8 @@ LEVELS = (
     ("localrun.backends.cuda", "localrun.backends.metal"),  # fall back on the reference
     ("localrun.backends.cpu", "localrun.backends.reference"),
     ("localrun.backends",),
-    ("localrun.cache", "localrun.model"),
+    ("localrun.model",),
+    ("localrun.cache",),
     ("localrun.ops",),
     ("localrun.text",),
     ("localrun.formats",),
@@ -39,7 +40,7 @@ ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: vers
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
     *(
         f"localrun.backends.reference.{name}"
-        for name in ("attention", "executor", "kv_codes", "logits", "moe", "ops", "pool", "rows")
+        for name in ("attention", "executor", "kv_codes", "logits", "moe", "ops", "pool", "rows", "states")
     ),
     "localrun.diagnose.perplexity",
 )
@@ -136,7 +137,7 @@ def test_every_module_stands_in_a_room() -> None:
     [
         ("localrun.base.x", "from localrun.text import y"),
         ("localrun.text.x", "def f():\n    import localrun.backends.reference.ops"),
-        ("localrun.model.x", "from ..cache import blocks"),
+        ("localrun.ops.x", "from ..cache import blocks"),
         ("localrun.cache.x", "from localrun.model.config import LayerSpec"),
         ("localrun.ops.x", "from localrun import engine"),
         ("localrun.x", "import localrun.engine"),

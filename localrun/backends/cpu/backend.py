@@ -66,6 +66,8 @@ class CpuBackend:
         unknown = sorted(qtype for qtype in set(matrix_types) if not self.layout_name(qtype))
         if unknown:
             return f"the library has no layout for {', '.join(unknown)}"
+        if any(spec.mixer is not None for spec in config.layers):
+            return "the library has no kernel for recurrent layers"
         if any(self.block_bytes(KV_CODECS["f16"], spec) is None for spec in config.layers):
             return "the library has no block store for heads of this size"
         if not all(routes_natively(spec) for spec in config.layers if spec.mixture):
@@ -92,7 +94,7 @@ class CpuBackend:
         return -1 if number is None else self.calls.layout_for(number)
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
-        code = abi.KV_CODES.get(codec.name)
+        code = None if spec.mixer is not None else abi.KV_CODES.get(codec.name)
         size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
         return size if size >= 0 else None
 

@@ -80,7 +80,7 @@ class ReferenceBackend:
         return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
-        return BLOCK_TOKENS * spec.n_kv_heads * codec.bytes_per_token(spec.head_dim)
+        return spec.cache.block_bytes(codec, BLOCK_TOKENS)
 
     def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
         return step_bytes(config, ctx, codec)

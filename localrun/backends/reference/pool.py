@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.reference.kv_codes import decode, encode
+from localrun.backends.reference.states import StateStore
 from localrun.ops.interface import CacheLayer, PlainKV, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVPlan
 
@@ -45,7 +46,7 @@ class CodeStore:
 
 
 class BlockStore:
-    """All blocks of one group in one form."""
+    """All blocks of one group in one form. Where values are a part of the keys (latents), keys alone are stored."""
 
     def __init__(
         self,
@@ -55,19 +56,23 @@ class BlockStore:
         device: torch.device,
     ) -> None:
         shape = (n_blocks, len(members), BLOCK_TOKENS, members[0].n_kv_heads)
-        self.keys, self.values = (CodeStore(shape, members[0].head_dim, n, device) for n in bits)
-        self.planes = (self.keys.codes, self.keys.scales, self.values.codes, self.values.scales)
+        self.value_dim = members[0].value_dim
+        dims = (members[0].head_dim, members[0].head_dim if self.value_dim is None else 0)
+        self.keys, self.values = (CodeStore(shape, d, n, device) for d, n in zip(dims, bits, strict=True))
+        self.planes: tuple[Tensor, ...] = (self.keys.codes, self.keys.scales, self.values.codes, self.values.scales)
         self.block_bytes = sum(plane[:1].nbytes for plane in self.planes) if n_blocks else 0
         self.nbytes = n_blocks * self.block_bytes
 
     def write(self, where: Where, k: Tensor, v: Tensor) -> None:
         """Encode and store k and v, f32 [..., n_kv_heads, head_dim]."""
         self.keys.put(where, encode(k, self.keys.bits))
-        self.values.put(where, encode(v, self.values.bits))
+        if self.value_dim is None:
+            self.values.put(where, encode(v, self.values.bits))
 
     def read(self, where: Where) -> tuple[Tensor, Tensor]:
         """Keys and values, f32."""
-        return decode(self.keys.get(where)), decode(self.values.get(where))
+        keys = decode(self.keys.get(where))
+        return keys, decode(self.values.get(where)) if self.value_dim is None else keys[..., : self.value_dim]
 
     def copy(self, source: int, target: int) -> None:
         for plane in self.planes:
@@ -121,7 +126,7 @@ class SequenceBlocks:
 
 
 class KVPool:
-    """The coded and the 16-bit blocks of every layer group, and where the rows of a step go."""
+    """The coded and the 16-bit blocks of every layer group, or its states, and where the rows of a step go."""
 
     def __init__(
         self,
@@ -133,12 +138,16 @@ class KVPool:
     ) -> None:
         self.layers, self.codecs = tuple(layers), plan.codecs
         self.device = device
-        self.coded: list[BlockStore] = []  # [groups]
+        self.coded: list[BlockStore | StateStore] = []  # [groups]
         self.ring: list[BlockStore | None] = []  # [groups], None where the codec is native
         for group, (count, rings) in enumerate(zip(n_blocks, ring_blocks, strict=True)):
             members = [layer for layer in self.layers if layer.group == group]
             (codec,) = {c for layer, c in zip(self.layers, plan.codecs, strict=True) if layer.group == group}
-            self.coded.append(BlockStore(count, members, (codec.k_bits, codec.v_bits), device))
+            bits = (codec.k_bits, codec.v_bits)
+            is_state = members[0].state_size > 0
+            self.coded.append(
+                StateStore(count, members, device) if is_state else BlockStore(count, members, bits, device)
+            )
             self.ring.append(None if codec.native else BlockStore(rings, members, (16, 16), device))
 
     @property
@@ -153,7 +162,21 @@ class KVPool:
     def store(self, group: int, ring: bool) -> BlockStore:
         """The coded or the 16-bit blocks of a group."""
         store = self.ring[group] if ring else self.coded[group]
-        assert store is not None, "a native codec has no 16-bit blocks beside its own"
+        assert isinstance(store, BlockStore), "a native codec has no 16-bit blocks beside its own, a state no tokens"
+        return store
+
+    def state(self, layer: int, sequence: int) -> Tensor:
+        """A recurrent layer's state before the step, f32 [state_size]; zeros at the beginning of a text."""
+        return self.states(layer).before(self.step.sequences[sequence], self.layers[layer])
+
+    def put_state(self, layer: int, sequence: int, position: int, state: Tensor) -> None:
+        """Hand in a recurrent layer's state after the token at `position`; it is kept where somebody wants it."""
+        view = self.step.sequences[sequence]
+        self.states(layer).put(view, self.layers[layer], position, BLOCK_TOKENS, state)
+
+    def states(self, layer: int) -> StateStore:
+        store = self.coded[self.layers[layer].group]
+        assert isinstance(store, StateStore)
         return store
 
     def begin(self, step: StepInput) -> None:
@@ -169,7 +192,8 @@ class KVPool:
             writes = [
                 (row, sequence.block(group, number))
                 for row, (position, number, sequence) in enumerate(places)
-                if not sequence.write_from or position >= sequence.write_from[group]
+                if isinstance(self.coded[group], BlockStore)
+                and (not sequence.write_from or position >= sequence.write_from[group])
             ]
             self.written.append((self._index([row for row, _ in writes]), self._index([block for _, block in writes])))
             blocks = [sequence.ring_block(group, number) for _, number, sequence in places if ring]
@@ -179,7 +203,7 @@ class KVPool:
         """Store k and v [R, n_kv_heads, head_dim] of the step's rows in both forms."""
         place = self.layers[layer]
         rows, blocks = self.written[place.group]
-        self.coded[place.group].write((blocks, place.index, self.offsets[rows]), k[rows], v[rows])
+        self.store(place.group, ring=False).write((blocks, place.index, self.offsets[rows]), k[rows], v[rows])
         ring, ring_of_row = self.ring[place.group], self.ring_of_row[place.group]
         if ring is not None and ring_of_row is not None:
             ring.write((ring_of_row, place.index, self.offsets), k, v)
@@ -187,7 +211,7 @@ class KVPool:
     def blocks(self, layer: int, sequence: int) -> SequenceBlocks:
         """What a sequence of the step holds in a layer."""
         group, index = self.layers[layer].group, self.layers[layer].index
-        view, coded, ring = self.step.sequences[sequence], self.coded[group], self.ring[group]
+        view, coded, ring = self.step.sequences[sequence], self.store(group, ring=False), self.ring[group]
         exact = {}
         if ring is not None:
             held = enumerate(view.ring[group], view.ring_first)

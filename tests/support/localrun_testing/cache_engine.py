@@ -21,7 +21,8 @@ from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
-from localrun.model.decoder import LayerWeights, Model
+from localrun.model.decoder import Model
+from localrun.model.layer_weights import LayerWeights
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import MAX_ROWS

@@ -4,10 +4,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from localrun.cache.blocks import OutOfBlocks
+from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.sequence_cache import SequenceCache
-from localrun_testing.paper_model import FULL, PaperModel, sinking, windowed
+from localrun_testing.paper_model import CSA, FULL, HCA, LATENT, RECURRENT, PaperModel, sinking, windowed
 
-MODELS = {
+MODELS: dict[str, tuple[list[CacheKind], str]] = {
     "full": ([FULL, FULL], "f16"),
     "full q8": ([FULL, FULL], "q8"),
     "one window": ([windowed(70), windowed(70)], "f16"),
@@ -15,6 +16,12 @@ MODELS = {
     "alternating q8": ([windowed(20), FULL, windowed(20), FULL], "q8"),
     "ends in windows": ([FULL, windowed(66), windowed(66)], "q8"),
     "two windows": ([windowed(20), FULL, windowed(90)], "f16"),
+    "latent": ([LATENT, LATENT], "f16"),
+    "recurrent": ([RECURRENT, FULL, RECURRENT], "f16"),
+    "recurrent q8": ([RECURRENT, RECURRENT, FULL], "q8"),
+    "recurrent and windows": ([windowed(70), RECURRENT, FULL], "f16"),
+    "compressed": ([windowed(90), CSA, windowed(90)], "f16"),
+    "compressed much": ([windowed(70), HCA, CSA], "f16"),
     "user's window": ([sinking(80), sinking(80)], "f16"),
     "user's window q8": ([sinking(80), windowed(20), sinking(80)], "q8"),
 }
@@ -41,7 +48,7 @@ class Caches(RuleBasedStateMachine):
     )
     def start(self, name: str, n_blocks: int, window_blocks: int, ring_blocks: int) -> None:
         layers, codec = MODELS[name]
-        codecs = [codec if spec.window is None or "ends" in name else "f16" for spec in layers]
+        codecs = [codec if kind.window is None or kind.sink or "ends" in name else "f16" for kind in layers]
         self.model = PaperModel(layers, codecs, n_blocks, window_blocks, ring_blocks)
         self.running: list[Running] = []
         self.texts: list[list[int]] = [[0] * 150]
@@ -76,7 +83,9 @@ class Caches(RuleBasedStateMachine):
         exact = max(0, sequence.cache.reuse.n_tokens - start)
         assert found[exact:] == self.model.truth(sequence.ids)[start : start + n][exact:]
         sequence.n_computed += max(1, round(keep * n))
-        self.model.store.commit(sequence.cache, sequence.ids, sequence.n_computed)
+        go_on = self.model.store.commit(sequence.cache, sequence.ids, sequence.n_computed)
+        assert go_on <= sequence.n_computed
+        sequence.n_computed = go_on
 
     @precondition(lambda self: self.running)
     @rule(which=st.integers(0, 9), n_back=st.integers(0, 200), runs=RUNS)

@@ -16,7 +16,8 @@ from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Finished, Ticket
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
-from localrun.model.decoder import LayerWeights, Model, ModelWeights
+from localrun.model.decoder import Model
+from localrun.model.layer_weights import LayerWeights, ModelWeights
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed

@@ -1,0 +1,55 @@
+"""DeepSeek V4: one entry for every few tokens, and an indexer key beside it. CSA: 4 tokens, HCA: 128. Torch-free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from localrun.cache.kinds.interface import PoolRules
+from localrun.cache.kinds.ring_blocks import RingBlocks
+from localrun.cache.kinds.token_blocks import TokenBlocks
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
+
+if TYPE_CHECKING:
+    from localrun.ops.interface import CacheLayer
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """An entry of `entry_dims` stands for `ratio` tokens. The tokens of the last, open entry are in the ring, each for
+    itself. The window of recent tokens such a layer also has is an Attention of its own."""
+
+    ratio: int
+    entry_dims: int
+    indexer_dims: int = 0
+    window = None
+    sink = False
+    is_bounded = False
+
+    @property
+    def entry_tokens(self) -> int:
+        return self.ratio
+
+    def codec(self, wanted: KVCodec) -> KVCodec:
+        return KV_CODECS["f16"]
+
+    def block_bytes(self, codec: KVCodec, block_tokens: int) -> int:
+        return block_tokens // self.ratio * 2 * (self.entry_dims + self.indexer_dims)
+
+    def nbytes(self, n_tokens: int, codec: KVCodec) -> int:
+        tokens = max(BLOCK_TOKENS, self.ratio)
+        return -(-n_tokens // tokens) * self.block_bytes(codec, tokens)
+
+    def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
+        """One more to copy a shared block into."""
+        return parallel * -(-ctx // max(BLOCK_TOKENS, self.ratio)) + 1
+
+    def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
+        from localrun.ops.interface import CacheLayer
+
+        return CacheLayer(group, index, n_heads, 1, self.entry_dims + self.indexer_dims, value_dim=self.entry_dims)
+
+    def rules(self, block_tokens: int, pool: int, ring: int | None) -> list[PoolRules]:
+        assert ring is not None
+        coded = TokenBlocks(pool, block_tokens)
+        return [coded, RingBlocks(ring, coded, reads_first=False)]

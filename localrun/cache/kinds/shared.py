@@ -1,0 +1,40 @@
+"""Layers that keep nothing: they read the cache of an earlier one (Gemma 3n and 4). Torch-free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from localrun.cache.kinds.interface import PoolRules
+from localrun.ops.kv import KVCodec
+
+if TYPE_CHECKING:
+    from localrun.ops.interface import CacheLayer
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Counted, and in no group."""
+
+    window = None
+    sink = False
+    is_bounded = True
+    entry_tokens = 1
+
+    def codec(self, wanted: KVCodec) -> KVCodec:
+        return wanted
+
+    def block_bytes(self, codec: KVCodec, block_tokens: int) -> int:
+        return 0
+
+    def nbytes(self, n_tokens: int, codec: KVCodec) -> int:
+        return 0
+
+    def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
+        return 0
+
+    def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
+        raise AssertionError("a layer that keeps nothing has no place in a pool")
+
+    def rules(self, block_tokens: int, pool: int, ring: int | None) -> list[PoolRules]:
+        return []

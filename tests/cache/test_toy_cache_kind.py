@@ -1,0 +1,79 @@
+"""CONTRIBUTING's recipe for a kind of memory: an instruction, an operation, a mixer; all else is asked of the kind."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.base.events import Completion, Done
+from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.base.resources import resource
+from localrun.cache.kinds.recurrent import Recurrent
+from localrun.client.local import LocalClient
+from localrun.model import archs
+from localrun.model.archs.llama import Llama
+from localrun.model.config import LayerSpec
+from localrun.model.fields import Fields
+from localrun.model.layer_weights import LayerWeights
+from localrun.ops.instructions import Value
+from localrun.ops.program import Ops
+
+
+@dataclass(frozen=True, slots=True)
+class DecayingSum:
+    """h = 0.75 · h + a over all tokens of a text -> f32 [R, n]."""
+
+    name: ClassVar = "decaying_sum"
+    n_results: ClassVar = 1
+    a: Value
+    layer: int
+
+
+def decaying_sum(ops: ReferenceOps, op: DecayingSum) -> tuple[torch.Tensor]:
+    states = {sequence: ops.pool.state(op.layer, sequence) for sequence in set(ops.step.row_sequence)}
+    rows = []
+    for row, (position, sequence) in enumerate(zip(ops.step.positions, ops.step.row_sequence, strict=True)):
+        states[sequence] = 0.75 * states[sequence] + op.a[row]
+        ops.pool.put_state(op.layer, sequence, position, states[sequence])
+        rows.append(states[sequence])
+    return (torch.stack(rows),)
+
+
+@dataclass(frozen=True)
+class Mixer:
+    state_size: int
+
+    def mix(self, ops: Ops, a: Value, index: int, weights: LayerWeights) -> Value:
+        return ops(DecayingSum(a, index))[0]  # type: ignore[arg-type]
+
+
+class Hybrid(Llama):
+    def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
+        return replace(base, kind="recurrent", mixer=Mixer(fields["hidden_size"])) if index % 2 == 0 else base
+
+
+def answers(prompts: list[str], **options: Any) -> list[Completion]:
+    """Greedy ones to a chat's prompts; the cache takes what was planned."""
+    with LocalClient(LoadOptions(resource("localrun/builtin/localrun-tiny.gguf"), ctx=1024, **options)) as client:
+        assert client.info.backend == "reference", "the native library says that it has no kernel for it"
+        assert isinstance(client.model.engine.store.groups[0].kind, Recurrent)
+        assert client.model.plan.kv_bytes == client.model.engine.runner.executor.kv_nbytes
+        requests = (Request(prompt=p, max_tokens=20, sampling=Sampling(temperature=0.0), chat_id="1") for p in prompts)
+        events = [event for request in requests for event in client.generate(request)]
+    return [event.completion for event in events if isinstance(event, Done)]
+
+
+def test_a_recurrent_layer_runs_is_reused_restored_and_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReferenceOps, "decaying_sum", decaying_sum, raising=False)
+    monkeypatch.setattr(archs, "ARCHS", (Hybrid(), *archs.ARCHS))
+    first = "Why is the second token faster than the first? " * 9
+    prompts = [first, first + "And the third?", first]
+    cold = answers(prompts, prefix_cache=False)
+    warm = answers(prompts, disk_cache=1 << 30)
+    restored = answers(prompts[:1], disk_cache=1 << 30)
+    assert [one.text for one in warm] == [one.text for one in cold]
+    assert restored[0].text == cold[0].text
+    assert all((one.cached_tokens or 0) >= 64 for one in (*warm[1:], *restored))
+    assert restored[0].restored_tokens >= 64
