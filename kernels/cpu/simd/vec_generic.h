@@ -27,7 +27,7 @@ LR_INLINE f32x16 v_fma(f32x16 a, f32x16 b, f32x16 c) {
 #else
 LR_INLINE f32v v_fma(f32v a, f32v b, f32v c) { return a * b + c; }  // two roundings: there is no other
 
-template <> inline __attribute__((noinline)) f32v v_load_fp16<f32v>(const void* p) {
+template <> LR_ALWAYS_INLINE f32v v_load_fp16<f32v>(const void* p) {
   u16x4 cells;
   memcpy(&cells, p, sizeof cells);
   const i32v h = __builtin_convertvector(cells, i32v), rest = (h & 0x7fff) << 13;
