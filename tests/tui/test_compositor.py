@@ -16,6 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from localrun_tui.screens.chat import live_answer
+from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.status_line import StatusLine
 from localrun_tui.themes import DARK
 from localrun_tui.widgets.compositor import LeanCompositor
@@ -102,6 +103,24 @@ def test_an_answer_that_grew_in_parts_is_on_the_terminal_as_a_whole(
 
     drive(app, steps)
     assert paper.n_parts > 5
+
+
+def test_a_message_that_is_just_removed_may_be_painted_once_more() -> None:
+    app, _ = chat_app(Script("Hello!"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hi")
+        view = app.screen.query(MessageView).last()
+        view.live = True  # as while it grows
+        parent, view._parent = view._parent, None
+        try:
+            view.changed_lines(range(view.size.height))
+            view.render_lines(Region(0, 0, *view.size))  # Textual's own raises NoScreen
+        finally:
+            view._parent = parent
+
+    drive(app, steps)
 
 
 def cells(strips: list[Strip]) -> list[list[tuple[str, object]]]:

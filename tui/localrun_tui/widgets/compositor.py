@@ -7,8 +7,10 @@ from typing import Any, cast
 from rich.segment import Segment
 from textual._compositor import ChopsUpdate, Compositor, ReflowResult
 from textual.color import Color
+from textual.dom import NoScreen
 from textual.geometry import Region, Size
 from textual.scrollbar import ScrollBar
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -93,6 +95,14 @@ class Growing(Widget):
     def is_plain(self) -> bool:
         """Whether it looks as said now: without a border, and nothing in it selected."""
         return not self.has_focus and self.text_selection is None
+
+    @property
+    def text_selection(self) -> Selection | None:
+        """None, too, where it has been removed and its place is painted once more before the others move up."""
+        try:
+            return super().text_selection
+        except NoScreen:
+            return None
 
     def changed_lines(self, lines: Iterable[int]) -> None:
         """Draw these lines anew when they are painted next."""
