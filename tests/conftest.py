@@ -46,6 +46,12 @@ hypothesis.settings.load_profile("localrun")
 _homes = itertools.count()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Tests of processes, terminals and servers wait as long as they compute: half as many workers again as cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + cores // 2
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """LOCALRUN_HOME of this test; it does not exist yet. The Hugging Face cache and the user's home are empty too."""

@@ -29,7 +29,7 @@ QUICK = settings(stateful_step_count=20, deadline=None, suppress_health_check=li
 
 
 def test_cached_equals_computed() -> None:
-    run_state_machine_as_test(Caches, settings=settings(QUICK, max_examples=15))
+    run_state_machine_as_test(Caches, settings=settings(QUICK, max_examples=30))
 
 
 @pytest.mark.slow
@@ -162,28 +162,29 @@ def keep_the_state_of_tokens_taken_back(patch: Patch) -> None:
     patch.setattr(StateBlocks, "retire", retire)
 
 
-MUTANTS: list[Callable[[Patch], None]] = [
-    write_while_replaying,
-    replay_one_layer_less,
-    replay_from_inside_a_block,
-    share_instead_of_copying,
-    go_on_in_a_block_that_the_tree_has,
-    truncate_the_tables_alone,
-    believe_the_first_ids,
-    nobody_pins,
-    drop_a_block_too_early,
-    forget_block_0,
-    leak_a_sink,
-    reuse_the_last_token,
-    trust_codes_of_an_open_block,
-    go_on_from_a_state_of_more_tokens,
-    keep_the_state_of_tokens_taken_back,
-]
+MUTANTS: dict[Callable[[Patch], None], str] = {  # and a model whose numbers then are wrong
+    write_while_replaying: "alternating q8",
+    replay_one_layer_less: "two windows",
+    replay_from_inside_a_block: "alternating q8",
+    share_instead_of_copying: "full",
+    go_on_in_a_block_that_the_tree_has: "full",
+    truncate_the_tables_alone: "full",
+    believe_the_first_ids: "full",
+    nobody_pins: "full",
+    drop_a_block_too_early: "one window",
+    forget_block_0: "user's window",
+    leak_a_sink: "user's window",
+    reuse_the_last_token: "full",
+    trust_codes_of_an_open_block: "full q8",
+    go_on_from_a_state_of_more_tokens: "recurrent",
+    keep_the_state_of_tokens_taken_back: "recurrent",
+}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_without_a_guard_the_random_tests_fail(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
     mutant(monkeypatch)
+    monkeypatch.setattr(Caches, "names", (MUTANTS[mutant],))
     found = settings(QUICK, max_examples=300, phases=(Phase.generate,), derandomize=True)
     with pytest.raises((AssertionError, IndexError, KeyError, ExceptionGroup)):
         run_state_machine_as_test(Caches, settings=found)
