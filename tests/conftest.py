@@ -46,6 +46,7 @@ hypothesis.settings.load_profile("localrun")
 _homes = itertools.count()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Tests of processes, terminals and servers wait as long as they compute: half as many workers again as cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

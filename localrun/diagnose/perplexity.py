@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.machine import memory, resident
@@ -84,7 +83,7 @@ def perplexity(
             for targets, (logits, *others) in scored_rows(engines, part, first=ctx // 2):
                 losses.extend(losses_of(logits, targets))
                 for other in others:
-                    divergences.extend(divergences_of(*(torch.as_tensor(x.rows) for x in (other, logits))))
+                    divergences.extend(divergence(other.row(n), logits.row(n)) for n in range(len(targets)))
                     n_same += int((other.argmax == logits.argmax).sum())
             progress(chunk + 1, n_chunks, math.exp(math.fsum(losses) / len(losses)))
     mean = math.fsum(losses) / len(losses)
@@ -143,21 +142,19 @@ def scored_rows(
 
 def losses_of(logits: Logits, targets: Sequence[int]) -> list[float]:
     """-ln p of each target."""
-    rows = torch.as_tensor(logits.rows)
-    chosen = rows.gather(-1, torch.tensor(targets, device=rows.device)[:, None])[:, 0]
-    losses: list[float] = (logits.logsumexp - chosen.cpu().numpy()).tolist()
-    return losses
+    return [float(logits.logsumexp[row] - logits.row(row)[target]) for row, target in enumerate(targets)]
 
 
-def divergences_of(baseline: Tensor, rows: Tensor) -> Iterator[float]:
-    """KL(baseline || rows) of each row of logits, in nats, over the whole vocabulary. A row at a time, in float64.
+def divergence(baseline: np.ndarray, found: np.ndarray) -> float:
+    """KL(baseline || found) of two rows of logits, in nats, over the whole vocabulary, in float64."""
+    expected, given = log_softmax(baseline), log_softmax(found)
+    possible = expected > -math.inf
+    return float(np.exp(expected[possible]) @ (expected[possible] - given[possible]))
 
-    On the CPU: Apple GPUs have no float64.
-    """
-    for theirs, ours in zip(baseline.cpu(), rows.cpu(), strict=True):
-        expected, found = theirs.double().log_softmax(-1), ours.double().log_softmax(-1)
-        terms = expected.exp() * (expected - found)
-        yield float(torch.where(expected == -math.inf, 0.0, terms).sum())
+
+def log_softmax(row: np.ndarray) -> np.ndarray:
+    shifted = row.astype(np.float64) - float(row.max())
+    return np.asarray(shifted - np.log(np.exp(shifted).sum()))
 
 
 def spans(first: int, n_tokens: int) -> Iterator[tuple[int, int]]:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from localrun_testing import REPOSITORY
 from localrun_testing.cli import Terminal, localrun, localrun_in_shell
 from localrun_testing.schemas import check
 
@@ -54,6 +55,7 @@ def test_quick_commands_say_nothing_but_the_answer(arguments: tuple[str, ...]) -
         ("run", "-m", "nonsense", "x"),
         ("run", "--backend", "cpu", "--max-tokens", "4", "--temperature", "2", "hello"),
         ("bench", "-p", "64", "-n", "4", "-r", "1", "--backend", "cpu"),
+        ("perplexity", str(REPOSITORY / "README.md"), "--chunks", "2", "--backend", "cpu"),
     ],
     ids=" ".join,
 )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import torch
 from localrun_testing.small_model import VOCAB_SIZE, reference_executor, small_model
@@ -11,7 +12,7 @@ from localrun.base.errors import UsageError
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.cache.store import CacheStore
-from localrun.diagnose.perplexity import divergences_of, losses_of, perplexity, scored_rows, spans
+from localrun.diagnose.perplexity import divergence, losses_of, perplexity, scored_rows, spans
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.runner import Runner
 from localrun.engine.track import Tracks
@@ -42,7 +43,7 @@ def test_losses_and_divergences_are_those_of_a_loop_over_the_vocabulary(n_tokens
     divergences: list[float] = []
     for targets, (ours, theirs) in scored_rows(engines, ids, first):
         losses.extend(losses_of(ours, targets))
-        divergences.extend(divergences_of(*(torch.as_tensor(x.rows) for x in (theirs, ours))))
+        divergences.extend(divergence(theirs.row(n), ours.row(n)) for n in range(len(targets)))
     whole = []
     for runner, store in engines:
         with Tracks(runner, store) as track:
@@ -62,12 +63,16 @@ def probabilities(row: list[float]) -> list[float]:
 
 
 def test_a_divergence_by_hand() -> None:
-    baseline = torch.tensor([[0.75, 0.25], [0.5, 0.5], [1.0, 0.0]]).log()
-    rows = torch.tensor([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]).log() + 3
-    expected = [0.75 * math.log(1.5) + 0.25 * math.log(0.5), 0.0, math.log(2)]
-    assert list(divergences_of(baseline, rows)) == pytest.approx(expected, abs=1e-7)
-    impossible = torch.tensor([[0.0, 1.0]]).log()  # a token ruled out that the baseline expects
-    assert list(divergences_of(baseline[:1], impossible)) == [math.inf]
+    even, only_first, impossible = logits(0.5, 0.5) + 3, logits(1, 0), logits(0, 1)
+    assert divergence(logits(0.75, 0.25), even) == pytest.approx(0.75 * math.log(1.5) + 0.25 * math.log(0.5), abs=1e-7)
+    assert divergence(logits(0.5, 0.5), even) == pytest.approx(0.0, abs=1e-7)
+    assert divergence(only_first, even) == pytest.approx(math.log(2), abs=1e-7)
+    assert divergence(logits(0.75, 0.25), impossible) == math.inf, "a token ruled out that the baseline expects"
+
+
+def logits(*probabilities: float) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(np.array(probabilities, np.float32))
 
 
 def test_every_token_is_computed_once_and_few_rows_give_logits() -> None:

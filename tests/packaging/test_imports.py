@@ -42,7 +42,6 @@ NEEDS_TORCH = (  # the reference operations, and what compares with them; import
         f"localrun.backends.reference.{name}"
         for name in ("attention", "executor", "kv_codes", "logits", "moe", "ops", "pool", "rows", "states")
     ),
-    "localrun.diagnose.perplexity",
 )
 POSIX_ONLY = ("fcntl", "resource", "termios")
 
