@@ -10,7 +10,7 @@ from localrun.base.errors import UsageError
 from localrun.cache.blocks import OutOfBlocks
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel
-from localrun.engine.track import Tracks
+from localrun.engine.scratch_runs import ScratchRuns
 from localrun.fit.bytes import kv_bytes_per_token
 from localrun.fit.probe import Probed
 from localrun.fit.rates import note_limits
@@ -95,18 +95,18 @@ def run_case(engine: Engine, case: Case, fill: bool) -> float:
     """
     chunk = max(1, MAX_ROWS // case.batch)
 
-    def feed(tracks: Tracks, start: int, stop: int, chunk: int) -> None:
+    def feed(runs: ScratchRuns, start: int, stop: int, chunk: int) -> None:
         for first in range(start, stop, chunk):
             end = min(first + chunk, stop)
             ids = [1 + position % 97 for position in range(first, end)]
-            tracks.feed(ids, first, [(s + 1) * (end - first) - 1 for s in range(case.batch)])
+            runs.feed(ids, first, [(s + 1) * (end - first) - 1 for s in range(case.batch)])
 
     try:
-        with Tracks(engine.runner, engine.store, case.batch, depth=0 if fill else case.depth) as tracks:
+        with ScratchRuns(engine.runner, engine.store, case.batch, depth=0 if fill else case.depth) as runs:
             if fill:
-                feed(tracks, 0, case.depth, chunk)
+                feed(runs, 0, case.depth, chunk)
             started = time.perf_counter()
-            feed(tracks, case.depth, case.depth + case.n, 1 if case.kind == "decode" else chunk)
+            feed(runs, case.depth, case.depth + case.n, 1 if case.kind == "decode" else chunk)
             return time.perf_counter() - started
     except OutOfBlocks:
         hint = "try a smaller batch (-b), or a larger --ctx"

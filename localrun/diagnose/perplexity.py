@@ -17,7 +17,7 @@ from localrun.base.machine import memory, resident
 from localrun.cache.store import CacheStore
 from localrun.engine.load import LoadedModel, start_executor
 from localrun.engine.runner import Runner
-from localrun.engine.track import Tracks
+from localrun.engine.scratch_runs import ScratchRuns
 from localrun.fit.plan import plan_load
 from localrun.ops.interface import Logits
 
@@ -128,11 +128,11 @@ def scored_rows(
     One Logits for each engine; they hold until the next are asked for.
     """
     with ExitStack() as stack:
-        tracks = [stack.enter_context(Tracks(runner, store)) for runner, store in engines]
+        runs = [stack.enter_context(ScratchRuns(runner, store)) for runner, store in engines]
         for start, stop in spans(first, len(ids)):
             scored = range(max(start, first), min(stop, len(ids) - 1))
             rows = [position - start for position in scored]
-            found = [track.feed(ids[start:stop], start, rows) for track in tracks]
+            found = [run.feed(ids[start:stop], start, rows) for run in runs]
             if not rows:
                 continue
             if not all(bool(logits.finite.all()) for logits in found):

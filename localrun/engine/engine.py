@@ -15,7 +15,7 @@ from localrun.engine.disk_cache import DiskCache
 from localrun.engine.pick import pick, pick_of_candidates
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.scheduler import Plan, Scheduler
+from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.engine.ticket import Finished, NewToken, Ticket, as_localrun_error
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
@@ -212,7 +212,7 @@ class Engine:
             for sequence in [t.sequence for t in self.tickets.values() if t.sequence.stop_reason is not None]:
                 self._finish(sequence)
 
-    def _run(self, plan: Plan) -> Logits:
+    def _run(self, plan: StepPlan) -> Logits:
         with self.step_lock:
             self.in_step = tuple(sequence for sequence, _ in plan.work)
             self.cancel_step.clear()
@@ -234,7 +234,7 @@ class Engine:
     def _tell_progress(self, sequence: Sequence, done: int) -> None:
         self.tickets[sequence.number].put(Prefill(done, sequence.n_cached, sequence.n_prompt, sequence.note))
 
-    def _postprocess(self, plan: Plan, logits: Logits, seconds: float) -> None:
+    def _postprocess(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
         """Take what the step found; what goes wrong with one row is the end of that generation alone."""
         if any(n > 1 for _, n in plan.work):
             self.scheduler.observe(plan.n_rows, seconds)

@@ -6,7 +6,7 @@ from localrun.backends.executor import Executor
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
-from localrun.engine.scheduler import Plan
+from localrun.engine.scheduler import StepPlan
 from localrun.engine.sequence import Sequence
 from localrun.fit.groups import group_layers
 from localrun.model.config import ModelConfig
@@ -28,11 +28,13 @@ class Runner:
         self.query_scale = config.query_scale
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
 
-    def run(self, plan: Plan, cancel: CancelFlag | None = None) -> Logits:
+    def run(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
         """One step; the logits of the last token of every sequence of the plan. Raises StepCancelled."""
         return self.submit(plan, cancel).result()
 
-    def submit(self, plan: Plan, cancel: CancelFlag | None = None, drafts: SequenceOf[SequenceOf[int]] = ()) -> Handle:
+    def submit(
+        self, plan: StepPlan, cancel: CancelFlag | None = None, drafts: SequenceOf[SequenceOf[int]] = ()
+    ) -> Handle:
         """Begin a step; its result may be read later, and is valid until the next one is submitted.
 
         `drafts`: token ids to verify after those planned, one entry a sequence (or none at all), that its cache has

@@ -25,7 +25,7 @@ RETRY_STEPS = 32  # after which one that found no room is tried again though not
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StepPlan:
     """Sequences of a step and how many of their tokens, from n_computed on, it computes."""
 
     work: tuple[tuple[Sequence, int], ...]
@@ -73,7 +73,7 @@ class Scheduler:
         lines = (*self.waiting, *(() if self.waiting else self.background))
         return bool(self.running) or any(s.restore is None or s.restore.is_ready for s in lines)
 
-    def schedule(self) -> Plan:
+    def schedule(self) -> StepPlan:
         """The next step; empty when nothing can run."""
         self._admit()
         work: list[tuple[Sequence, int]] = []
@@ -82,7 +82,7 @@ class Scheduler:
                 work.append((sequence, 1))
         work = [(s, n) for s, n in work if s.cache is not None]  # whoever lost its blocks to an older one waits again
         work += self._chunks(MAX_ROWS - len(work), SHARED_SECONDS if work else ALONE_SECONDS)
-        return Plan(tuple((s, n) for s, n in work if s.cache is not None))
+        return StepPlan(tuple((s, n) for s, n in work if s.cache is not None))
 
     def observe(self, n_rows: int, seconds: float) -> None:
         """Learn how fast prefill goes, to size the next chunk."""

@@ -93,7 +93,7 @@ class Question:
     parallel: int = 1
 
 
-class ForeignSizes:
+class UnsupportedSizes:
     """The cache of a model that cannot run yet, by the kinds of its layers."""
 
     def __init__(self, shape: Shape) -> None:
@@ -118,7 +118,7 @@ def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question)
     most, ctx = shape.config.max_context, question.ctx
     usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
     contexts = [min(ctx, most)] if ctx else usual
-    sizes: Sizes = ForeignSizes(shape) if shape.caches else CacheShape(shape.config, usual_backend(shape.config))
+    sizes: Sizes = UnsupportedSizes(shape) if shape.caches else CacheShape(shape.config, usual_backend(shape.config))
     codecs = [codec for codec in CODECS if sizes.holds(codec)]
     rows = [
         row

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from localrun.base.errors import ModelFileError
 from localrun.cache.kinds.interface import CacheKind
-from localrun.fit.foreign import foreign_layers
+from localrun.fit.unsupported import unsupported_layers
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.archs.reading import fields_of
@@ -48,7 +48,7 @@ def shape_of(source: TensorSource) -> Shape:
         config, experts = arch_of(source).config(source), None
     except ModelFileError:
         config = _plain_config(fields_of(source, {"rms_eps": 1e-6}), source)
-        caches, experts = foreign_layers(source.metadata, config), _experts(source)
+        caches, experts = unsupported_layers(source.metadata, config), _experts(source)
     tied = source.metadata.get("tie_word_embeddings") is not False or source.format == "gguf"
     return replace(make_shape(config, tied, experts, why), caches=caches)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from localrun_testing.paper_model import text
+from localrun_testing.integer_model import text
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.eviction_queue import EvictionQueue

@@ -1,6 +1,6 @@
 """Which layers share blocks, and how large these are."""
 
-from localrun_testing.paper_model import CSA, FULL, HCA, RECURRENT, windowed
+from localrun_testing.integer_model import CSA, FULL, HCA, RECURRENT, windowed
 
 from localrun.cache.groups import block_tokens_of, make_groups, ring_pools
 from localrun.ops.kv import KV_CODECS

@@ -1,7 +1,7 @@
 """Models with windows: going back to a place in a long chat recomputes next to nothing, in little memory."""
 
 import pytest
-from localrun_testing.paper_model import FULL, PaperModel, serve, text, windowed
+from localrun_testing.integer_model import FULL, IntegerModel, serve, text, windowed
 
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.cache.store import CacheStore
@@ -65,7 +65,7 @@ def test_a_gemma_goes_back_in_a_long_chat(window: int, n_answer: int, kv: str) -
 
 @pytest.mark.parametrize("n_question", [5, 60, 200, 250])
 def test_the_question_of_a_chat_that_came_at_once_may_be_edited(n_question: int) -> None:
-    model = PaperModel([FULL, windowed(70)], ["f16", "f16"], 40, window_blocks=12)
+    model = IntegerModel([FULL, windowed(70)], ["f16", "f16"], 40, window_blocks=12)
     history = text(500)
     serve(model, history + text(n_question, 1) + text(900, 2), 500 + n_question)
     cache = serve(model, history + text(20, 3), 520)
@@ -75,7 +75,7 @@ def test_the_question_of_a_chat_that_came_at_once_may_be_edited(n_question: int)
 @pytest.mark.parametrize(("n_chat", "codec"), [(411, "q8"), (446, "f16")], ids=["inside a block", "at the end of one"])
 @pytest.mark.parametrize("n_question", [10, 600])
 def test_a_question_may_be_edited_again_and_again(n_question: int, n_chat: int, codec: str) -> None:
-    model = PaperModel([FULL, windowed(70), FULL, windowed(70)], [codec, "f16", codec, "f16"], 60, window_blocks=14)
+    model = IntegerModel([FULL, windowed(70), FULL, windowed(70)], [codec, "f16", codec, "f16"], 60, window_blocks=14)
     chat = text(n_chat)
     serve(model, chat, n_chat - 11)
     for seed in range(4):
@@ -85,7 +85,7 @@ def test_a_question_may_be_edited_again_and_again(n_question: int, n_chat: int, 
 
 
 def test_a_window_is_kept_whole_or_not_at_all() -> None:
-    model = PaperModel([FULL, windowed(180)], ["f16", "f16"], 60, window_blocks=9)
+    model = IntegerModel([FULL, windowed(180)], ["f16", "f16"], 60, window_blocks=9)
     chats = [text(600, seed) for seed in range(2)]
     for ids in chats:
         serve(model, ids, 600)

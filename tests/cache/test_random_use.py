@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from localrun_testing import paper_model
+from localrun_testing import integer_model
 from localrun_testing.cache_machine import Caches
-from localrun_testing.paper_model import FULL, PaperModel, serve, text, windowed
+from localrun_testing.integer_model import FULL, IntegerModel, serve, text, windowed
 
 from localrun.cache.blocks import NO_BLOCK, BlockTable
 from localrun.cache.kinds.interface import Held, Reuse
@@ -38,7 +38,7 @@ def test_cached_equals_computed_for_long() -> None:
 
 
 def write_while_replaying(patch: Patch) -> None:
-    patch.setattr(paper_model, "cache_input", lambda *a: replace(cache_input(*a), write_from=()))
+    patch.setattr(integer_model, "cache_input", lambda *a: replace(cache_input(*a), write_from=()))
 
 
 def replay_one_layer_less(patch: Patch) -> None:
@@ -192,7 +192,7 @@ def test_without_a_guard_the_random_tests_fail(mutant: Callable[[Patch], None], 
 
 def replay_and_leave() -> None:
     """A window is replayed, and then texts part from what was computed again on the way."""
-    model = PaperModel([FULL, windowed(70), FULL, windowed(70)], ["f16"] * 4, n_blocks=60, window_blocks=8)
+    model = IntegerModel([FULL, windowed(70), FULL, windowed(70)], ["f16"] * 4, n_blocks=60, window_blocks=8)
     ids = text(800)
     serve(model, ids, 800)
     serve(model, text(900, 1))

@@ -1,14 +1,14 @@
 """Where a chat with recurrent layers is gone on from: states are kept where others may come back, and nowhere else."""
 
 import pytest
-from localrun_testing.paper_model import FULL, RECURRENT, PaperModel, serve, text
+from localrun_testing.integer_model import FULL, RECURRENT, IntegerModel, serve, text
 
 from localrun.cache.kinds.recurrent import CHECKPOINT_TOKENS, Recurrent
 from localrun.ops.kv import KV_CODECS
 
 
-def hybrid(n_blocks: int = 60) -> PaperModel:
-    return PaperModel([RECURRENT, RECURRENT, FULL], ["f32", "f32", "f16"], n_blocks)
+def hybrid(n_blocks: int = 60) -> IntegerModel:
+    return IntegerModel([RECURRENT, RECURRENT, FULL], ["f32", "f32", "f16"], n_blocks)
 
 
 def test_a_chat_goes_on_from_its_last_token() -> None:

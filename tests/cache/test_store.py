@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from localrun_testing.paper_model import FULL, PaperModel, serve, sinking, text, windowed
+from localrun_testing.integer_model import FULL, IntegerModel, serve, sinking, text, windowed
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.node import Node
@@ -15,12 +15,12 @@ from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
 
 
-def f16(*layers: object, n_blocks: int = 40, window_blocks: int = 40) -> PaperModel:
-    return PaperModel(layers, ["f16"] * len(layers), n_blocks, window_blocks)  # type: ignore[arg-type]
+def f16(*layers: object, n_blocks: int = 40, window_blocks: int = 40) -> IntegerModel:
+    return IntegerModel(layers, ["f16"] * len(layers), n_blocks, window_blocks)  # type: ignore[arg-type]
 
 
-def q8(n_blocks: int = 40, ring_blocks: int = 12) -> PaperModel:
-    return PaperModel([FULL, FULL], ["q8", "q8"], n_blocks, ring_blocks=ring_blocks)
+def q8(n_blocks: int = 40, ring_blocks: int = 12) -> IntegerModel:
+    return IntegerModel([FULL, FULL], ["q8", "q8"], n_blocks, ring_blocks=ring_blocks)
 
 
 @settings(max_examples=60, deadline=None)
@@ -58,7 +58,7 @@ def test_a_second_request_uses_what_the_first_has_done_so_far() -> None:
     model.store.close(first, ids[:256])
 
 
-def model_with(model: PaperModel, cache: SequenceCache) -> PaperModel:
+def model_with(model: IntegerModel, cache: SequenceCache) -> IntegerModel:
     """The model, whose books count a sequence that is still running."""
     check = model.check_books
     model.check_books = lambda caches: check([*caches, cache])  # type: ignore[method-assign]
@@ -181,7 +181,7 @@ def test_a_replay_that_would_begin_before_the_text_is_no_hit() -> None:
 def test_the_end_of_the_replay_rule_by_hand() -> None:
     """From the last layer to the first: window 20, full, window 20, full with codes."""
     layers = [FULL, windowed(20), FULL, windowed(20)]
-    groups = PaperModel(layers, ["q8", "f16", "q8", "f16"], 10).groups
+    groups = IntegerModel(layers, ["q8", "f16", "q8", "f16"], 10).groups
     start = min(500 - 19, 448)  # the last layer, and the whole of the oldest block in its window
     start -= start % 64  # codes: from the beginning of the block
     start -= 19
@@ -212,7 +212,7 @@ def test_a_failed_sequence_leaves_nothing_it_put_there() -> None:
 
 
 def test_without_the_prefix_cache_nothing_is_kept() -> None:
-    model = PaperModel([FULL], ["f16"], 4, keep_prefixes=False)
+    model = IntegerModel([FULL], ["f16"], 4, keep_prefixes=False)
     for _ in range(2):
         assert serve(model, text(200)).n_cached == 0
         assert all(pool.n_free == pool.n_blocks for pool in model.store.pools)
@@ -249,7 +249,7 @@ def test_a_step_costs_microseconds_beside_the_milliseconds_of_a_model() -> None:
 
 
 def test_a_block_from_elsewhere_is_found_like_any_other() -> None:
-    model = PaperModel([FULL, windowed(70), FULL], ["q8", "f16", "q8"], 20)
+    model = IntegerModel([FULL, windowed(70), FULL], ["q8", "f16", "q8"], 20)
     ids = text(200)
     serve(model, ids)
     path = model.store.tree.match(ids).path
@@ -265,19 +265,19 @@ def test_a_block_from_elsewhere_is_found_like_any_other() -> None:
     assert cache.n_cached == 192
 
 
-def contents(model: PaperModel, pool: int, block: int) -> dict[int, list[int]] | None:
+def contents(model: IntegerModel, pool: int, block: int) -> dict[int, list[int]] | None:
     if block == NO_BLOCK:
         return None
     return {layer: list(model.memory[pool, block, layer]) for layer in model.store.group_of[pool].layers}
 
 
-def put_back(model: PaperModel, pool: int, content: dict[int, list[int]], block: int) -> None:
+def put_back(model: IntegerModel, pool: int, content: dict[int, list[int]], block: int) -> None:
     for layer, values in content.items():
         model.memory[pool, block, layer] = values
 
 
 def test_a_block_from_elsewhere_that_finds_no_room_leaves_no_trace() -> None:
-    model = PaperModel([FULL, windowed(70)], ["f16", "f16"], 20, window_blocks=1)
+    model = IntegerModel([FULL, windowed(70)], ["f16", "f16"], 20, window_blocks=1)
     holder = model.store.open(text(10))
     model.store.extend(holder, 0, 10)
     written: list[int] = []

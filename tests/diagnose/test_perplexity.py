@@ -15,7 +15,7 @@ from localrun.cache.store import CacheStore
 from localrun.diagnose.perplexity import divergence, losses_of, perplexity, scored_rows, spans
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.runner import Runner
-from localrun.engine.track import Tracks
+from localrun.engine.scratch_runs import ScratchRuns
 
 TEXT = "Why is the second token faster than the first? The first has to read the whole prompt. " * 40
 
@@ -46,8 +46,8 @@ def test_losses_and_divergences_are_those_of_a_loop_over_the_vocabulary(n_tokens
         divergences.extend(divergence(theirs.row(n), ours.row(n)) for n in range(len(targets)))
     whole = []
     for runner, store in engines:
-        with Tracks(runner, store) as track:
-            whole.append(track.feed(ids, 0, range(n_tokens)).rows.tolist())
+        with ScratchRuns(runner, store) as run:
+            whole.append(run.feed(ids, 0, range(n_tokens)).rows.tolist())
     assert len(losses) == len(divergences) == n_tokens - 1 - first
     for place, position in enumerate(range(first, n_tokens - 1)):
         p_ours, p_theirs = (probabilities(rows[position]) for rows in whole)

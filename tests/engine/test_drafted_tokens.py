@@ -14,7 +14,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.scheduler import Plan
+from localrun.engine.scheduler import StepPlan
 from localrun.engine.sequence import Sequence
 from localrun.ops.interface import Logits
 
@@ -44,7 +44,7 @@ class Text:
         s = self.sequence
         assert s.cache is not None
         self.store.extend(s.cache, s.n_computed, s.n_computed + n + len(draft))
-        logits = self.runner.submit(Plan(((s, n),)), drafts=[draft]).result()
+        logits = self.runner.submit(StepPlan(((s, n),)), drafts=[draft]).result()
         s.n_computed += n + accepted
         for token in draft[:accepted]:
             s.append(token, 0.0)

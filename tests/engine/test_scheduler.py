@@ -12,7 +12,7 @@ from localrun_testing.small_model import FULL, WINDOWED, greedy
 
 from localrun.cache.store import CacheStore
 from localrun.engine.room import has_room
-from localrun.engine.scheduler import Plan, Scheduler
+from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.sequence import Sequence
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
@@ -20,7 +20,7 @@ from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_sequences
 
 
-class Paper:
+class PretendEngine:
     """A scheduler that runs without a model: every step is taken, and what is chosen is any token."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Paper:
     def step(self) -> list[tuple[Sequence, int]]:
         return self.take(self.scheduler.schedule())
 
-    def take(self, plan: Plan) -> list[tuple[Sequence, int]]:
+    def take(self, plan: StepPlan) -> list[tuple[Sequence, int]]:
         self.n_steps += 1
         self.n_rows += plan.n_rows
         assert plan.n_rows <= MAX_ROWS
@@ -78,66 +78,66 @@ class Paper:
 @pytest.mark.parametrize("layers", [(FULL,), (FULL, WINDOWED)], ids=["full", "windowed"])
 def test_a_full_pool_computes_little_twice_and_everybody_ends(seed: int, layers: tuple[LayerSpec, ...]) -> None:
     rng = random.Random(seed)
-    paper = Paper(rng.randrange(12, 40), layers, seed)
-    room = paper.store.pools[0].n_blocks * BLOCK_TOKENS
+    engine = PretendEngine(rng.randrange(12, 40), layers, seed)
+    room = engine.store.pools[0].n_blocks * BLOCK_TOKENS
     coming = [(rng.randrange(1, room // 3), rng.randrange(1, room // 4)) for _ in range(40)]
     shared = rng.choices(range(97), k=rng.choice([0, 100]))
     all_of_them: list[Sequence] = []
     limit = 100 + sum(n_prompt + n_answer for n_prompt, n_answer in coming)
-    while len(all_of_them) < len(coming) or paper.scheduler.busy:
+    while len(all_of_them) < len(coming) or engine.scheduler.busy:
         if len(all_of_them) < len(coming) and rng.random() < 0.3:
             n_prompt, n_answer = coming[len(all_of_them)]
-            all_of_them.append(paper.add(max(n_prompt, len(shared) + 1), n_answer, shared))
-        paper.step()
-        assert paper.n_steps < limit, "somebody waits for ever"
+            all_of_them.append(engine.add(max(n_prompt, len(shared) + 1), n_answer, shared))
+        engine.step()
+        assert engine.n_steps < limit, "somebody waits for ever"
     assert all(s.stop_reason == "length" and s.n_generated == s.request.max_tokens for s in all_of_them)
     needed = sum(s.n_prompt + s.n_generated - 1 for s in all_of_them)
-    assert paper.n_rows <= 1.5 * needed
-    assert max(paper.preempted.values(), default=0) <= 2, "whoever was pushed out comes back to stay"
-    paper.store.tree.clear()
-    assert all(pool.n_free == pool.n_blocks for pool in paper.store.pools)
+    assert engine.n_rows <= 1.5 * needed
+    assert max(engine.preempted.values(), default=0) <= 2, "whoever was pushed out comes back to stay"
+    engine.store.tree.clear()
+    assert all(pool.n_free == pool.n_blocks for pool in engine.store.pools)
 
 
 def test_a_short_prompt_does_not_wait_for_a_long_one() -> None:
     for rows_per_second in (30.0, 256.0, 10_000.0):
-        paper = Paper(400)
-        paper.scheduler.rows_per_second = rows_per_second
-        long = paper.add(20_000, 5)
-        paper.step()
-        short = paper.add(100, 5)
+        engine = PretendEngine(400)
+        engine.scheduler.rows_per_second = rows_per_second
+        long = engine.add(20_000, 5)
+        engine.step()
+        short = engine.add(100, 5)
         for _ in range(8):
-            paper.step()
+            engine.step()
         assert short.n_generated > 0
         assert long.prefilling
 
 
 def test_a_long_prompt_gets_on_while_short_ones_come() -> None:
-    paper = Paper(400)
-    paper.scheduler.rows_per_second = 100.0  # a block a step
-    long = paper.add(3000, 2)
+    engine = PretendEngine(400)
+    engine.scheduler.rows_per_second = 100.0  # a block a step
+    long = engine.add(3000, 2)
     n_steps = 0
     while long.prefilling:
-        paper.add(70, 1)
-        paper.step()
+        engine.add(70, 1)
+        engine.step()
         n_steps += 1
         assert n_steps < 1000
     assert n_steps > 3000 / BLOCK_TOKENS
 
 
 def test_the_first_chunk_is_a_block_and_those_after_it_are_what_a_second_holds() -> None:
-    paper = Paper(400)
-    long = paper.add(5000, 1)
-    assert dict(paper.step()) == {long: BLOCK_TOKENS}
+    engine = PretendEngine(400)
+    long = engine.add(5000, 1)
+    assert dict(engine.step()) == {long: BLOCK_TOKENS}
     for _ in range(4):
-        paper.scheduler.observe(BLOCK_TOKENS, BLOCK_TOKENS / 400)
-    assert 300 <= dict(paper.step())[long] <= 400
+        engine.scheduler.observe(BLOCK_TOKENS, BLOCK_TOKENS / 400)
+    assert 300 <= dict(engine.step())[long] <= 400
 
 
 def test_the_rows_of_a_step_are_shared() -> None:
-    paper = Paper(400)
-    paper.scheduler.rows_per_second = 1e6
-    sequences = [paper.add(n, 1) for n in (1000, 2000, 40, 3000)]
-    work = dict(paper.step())
+    engine = PretendEngine(400)
+    engine.scheduler.rows_per_second = 1e6
+    sequences = [engine.add(n, 1) for n in (1000, 2000, 40, 3000)]
+    work = dict(engine.step())
     assert work[sequences[2]] == 40
     assert sum(work.values()) > MAX_ROWS - 2 * BLOCK_TOKENS
     assert set(work) == set(sequences)
@@ -148,34 +148,34 @@ def test_what_has_room_is_not_pushed_out(seed: int) -> None:
     """Whoever is let in can be computed to the end of its prompt without anybody losing a block."""
     rng = random.Random(seed)
     layers = rng.choice([(FULL,), (FULL, WINDOWED), (WINDOWED,)])
-    paper = Paper(rng.randrange(14, 60), layers, seed)
+    engine = PretendEngine(rng.randrange(14, 60), layers, seed)
     for _ in range(6):
-        paper.add(rng.randrange(1, 900), 10_000)
+        engine.add(rng.randrange(1, 900), 10_000)
     for _ in range(4):
-        paper.step()
-    late = paper.add(rng.randrange(1, 900), 1)
-    caches = [s.cache for s in paper.scheduler.running if s.cache is not None]
-    if any(s.prefilling for s in paper.scheduler.running) or paper.scheduler.waiting[0] is not late:
+        engine.step()
+    late = engine.add(rng.randrange(1, 900), 1)
+    caches = [s.cache for s in engine.scheduler.running if s.cache is not None]
+    if any(s.prefilling for s in engine.scheduler.running) or engine.scheduler.waiting[0] is not late:
         return
-    if has_room(paper.store, caches, late.token_ids, MAX_ROWS, 0):
-        before = paper.preempted.total()
+    if has_room(engine.store, caches, late.token_ids, MAX_ROWS, 0):
+        before = engine.preempted.total()
         while late.stop_reason is None:
-            paper.step()
-        assert paper.preempted.total() == before
+            engine.step()
+        assert engine.preempted.total() == before
 
 
 @dataclass
 class Demands:
     """What is asked of every step, by brute force: it looks at all sequences anew each time."""
 
-    paper: Paper
+    engine: PretendEngine
     max_running: int
     admitted: list[Sequence] = field(default_factory=list)  # in the order in which they were first let in
     idle: Counter[int] = field(default_factory=Counter)  # steps since each that runs was computed
 
     def check(self, work: list[tuple[Sequence, int]], before: dict[int, tuple[int, bool]]) -> None:
         """`before`: tokens computed, and whether it decoded, when the step began, of each of the step."""
-        running, waiting = self.paper.scheduler.running, self.paper.scheduler.waiting
+        running, waiting = self.engine.scheduler.running, self.engine.scheduler.waiting
         assert sum(n for _, n in work) <= MAX_ROWS
         assert len(running) <= self.max_running
         for sequence, n in work:
@@ -204,56 +204,56 @@ ARRIVALS = st.lists(
 def test_every_step_meets_the_demands(
     arrivals: list[tuple[int, int, int, bool]], n_blocks: int, max_running: int, speed: float, seed: int
 ) -> None:
-    paper = Paper(n_blocks, seed=seed, max_running=max_running)
-    paper.scheduler.rows_per_second = speed
-    demands = Demands(paper, max_running)
+    engine = PretendEngine(n_blocks, seed=seed, max_running=max_running)
+    engine.scheduler.rows_per_second = speed
+    demands = Demands(engine, max_running)
     coming, everybody, wait = list(arrivals), list[Sequence](), 0
-    while coming or paper.scheduler.busy:
+    while coming or engine.scheduler.busy:
         while coming and wait >= coming[0][0]:
             _, n_prompt, n_answer, background = coming.pop(0)
-            everybody.append(paper.add(n_prompt, n_answer, background=background))
+            everybody.append(engine.add(n_prompt, n_answer, background=background))
             wait = 0
         wait += 1
-        plan = paper.scheduler.schedule()
+        plan = engine.scheduler.schedule()
         before = {s.number: (s.n_computed, not s.prefilling) for s, _ in plan.work}
         planned = {s.number for s, _ in plan.work}
-        for sequence in paper.scheduler.running:
+        for sequence in engine.scheduler.running:
             assert sequence.prefilling or sequence.stop_reason or sequence.number in planned, "a decode was left out"
             if sequence not in demands.admitted:
                 demands.admitted.append(sequence)
         demands.check(list(plan.work), before)
-        paper.take(plan)
-        assert paper.n_steps < 40_000, "somebody waits for ever"
+        engine.take(plan)
+        assert engine.n_steps < 40_000, "somebody waits for ever"
     assert all(s.stop_reason == "length" for s in everybody)
     first_come = [s.number for s in demands.admitted if not s.background]
     assert first_come == sorted(first_come)
 
 
 def test_a_hundred_sequences_decode_in_one_step() -> None:
-    paper = Paper(400)
-    paper.scheduler.rows_per_second = 1e6
-    sequences = [paper.add(10, 50) for _ in range(100)]
+    engine = PretendEngine(400)
+    engine.scheduler.rows_per_second = 1e6
+    sequences = [engine.add(10, 50) for _ in range(100)]
     for _ in range(12):
-        paper.step()
-    assert {s.number for s, n in paper.step() if n == 1} == {s.number for s in sequences}
+        engine.step()
+    assert {s.number for s, n in engine.step() if n == 1} == {s.number for s in sequences}
 
 
 @pytest.mark.parametrize("n_running", [MAX_ROWS - LEAST_CHUNK, 1000])
 def test_decodes_leave_rows_to_a_prompt(n_running: int) -> None:
     """However many there are: whoever comes too many waits, and a prompt that was let in is read beside the others."""
-    paper = Paper(3000)
-    paper.scheduler.rows_per_second = 1e6
+    engine = PretendEngine(3000)
+    engine.scheduler.rows_per_second = 1e6
     for _ in range(n_running - 1):
-        paper.add(1, 10_000)
-    while len(paper.scheduler.running) < MAX_ROWS - LEAST_CHUNK - 1:
-        paper.step()
+        engine.add(1, 10_000)
+    while len(engine.scheduler.running) < MAX_ROWS - LEAST_CHUNK - 1:
+        engine.step()
     if n_running < MAX_ROWS:
-        late = paper.add(500, 10)
+        late = engine.add(500, 10)
         for _ in range(1 + 500 // BLOCK_TOKENS):
-            assert sum(n for _, n in paper.step()) >= MAX_ROWS - LEAST_CHUNK
+            assert sum(n for _, n in engine.step()) >= MAX_ROWS - LEAST_CHUNK
         assert not late.prefilling
     else:
-        assert sum(n for _, n in paper.step()) == len(paper.scheduler.running) == MAX_ROWS - LEAST_CHUNK
+        assert sum(n for _, n in engine.step()) == len(engine.scheduler.running) == MAX_ROWS - LEAST_CHUNK
 
 
 @pytest.mark.parametrize("ctx", [1, 1024, 32_768, 1 << 20])

@@ -9,7 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from localrun_testing.paper_model import FULL, HCA, RECURRENT, PaperModel, disk_cache, serve, sinking, text, windowed
+from localrun_testing.integer_model import (
+    FULL,
+    HCA,
+    RECURRENT,
+    IntegerModel,
+    disk_cache,
+    serve,
+    sinking,
+    text,
+    windowed,
+)
 from localrun_testing.waiting import until
 
 from localrun.cache.claims import read_claims
@@ -17,13 +27,15 @@ from localrun.cache.disk import DiskTier
 from localrun.cache.keys import Key
 from localrun.engine.disk_cache import DiskCache
 
-MODELS: dict[str, Callable[[], PaperModel]] = {
-    "full": lambda: PaperModel([FULL, FULL], ["f16", "f16"], n_blocks=14),
-    "coded": lambda: PaperModel([FULL, FULL], ["q8", "q8"], n_blocks=14, ring_blocks=8),
-    "windowed": lambda: PaperModel([FULL, windowed(100)], ["q8", "f16"], n_blocks=14, window_blocks=8, ring_blocks=8),
-    "recurrent": lambda: PaperModel([RECURRENT, FULL], ["f16", "f16"], n_blocks=14),
-    "compressed": lambda: PaperModel([windowed(90), HCA], ["f16", "f16"], n_blocks=14, window_blocks=8, ring_blocks=8),
-    "sinking": lambda: PaperModel([sinking(320)], ["f16"], n_blocks=14),
+MODELS: dict[str, Callable[[], IntegerModel]] = {
+    "full": lambda: IntegerModel([FULL, FULL], ["f16", "f16"], n_blocks=14),
+    "coded": lambda: IntegerModel([FULL, FULL], ["q8", "q8"], n_blocks=14, ring_blocks=8),
+    "windowed": lambda: IntegerModel([FULL, windowed(100)], ["q8", "f16"], n_blocks=14, window_blocks=8, ring_blocks=8),
+    "recurrent": lambda: IntegerModel([RECURRENT, FULL], ["f16", "f16"], n_blocks=14),
+    "compressed": lambda: IntegerModel(
+        [windowed(90), HCA], ["f16", "f16"], n_blocks=14, window_blocks=8, ring_blocks=8
+    ),
+    "sinking": lambda: IntegerModel([sinking(320)], ["f16"], n_blocks=14),
 }
 
 
@@ -81,7 +93,7 @@ def test_random_chats_in_a_tight_memory_are_right_whatever_the_disk_loses(
             texts[chat] += text(rng.randrange(1, 80), rng.randrange(99))
 
 
-def disk_cache_sizes(model: PaperModel) -> list[int]:
+def disk_cache_sizes(model: IntegerModel) -> list[int]:
     return [8 * 64 * len(group.layers) for group in model.store.group_of]
 
 
@@ -196,7 +208,7 @@ def test_a_folder_that_is_none_any_more(tmp_path: Path) -> None:
 def test_every_damaged_block_is_replaced_by_one_recompute(tmp_path: Path) -> None:
     ids = text(64 * 5 + 3)
     for damage in (lambda c: c + b"more", lambda c: c[:50], lambda c: b"", lambda c: c[:-1] + bytes([c[-1] ^ 1])):
-        model = PaperModel([FULL], ["f16"], n_blocks=40)
+        model = IntegerModel([FULL], ["f16"], n_blocks=40)
         disk = disk_cache(model, tmp_path)
         serve(model, ids, chat="a", disk=disk)
         disk.close()
@@ -205,7 +217,7 @@ def test_every_damaged_block_is_replaced_by_one_recompute(tmp_path: Path) -> Non
         before = {path: path.read_bytes() for path in paths}
         for path in paths:
             path.write_bytes(damage(before[path]))
-        healing = PaperModel([FULL], ["f16"], n_blocks=40)
+        healing = IntegerModel([FULL], ["f16"], n_blocks=40)
         disk = disk_cache(healing, tmp_path)
         assert serve(healing, ids, chat="a", disk=disk).n_cached == 0
         disk.close()

@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.sequence_cache import SequenceCache
-from localrun_testing.paper_model import CSA, FULL, HCA, LATENT, RECURRENT, PaperModel, sinking, windowed
+from localrun_testing.integer_model import CSA, FULL, HCA, LATENT, RECURRENT, IntegerModel, sinking, windowed
 
 MODELS: dict[str, tuple[list[CacheKind], str]] = {
     "full": ([FULL, FULL], "f16"),
@@ -52,7 +52,7 @@ class Caches(RuleBasedStateMachine):
         name = self.names[which % len(self.names)]
         layers, codec = MODELS[name]
         codecs = [codec if kind.window is None or kind.sink or "ends" in name else "f16" for kind in layers]
-        self.model = PaperModel(layers, codecs, n_blocks, window_blocks, ring_blocks)
+        self.model = IntegerModel(layers, codecs, n_blocks, window_blocks, ring_blocks)
         self.running: list[Running] = []
         self.texts: list[list[int]] = [[0] * 150]
 

@@ -8,7 +8,7 @@ from localrun.engine.runner import Runner, cache_input
 from localrun.ops.interface import Logits
 
 
-class Tracks:
+class ScratchRuns:
     """`count` texts with equal ids side by side. A context manager; use it while the engine is idle."""
 
     def __init__(self, runner: Runner, store: CacheStore, count: int = 1, depth: int = 0) -> None:
@@ -38,7 +38,7 @@ class Tracks:
             self.store.close(cache, ())
         self.caches = []
 
-    def __enter__(self) -> "Tracks":
+    def __enter__(self) -> "ScratchRuns":
         return self
 
     def __exit__(

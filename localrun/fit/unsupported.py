@@ -38,7 +38,7 @@ _MOST = 1 << 20  # of any number here
 _ALTERNATING = {"gpt-oss": 2, "gpt_oss": 2}  # windowed but for every n-th layer, where the file does not say
 
 
-def foreign_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[CacheKind, ...]:
+def unsupported_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[CacheKind, ...]:
     """One entry a layer; empty where nothing but plain attention is spoken of. `config` has the shape known so far."""
     text = values.get("text_config")
     read = _Reader({**values, **text} if isinstance(text, dict) else values)

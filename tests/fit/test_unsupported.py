@@ -8,9 +8,9 @@ from localrun.backends.reference.backend import ReferenceBackend
 from localrun.cache.kinds.shared import Shared
 from localrun.fit.bytes import cache_bytes
 from localrun.fit.estimate import Candidate, Question, fit_table
-from localrun.fit.foreign import foreign_layers
 from localrun.fit.rates import Rates
 from localrun.fit.shape import make_shape
+from localrun.fit.unsupported import unsupported_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
 
@@ -123,31 +123,31 @@ QWEN3_NEXT = {
     ],
 )
 def test_published_sizes(values: dict[str, Any], shape: ModelConfig, tokens: int, published: float) -> None:
-    layers = foreign_layers(values, shape)
+    layers = unsupported_layers(values, shape)
     assert cache_bytes(layers, tokens, F16) == published
 
 
 def test_layers_that_read_the_cache_of_another() -> None:
     values = gguf("gemma4", attention__sliding_window=512, attention__shared_kv_layers=10)
-    layers = foreign_layers(values | {"gemma4.attention.sliding_window_pattern": [True, False] * 15}, config(30))
+    layers = unsupported_layers(values | {"gemma4.attention.sliding_window_pattern": [True, False] * 15}, config(30))
     assert [type(layer) is Shared for layer in layers] == [False] * 20 + [True] * 10
 
 
 def test_plain_attention_is_left_to_the_plan() -> None:
-    assert foreign_layers({"model_type": "mixtral", "sliding_window": None}, config(4)) == ()
+    assert unsupported_layers({"model_type": "mixtral", "sliding_window": None}, config(4)) == ()
 
 
 @pytest.mark.parametrize("bad", [-1, 0, 1 << 60, 1.5, True, "512", None, [], [1, "x"], {"a": 1}])
 def test_odd_values_do_no_harm(bad: Any) -> None:
     for name in ("kv_lora_rank", "compress_ratios", "sliding_window", "layer_types", "linear_conv_kernel_dim"):
         values = {"model_type": "x", "sliding_window": 128, name: bad, "text_config": bad}
-        assert cache_bytes(foreign_layers(values, config(3)), 4096, F16) >= 0
+        assert cache_bytes(unsupported_layers(values, config(3)), 4096, F16) >= 0
 
 
 def test_the_table_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localrun.fit.estimate.usual_backend", lambda *config: ReferenceBackend())
     plain = make_shape(config(48, 2, 256), tied=True, obstacle="unknown")
-    layers = foreign_layers({"model_type": "qwen3_next", **QWEN3_NEXT}, plain.config)
+    layers = unsupported_layers({"model_type": "qwen3_next", **QWEN3_NEXT}, plain.config)
     hybrid = type(plain)(plain.config, plain.n_params, plain.active_params, plain.obstacle, layers)
     question = Question(64 * GIB, Rates(1e11, 1e12), ctx=65536)
     candidates = [Candidate("Q4_K_M", 4 * GIB, 4 * GIB, 4.9)]

@@ -48,7 +48,7 @@ def mix(*values: int) -> int:
 
 
 @dataclass(eq=False)
-class PaperModel:
+class IntegerModel:
     """`layers` with the codec of each, its block memory, and a store over it."""
 
     layers: Sequence[CacheKind]
@@ -245,7 +245,7 @@ def text(n_tokens: int, seed: int = 0) -> list[int]:
     return random.Random(seed).choices(range(1000), k=n_tokens)
 
 
-def disk_cache(model: PaperModel, root: Path, budget: int = 1 << 30) -> DiskCache:
+def disk_cache(model: IntegerModel, root: Path, budget: int = 1 << 30) -> DiskCache:
     """Blocks of the model's memory on disk."""
     sizes = [8 * model.size * len(group.layers) for group in model.store.group_of]
 
@@ -262,7 +262,7 @@ def disk_cache(model: PaperModel, root: Path, budget: int = 1 << 30) -> DiskCach
 
 
 def serve(
-    model: PaperModel,
+    model: IntegerModel,
     ids: list[int],
     n_prompt: int | None = None,
     chunk: int = 64,
