@@ -101,7 +101,8 @@ def start_engine(
     if opened.identity is not None and (weights := opened.identity.result()):
         bits = (without_sinks(plan.config), plan.codecs, options.precision, backend.rounding, layout.name)
         name = options.name or options.path.stem
-        label = Label(name, str(options.path), options.precision, plan.codec.name, weights, NUMERICS_VERSION)
+        made_with = (options.precision, plan.codec.name, weights, NUMERICS_VERSION, store.block_tokens)
+        label = Label(name, str(options.path), *made_with)
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
     return Engine(runner, store, plan.ctx, endless, disk)
