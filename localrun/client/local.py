@@ -121,8 +121,9 @@ class LocalClient:
         hides = group.window is not None and group.window + group.block_tokens < self.info.ctx
         window = group.window if hides else None
         sight = "" if window is None else f", window {window:,}" + (" and the first block" if group.sink else "")
+        kept = group.kind.title and f", {group.kind.title}"
         return GroupView(
-            name=f"{len(group.layers)} layers{sight}",
+            name=f"{len(group.layers)} layers{kept}{sight}",
             n_layers=len(group.layers),
             window=window,
             codec=group.codec.name,

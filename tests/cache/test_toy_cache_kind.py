@@ -10,7 +10,6 @@ from localrun.backends.reference.ops import ReferenceOps
 from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
-from localrun.cache.kinds.recurrent import Recurrent
 from localrun.client.local import LocalClient
 from localrun.model import archs
 from localrun.model.archs.llama import Llama
@@ -58,7 +57,7 @@ def answers(prompts: list[str], **options: Any) -> list[Completion]:
     """Greedy ones to a chat's prompts; the cache takes what was planned."""
     with LocalClient(LoadOptions(resource("localrun/builtin/localrun-tiny.gguf"), ctx=1024, **options)) as client:
         assert client.info.backend == "reference", "the native library says that it has no kernel for it"
-        assert isinstance(client.model.engine.store.groups[0].kind, Recurrent)
+        assert client.view().groups[0].name.endswith("layers, states")
         assert client.model.plan.kv_bytes == client.model.engine.runner.executor.kv_nbytes
         requests = (Request(prompt=p, max_tokens=20, sampling=Sampling(temperature=0.0), chat_id="1") for p in prompts)
         events = [event for request in requests for event in client.generate(request)]

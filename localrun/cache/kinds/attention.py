@@ -28,6 +28,7 @@ class Attention:
     value_dim: int
     window: int | None = None
     sink: bool = False
+    title = ""
     entry_tokens = 1
 
     @property

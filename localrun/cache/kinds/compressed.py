@@ -27,6 +27,10 @@ class Compressed:
     is_bounded = False
 
     @property
+    def title(self) -> str:
+        return f"an entry for {self.ratio} tokens"
+
+    @property
     def entry_tokens(self) -> int:
         return self.ratio
 

@@ -21,6 +21,10 @@ class CacheKind(Protocol):
     """What one layer keeps. Layers of one kind and codec share their blocks: they are a Group."""
 
     @property
+    def title(self) -> str:
+        """What is kept, for people; empty for keys and values."""
+
+    @property
     def window(self) -> int | None:
         """Tokens that a query sees, itself included; None: all."""
 

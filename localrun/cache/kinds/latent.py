@@ -23,6 +23,7 @@ class Latent:
     rank: int
     rope_dims: int
     indexer_dims: int = 0
+    title = "latents"
     window = None
     sink = False
     is_bounded = False

@@ -31,6 +31,7 @@ class Recurrent:
     """A state of `state_size` f32 numbers a layer, however long the text is."""
 
     state_size: int
+    title = "states"
     window = None
     sink = False
     is_bounded = True

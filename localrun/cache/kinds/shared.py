@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class Shared:
     """Counted, and in no group."""
 
+    title = ""
     window = None
     sink = False
     is_bounded = True
