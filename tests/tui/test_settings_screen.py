@@ -9,7 +9,7 @@ import pytest
 from localrun_testing.model_screens import ScreenApp
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from localrun.base.errors import UsageError
 from localrun.base.settings import SETTINGS, read_settings, write_setting
@@ -23,6 +23,8 @@ from localrun_tui.screens.settings.endpoints import (
 )
 from localrun_tui.screens.settings.settings_rows import problem, setting_rows
 from localrun_tui.screens.settings.settings_screen import SettingsScreen
+from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.model_list import ModelList
 
 KEY = "sk-canary-0123456789"
 
@@ -171,3 +173,22 @@ def test_servers_are_kept_for_their_owner_only(home: Path) -> None:
 def test_what_is_no_server(name: str, url: str, key: str) -> None:
     with pytest.raises(ValueError, match=r"needed|called|key|address"):
         check_endpoint(name, url, key, ("taken",))
+
+
+def test_keys_are_not_drawn_anew_while_the_screen_is_taken_away() -> None:
+    """Which keys work depends on a list that may be gone already."""
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        screen = pilot.app.screen
+        await until(pilot, lambda: line_of(pilot.app, "ctx"))
+        bar, listed = screen.query_one(KeyBar), screen.query_one(ModelList)
+        await listed.query_one(OptionList).remove()
+        assert listed.highlighted is None
+        bar._pruning = True  # as Textual marks all of a screen before it removes the first
+        bar._composed = None
+        before = [*bar.children]
+        await bar.recompose()
+        assert [*bar.children] == before
+        bar._pruning = False
+
+    drive(ScreenApp(SettingsScreen()), steps, LARGE)

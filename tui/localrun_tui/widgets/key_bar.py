@@ -24,8 +24,13 @@ class KeyBar(Footer):
         self.refresh(recompose=True)
 
     async def recompose(self) -> None:
-        """Only where a key changed: it is asked for whenever the focus moves, several times for a key."""
-        if self.is_attached and (self._composed is None or self._composed != self._wanted()):
+        """Only where a key changed: it is asked for whenever the focus moves, several times for a key.
+
+        Not on a screen that is being left: which keys work depends on widgets that may be gone.
+        """
+        if not (self.is_attached and self.display):
+            return
+        if self._composed is None or self._composed != self._wanted():
             await super().recompose()
 
     def compose(self) -> ComposeResult:

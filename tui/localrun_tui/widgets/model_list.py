@@ -83,7 +83,9 @@ class ModelList(Vertical, Generic[T]):
 
     @property
     def highlighted(self) -> Item[T] | None:
-        index = self.options.highlighted
+        """None, too, before there is a list and once the screen is being left."""
+        options = self.query(OptionList)
+        index = options.first().highlighted if options else None
         return self.items[index] if index is not None and index < len(self.items) else None
 
     def show(self, items: Sequence[Item[T]], when_empty: str) -> None:
