@@ -164,7 +164,8 @@ def test_fit_before_a_download(hub: FakeHub, run: Run) -> None:
 
 
 def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.cli.fit.machine_rates", lambda: Rates(40e9, 1e12))
+    for module in ("localrun.cli.fit", "localrun.hub.preview"):
+        monkeypatch.setattr(f"{module}.machine_rates", lambda: Rates(40e9, 1e12))
     code, out, err = run("fit", "qwen3-8b", "--offline", "--memory", "16GiB", "--json")
     rows = json.loads(out)["rows"]
     assert code == 0
