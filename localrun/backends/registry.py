@@ -19,9 +19,10 @@ HINT = "leave --backend away, or see what `localrun doctor` says"
 
 def usual_backend(config: ModelConfig | None = None) -> Backend:
     """What computes on this machine when nothing else is asked for: any model, or this one."""
+    if config is not None:
+        return choose_backend("auto", config, ())[0]
     cpu = BACKENDS["cpu"]
-    reason = cpu.why_unavailable() or (cpu.why_not(config, ()) if config else "")
-    return BACKENDS["reference"] if reason else cpu
+    return BACKENDS["reference"] if cpu.why_unavailable() else cpu
 
 
 def choose_backend(

@@ -1,6 +1,7 @@
 """Blocks of one pool: who holds which, and where a sequence's are. Ints only, no tensors."""
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 NO_BLOCK = -1
@@ -80,6 +81,11 @@ class BlockTable:
     def held(self) -> list[int]:
         """Every block it holds."""
         return [*self.blocks, self.sink] if self.sink != NO_BLOCK else [*self.blocks]
+
+    def extend_to(self, end: int, allocate: Callable[[], int]) -> None:
+        """Room up to logical block `end`. What was allocated stays where there is no more."""
+        while self.end < end:
+            self.blocks.append(allocate())
 
     def drop_below(self, logical: int, keep_sink: bool) -> None:
         """Give the blocks before a logical block back; block 0 stays as the sink if it is to be kept."""

@@ -36,7 +36,12 @@ class Group:
     @property
     def has_ring(self) -> bool:
         """There is a second form of its last blocks: 16-bit numbers beside codes, tokens beside compressed entries."""
-        return not self.codec.native or self.kind.entry_tokens > 1
+        return has_ring(self.kind, self.codec)
+
+
+def has_ring(kind: CacheKind, codec: KVCodec) -> bool:
+    """Whether the end of a sequence is kept in a second form, from which it can be gone on with."""
+    return not codec.native or kind.entry_tokens > 1
 
 
 def make_groups(

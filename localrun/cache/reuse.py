@@ -17,10 +17,12 @@ class ReusePlanner:
         layers = sorted((layer, number) for number, group in enumerate(groups) for layer in group.layers)
         self.layer_groups = [number for _, number in layers]
 
-    def plan(self, match: Match, n_prompt: int) -> Reuse:
-        """The best use of a match for a sequence of `n_prompt` tokens, the last of which is always computed."""
+    def plan(self, match: Match, held: Held, n_prompt: int) -> Reuse:
+        """The best use of a match for a sequence of `n_prompt` tokens, the last of which is always computed.
+
+        `held`: what the tree has of it.
+        """
         known = min(match.n_tokens, n_prompt - 1)
-        held = self.held(match)
         notes = [self.why_not_longer(match, n_prompt)]
         stored = self.stored(held, known)
         if stored < known // self.block_tokens * self.block_tokens:

@@ -56,7 +56,8 @@ class CacheStore:
         if not self.keep_prefixes:
             return self.open_empty(n_prompt or len(token_ids))
         match = self.tree.match(token_ids)
-        reuse = self.planner.plan(match, len(token_ids))
+        known = self.planner.held(match)
+        reuse = self.planner.plan(match, known, len(token_ids))
         n_full, rest = divmod(reuse.n_tokens, self.block_tokens)
         nodes = [*match.path, match.tail] if match.tail else match.path
         used = nodes[: n_full + (rest > 0)]
@@ -65,9 +66,8 @@ class CacheStore:
         for node in held:
             self.tree.pin(node)
         try:
-            blocks = self.planner.held(match)
             for rules, table in zip(self.rules, cache.tables, strict=True):
-                rules.take(table, reuse, blocks, partial(self._writable, rules.pool))
+                rules.take(table, reuse, known, partial(self._writable, rules.pool))
         except OutOfBlocks:
             self._release(cache)
             raise
@@ -139,8 +139,9 @@ class CacheStore:
 
     def extend(self, cache: SequenceCache, start: int, stop: int) -> None:
         """Room for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays."""
+        points = cache.points
         for rules, table in zip(self.rules, cache.tables, strict=True):
-            rules.extend(table, start, stop, cache.points, partial(self._allocate, rules.pool))
+            rules.extend(table, start, stop, points, partial(self._allocate, rules.pool))
 
     def commit(self, cache: SequenceCache, token_ids: Sequence[int], n_computed: int) -> int:
         """The first `n_computed` tokens are computed: full blocks go to the tree, what no query reads any more back.
@@ -264,8 +265,9 @@ class CacheStore:
 
     def _keep_tails(self, cache: SequenceCache, block: int) -> None:
         """After a new block: keep what is read at places where another text may leave this one."""
+        points = cache.points
         for rules in self.rules:
-            for run in rules.kept(cache.points, block) if rules.keeps_tails else ():
+            for run in rules.kept(points, block):
                 self.tree.keep(cache.path[run.start : run.stop], rules.pool)
 
     def _keep_first(self, node: Node) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from localrun.backends.interface import Backend
+from localrun.cache.groups import has_ring
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec, ModelConfig
@@ -83,7 +84,7 @@ class CacheShape:
         assert block is not None
         assert wide is not None
         n = spec.cache.n_blocks(ctx, parallel, MAX_ROWS)
-        if codec.native:
+        if not has_ring(spec.cache, codec):
             return GroupBlocks(n, n_layers * block, 0, 0)
         n_ring = min(n, RING_BLOCKS + (parallel - 1) * RING_MORE)
         return GroupBlocks(n, n_layers * block, n_ring, n_layers * wide)

@@ -134,7 +134,7 @@ def leak_a_sink(patch: Patch) -> None:
 
 def reuse_the_last_token(patch: Patch) -> None:
     original = ReusePlanner.plan
-    patch.setattr(ReusePlanner, "plan", lambda self, match, n_prompt: original(self, match, n_prompt + 1))
+    patch.setattr(ReusePlanner, "plan", lambda self, match, held, n: original(self, match, held, n + 1))
 
 
 def trust_codes_of_an_open_block(patch: Patch) -> None:

@@ -155,3 +155,9 @@ class PoolRules(Protocol):
 
     def most(self, chunk: int) -> int | None:
         """Blocks that one sequence holds at most while it is computed `chunk` tokens at a time; None: all of them."""
+
+
+def last_block(n_tokens: int, block_tokens: int) -> range:
+    """The logical block that the last of so many tokens is in; none of no tokens."""
+    last = (n_tokens - 1) // block_tokens
+    return range(max(0, last), last + 1)

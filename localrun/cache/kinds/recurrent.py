@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
-from localrun.cache.kinds.interface import BranchPoints, Held, PoolRules, Reuse
+from localrun.cache.kinds.interface import BranchPoints, Held, PoolRules, Reuse, last_block
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 if TYPE_CHECKING:
@@ -189,8 +189,7 @@ class StateBlocks:
         return ended or self.is_checkpoint(points, block)
 
     def reads(self, n_tokens: int) -> range:
-        last = (n_tokens - 1) // self.block_tokens
-        return range(max(0, last), last + 1)
+        return last_block(n_tokens, self.block_tokens)
 
     def kept(self, points: BranchPoints, block: int) -> Sequence[range]:
         return [range(block, block + 1)] if self.is_before(points, block) else ()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable
-from localrun.cache.kinds.interface import BranchPoints, Held, Reuse
+from localrun.cache.kinds.interface import BranchPoints, Held, Reuse, last_block
 from localrun.cache.kinds.token_blocks import TokenBlocks
 
 RING_BLOCKS = 2  # at the end of a sequence that stay after a step: a rollback finds its block there
@@ -59,8 +59,7 @@ class RingBlocks:
     ) -> None:
         if not table.blocks:
             table.first = start // self.block_tokens
-        while table.end * self.block_tokens < stop:
-            table.blocks.append(allocate())
+        table.extend_to(-(-stop // self.block_tokens), allocate)
 
     def skip(self, table: BlockTable, n_tokens: int, allocate: Callable[[], int]) -> None:
         table.first = n_tokens // self.block_tokens
@@ -83,8 +82,7 @@ class RingBlocks:
         return wanted and self.coded.offers(reuse, points, block, ended)
 
     def reads(self, n_tokens: int) -> range:
-        last = (n_tokens - 1) // self.block_tokens
-        return range(max(0, last), last + 1)
+        return last_block(n_tokens, self.block_tokens)
 
     def kept(self, points: BranchPoints, block: int) -> Sequence[range]:
         return ()

@@ -65,15 +65,13 @@ class TokenBlocks:
     def extend(
         self, table: BlockTable, start: int, stop: int, points: BranchPoints, allocate: Callable[[], int]
     ) -> None:
-        while table.end * self.block_tokens < stop:
-            table.blocks.append(allocate())
+        table.extend_to(-(-stop // self.block_tokens), allocate)
 
     def skip(self, table: BlockTable, n_tokens: int, allocate: Callable[[], int]) -> None:
         table.first = self.first_block(n_tokens)
         if table.first > 0 and self.sink:
             table.sink = allocate()
-        while table.end * self.block_tokens < n_tokens:
-            table.blocks.append(allocate())
+        table.extend_to(-(-n_tokens // self.block_tokens), allocate)
 
     def retire(self, table: BlockTable, n_computed: int) -> int:
         table.drop_below(self.first_block(n_computed), keep_sink=self.sink)
