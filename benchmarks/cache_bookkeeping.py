@@ -7,7 +7,7 @@ import argparse
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -24,6 +24,8 @@ from localrun.ops.kv import BLOCK_TOKENS
 SYSTEM = 40  # tokens that all chats begin with
 TURN = 100  # tokens of a question and its answer
 
+Seconds = list[float]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -33,12 +35,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for name, window in (("full layers", None), ("windowed layers", 512)):
-            report(f"{options.chats:,} chats in memory, {name}", turns(options.chats, window, None))
+            report(f"{options.chats:,} chats in memory, {name}", *turns(options.chats, window, None))
         disk = fill(root, options.files)
         everything = f"{options.chats:,} chats and {options.files:,} files"
-        report(f"{everything}, a pause after each turn", turns(options.chats, 512, disk))
+        report(f"{everything}, a pause after each turn", *turns(options.chats, 512, disk))
         again = DiskTier(root, "again", disk.sizes)
-        report(f"{everything}, turn after turn", turns(options.chats, 512, again, pauses=False))
+        report(f"{everything}, turn after turn", *turns(options.chats, 512, again, pauses=False))
         saving(DiskTier(root, "saved", disk.sizes))
         for what in ("looking for what follows the beginning", "looking again"):
             with timed(what):
@@ -49,8 +51,9 @@ def main() -> None:
             long_prompt(n_tokens, DiskTier(root, "long", [8]))
 
 
-def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool = True) -> list[float]:
-    """Seconds of bookkeeping of the second turn of each chat, in a memory that holds a tenth of them.
+def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool = True) -> tuple[Seconds, Seconds]:
+    """Seconds of bookkeeping of the second turn of each chat, in a memory that holds a tenth of them, and the seconds
+    of reading files, which the engine's thread does not wait for.
 
     `pauses`: blocks are written between turns, as while a user reads; else beside them.
     """
@@ -60,14 +63,19 @@ def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool 
     cache = opened(store, disk) if disk else None
     system = rng.choices(range(1000), k=SYSTEM)
     chats = [system + rng.choices(range(1000), k=rng.randrange(400, 800)) for _ in range(n_chats)]
-    seconds = []
+    seconds, reading = [], []
     for turn in range(2):
         for n, chat in enumerate(chats):
             n_prompt = len(chat)
             chat += rng.choices(range(1000), k=TURN)
             started = time.perf_counter()
-            if cache is not None:
-                cache.restore(chat)
+            missing = cache.missing(chat) if cache else None
+            found, read = [], 0.0
+            if cache is not None and missing is not None:
+                read_from = time.perf_counter()
+                found = list(cache.find(missing))
+                read = time.perf_counter() - read_from
+                cache.insert(chat, found)
             sequence = store.open(chat, n_prompt, f"chat{n}")
             done = sequence.reuse.start
             while done < len(chat):
@@ -77,12 +85,13 @@ def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool 
                 done = end
             store.close(sequence, chat)
             if turn:
-                seconds.append(time.perf_counter() - started)
+                seconds.append(time.perf_counter() - started - read)
+                reading.append(read)
             if cache is not None and pauses:
                 catch_up(cache)
     if cache is not None:
         cache.close()
-    return seconds
+    return seconds, reading
 
 
 def catch_up(cache: DiskCache) -> None:
@@ -145,9 +154,10 @@ def timed(what: str) -> Iterator[None]:
     print(f"{what}: {1000 * (time.perf_counter() - started):.2f} ms")
 
 
-def report(what: str, seconds: Sequence[float]) -> None:
+def report(what: str, seconds: Seconds, reading: Seconds) -> None:
     worst = sorted(seconds)[int(0.99 * len(seconds))]
-    print(f"{what}: {1000 * median(seconds):.2f} ms a turn (99th percentile {1000 * worst:.2f} ms)")
+    files = f", reading files beside it {1000 * median(reading):.2f} ms" if any(reading) else ""
+    print(f"{what}: {1000 * median(seconds):.2f} ms a turn (99th percentile {1000 * worst:.2f} ms){files}")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,11 @@ class Found:
     ids: tuple[int, ...]
     parts: list[memoryview]
 
+    def n_shared(self, token_ids: Sequence[int]) -> int:
+        """How many of `token_ids`, of which the block was found by the beginning, it reaches to."""
+        start = self.key.n_tokens - len(self.ids)
+        return start + n_shared(pack_ids(self.ids), pack_ids(token_ids[start : self.key.n_tokens]))
+
 
 class DiskTier:
     """Blocks of one fingerprint below `root`. Nothing here knows an engine: any thread may read while others write.

@@ -166,8 +166,8 @@ class PrefixTree:
             node = parent
 
     def _useless(self, node: Node) -> bool:
-        lost = [block == NO_BLOCK for block in node.blocks]
-        return all(lost) or any(gone and required for gone, required in zip(lost, self.required, strict=True))
+        lost = [required for block, required in zip(node.blocks, self.required, strict=True) if block == NO_BLOCK]
+        return any(lost) or len(lost) == len(node.blocks)
 
     def _remember(self, node: Node) -> None:
         self.evicted[node.key] = None

@@ -182,12 +182,12 @@ class CacheStore:
         """Put a block that was kept elsewhere after `parent` (None: at the beginning of a text).
 
         `fill[p]` writes what belongs into a block of pool p, None where there is nothing for that pool; it is not
-        called where the tree has it already. Raises OutOfBlocks, and then the tree is as it was. Hold all of the path
-        meanwhile, or making room may take from it.
+        called where the tree has it already. Raises OutOfBlocks, and then the tree is as it was. The caller holds the
+        path up to `parent`, or making room may take from it.
         """
         known = (parent or self.tree.root).children.get(tuple(ids))
         blocks = [NO_BLOCK] * len(self.pools)
-        held = [(node, self.hold(node)) for node in (parent, known) if node is not None]
+        shared = self.hold(known) if known else []
         try:
             for pool, write in enumerate(fill):
                 if write is not None and (known is None or known.blocks[pool] == NO_BLOCK):
@@ -198,8 +198,8 @@ class CacheStore:
             return node
         finally:
             self._release_blocks(blocks)
-            for node, shared in held:
-                self.let_go(node, shared)
+            if known:
+                self.let_go(known, shared)
 
     def hold(self, node: Node) -> list[int]:
         """Keep a node and its blocks from eviction. Gives the blocks, for `let_go`."""

@@ -105,7 +105,7 @@ class DiskCache:
         match = self.store.tree.match(token_ids)
         path = list(match.path)
         held = [(node, self.store.hold(node)) for node in path]
-        last: Key | None = None
+        last: Found | None = None
         try:
             for one in chain([first], found):
                 n_before = (one.key.n_tokens - len(one.ids)) // self.store.block_tokens
@@ -114,15 +114,16 @@ class DiskCache:
                 node = self._insert(one, path[n_before - 1] if n_before else None)
                 held.append((node, self.store.hold(node)))
                 path[n_before:] = [node]
-                last = one.key
+                last = one
         except OutOfBlocks:
             pass
         finally:
             for node, blocks in held:
                 self.store.let_go(node, blocks)
-        if last is not None:
-            self.disk.touch(last)
-        return max(0, self.store.tree.match(token_ids).n_tokens - match.n_tokens)
+        if last is None:
+            return 0
+        self.disk.touch(last.key)
+        return max(0, last.n_shared(token_ids) - match.n_tokens)
 
     def save_one(self) -> float | None:
         """Send one block that is not on disk yet to the writer. Gives the seconds until there may be more to do, None
