@@ -8,10 +8,11 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from localrun_testing.schemas import SCHEMAS, Schema  # noqa: E402
 
+PAGE = ROOT / "docs" / "json.md"
 HEAD = """# JSON output
 
 Durations are milliseconds unless a field says seconds, rates tokens per second, sizes bytes. Fields may be added.
-This page is made by `tools/write_json_docs.py` from the schemas the tests use; change those.
+This page is made by `python -m tools.write_json_docs` from the schemas the tests use; change those.
 """
 
 
@@ -55,5 +56,4 @@ def sentence(text: str) -> str:
 
 
 if __name__ == "__main__":
-    (ROOT / "docs").mkdir(exist_ok=True)
-    (ROOT / "docs" / "json.md").write_text(page(), "utf-8")
+    PAGE.write_text(page(), "utf-8")

@@ -56,6 +56,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def kernels(self) -> frozenset[str]:
+        """The operations, by name, that it has code of its own for; torch computes the others."""
+        ...
+
+    @property
     def rounding(self) -> str:
         """Names everything of this backend that the bits of a result depend on."""
         ...

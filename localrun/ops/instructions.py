@@ -30,7 +30,7 @@ class Embed:
 
     name: ClassVar = "embed"
     n_results: ClassVar = 1
-    weight: Packed
+    weight: Packed  # [vocab, hidden]
     scale: float = 1.0
 
 
@@ -40,10 +40,10 @@ class Norm:
 
     name: ClassVar = "norm"
     n_results: ClassVar = 1
-    x: Value
-    weight: Vector
+    x: Value  # [R, n]
+    weight: Vector  # [n]
     eps: float
-    residual: Value | None = None
+    residual: Value | None = None  # [R, n]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Linear:
     """
 
     name: ClassVar = "linear"
-    a: Value
+    a: Value  # [R, n_in]
     weights: tuple[LinearWeight, ...]
     out_scale: float = 1.0
-    residual: Value | None = None
+    residual: Value | None = None  # [R, n_out]
     act: GatedActivation = "none"
 
     @property
@@ -74,15 +74,15 @@ class RopeAppend:
     """
 
     name: ClassVar = "rope_append"
-    q: Value
-    k: Value
-    v: Value
+    q: Value  # [R, n_heads · head_dim]
+    k: Value  # [R, n_kv_heads · head_dim]
+    v: Value  # [R, n_kv_heads · head_dim]
     layer: int
     rope: int | None  # None: positions are not encoded
     qk_norm: QKNorm = "none"
-    q_weight: Vector = None  # with a norm
-    k_weight: Vector = None
-    eps: float = 0.0
+    q_weight: Vector = None  # with a norm: of a head or of the whole row
+    k_weight: Vector = None  # likewise
+    eps: float = 0.0  # of the norm
     sink_query: bool = False
 
     @property
@@ -102,14 +102,14 @@ class Attention:
 
     name: ClassVar = "attention"
     n_results: ClassVar = 1
-    q: Value
+    q: Value  # [R, n_heads, head_dim]
     layer: int
     scale: float
     softcap: float | None = None
-    window: int | None = None
-    sinks: Vector | None = None
-    sink_query: Value | None = None
-    sink_window: int | None = None
+    window: int | None = None  # tokens
+    sinks: Vector | None = None  # [n_heads]
+    sink_query: Value | None = None  # [R, n_heads, head_dim]
+    sink_window: int | None = None  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,22 +153,25 @@ class Moe:
 
     name: ClassVar = "moe"
     n_results: ClassVar = 1
-    a: Value
+    a: Value  # [R, hidden]
     router: Router
     experts: Experts
     shared: SharedExpert | None = None
     out_scale: float = 1.0
-    residual: Value | None = None
+    residual: Value | None = None  # [R, hidden]
 
 
 @dataclass(frozen=True, slots=True)
 class LogitsOf:
-    """Logits of the step's `logits_rows`, scaled, softcapped, penalties and bias applied by id -> Logits."""
+    """Logits of the step's `logits_rows`, scaled, softcapped, penalties and bias applied by id
+
+    -> Logits: the rows, f32 [L, vocab], and the best of each.
+    """
 
     name: ClassVar = "logits"
     n_results: ClassVar = 1
-    a: Value
-    weight: Packed
+    a: Value  # [R, hidden]
+    weight: Packed  # [vocab, hidden]
     scale: float = 1.0
     softcap: float | None = None
 

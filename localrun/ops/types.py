@@ -1,5 +1,7 @@
 """The words that models and operations share. Torch-free."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,19 +1,21 @@
 """The project's own files agree with each other: dependencies, pins, catalogue, generated pages, Makefile."""
 
 import ast
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import pytest
 from localrun_testing import REPOSITORY
 
 from localrun.base.resources import resource
 from localrun.hub.catalogue import BUILTIN, read_catalogue
+from tools import write_json_docs, write_operations_docs
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 IMPORT_NAMES = {"huggingface-hub": "huggingface_hub", "markdown-it-py": "markdown_it"}  # where the two differ
@@ -51,13 +53,9 @@ def test_every_file_the_catalogue_names_ships() -> None:
     assert read_catalogue()[BUILTIN]["files"]
 
 
-def test_generated_pages_are_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("write_json_docs", REPOSITORY / "tools" / "write_json_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert (REPOSITORY / "docs" / "json.md").read_text("utf-8") == module.page(), "run tools/write_json_docs.py"
+@pytest.mark.parametrize("script", [write_json_docs, write_operations_docs], ids=lambda module: module.__name__)
+def test_a_generated_page_is_up_to_date(script: ModuleType) -> None:
+    assert script.PAGE.read_text("utf-8") == script.page(), f"run `python -m {script.__name__}`"
 
 
 def test_the_architecture_page_stays_short_and_knows_every_room() -> None:

@@ -13,6 +13,7 @@ from localrun.backends.cpu.scratch import arena_bytes
 from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, Mixture, ModelConfig
+from localrun.ops.instructions import INSTRUCTIONS
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
@@ -46,6 +47,12 @@ class CpuBackend:
     @property
     def calls(self) -> CpuCalls:
         return calls_of(self.library)
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        from localrun.backends.cpu.program import ProgramBuilder
+
+        return frozenset(op.name for op in INSTRUCTIONS if hasattr(ProgramBuilder, op.name))
 
     @property
     def rounding(self) -> str:

@@ -36,6 +36,7 @@ class ReferenceBackend:
     growth_bytes = 32 << 20  # torch reads its code when it is first used
     grows = False
     measures_limits = False
+    kernels: frozenset[str] = frozenset()
 
     @property
     def device(self) -> torch.device:
