@@ -1,6 +1,8 @@
 """The instruction sets that tests can run here: those of the machine, and AMX by a model of its instructions."""
 
 import hashlib
+import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -70,6 +72,19 @@ def build(folder: Path, units: str, *options: str, flags: str = "", optimize: st
         done = subprocess.run([cmake, *command], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     return folder / FILE_NAME
+
+
+def unit_command(isa: str, folder: Path) -> list[str]:
+    """The compiler with the options of the unit of `isa`, without its files. CMake writes them down in `folder`."""
+    vectors = None if isa in native() else model_vectors()
+    model = (*VECTORS[vectors], f"-DCMAKE_CXX_FLAGS={MODEL_FLAGS}") if vectors else ()
+    options = [f"-DLOCALRUN_ISA_UNITS={isa}", f"-DCMAKE_CXX_COMPILER={tool('c++')}", *model]
+    command = [tool("cmake"), "-S", str(SOURCES), "-B", str(folder), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options]
+    subprocess.run(command, check=True, capture_output=True)
+    entries = json.loads((folder / "compile_commands.json").read_text("utf-8"))
+    (found,) = (entry["command"] for entry in entries if Path(entry["file"]).name == f"isa_{isa}.cpp")
+    words: list[str] = shlex.split(found)
+    return words[: words.index("-o")]
 
 
 @cache
