@@ -69,8 +69,16 @@ class Backend(Protocol):
         """Why it cannot compute on this machine, and what to do; empty where it can."""
         ...
 
+    def fault(self) -> str:
+        """What a user is worse off for, where it should work on every machine and does not; otherwise empty."""
+        ...
+
+    def summary(self) -> str:
+        """What computes, in a few words; empty where its name says it all. Asked where it is available."""
+        ...
+
     def details(self) -> dict[str, Any]:
-        """What `doctor` shows of it."""
+        """What `doctor --json` shows of it besides."""
         ...
 
     def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:

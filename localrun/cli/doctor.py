@@ -5,6 +5,7 @@ import shutil
 from contextlib import suppress
 from typing import Any, get_args
 
+from localrun.backends.interface import Backend
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.paths import Kind, folder, what_is_not_kept, writable_folder
 from localrun.base.settings import read_settings, settings_aside
@@ -32,8 +33,10 @@ def doctor(json: JsonSwitch = False) -> int:
     if json:
         write_json(findings)
         return 0
-    rows = [(name, "ready" if row["available"] else "-", _detail(row)) for name, row in findings["backends"].items()]
-    write_table(rows)
+    backends = findings["backends"].items()
+    write_table(
+        [(name, "ready" if row["available"] else "-", row["summary"] or row["reason"]) for name, row in backends]
+    )
     machine = findings["machine"]
     limit = machine["memory_limit"] and f", under {machine['memory_limit']}"
     write(
@@ -55,7 +58,7 @@ def examine() -> dict[str, Any]:
     """The fields of `doctor --json`."""
     backends, machine, model = _backends(), _machine(), _model()
     problems = [
-        *_library_problem(backends["cpu"]),
+        *(problem for backend in backends.values() for problem in backend.pop("problems")),
         *_folder_problems(),
         *_space_problems(),
         *_memory_problem(machine["memory_available"]),
@@ -67,10 +70,17 @@ def examine() -> dict[str, Any]:
 def _backends() -> dict[str, dict[str, Any]]:
     from localrun.backends.registry import BACKENDS
 
-    reasons = {name: backend.why_unavailable() for name, backend in BACKENDS.items()}
+    return {name: _backend(backend) for name, backend in BACKENDS.items()}
+
+
+def _backend(backend: Backend) -> dict[str, Any]:
+    reason, fault = backend.why_unavailable(), backend.fault()
     return {
-        name: {"available": not reason, "reason": reason, **BACKENDS[name].details()}
-        for name, reason in reasons.items()
+        "available": not reason,
+        "reason": reason,
+        "summary": "" if reason else backend.summary(),
+        **backend.details(),
+        "problems": [{"what": fault, "hint": reason}] if fault else [],
     }
 
 
@@ -112,12 +122,6 @@ def _model() -> dict[str, Any]:
     return {"name": name, "path": str(stored.path), "template": "ok" if not notes else "see below", "problems": notes}
 
 
-def _library_problem(cpu: dict[str, Any]) -> list[dict[str, str]]:
-    if cpu["library"]:
-        return []
-    return [{"what": "there is no native CPU library, so everything is slower", "hint": cpu["reason"]}]
-
-
 def _folder_problems() -> list[dict[str, str]]:
     kinds: tuple[Kind, ...] = get_args(Kind)
     hint = "set LOCALRUN_HOME to a folder you can write to"
@@ -142,8 +146,3 @@ def _memory_problem(available: int) -> list[dict[str, str]]:
     if available >= LOW_MEMORY:
         return []
     return [{"what": f"only {gib(available)} of memory is free", "hint": "close other programs, or take a small model"}]
-
-
-def _detail(row: dict[str, Any]) -> str:
-    isa = f"ISA {row['isa']} of {', '.join(row['isas'])}" if row.get("isa") else ""
-    return "; ".join(part for part in (isa, row["reason"]) if part)

@@ -1,5 +1,7 @@
 """CONTRIBUTING's recipe for a backend, tried: operations in numpy on the reference's cache answer as the others do."""
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from localrun.backends.cpu import library
 from localrun.backends.executor import Executor
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.backends.reference.executor import ReferenceExecutor
@@ -15,6 +18,7 @@ from localrun.backends.registry import BACKENDS
 from localrun.base.events import Completion, Done
 from localrun.base.request import BackendName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
+from localrun.cli.app import run_command_line
 from localrun.client.local import LocalClient
 from localrun.ops.instructions import Attention, Linear, Norm
 from localrun.ops.interface import CacheLayer
@@ -55,6 +59,19 @@ class ToyOps(ReferenceOps):
 class ToyBackend(ReferenceBackend):
     name = "toy"
     note = "numpy computes this"
+    broken = False
+
+    def why_unavailable(self) -> str:
+        return "reinstall numpy" if self.broken else ""
+
+    def fault(self) -> str:
+        return "numpy does not work" if self.broken else ""
+
+    def summary(self) -> str:
+        return f"numpy {np.__version__}"
+
+    def details(self) -> dict[str, Any]:
+        return {"version": np.__version__}
 
     def executor(
         self, forward: Forward, layers: Sequence[CacheLayer], plan: KVPlan, *blocks: Any, threads: int = 1
@@ -78,3 +95,26 @@ def test_a_backend_is_a_class_and_a_row_of_the_registry(monkeypatch: pytest.Monk
     found = answers("cuda")
     assert [one.text for one in found] == [one.text for one in expected]
     assert (found[-1].cached_tokens or 0) > 0, "the prefix tree reuses its blocks"
+
+
+def test_doctor_asks_every_backend(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(BACKENDS, "toy", toy := ToyBackend())
+    run_command_line(["doctor"])
+    assert re.search(rf"^toy +ready +numpy {re.escape(np.__version__)}$", capsys.readouterr().out, re.MULTILINE)
+    monkeypatch.setattr(toy, "broken", True)
+    run_command_line(["doctor", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    expected = {"available": False, "reason": "reinstall numpy", "summary": "", "version": np.__version__}
+    assert found["backends"]["toy"] == expected
+    assert {"what": "numpy does not work", "hint": "reinstall numpy"} in found["problems"]
+
+
+def test_doctor_misses_the_native_library_and_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(library, "_load", lambda: "reinstall localrun")
+    run_command_line(["doctor", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    missing = "there is no native CPU library, so everything is slower"
+    assert {"what": missing, "hint": "reinstall localrun"} in found["problems"]
+    assert [problem for problem in found["problems"] if "CUDA" in str(problem)] == []

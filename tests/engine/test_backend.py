@@ -56,6 +56,7 @@ def test_the_memory_of_a_device_is_what_a_plan_counts() -> None:
     with pretended_gpu(), client("cuda", ctx=None) as one:
         assert one.model.plan.budget_bytes == FREE != memory().available
         assert one.view().memory[-1].measured == 0, "main memory is not the device's"
+        assert one.model.backend.summary() == "a stand-in"
         assert "a stand-in" in one.model.backend.rounding, "another chip rounds otherwise: blocks on disk are not its"
 
 

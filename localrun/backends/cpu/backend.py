@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class CpuBackend:
-    """Everything but `why_unavailable` and `details` wants the library to be there."""
+    """Everything but `kernels`, `why_unavailable`, `fault` and `details` wants the library to be there."""
 
     name = "cpu"
     note = ""
@@ -60,6 +60,12 @@ class CpuBackend:
 
     def why_unavailable(self) -> str:
         return why_no_library()
+
+    def fault(self) -> str:
+        return "there is no native CPU library, so everything is slower" if self.why_unavailable() else ""
+
+    def summary(self) -> str:
+        return f"ISA {self.library.isa} of {', '.join(self.library.isas)}"
 
     def details(self) -> dict[str, Any]:
         library = load_library()

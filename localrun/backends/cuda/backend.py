@@ -18,6 +18,9 @@ class CudaBackend(ReferenceBackend):
 
         return why_torch_cannot_use("cuda", "CUDA device", torch.cuda.is_available())
 
+    def summary(self) -> str:
+        return self.chip
+
     def free_bytes(self, main_memory: int) -> int:
         """What torch holds for later use of this process counts as free."""
         import torch

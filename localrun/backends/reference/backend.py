@@ -62,6 +62,12 @@ class ReferenceBackend:
     def why_unavailable(self) -> str:
         return ""
 
+    def fault(self) -> str:
+        return ""
+
+    def summary(self) -> str:
+        return ""
+
     def details(self) -> dict[str, Any]:
         return {}
 

@@ -281,6 +281,7 @@ LIST = rows(
 _BACKEND = {
     "available": field("boolean", "whether --backend NAME works"),
     "reason": field(TEXT, "why not"),
+    "summary": field(TEXT, "what computes there; empty where its name says it all"),
 }
 DOCTOR = record(
     "`doctor --json`",
