@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from localrun_testing.scripted_client import Script
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 import localrun_tui
 from localrun_tui.app import LocalrunApp
@@ -194,5 +195,28 @@ def test_keys_that_stay_the_same_are_not_drawn_anew() -> None:
         pilot.app.screen.refresh_bindings()
         await pilot.pause()
         assert [*bar.children] == before
+
+    drive(app, steps)
+
+
+def test_which_keys_work_is_asked_once_for_a_line_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer takes longer than the drawing: every binding of every widget around the focus is asked."""
+    app, _ = chat_app()
+    asked: list[Screen[Any]] = []
+    active: Callable[[Screen[Any]], Any] = vars(Screen)["active_bindings"].fget
+
+    def count(screen: Screen[Any]) -> Any:
+        asked.append(screen)
+        return active(screen)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        bar = pilot.app.screen.query_one(KeyBar)
+        await until(pilot, lambda: bar.children)
+        before, bar._composed = [*bar.children], None
+        monkeypatch.setattr(Screen, "active_bindings", property(count))
+        await bar.recompose()
+        assert not {*bar.children} & {*before}
+        assert len(asked) == 1
 
     drive(app, steps)

@@ -1,10 +1,9 @@
 """The last line of a screen: the keys that work now."""
 
-from typing import Any
+from typing import NamedTuple
 
 from textual.app import ComposeResult
-from textual.events import Resize
-from textual.widget import Widget
+from textual.binding import Binding
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
@@ -12,15 +11,32 @@ _WIDE = 100  # cells from which on there is room for the palette's key, too
 _LEAST = ("inspector", "app.models", "history", "reload", "quit")  # actions left out first where there is no room
 
 
+class Key(NamedTuple):
+    """One key of the line, and all that it looks like depends on."""
+
+    binding: Binding
+    display: str
+    enabled: bool
+    tooltip: str
+    classes: str = ""
+
+    @property
+    def cells(self) -> int:
+        return len(self.display) + len(self.binding.description) + 2
+
+    def widget(self) -> FooterKey:
+        key, description, action = self.binding.key, self.binding.description, self.binding.action
+        return FooterKey(key, self.display, description, action, not self.enabled, self.tooltip, self.classes)
+
+
 class KeyBar(Footer):
     """A footer that holds the keys of a screen in the cells there are."""
 
     def __init__(self) -> None:
-        super().__init__(compact=True, show_command_palette=False)
-        self._composed: Any = None  # what its keys were made from
+        super().__init__(compact=True)
+        self._composed: list[Key] | None = None
 
-    def on_resize(self, event: Resize) -> None:
-        self.show_command_palette = event.size.width >= _WIDE
+    def on_resize(self) -> None:
         self.refresh(recompose=True)
 
     async def recompose(self) -> None:
@@ -28,26 +44,29 @@ class KeyBar(Footer):
 
         Not on a screen that is being left: which keys work depends on widgets that may be gone.
         """
-        if not (self.is_attached and self.display):
+        if not (self._bindings_ready and self.is_attached and self.display):
             return
-        if self._composed is None or self._composed != self._wanted():
+        keys = self._keys()
+        if keys != self._composed:
+            self._composed = keys
             await super().recompose()
 
     def compose(self) -> ComposeResult:
-        self._composed = self._wanted() if self._bindings_ready else None
-        keys = list(super().compose())
+        yield from (key.widget() for key in self._composed or ())
+
+    def _keys(self) -> list[Key]:
+        """Those that work, one an action, as far as there is room; every binding of the screen is asked for it."""
+        active, width = self.screen.active_bindings, self.app.size.width
+        by_action: dict[str, Key] = {}
+        for _, binding, enabled, tooltip in active.values():
+            if binding.show:
+                key = Key(binding, self.app.get_key_display(binding), enabled, tooltip)
+                by_action.setdefault(binding.action, key)
+        if width >= _WIDE and (palette := active.get(self.app.COMMAND_PALETTE_BINDING)):
+            binding, display = palette.binding, self.app.get_key_display(palette.binding)
+            tooltip = binding.tooltip or binding.description
+            by_action[binding.action] = Key(binding, display, palette.enabled, tooltip, "-command-palette")
         for action in _LEAST:
-            if _cells(keys) > self.app.size.width:
-                keys = [key for key in keys if not (isinstance(key, FooterKey) and key.action == action)]
-        yield from keys
-
-    def _wanted(self) -> Any:
-        """All that the keys depend on."""
-        palette = self.app.COMMAND_PALETTE_BINDING
-        active = self.screen.active_bindings.items()
-        shown = [(b.binding, b.enabled, b.tooltip) for key, b in active if b.binding.show or key == palette]
-        return shown, self.show_command_palette, self.app.size.width
-
-
-def _cells(keys: list[Widget]) -> int:
-    return sum(len(key.key_display) + len(key.description) + 2 for key in keys if isinstance(key, FooterKey))
+            if sum(key.cells for key in by_action.values()) > width:
+                by_action.pop(action, None)
+        return list(by_action.values())
