@@ -4,12 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import chat_app, chat_screen, ready, send, views
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, views
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from localrun_testing.scripted_client import Script
 from textual.pilot import Pilot
 
 from localrun_tui.screens.chat.chat_path import ChatPath
+from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.transcript import Transcript
 
 
@@ -34,7 +35,7 @@ def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pyt
         monkeypatch.setattr(Transcript, "show", show_slowly)
         monkeypatch.setattr(ChatPath, "show_kept", settle_meanwhile)
         screen = chat_screen(pilot)
-        screen.run_guarded(screen.show_path(anew=True))
+        screen.run_guarded(screen.pane.show(anew=True))
         await showing.wait()
         await screen.session.stop()
         await settling.wait()
@@ -43,5 +44,23 @@ def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pyt
         await until(pilot, lambda: screen.path.live is None)
         assert [view.source for view in views(pilot)] == ["6 * 7?", "42"]
         assert "Thought for" in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_a_key_of_a_message_that_has_just_been_removed_leads_nowhere() -> None:
+    """Its own message may still be on the way when the chat is shown anew."""
+    app, _ = chat_app(Script("42"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "6 * 7?")
+        question, answer = views(pilot)
+        await question.remove()
+        answer.focus()
+        await until(pilot, lambda: answer.has_focus)
+        chat_screen(pilot).transcript.post_message(MessageView.Go(question, 1))
+        await pilot.pause()
+        assert answer.has_focus
 
     drive(app, steps)

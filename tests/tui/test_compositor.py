@@ -181,13 +181,13 @@ def test_what_lies_in_front_stays_there(monkeypatch: pytest.MonkeyPatch) -> None
         await send(pilot, "hi")
         view = await live_view(pilot)
         for _ in range(30):
-            view.feed("words and more words of it ")
+            view.document.feed("words and more words of it ")
             view.changed()
             await pilot.pause()
         app.notify("in front", timeout=60)
         await until(pilot, lambda: "in front" in "".join(paper.text))
         for _ in range(12):
-            view.feed("**other** words come ")
+            view.document.feed("**other** words come ")
             view.changed()
             await pilot.pause()
             assert "in front" in "".join(paper.text)
@@ -207,18 +207,18 @@ def test_what_differs_further_up_or_waits_to_be_painted_is_painted_too(monkeypat
         await until(pilot, lambda: "Hello!" in "".join(paper.text))
         monkeypatch.setattr(screen, "show_state", lambda: None)
         view, status = await live_view(pilot), screen.query_one(StatusLine)
-        view.feed(" **" + "words " * 25)
+        view.document.feed(" **" + "words " * 25)
         view.changed()
         await pilot.pause()
         status.show([Content("another state")], [])
         screen._dirty_widgets.add(status)  # as its message to the screen does in a moment
-        view.feed("end** of it")  # the stars are gone from the first line
+        view.document.feed("end** of it")  # the stars are gone from the first line
         view.changed()
         await pilot.pause()
         assert "another state" in paper.text[-2]
         assert any("Hello! words words" in row for row in paper.text)
         assert paper.text == whole(screen._compositor)
-        view.feed(" and")
+        view.document.feed(" and")
         view.changed()
         assert {paper.text[row].split()[-1] for row in paper.last_rows} == {"and"}, "one word, one line"
 

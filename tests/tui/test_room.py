@@ -64,7 +64,7 @@ def test_a_slow_answer_has_no_empty_lines_below_it(seconds: float, spare: int, m
         view.room = Room(view.room.seconds)  # so far no time went by
         empty = []
         for n in range(8):
-            view.feed(f"\n\nline {n}")
+            view.document.feed(f"\n\nline {n}")
             clock.now += seconds
             view.changed()
             await pilot.pause()

@@ -19,8 +19,8 @@ from localrun.base.events import GroupView, MemoryPart, Prefill
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
 from localrun_tui.markdown.text import MarkdownText
-from localrun_tui.screens.chat.chat_path import note_of
 from localrun_tui.screens.chat.links import is_web
+from localrun_tui.screens.chat.message_notes import note_of
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.state.attachments import Attachment
 
@@ -109,8 +109,8 @@ class Views(App[None]):
         stats: dict[str, object] = {"error": EVIL, "cache_note": EVIL, "model": EVIL}
         message = Message("2", "1", "assistant", EVIL, thinking=EVIL, stats=stats, interrupted=True)
         view = MessageView(message, EVIL, (1, 2))
-        view.note = note_of(message, True)
-        view.thinking_open = True
+        view.document.note = note_of(message, True)
+        view.document.thinking_open = True
         yield view
 
 

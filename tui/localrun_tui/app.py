@@ -82,7 +82,7 @@ class LocalrunApp(App[None]):
         self._chat_screen.run_guarded(self._chat_screen.show_downloads())
 
     async def _choose_first(self) -> None:
-        choice = await self.session.run_on_store_thread(self._choose)
+        choice = await self.session.disk.run(self._choose)
         if choice is not None:
             await self.session.load(choice)
             return
@@ -96,7 +96,7 @@ class LocalrunApp(App[None]):
         elif answer == "builtin":
             from localrun_tui.state.choice import builtin
 
-            await self.session.load(await self.session.run_on_store_thread(builtin))
+            await self.session.load(await self.session.disk.run(builtin))
 
     def action_models(self) -> None:
         self._chat_screen.run_guarded(self._choose_model())
@@ -155,7 +155,7 @@ class LocalrunApp(App[None]):
         name = await self.push_screen_wait(AskOne("Theme", [(name, name, "") for name in names], current=self.theme))
         if name is not None:
             self.theme = name
-            await self.session.run_on_store_thread(write_setting, "theme", name)
+            await self.session.disk.run(write_setting, "theme", name)
 
     def action_help(self) -> None:
         from localrun_tui.screens.help_screen import HelpScreen

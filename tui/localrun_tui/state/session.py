@@ -1,15 +1,14 @@
 """The one object that owns the engine client and the chats. Its state changes on the event loop only.
 
-What touches the disk runs on one thread, in order; a load and an answer have a thread each. Screens await its methods,
+What touches the disk runs on a thread, a load and an answer have a thread each. Screens await the session's methods,
 which raise LocalrunError, and hear of what happens meanwhile by messages.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from textual.message import Message as TextualMessage
 
@@ -19,13 +18,14 @@ from localrun.fit.rates import Rates, known_rates
 from localrun_tui.state.attachments import title_for
 from localrun_tui.state.messages import ChatChanged, ChatOpened, LoadBegan, LoadEnded, LoadProgressed, TurnBegan
 from localrun_tui.state.model_slot import LoadGivenUpError, ModelSlot, OpenClient
+from localrun_tui.state.store_thread import StoreThread
 from localrun_tui.state.turn import Turn
+from localrun_tui.state.waiting import WaitingMessages
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat, ChatStore
     from localrun_tui.state.choice import ModelChoice
 
-T = TypeVar("T")
 _LAST_WORDS = 2.0  # seconds that an answer has to be written when the app ends
 
 
@@ -39,18 +39,15 @@ class Session:
         post: Callable[[TextualMessage], Any],
     ) -> None:
         self.model = ModelSlot(open_client)
+        self.disk = StoreThread(open_store)
+        self.waiting = WaitingMessages(self.disk, post)
         self.chat: Chat | None = None
         self.turn: Turn | None = None
         self.rates: Rates | None = None  # of this machine, where they were measured
         self.think: Think = "auto"
-        self.waiting: list[str] = []  # messages sent while the one before them was being answered
-        self.held = False  # they are not sent before the user says so
         self.unanswered: tuple[Chat, str] | None = None  # sent before there was a model
         self.asking = False  # an answer is about to begin
-        self._open_store = open_store
-        self._store: ChatStore | None = None
         self._post = post
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
 
     # ---- model
 
@@ -90,15 +87,15 @@ class Session:
     async def send(self, text: str) -> None:
         """Put the user's message on disk and answer it; while the one before is unanswered, it waits."""
         if self._busy:
-            await self._wait([*self.waiting, text])
+            await self.waiting.add(text)
             return
         self.asking = True
         try:
             chat = self.chat or await self.new_chat()
             title = title_for(text)
             if title and not chat.title:
-                await self.run_on_store_thread(lambda: chat.set(title=title))
-            message = await self.run_on_store_thread(chat.add_user, text)
+                await self.disk.run(lambda: chat.set(title=title))
+            message = await self.disk.run(chat.add_user, text)
             await self.answer(chat, message.id)
         finally:
             self.asking = False
@@ -108,32 +105,17 @@ class Session:
         """Whether a message has to wait."""
         return self.answering or self.asking or self.unanswered is not None
 
-    async def _wait(self, texts: list[str]) -> None:
-        """What waits from now on; in the chat's file until each is a message, for the case of a crash."""
-        self.waiting, self.held = texts, self.held and bool(texts)
-        chat = self.chat
-        if chat is not None and chat.waiting != tuple(texts):
-            await self.run_on_store_thread(lambda: chat.set(waiting=list(texts)))
-        self._post(ChatChanged())
-
     async def send_waiting(self, index: int = 0) -> None:
         """Send one of those that wait; the next one goes after its answer."""
-        self.held = False
+        self.waiting.held = False
         if index < len(self.waiting) and not self._busy:
-            text = self.waiting.pop(index)
-            await self.send(text)
-            await self._wait(self.waiting)  # in the file it waits until it is a message
+            await self.send(self.waiting.take(index))
+            await self.waiting.sent()
 
-    def hold(self) -> None:
-        """Send nothing of what waits until the user says so."""
-        self.held = bool(self.waiting)
-        self._post(ChatChanged())
-
-    async def drop_waiting(self, index: int) -> None:
-        await self._wait([*self.waiting[:index], *self.waiting[index + 1 :]])
-
-    async def reword_waiting(self, index: int, text: str) -> None:
-        await self._wait([*self.waiting[:index], text, *self.waiting[index + 1 :]])
+    async def end_reword(self, text: str | None) -> None:
+        """What waits is changed, or left as it was; then all goes on as before."""
+        if await self.waiting.end_reword(text):
+            await self.send_waiting()
 
     async def answer(self, chat: "Chat", message_id: str) -> None:
         """Answer a user's message, or remember to do so when there is a model."""
@@ -144,8 +126,8 @@ class Session:
         if client is None:
             return
         try:
-            await self.run_on_store_thread(chat.rewind, message_id)
-            request = await self.run_on_store_thread(self._request, chat, message_id)
+            await self.disk.run(chat.rewind, message_id)
+            request = await self.disk.run(self._request, chat, message_id)
             self.turn = Turn(chat, message_id, client.info, self._keep, self._keep_half)
             self.turn.start(client, request)
             self._post(TurnBegan(self.turn))
@@ -156,7 +138,7 @@ class Session:
         """Say it in other words, as a branch beside the first, and answer that."""
         if self.chat is not None:
             await self.stop()
-            message = await self.run_on_store_thread(self.chat.edit, message_id, text)
+            message = await self.disk.run(self.chat.edit, message_id, text)
             await self.answer(self.chat, message.id)
 
     async def regenerate(self, message_id: str) -> None:
@@ -168,30 +150,35 @@ class Session:
             if asked is not None:
                 await self.answer(self.chat, asked)
 
-    async def select(self, message_id: str) -> None:
-        """Walk to another branch."""
-        if self.chat is not None:
+    async def walk(self, message_id: str, step: int) -> None:
+        """To the version of a message that is `step` further, if there is one."""
+        chat = self.chat
+        if chat is None or message_id not in chat.tree:
+            return
+        siblings = chat.tree.siblings(message_id)
+        index = siblings.index(message_id) + step
+        if 0 <= index < len(siblings):
             await self.stop()
-            await self.run_on_store_thread(self.chat.select, message_id)
-            self._post(ChatChanged(at=message_id))
+            await self.disk.run(chat.select, siblings[index])
+            self._post(ChatChanged(at=siblings[index]))
 
     async def stop(self) -> None:
         """End the answer under way and wait until what came of it is kept."""
         turn = self.turn
         if turn is not None and not turn.over:
-            self.hold()
+            self.waiting.hold()
             threading.Thread(target=turn.cancel, name="cancel", daemon=True).start()
             await asyncio.to_thread(turn.wait, 30.0)
 
     def _keep(self, turn: Turn) -> None:
         from localrun_tui.state.answers import keep_answer
 
-        self._disk.submit(keep_answer, turn).result()
+        self.disk.submit(keep_answer, turn).result()
 
     def _keep_half(self, turn: Turn) -> None:
         from localrun_tui.state.answers import keep_half
 
-        self._disk.submit(keep_half, turn)
+        self.disk.submit(keep_half, turn)
 
     def _request(self, chat: "Chat", message_id: str) -> Request:
         from localrun_tui.state.answers import build_request
@@ -201,49 +188,32 @@ class Session:
     # ---- chats
 
     @property
-    def notice(self) -> str:
-        """What is not kept from the start, for the user."""
-        return self._store.notice if self._store else ""
-
-    @property
     def problem(self) -> str:
         """What could not be written just now."""
         return self.chat.problem if self.chat else ""
 
-    async def run_on_store_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run `work` on the thread that owns the chats."""
-        return await asyncio.get_running_loop().run_in_executor(self._disk, work, *arguments)
-
-    def store(self) -> "ChatStore":
-        """The chats on disk, opened when first needed. On the disk's thread only."""
-        if self._store is None:
-            self._store = self._open_store()
-        return self._store
-
     async def new_chat(self) -> "Chat":
         """An empty chat; it is on disk from its first message on."""
-        self.waiting, self.held = [], False
-        self.chat = await self.run_on_store_thread(self._create, self.info.name if self.info else "")
+        self.waiting.clear()
+        self.chat = self.waiting.chat = await self.disk.run(self.disk.create, self.info.name if self.info else "")
         self._post(ChatOpened())
         return self.chat
 
-    def _create(self, model: str) -> "Chat":
-        from localrun.base.settings import read_settings
-
-        return self.store().create(model=model, system=read_settings().system or "")
-
     async def open_chat(self, chat_id: str, at: str | None = None) -> None:
         """Open a chat, on the branch of the message `at` if that is given and there."""
-        self.chat = await self.run_on_store_thread(self._open, chat_id, at)
-        self.waiting = list(self.chat.waiting)
-        self.held = bool(self.waiting)
+        self.chat = await self.disk.run(self.disk.open, chat_id, at)
+        self.waiting.open(self.chat)
         self._post(ChatOpened(at))
 
-    def _open(self, chat_id: str, at: str | None) -> "Chat":
-        chat = self.store().open(chat_id)
-        if at is not None and at in chat.tree and chat.tree[at] not in chat.tree.path(chat.tree.head):
-            chat.select(at)
-        return chat
+    async def rename_chat(self, chat_id: str, title: str) -> None:
+        await self.disk.run(lambda: self.disk.store().rename(chat_id, title))
+        self._post(ChatChanged())
+
+    async def delete_chat(self, chat_id: str) -> None:
+        """Remove a chat; in place of the current one there is a new one."""
+        await self.disk.run(lambda: self.disk.store().delete(chat_id))
+        if self.chat is not None and self.chat.id == chat_id:
+            await self.new_chat()
 
     # ---- the end
 
@@ -254,6 +224,4 @@ class Session:
             turn.cancel()
             turn.wait(_LAST_WORDS)
         self.model.close()
-        if self._store is not None:
-            self._disk.submit(self._store.close)
-        self._disk.shutdown(wait=True)
+        self.disk.close()

@@ -1,23 +1,38 @@
-"""What the user does in the chat: typing, keys, and what the widgets ask for."""
+"""The screen of the chat: which parts it has, what the keys do, and where the focus goes."""
 
-from pathlib import Path
-from typing import ClassVar
+from collections.abc import Awaitable
+from typing import Any, ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
 
-from localrun_tui.screens.chat.chat_view import ChatView
-from localrun_tui.screens.chat.composer import WAITING, Composer, Editor
+from localrun_tui.screens.chat.chat_pane import ChatPane
+from localrun_tui.screens.chat.composer import Composer, Editor
+from localrun_tui.screens.chat.figures import Figures
+from localrun_tui.screens.chat.history_actions import HistoryActions
 from localrun_tui.screens.chat.history_list import ChatOptions, HistoryList
 from localrun_tui.screens.chat.inspector import Inspector
-from localrun_tui.screens.chat.message_view import MessageView
+from localrun_tui.screens.chat.panels import Panels
+from localrun_tui.screens.chat.status_line import StatusLine
+from localrun_tui.screens.chat.top_bar import TopBar
 from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
+from localrun_tui.state import messages
+from localrun_tui.state.session import Session
+from localrun_tui.widgets.compositor import LeanCompositor
+from localrun_tui.widgets.key_bar import KeyBar
+
+_WIDE = 100  # columns from which on panels stand beside the chat
 
 
-class ChatScreen(ChatView):
+class ChatScreen(Screen[None]):
     """One chat at a time; panels for all chats and for what the engine does."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
+    AUTO_FOCUS = "#editor"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
         Binding("escape", "back", "Back", id="chat.back"),
@@ -32,35 +47,93 @@ class ChatScreen(ChatView):
         Binding("pagedown", "scroll(1)", "Scroll down", show=False, id="chat.page-down", priority=True),
     ]
 
-    _reworded: tuple[int, bool] | None = None  # number of a waiting message that is edited; whether all were held
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._compositor = LeanCompositor()
+        self.session = session
+        self.chats = HistoryList()
+        self.pane = ChatPane(session)
+        self.path, self.transcript, self.composer = self.pane.path, self.pane.transcript, self.pane.composer
+        self.top_bar, self.inspector, self.status_line = TopBar(), Inspector(), StatusLine()
+        self.panels = Panels(self.chats, self.pane, self.inspector)
+        self.history = HistoryActions(self.chats, session)
+        self.figures = Figures(session, self.path, self.top_bar, self.status_line, self.inspector)
 
-    # ---- the composer
+    def compose(self) -> ComposeResult:
+        yield Horizontal(self.top_bar, id="bar")
+        yield self.panels
+        yield self.status_line
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.run_guarded(self.pane.show())
+
+    # ---- what the session tells
+
+    def on_load_began(self, event: messages.LoadBegan) -> None:
+        self.pane.notice.clear()
+        self.top_bar.show_load(event.choice.stored.name)
+        self.refresh_bindings()
+        self.run_guarded(self.pane.show())
+
+    def on_load_progressed(self, event: messages.LoadProgressed) -> None:
+        if self.session.model.loading:
+            self.top_bar.show_progress(event.done, event.total)
+
+    def on_load_ended(self) -> None:
+        if not self.session.model.loading:  # else another load has taken its place
+            self.top_bar.show_model(self.session.info)
+            self.refresh_bindings()
+            self.run_guarded(self.pane.show())
+
+    def on_chat_opened(self, event: messages.ChatOpened) -> None:
+        self.composer.edit(None)
+        self.run_guarded(self.pane.show(anew=True, at=event.at))
+        self.run_guarded(self.history.show())
+
+    def on_chat_changed(self, event: messages.ChatChanged) -> None:
+        self.run_guarded(self.pane.show(at=event.at))
+
+    async def on_turn_began(self, event: messages.TurnBegan) -> None:
+        await self.pane.begin(event.turn)
+
+    # ---- figures
+
+    @on(ChatPane.Changed)
+    def show_figures(self) -> None:
+        self.figures.show(self.focused)
+
+    def on_descendant_focus(self) -> None:
+        self.show_figures()
+
+    @on(ChatPane.Answered)
+    @on(Panels.Changed)
+    def _look_anew(self) -> None:
+        self.inspector.look_anew()
+        self.refresh_bindings()
+        self.show_figures()
+
+    @on(Inspector.WantsView)
+    def _look(self) -> None:
+        self.run_guarded(self.figures.look())
+
+    # ---- where the focus goes
 
     @on(Composer.Submitted)
-    def _submit(self, event: Composer.Submitted) -> None:
-        self.say("")
-        self._show_messages()
-        if event.edited == WAITING:
-            self.run_guarded(self._reword(event.text))
-        elif event.edited is not None:
-            self.run_guarded(self.session.edit(event.edited, event.text))
-        else:
-            self.run_guarded(self.session.send(event.text))
+    def _uncover(self) -> None:
+        self.panels.uncover()
 
     @on(Composer.LeaveUp)
     def _go_up(self) -> None:
-        waiting = self.query_one(WaitingList)
-        if waiting.display:
-            self.set_focus(waiting)
-            waiting.highlighted = waiting.option_count - 1
+        if self.pane.waiting.display:
+            self.pane.waiting.focus_last()
         else:
             self._to_messages()
 
-    def _to_messages(self) -> None:
-        views = self.transcript.views
-        if views:
-            self._show_messages()
-            self.set_focus(views[-1])
+    @on(Transcript.LeaveDown)
+    def _go_down(self) -> None:
+        waiting = self.pane.waiting
+        self.set_focus(waiting if waiting.display else self.composer.editor)
 
     @on(WaitingList.Leave)
     def _leave_waiting(self, event: WaitingList.Leave) -> None:
@@ -69,84 +142,16 @@ class ChatScreen(ChatView):
         else:
             self.set_focus(self.composer.editor)
 
-    @on(WaitingList.Send)
-    def _send_waiting(self, event: WaitingList.Send) -> None:
-        self.run_guarded(self.session.send_waiting(event.index))
-
-    @on(WaitingList.Drop)
-    def _drop_waiting(self, event: WaitingList.Drop) -> None:
-        self.run_guarded(self.session.drop_waiting(event.index))
-
-    @on(WaitingList.Edit)
-    def _edit_waiting(self, event: WaitingList.Edit) -> None:
-        session, index = self.session, event.index
-        if index < len(session.waiting):
-            self._reworded = index, session.held
-            session.hold()  # it is not sent while it is changed
-            self.composer.edit(WAITING, session.waiting[index])
-
-    async def _reword(self, text: str | None) -> None:
-        """What waits is changed, or left as it was; then all goes on as before."""
-        if self._reworded is None:
-            return
-        (index, held), self._reworded = self._reworded, None
-        if text is not None:
-            await self.session.reword_waiting(index, text)
-        if not held:
-            await self.session.send_waiting()
-
-    def _show_messages(self) -> None:
-        """Where panels take the place of the messages, close them."""
-        if self.has_class("-narrow"):
-            for panel in (self.query_one(HistoryList), self.query_one(Inspector)):
-                self.show_panel(panel, False)
-
-    # ---- a message
-
-    @on(MessageView.Walk)
-    def _walk(self, event: MessageView.Walk) -> None:
-        if (message := event.view.message) is not None:
-            self.run_guarded(self.path.walk(message.id, event.step))
-
-    @on(MessageView.Edit)
-    def _edit(self, event: MessageView.Edit) -> None:
-        if (message := event.view.message) is not None:
-            self.composer.edit(message.id, message.text)
-
-    @on(MessageView.Regenerate)
-    def _regenerate(self, event: MessageView.Regenerate) -> None:
-        if (message := event.view.message) is not None:
-            self.run_guarded(self.session.regenerate(message.id))
-
-    @on(MessageView.Go)
-    def _go(self, event: MessageView.Go) -> None:
-        """To the next message; below the last one is the composer, above the first there may be earlier ones."""
-        views = self.transcript.views
-        index = views.index(event.view) + event.step
-        if index >= len(views):
-            waiting = self.query_one(WaitingList)
-            self.set_focus(waiting if waiting.display else self.composer.editor)
-        elif index >= 0:
-            self.set_focus(views[index])
-        else:
-            self.run_guarded(self.transcript.show_earlier())
-
-    @on(MessageView.Copy)
-    def _copy(self, event: MessageView.Copy) -> None:
-        self.app.copy_to_clipboard(event.text)
-        self.notify(f"{event.what} copied", timeout=2, markup=False)
-
-    @on(MessageView.OpenLinks)
-    def _open_links(self, event: MessageView.OpenLinks) -> None:
-        from localrun_tui.screens.chat.links import open_link
-
-        self.run_guarded(open_link(self.app, event.view.links))
-
-    @on(Transcript.WantsEarlier)
-    def _show_earlier(self) -> None:
-        self.run_guarded(self.transcript.show_earlier())
+    def _to_messages(self) -> None:
+        if views := self.transcript.views:
+            self.panels.uncover()
+            self.set_focus(views[-1])
 
     # ---- the list of chats
+
+    @on(ChatPane.Answered)
+    def _list_anew(self) -> None:
+        self.run_guarded(self.history.show())
 
     @on(HistoryList.Search)
     def _search(self, event: HistoryList.Search) -> None:
@@ -154,14 +159,14 @@ class ChatScreen(ChatView):
 
     @on(HistoryList.Open)
     def _open_chat(self, event: HistoryList.Open) -> None:
-        if self.has_class("-narrow"):
-            self.show_panel(self.query_one(HistoryList), False)
+        if self.panels.covering:
+            self.panels.show(self.chats, False)
         self.set_focus(self.composer.editor)
         self.run_guarded(self.session.open_chat(event.chat_id, event.message_id))
 
     @on(ChatOptions.Rename)
     def _rename_chat(self, event: ChatOptions.Rename) -> None:
-        self.run_guarded(self._rename(event.chat_id))
+        self.run_guarded(self.history.rename(event.chat_id))
 
     @on(ChatOptions.Export)
     def _export_chat(self, event: ChatOptions.Export) -> None:
@@ -169,16 +174,7 @@ class ChatScreen(ChatView):
 
     @on(ChatOptions.Delete)
     def _delete_chat(self, event: ChatOptions.Delete) -> None:
-        self.run_guarded(self._delete(event.chat_id))
-
-    async def _rename(self, chat_id: str) -> None:
-        await self.history.rename(chat_id)
-        await self.show_path()  # the first line has the title
-
-    async def _delete(self, chat_id: str) -> None:
-        deleted = await self.history.delete(chat_id)
-        if deleted and self.session.chat is not None and self.session.chat.id == chat_id:
-            await self.session.new_chat()
+        self.run_guarded(self.history.delete(event.chat_id))
 
     # ---- keys
 
@@ -186,8 +182,7 @@ class ChatScreen(ChatView):
         if action == "stop":
             return not self.composer.edited and (self.session.answering or self.session.model.loading)
         if action == "back":
-            covered = self.has_class("-narrow", "-panel")
-            return not isinstance(self.focused, Editor) or covered or bool(self.composer.edited)
+            return not isinstance(self.focused, Editor) or self.panels.covering or bool(self.composer.edited)
         return True
 
     def action_stop(self) -> None:
@@ -199,13 +194,8 @@ class ChatScreen(ChatView):
 
     def action_back(self) -> None:
         """Leave what is open; else go back to typing."""
-        if self.composer.edited:
-            self.composer.edit(None)
-            self.run_guarded(self._reword(None))
-        for panel in (self.query_one(HistoryList), self.query_one(Inspector)):
-            if panel.has_focus_within:
-                self.show_panel(panel, False)
-        self._show_messages()
+        self.pane.leave_editing()
+        self.panels.leave()
         self.set_focus(self.composer.editor)
 
     def action_new_chat(self) -> None:
@@ -214,58 +204,48 @@ class ChatScreen(ChatView):
 
     def action_history(self) -> None:
         """Open the list and go there; from there, close it."""
-        panel = self.query_one(HistoryList)
-        if panel.display and panel.has_focus_within:
-            self.show_panel(panel, False)
-            self.set_focus(self.composer.editor)
-            return
-        self.show_panel(panel, True)
-        self.set_focus(panel.options)
-        self.run_guarded(self.history.show())
+        shown = not self.chats.has_focus_within
+        self.panels.show(self.chats, shown)
+        self.set_focus(self.chats.options if shown else self.composer.editor)
+        if shown:
+            self.run_guarded(self.history.show())
 
     def action_focus_search(self) -> None:
-        self.set_focus(self.query_one("#search"))
+        self.set_focus(self.chats.search_box)
 
     def action_focus_chats(self) -> None:
-        self.set_focus(self.query_one(HistoryList).options)
+        self.set_focus(self.chats.options)
 
     def action_inspector(self) -> None:
-        panel = self.query_one(Inspector)
-        if panel.has_focus_within:
+        if self.inspector.has_focus_within:
             self.set_focus(self.composer.editor)
-        self.show_panel(panel, not panel.display)
+        self.panels.show(self.inspector, not self.inspector.display)
 
     def action_scroll(self, pages: int) -> None:
-        inspector = self.query_one(Inspector)
-        pages_of = inspector if self.has_class("-narrow") and inspector.display else self.transcript
-        pages_of.scroll_relative(y=pages * max(pages_of.size.height - 2, 1), animate=False)
+        scrolled = self.inspector if self.panels.covering and self.inspector.display else self.transcript
+        scrolled.scroll_relative(y=pages * max(scrolled.size.height - 2, 1), animate=False)
 
     def action_regenerate(self) -> None:
         if self.session.chat is not None and self.session.chat.tree.head is not None:
             self.run_guarded(self.session.regenerate(self.session.chat.tree.head))
 
     def action_attach(self) -> None:
-        self.run_guarded(self._attach_file())
-
-    async def _attach_file(self) -> None:
-        from localrun_tui.screens.dialogs.attach_screen import AttachScreen
-
-        attachment = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
-        if attachment is not None:
-            self.composer.attach(attachment)
+        self.run_guarded(self.composer.choose_file())
 
     def action_chat_settings(self) -> None:
-        self.run_guarded(self._chat_settings())
+        from localrun_tui.screens.chat.chat_settings import change_chat_settings
 
-    async def _chat_settings(self) -> None:
-        from localrun_tui.screens.chat.chat_settings import ChatSettings, ChatSettingsScreen
+        self.run_guarded(change_chat_settings(self.app, self.session))
 
-        session = self.session
-        chat = session.chat or await session.new_chat()
-        before = ChatSettings(chat.system, chat.preset, chat.policy, session.think)
-        after = await self.app.push_screen_wait(ChatSettingsScreen(before))
-        if after is not None and after != before:
-            session.think = after.think
-            await session.run_on_store_thread(
-                lambda: chat.set(system=after.system, preset=after.preset, policy=after.policy)
-            )
+    # ---- for the app
+
+    async def show_downloads(self) -> None:
+        """Tell from now on in the first line what is being downloaded."""
+        from localrun_tui.screens.downloads.downloads import DownloadBadge
+
+        if not self.query(DownloadBadge):
+            await self.query_one("#bar").mount(DownloadBadge())
+
+    def run_guarded(self, work: Awaitable[Any]) -> None:
+        """Do something that may fail; a failure is told above the composer, and the app goes on."""
+        self.pane.run_guarded(work)

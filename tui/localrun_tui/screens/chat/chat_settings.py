@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -18,6 +18,9 @@ from localrun.chat.overflow import POLICIES
 from localrun.chat.presets import PRESETS
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.widgets.fields import TextField
+
+if TYPE_CHECKING:
+    from localrun_tui.state.session import Session
 
 THINK: dict[str, tuple[str, str]] = {
     "auto": ("As the model does", "thinking models think"),
@@ -34,6 +37,16 @@ class ChatSettings:
     preset: str
     policy: str
     think: Think
+
+
+async def change_chat_settings(app: App[Any], session: "Session") -> None:
+    """Let the user change what holds for the current chat, and keep it."""
+    chat = session.chat or await session.new_chat()
+    before = ChatSettings(chat.system, chat.preset, chat.policy, session.think)
+    after = await app.push_screen_wait(ChatSettingsScreen(before))
+    if after is not None and after != before:
+        session.think = after.think
+        await session.disk.run(lambda: chat.set(system=after.system, preset=after.preset, policy=after.policy))
 
 
 class MarkedRadioButton(RadioButton):

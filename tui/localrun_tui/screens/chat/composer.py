@@ -1,6 +1,7 @@
 """Where the user types: Enter sends, Ctrl+J begins a new line; files wait above it as chips."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -81,17 +82,22 @@ class Composer(Vertical):
 
     def __init__(self) -> None:
         super().__init__(id="composer")
+        self.editor = Editor(self)
         self.attachments: list[Attachment] = []
         self.edited: str | None = None  # the message that is worded anew
         self._draft: tuple[str, list[Attachment]] = ("", [])
 
     def compose(self) -> ComposeResult:
         yield Static(id="chips", markup=False)
-        yield Editor(self)
+        yield self.editor
 
-    @property
-    def editor(self) -> Editor:
-        return self.query_one(Editor)
+    async def choose_file(self) -> None:
+        """Let the user choose a file that goes along. Waits for that, so run it as a worker."""
+        from localrun_tui.screens.dialogs.attach_screen import AttachScreen
+
+        attachment = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
+        if attachment is not None:
+            self.attach(attachment)
 
     def attach(self, attachment: Attachment) -> None:
         """Let a file go along with the next message."""

@@ -105,6 +105,10 @@ class HistoryList(Vertical):
         yield Static("", id="history-note", markup=False)
 
     @property
+    def search_box(self) -> SearchBox:
+        return self.query_one(SearchBox)
+
+    @property
     def options(self) -> ChatOptions:
         return self.query_one(ChatOptions)
 

@@ -1,5 +1,6 @@
 """What the engine did for the last answer, and what it holds in memory: live, in plain words."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message as TextualMessage
 from textual.widget import Widget
 
 from localrun.base.events import CacheView
@@ -19,6 +21,7 @@ from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
 from localrun_tui.widgets.meters import bar
 
 _NAME = 13  # cells for the name of a part of memory
+_LOOK = 0.5  # seconds between two looks into the cache
 _AS_PREDICTED = 1.1  # a part that takes more than this share of what was predicted stands out
 
 
@@ -27,13 +30,11 @@ class Lines(Widget):
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
-        self._stats: Mapping[str, Any] = {}
-        self._view: CacheView | None = None
-        self._rates: Rates | None = None
+        self._shown: tuple[Mapping[str, Any], CacheView | None, Rates | None] = {}, None, None
 
     def show(self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None) -> None:
-        if (stats, view, rates) != (self._stats, self._view, self._rates):
-            self._stats, self._view, self._rates = stats, view, rates
+        if (stats, view, rates) != self._shown:
+            self._shown = stats, view, rates
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -44,24 +45,51 @@ class Lines(Widget):
 
     def lines(self, width: int) -> list[Content]:
         width = max(width, 20)
-        parts = [_timeline(self._stats, self._rates, width), _cache(self._view, width), _memory(self._view, width)]
+        stats, view, rates = self._shown
+        parts = [_timeline(stats, rates, width), _cache(view, width), _memory(view, width)]
         return [line for part in parts for line in (*part, Content())][:-1]
 
 
 class Inspector(VerticalScroll, can_focus=True):
-    """The panel. `show` may be called several times a second."""
+    """The panel. While it is open it asks from time to time for what the cache holds."""
 
     BORDER_TITLE = "Inspector"
 
+    class WantsView(TextualMessage):
+        """`show_view` wants what the cache holds now; it may take the engine a moment."""
+
     def __init__(self) -> None:
         super().__init__(id="inspector")
+        self._lines = Lines("inspector-lines")
+        self._stats: Mapping[str, Any] = {}
+        self._rates: Rates | None = None
+        self._view: CacheView | None = None
+        self._looked = 0.0
 
     def compose(self) -> ComposeResult:
-        yield Lines("inspector-lines")
+        yield self._lines
 
-    def show(self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None) -> None:
-        """`stats`: figures of the last answer; `view`: what the cache holds now."""
-        self.query_one(Lines).show(stats, view, rates)
+    def show(self, stats: Mapping[str, Any], rates: Rates | None) -> None:
+        """Figures of the last answer. May be called several times a second, open or not."""
+        self._stats, self._rates = stats, rates
+        if not self.display:
+            return
+        self._show_lines()
+        if time.monotonic() - self._looked > _LOOK:
+            self._looked = time.monotonic()
+            self.post_message(self.WantsView())
+
+    def show_view(self, view: CacheView | None) -> None:
+        """What the cache holds; None where the engine does not tell."""
+        self._view = view
+        self._show_lines()
+
+    def look_anew(self) -> None:
+        """The last look was at another cache: `show` does not wait until it is time for the next one."""
+        self._looked = 0.0
+
+    def _show_lines(self) -> None:
+        self._lines.show(self._stats, self._view, self._rates)
 
 
 def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list[Content]:

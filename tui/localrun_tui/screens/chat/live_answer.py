@@ -3,20 +3,16 @@
 import os
 import time
 
-from textual.content import Content
-
 from localrun.base.events import Channel
 from localrun.base.units import ms
+from localrun_tui.screens.chat.message_notes import live_note
 from localrun_tui.screens.chat.message_view import MessageView
-from localrun_tui.screens.chat.status_line import eta
 from localrun_tui.state.turn import Turn
-from localrun_tui.widgets.meters import bar
 
 _FEW_CORES = (os.cpu_count() or 1) <= 4  # the engine has them all, and waits for what is taken from one
 _SHARE = 0.02 if _FEW_CORES else 0.12  # of a core that drawing may take
 _AHEAD = 1.25 if _FEW_CORES else 0.0  # seconds for which an answer has lines to grow into
 _SHORTEST, _LONGEST = 0.12, 0.25  # seconds between two pictures
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class LiveAnswer:
@@ -39,46 +35,23 @@ class LiveAnswer:
         cost, self._worked = worked - self._worked, worked
         self._cost += (cost - self._cost) / 8
         self.show_new()
-        self.view.note = self._note()
+        self.view.document.note = live_note(self.turn)
         self.view.changed()
         return min(max(self._cost / _SHARE, _SHORTEST), _LONGEST)
 
     def show_new(self) -> None:
         """Show the text that came since the last time."""
         thinking, answer = self._new("thinking", self.turn.thinking), self._new("answer", self.turn.text)
-        now = time.monotonic() - self.turn.began
+        document, now = self.view.document, time.monotonic() - self.turn.began
         if thinking:
-            self.view.think(thinking)
-            self.view.thinking_title = f"Thinking … {ms(now * 1000)}"
+            document.think(thinking)
+            document.thinking_title = f"Thinking … {ms(now * 1000)}"
         if answer:
             if self._thought is None:
                 self._thought = now
-                self.view.thinking_title = f"Thought for {ms(now * 1000)}"
-            self.view.feed(answer)
+                document.thinking_title = f"Thought for {ms(now * 1000)}"
+            document.feed(answer)
 
     def _new(self, channel: Channel, text: str) -> str:
         start, self._shown[channel] = self._shown[channel], len(text)
         return text[start:]
-
-    def _note(self) -> Content:
-        turn = self.turn
-        spinner = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
-        if turn.loop is not None:
-            return Content.styled(f"⟳ {turn.loop}", "$text-warning")
-        if turn.first_token is not None:
-            return Content() if turn.text else Content.styled(f"{spinner} thinking", "$foreground-muted")
-        prefill = turn.prefill
-        if prefill is None or not prefill.total:
-            return Content.styled(f"{spinner} starting", "$foreground-muted")
-        parts = [f" {prefill.done:,} of {prefill.total:,} tokens"]
-        if prefill.cached:
-            parts.append(f"{prefill.cached:,} from the cache")
-        left = eta(prefill, time.monotonic() - turn.began)
-        if left is not None:
-            parts.append(f"{ms(left * 1000)} left")
-        line = Content.assemble(
-            (f"{spinner} reading ", "$foreground-muted"),
-            bar(prefill.done / prefill.total, 10, "$warning"),
-            (" · ".join(parts), "$foreground-muted"),
-        )
-        return line + Content.styled(f"\n{prefill.note}", "$foreground-muted") if prefill.note else line

@@ -18,8 +18,8 @@ from textual.visual import RenderOptions
 
 from localrun.base.sanitize import clean
 from localrun_tui.markdown.metas import ACT, CODE, LINK
+from localrun_tui.screens.chat.message_document import MessageDocument
 from localrun_tui.screens.chat.room import Room
-from localrun_tui.state.attachments import Attachment, split
 from localrun_tui.widgets.compositor import Growing, paint_now
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SPARE = 6  # of the screen's height, the part that may be empty below a live on
 
 
 class MessageView(Growing, can_focus=True):
-    """A message that was said, or with `live` one that still grows by `feed` and `think`."""
+    """A message that was said, or with `live` one whose document still grows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "go(-1)", "Previous", show=False, id="message.previous"),
@@ -81,60 +81,29 @@ class MessageView(Growing, can_focus=True):
 
         view: "MessageView"
 
-    @dataclass
-    class Copy(TextualMessage):
-        """`text` belongs on the clipboard."""
-
-        text: str
-        what: str
-
     def __init__(self, message: "Message | None", name: str, branch: tuple[int, int] = (1, 1)) -> None:
         """`message` None: an answer on its way. `branch` is which of how many versions this is."""
         super().__init__(classes="answer" if message is None else message.role)
         self.message = message
-        self.speaker = clean(name, keep_newlines=False)
-        self.branch = branch
+        self.document = MessageDocument(message, name, branch)
         self.live = message is None
-        self.note = Content()  # the last line: what goes on, or what went wrong
-        self.thinking_open = False
-        self.thinking_title = "Thought"
         self.room = Room()  # while it is live
-        from localrun_tui.markdown.text import MarkdownText  # after the first frame: an empty chat has no message
-
-        text = message.text if message else ""
-        self.attachments: list[Attachment] = []
-        if message is not None and message.role == "user":
-            self.attachments, text = split(message.text)
-        self._plain = message is not None and message.role != "assistant"
-        self._text = MarkdownText("" if self._plain else text)
-        self._user_text = clean(text) if self._plain else ""
-        self._thinking = MarkdownText(message.thinking if message else "")
         self._lines: tuple[int, list[Content]] | None = None
-
-    # ---- what it says
-
-    def feed(self, text: str) -> None:
-        """More of the answer; `changed` shows it."""
-        self._text.append(text)
-
-    def think(self, text: str) -> None:
-        """More of the thinking; `changed` shows it."""
-        self._thinking.append(text)
 
     def finish(self, message: "Message", branch: tuple[int, int]) -> None:
         """The answer is complete, and kept as `message`."""
-        self._text.append("", is_last=True)
-        self._thinking.append("", is_last=True)
-        self.message, self.branch, self.live = message, branch, False
+        self.document.finish()
+        self.document.branch = branch
+        self.message, self.live = message, False
         self.changed()
 
     def changed(self) -> None:
-        """Something it shows is another: draw the lines that differ, and lay out anew only where it grows."""
+        """The document says something else: draw the lines that differ, and lay out anew only where it grows."""
         if self._lines is None:
             self.refresh(layout=True)
             return
         width, before = self._lines
-        after = self._compose_lines(width)
+        after = self.document.lines(width)
         self._lines = width, after
         differ = [y for y, (old, new) in enumerate(zip_longest(before, after)) if not _same(old, new)]
         self.changed_lines(differ)
@@ -147,56 +116,13 @@ class MessageView(Growing, can_focus=True):
     @property
     def source(self) -> str:
         """Its text as it was written."""
-        return self.message.text if self.message is not None and self._plain else self._text.source
-
-    @property
-    def links(self) -> list[str]:
-        return self._text.links()
-
-    # ---- lines
+        return self.document.source
 
     def lines(self, width: int) -> list[Content]:
         """All that is drawn, in `width` cells."""
         if self._lines is None or self._lines[0] != width:
-            self._lines = width, self._compose_lines(width)
+            self._lines = width, self.document.lines(width)
         return self._lines[1]
-
-    def _compose_lines(self, width: int) -> list[Content]:
-        return [*self._head(width), *self._body(width), *self._foot(width)]
-
-    def _head(self, width: int) -> list[Content]:
-        name = Content.styled(self.speaker, "bold")
-        index, n = self.branch
-        if n == 1:
-            return [name.truncate(width, ellipsis=True)]
-        walk = Content.assemble(
-            (" ‹ ", Style.from_meta({ACT: "back"})), f"{index}/{n}", (" › ", Style.from_meta({ACT: "on"}))
-        ).stylize("$text-accent")
-        name = name.truncate(max(width - walk.cell_length, 0), ellipsis=True)
-        return [name.pad_right(width - walk.cell_length - name.cell_length) + walk]
-
-    def _body(self, width: int) -> list[Content]:
-        lines = self._thinking_lines(width)
-        for attachment in self.attachments:
-            lines.append(Content.styled(f" ▤ {attachment.chip} ", "$text-secondary on $secondary 15%").truncate(width))
-        if self._plain:
-            return [*lines, *Content(self._user_text).wrap(width)]
-        body = self._text.lines(width)
-        return [*lines, *([Content()] if lines and body else []), *body]
-
-    def _thinking_lines(self, width: int) -> list[Content]:
-        if not self._thinking.source.strip():
-            return []
-        arrow = "▾" if self.thinking_open else "▸"
-        title = Content.styled(f"{arrow} {self.thinking_title}", "italic $foreground-muted")
-        title = title.stylize(Style.from_meta({ACT: "thinking"})).truncate(width, ellipsis=True)
-        if not self.thinking_open:
-            return [title]
-        bar = Content.styled("│ ", "$foreground 30%")
-        return [title, *(bar + line.stylize("$foreground-muted") for line in self._thinking.lines(width - 2))]
-
-    def _foot(self, width: int) -> list[Content]:
-        return self.note.wrap(width) if self.note else []
 
     # ---- drawing
 
@@ -236,10 +162,10 @@ class MessageView(Growing, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         possible: dict[str, Callable[[], bool]] = {
-            "walk": lambda: self.branch[1] > 1,
-            "edit": lambda: self._plain and not self.live,
-            "open_links": lambda: bool(self.links),
-            "toggle_thinking": lambda: bool(self._thinking.source.strip()),
+            "walk": lambda: self.document.branch[1] > 1,
+            "edit": lambda: not self.document.is_markdown,
+            "open_links": lambda: bool(self.document.links),
+            "toggle_thinking": lambda: self.document.has_thinking,
         }
         return possible[action]() if action in possible else True
 
@@ -259,16 +185,20 @@ class MessageView(Growing, can_focus=True):
         self.post_message(self.OpenLinks(self))
 
     def action_copy(self) -> None:
-        self.post_message(self.Copy(clean(self.source), "message"))
+        self._copy(clean(self.source), "message")
 
     def action_toggle_thinking(self) -> None:
-        self.thinking_open = not self.thinking_open
+        self.document.thinking_open = not self.document.thinking_open
         self.changed()
 
     def action_copy_code(self, number: int) -> None:
-        codes = self._text.codes()
+        codes = self.document.codes
         if number <= len(codes):
-            self.post_message(self.Copy(codes[number - 1], "code"))
+            self._copy(codes[number - 1], "code")
+
+    def _copy(self, text: str, what: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.notify(f"{what} copied", timeout=2, markup=False)
 
     def on_click(self, event: Click) -> None:
         meta = event.style.meta

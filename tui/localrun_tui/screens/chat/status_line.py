@@ -44,6 +44,15 @@ class StatusLine(Widget):
         return (line + Content(" " * gap) + end).truncate(width, ellipsis=True)
 
 
+def waiting_parts(n: int, held: bool) -> list[Content]:
+    """How many messages wait for the answer, or until the user says that they may go."""
+    if not n:
+        return []
+    words = "1 message" if n == 1 else f"{n} messages"
+    does = "held: ↑ shows them" if held else "waits" if n == 1 else "wait"
+    return [Content.styled(f"{words} {does}", "$text-accent")]
+
+
 def live_parts(turn: Turn) -> list[Content]:
     """What an answer on its way is doing."""
     now = time.monotonic()

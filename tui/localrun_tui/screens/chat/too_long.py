@@ -20,17 +20,17 @@ async def mend_too_long(app: App[Any], session: "Session", turn: "Turn", error: 
     """A prompt was too long: go on as the chat's policy says, or as the user chooses. Gives whether the user wants to
     shorten the message."""
     chat, question = turn.chat, turn.parent_id
-    if chat.policy == "drop" and await session.run_on_store_thread(drop_turn, chat, question):
+    if chat.policy == "drop" and await session.disk.run(drop_turn, chat, question):
         await session.answer(chat, question)
         return False
-    title, text, plans = await session.run_on_store_thread(_describe, chat, question, session.info, error)
+    title, text, plans = await session.disk.run(_describe, chat, question, session.info, error)
     rows = [("edit", "Shorten the message", "it comes back into the editor")]
     rows += [(policy, POLICIES[policy][0], str(plan) or POLICIES[policy][1]) for policy, plan in plans.items()]
     rows += [("stop", "Leave it as it is", "the message stays without an answer")]
     choice = await app.push_screen_wait(AskOne(title, rows, text, unasked=True))
     policy = next((policy for policy in plans if policy == choice), None)
     if policy:
-        await session.run_on_store_thread(adopt, chat, policy, plans[policy])
+        await session.disk.run(adopt, chat, policy, plans[policy])
         await session.answer(chat, question)
     return choice == "edit"
 

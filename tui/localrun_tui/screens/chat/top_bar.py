@@ -16,14 +16,16 @@ class TopBar(Widget):
     def __init__(self) -> None:
         super().__init__(id="top")
         self._title = ""
+        self._loading = ""  # name of the model on its way
         self._right: list[Content] = [Content("no model")]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return 1
 
     def show_title(self, title: str) -> None:
-        self._title = title
-        self.refresh()
+        if title != self._title:
+            self._title = title
+            self.refresh()
 
     def show_model(self, info: ModelInfo | None) -> None:
         if info is None:
@@ -37,12 +39,18 @@ class TopBar(Widget):
                 self._right.append(Content(gib(info.weights_bytes)))
         self.refresh()
 
-    def show_loading(self, name: str, done: int, total: int) -> None:
+    def show_load(self, name: str) -> None:
+        """The model with this name is on its way."""
+        self._loading = name
+        self.show_progress(0, 0)
+
+    def show_progress(self, done: int, total: int) -> None:
+        """So many bytes of it are there; `total` 0 where nobody knows of how many."""
         share = done / total if total else 0.0
-        loading = Content.assemble("loading ", say(name, "bold"), " ", bar(share, 12, "$warning"), f" {share:.0%}")
+        bytes_of = f"{gib(done)} of {gib(total)}" if total else ""
         self._right = [
-            loading,
-            Content(f"{gib(done)} of {gib(total)}") if total else Content(),
+            Content.assemble("loading ", say(self._loading, "bold"), " ", bar(share, 12, "$warning"), f" {share:.0%}"),
+            Content(bytes_of),
             Content("Esc gives up"),
         ]
         self.refresh()

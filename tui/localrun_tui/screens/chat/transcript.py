@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from textual import on
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
@@ -29,7 +30,10 @@ class Transcript(VerticalScroll, can_focus=False):
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays out and paints anew
 
     class WantsEarlier(TextualMessage):
-        """The user has scrolled to the top."""
+        """The user is at the top, and there may be more above it."""
+
+    class LeaveDown(TextualMessage):
+        """The user wants to go to what is below the last message."""
 
     def __init__(self) -> None:
         super().__init__(id="transcript")
@@ -43,6 +47,21 @@ class Transcript(VerticalScroll, can_focus=False):
     @property
     def views(self) -> list[MessageView]:
         return list(self.query_children(MessageView))
+
+    @on(MessageView.Go)
+    def go(self, event: MessageView.Go) -> None:
+        """Give another message the focus, unless the one it is to be counted from is gone."""
+        event.stop()
+        views = self.views
+        if event.view not in views:
+            return
+        index = views.index(event.view) + event.step
+        if index >= len(views):
+            self.post_message(self.LeaveDown())
+        elif index >= 0:
+            self.screen.set_focus(views[index])
+        else:
+            self.post_message(self.WantsEarlier())
 
     async def show(
         self, make: Sequence[Callable[[], MessageView]], horizon: int | None, empty: Widget, at: int | None = None

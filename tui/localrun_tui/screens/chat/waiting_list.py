@@ -69,6 +69,10 @@ class WaitingList(OptionList):
         self.display = bool(texts)
         self.refresh_bindings()
 
+    def focus_last(self) -> None:
+        self.highlighted = self.option_count - 1
+        self.screen.set_focus(self)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self.held if action == "send" else True
 

@@ -1,0 +1,161 @@
+"""One chat: what was said, what waits, what went wrong, and where the user types. What they ask for is done here."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from textual import on
+from textual.containers import Vertical
+from textual.message import Message as TextualMessage
+
+from localrun.base.errors import LocalrunError, PromptTooLongError
+from localrun_tui.screens.chat.chat_path import ChatPath
+from localrun_tui.screens.chat.composer import WAITING, Composer
+from localrun_tui.screens.chat.message_view import MessageView
+from localrun_tui.screens.chat.notice import Notice
+from localrun_tui.screens.chat.transcript import Transcript
+from localrun_tui.screens.chat.waiting_list import WaitingList
+from localrun_tui.state.session import Session
+from localrun_tui.state.turn import Turn, unexpected
+
+
+class ChatPane(Vertical):
+    """Shows the current chat of the session."""
+
+    class Changed(TextualMessage):
+        """There is something else to tell of the chat, or of the answer on its way."""
+
+    class Answered(TextualMessage):
+        """An answer is over, and kept."""
+
+    def __init__(self, session: Session) -> None:
+        self.transcript = Transcript()
+        self.waiting = WaitingList()
+        self.notice = Notice()
+        self.composer = Composer()
+        super().__init__(self.transcript, self.waiting, self.notice, self.composer)
+        self.path = ChatPath(session, self.transcript)
+        self._session = session
+
+    async def show(self, anew: bool = False, at: str | None = None) -> None:
+        """Follow the chat; `at` is the message to have in sight if all is shown anew."""
+        await self.path.show(anew, at)
+        waiting, editor = self._session.waiting, self.composer.editor
+        if self.waiting.has_focus and not waiting:
+            self.screen.set_focus(editor)
+        self.waiting.show(waiting.texts, waiting.held)
+        if editor.below_messages != bool(self.transcript.views):
+            editor.below_messages = not editor.below_messages
+            self.refresh_bindings()
+        self.post_message(self.Changed())
+
+    # ---- an answer on its way
+
+    async def begin(self, turn: Turn) -> None:
+        """Show the answer, and follow it until it is over."""
+        self.notice.clear()
+        await self.path.begin(turn)
+        self.refresh_bindings()
+        self.composer.editor.cursor_blink = False  # every blink would be a drawing more
+        self.run_guarded(self._follow(turn))
+
+    async def _follow(self, turn: Turn) -> None:
+        async for _ in self.path.follow(turn):
+            self.post_message(self.Changed())
+        if await self.path.show_kept(turn):  # else another has taken its place
+            self.composer.editor.cursor_blink = True
+            self.post_message(self.Answered())
+            await self._go_on(turn)
+
+    async def _go_on(self, turn: Turn) -> None:
+        """Send what waits; or tell, where that does not stand in the chat, why there is no answer."""
+        session, error = self._session, turn.error
+        if error is None:
+            if not session.waiting.held:
+                await session.send_waiting()
+            return
+        session.waiting.hold()
+        if isinstance(error, PromptTooLongError) and turn.chat is session.chat:
+            from localrun_tui.screens.chat.too_long import mend_too_long
+
+            if await mend_too_long(self.app, session, turn, error):
+                self.composer.edit(turn.parent_id, turn.chat.tree[turn.parent_id].text)
+        elif turn.answer_id is None:
+            self.notice.say_error(error)
+
+    # ---- what is typed
+
+    @on(Composer.Submitted)
+    def _submit(self, event: Composer.Submitted) -> None:
+        self.notice.clear()
+        if event.edited == WAITING:
+            self.run_guarded(self._session.end_reword(event.text))
+        elif event.edited is not None:
+            self.run_guarded(self._session.edit(event.edited, event.text))
+        else:
+            self.run_guarded(self._session.send(event.text))
+
+    def leave_editing(self) -> None:
+        """Word no message anew any more; what was being typed comes back."""
+        if self.composer.edited:
+            self.composer.edit(None)
+            self.run_guarded(self._session.end_reword(None))
+
+    # ---- what waits
+
+    @on(WaitingList.Send)
+    def _send_waiting(self, event: WaitingList.Send) -> None:
+        self.run_guarded(self._session.send_waiting(event.index))
+
+    @on(WaitingList.Drop)
+    def _drop_waiting(self, event: WaitingList.Drop) -> None:
+        self.run_guarded(self._session.waiting.drop(event.index))
+
+    @on(WaitingList.Edit)
+    def _edit_waiting(self, event: WaitingList.Edit) -> None:
+        text = self._session.waiting.begin_reword(event.index)
+        if text is not None:
+            self.composer.edit(WAITING, text)
+
+    # ---- what was said
+
+    @on(MessageView.Walk)
+    def _walk(self, event: MessageView.Walk) -> None:
+        if (message := event.view.message) is not None:
+            self.run_guarded(self._session.walk(message.id, event.step))
+
+    @on(MessageView.Edit)
+    def _edit(self, event: MessageView.Edit) -> None:
+        if (message := event.view.message) is not None:
+            self.composer.edit(message.id, message.text)
+
+    @on(MessageView.Regenerate)
+    def _regenerate(self, event: MessageView.Regenerate) -> None:
+        if (message := event.view.message) is not None:
+            self.run_guarded(self._session.regenerate(message.id))
+
+    @on(MessageView.OpenLinks)
+    def _open_links(self, event: MessageView.OpenLinks) -> None:
+        from localrun_tui.screens.chat.links import open_link
+
+        self.run_guarded(open_link(self.app, event.view.document.links))
+
+    @on(Transcript.WantsEarlier)
+    def _show_earlier(self) -> None:
+        self.run_guarded(self.transcript.show_earlier())
+
+    # ---- what went wrong
+
+    def run_guarded(self, work: Awaitable[Any]) -> None:
+        """Do something that may fail; a failure is told, and the app goes on."""
+        self.run_worker(self._guard(work), exit_on_error=False)
+
+    async def _guard(self, work: Awaitable[Any]) -> None:
+        try:
+            await work
+        except LocalrunError as error:
+            self.notice.say_error(error)
+        except Exception as error:
+            self.notice.say_error(unexpected(error))
+        problem = self._session.problem
+        if problem:
+            self.notice.say(f"⚠ {problem}")

@@ -1,0 +1,47 @@
+"""The figures around a chat: its title, how the answer goes, how full the context is, and what the engine holds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual.widget import Widget
+
+from localrun_tui.screens.chat.chat_path import ChatPath
+from localrun_tui.screens.chat.inspector import Inspector
+from localrun_tui.screens.chat.message_view import MessageView
+from localrun_tui.screens.chat.status_line import StatusLine, context_parts, live_parts, stats_parts, waiting_parts
+from localrun_tui.screens.chat.top_bar import TopBar
+from localrun_tui.state.session import Session
+
+
+class Figures:
+    """Keeps the first line, the last one and the inspector in line with the session."""
+
+    def __init__(
+        self, session: Session, path: ChatPath, top_bar: TopBar, status_line: StatusLine, inspector: Inspector
+    ) -> None:
+        self._session = session
+        self._path = path
+        self._top_bar = top_bar
+        self._status_line = status_line
+        self._inspector = inspector
+
+    def show(self, focused: Widget | None) -> None:
+        """Those of the message that has the focus, else of the last answer."""
+        session, path = self._session, self._path
+        stats = _stats(focused) or path.last_stats()
+        live = session.turn if session.answering else None
+        left = live_parts(live) if live else stats_parts(stats, session.rates)
+        waiting = waiting_parts(len(session.waiting), session.waiting.held)
+        kv_bytes = 0 if live else int(path.last_stats().get("kv_bytes") or 0)
+        self._top_bar.show_title(session.chat.title if session.chat else "")
+        self._status_line.show(waiting + left, context_parts(path.tokens(live), session.info, kv_bytes))
+        self._inspector.show(stats, session.rates)
+
+    async def look(self) -> None:
+        """Ask the engine what the cache holds, which may take a moment."""
+        self._inspector.show_view(await self._session.view())
+
+
+def _stats(focused: Widget | None) -> Mapping[str, Any]:
+    message = focused.message if isinstance(focused, MessageView) else None
+    return message.stats if message else {}

@@ -1,0 +1,109 @@
+"""What one message says, and how it is laid out in lines. No widget: `message_view.py` draws them."""
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.style import Style
+
+from localrun.base.sanitize import clean
+from localrun_tui.markdown.metas import ACT
+from localrun_tui.state.attachments import Attachment, split
+
+if TYPE_CHECKING:
+    from localrun.chat.tree import Message
+
+
+class MessageDocument:
+    """Name, thinking, files, text and note of a message; an answer on its way grows by `feed` and `think`."""
+
+    def __init__(self, message: "Message | None", name: str, branch: tuple[int, int] = (1, 1)) -> None:
+        """`message` None: an answer on its way. `branch` is which of how many versions this is."""
+        from localrun_tui.markdown.text import MarkdownText  # after the first frame: an empty chat has no message
+
+        self.speaker = clean(name, keep_newlines=False)
+        self.branch = branch
+        self.note = Content()  # the last line: what goes on, or what went wrong
+        self.thinking_open = False
+        self.thinking_title = "Thought"
+        self.is_markdown = message is None or message.role == "assistant"  # else it is shown as it was written
+        text = message.text if message else ""
+        self.attachments: list[Attachment] = []
+        if message is not None and message.role == "user":
+            self.attachments, text = split(text)
+        self._written = message.text if message else ""
+        self._plain = "" if self.is_markdown else clean(text)
+        self._text = MarkdownText(text if self.is_markdown else "")
+        self._thinking = MarkdownText(message.thinking if message else "")
+
+    # ---- what it says
+
+    def feed(self, text: str) -> None:
+        """More of the answer."""
+        self._text.append(text)
+
+    def think(self, text: str) -> None:
+        """More of the thinking."""
+        self._thinking.append(text)
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        self._text.append("", is_last=True)
+        self._thinking.append("", is_last=True)
+
+    @property
+    def source(self) -> str:
+        """Its text as it was written."""
+        return self._text.source if self.is_markdown else self._written
+
+    @property
+    def has_thinking(self) -> bool:
+        return bool(self._thinking.source.strip())
+
+    @property
+    def links(self) -> list[str]:
+        return self._text.links()
+
+    @property
+    def codes(self) -> list[str]:
+        """Its blocks of code."""
+        return self._text.codes()
+
+    # ---- lines
+
+    def lines(self, width: int) -> list[Content]:
+        """All that is drawn, in `width` cells."""
+        return [*self._head(width), *self._body(width), *self._foot(width)]
+
+    def _head(self, width: int) -> list[Content]:
+        name = Content.styled(self.speaker, "bold")
+        index, n = self.branch
+        if n == 1:
+            return [name.truncate(width, ellipsis=True)]
+        walk = Content.assemble(
+            (" ‹ ", Style.from_meta({ACT: "back"})), f"{index}/{n}", (" › ", Style.from_meta({ACT: "on"}))
+        ).stylize("$text-accent")
+        name = name.truncate(max(width - walk.cell_length, 0), ellipsis=True)
+        return [name.pad_right(width - walk.cell_length - name.cell_length) + walk]
+
+    def _body(self, width: int) -> list[Content]:
+        lines = self._thinking_lines(width)
+        for attachment in self.attachments:
+            lines.append(Content.styled(f" ▤ {attachment.chip} ", "$text-secondary on $secondary 15%").truncate(width))
+        if not self.is_markdown:
+            return [*lines, *Content(self._plain).wrap(width)]
+        body = self._text.lines(width)
+        return [*lines, *([Content()] if lines and body else []), *body]
+
+    def _thinking_lines(self, width: int) -> list[Content]:
+        if not self.has_thinking:
+            return []
+        arrow = "▾" if self.thinking_open else "▸"
+        title = Content.styled(f"{arrow} {self.thinking_title}", "italic $foreground-muted")
+        title = title.stylize(Style.from_meta({ACT: "thinking"})).truncate(width, ellipsis=True)
+        if not self.thinking_open:
+            return [title]
+        bar = Content.styled("│ ", "$foreground 30%")
+        return [title, *(bar + line.stylize("$foreground-muted") for line in self._thinking.lines(width - 2))]
+
+    def _foot(self, width: int) -> list[Content]:
+        return self.note.wrap(width) if self.note else []

@@ -1,0 +1,79 @@
+"""The last line of a message: what goes on, what became of it, or what it waits for; empty where that is plain."""
+
+import time
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from localrun.base.events import Loop
+from localrun.base.sanitize import clean
+from localrun.base.units import ms
+from localrun_tui.screens.chat.status_line import eta
+from localrun_tui.widgets.meters import bar
+
+if TYPE_CHECKING:
+    from localrun.chat.tree import Message
+    from localrun_tui.state.session import Session
+    from localrun_tui.state.turn import Turn
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+def live_note(turn: "Turn") -> Content:
+    """Of an answer on its way."""
+    spinner = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
+    if turn.loop is not None:
+        return Content.styled(f"⟳ {turn.loop}", "$text-warning")
+    if turn.first_token is not None:
+        return Content() if turn.text else Content.styled(f"{spinner} thinking", "$foreground-muted")
+    prefill = turn.prefill
+    if prefill is None or not prefill.total:
+        return Content.styled(f"{spinner} starting", "$foreground-muted")
+    parts = [f" {prefill.done:,} of {prefill.total:,} tokens"]
+    if prefill.cached:
+        parts.append(f"{prefill.cached:,} from the cache")
+    left = eta(prefill, time.monotonic() - turn.began)
+    if left is not None:
+        parts.append(f"{ms(left * 1000)} left")
+    line = Content.assemble(
+        (f"{spinner} reading ", "$foreground-muted"),
+        bar(prefill.done / prefill.total, 10, "$warning"),
+        (" · ".join(parts), "$foreground-muted"),
+    )
+    return line + Content.styled(f"\n{prefill.note}", "$foreground-muted") if prefill.note else line
+
+
+def unanswered_note(session: "Session") -> Content:
+    """Of a last question, while nothing is on its way for it."""
+    words = "◌ not answered: Ctrl+R asks again"
+    if session.info is None:
+        loading = session.model.loading
+        words = "◌ waits until the model is loaded" if loading else "◌ waits for a model: Ctrl+O chooses a model"
+    return Content.styled(words, "$text-warning")
+
+
+def note_of(message: "Message", reads_again: bool) -> Content:
+    """Of a message that is kept. `reads_again`: most of what was read before had to be read again."""
+    if message.role != "assistant":
+        return Content()
+    stats = message.stats
+    if stats.get("error"):
+        reason = clean(str(stats["error"]), keep_newlines=False)
+        words = f"⚠ cut off: {reason}. What had come is kept"
+        words += "." if stats.get("backend") == "remote" else "; your next message starts the engine again."
+        return Content.styled(words, "$text-error")
+    if message.unfinished:
+        return Content.styled("⚠ cut off: localrun ended while this was written. What had come is kept.", "$text-error")
+    if message.interrupted:
+        return Content.styled("◼ stopped", "$text-warning")
+    if period := stats.get("loop_period"):
+        ended = "◼ stopped" if stats.get("stop_reason") == "loop" else "⟳"
+        return Content.styled(f"{ended}: {Loop(int(period))}", "$text-warning")
+    parts = []
+    if stats.get("stop_reason") == "length":
+        n_tokens = int(stats.get("prompt_tokens") or 0) + int(stats.get("completion_tokens") or 0)
+        full = n_tokens >= int(stats.get("ctx") or 0)
+        parts.append("◼ the context is full" if full else "◼ ended at the longest answer that is set")
+    if reads_again and stats.get("cache_note"):
+        parts.append("read again: " + clean(str(stats["cache_note"]), keep_newlines=False))
+    return Content.styled(" · ".join(parts), "$foreground-muted")

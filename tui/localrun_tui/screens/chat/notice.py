@@ -1,0 +1,26 @@
+"""A line above the composer that says what went wrong, until there is something else to say."""
+
+from textual.widgets import Static
+
+from localrun.base.errors import LocalrunError
+from localrun.base.sanitize import clean
+
+
+class Notice(Static):
+    """Not there while there is nothing to say."""
+
+    def __init__(self) -> None:
+        super().__init__("", id="notice", markup=False)
+
+    def say(self, text: str) -> None:
+        """It may quote what others have named, so it is made safe first."""
+        self.update(clean(text))
+        self.display = True
+
+    def say_error(self, error: LocalrunError) -> None:
+        """What went wrong, and what to try."""
+        self.say(f"✕ {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
+
+    def clear(self) -> None:
+        self.update("")
+        self.display = False

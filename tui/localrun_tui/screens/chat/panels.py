@@ -1,0 +1,46 @@
+"""The chat in the middle, and the panels that open beside it."""
+
+from textual.containers import Horizontal
+from textual.message import Message as TextualMessage
+from textual.widget import Widget
+
+from localrun_tui.screens.chat.history_list import HistoryList
+from localrun_tui.screens.chat.inspector import Inspector
+
+
+class Panels(Horizontal):
+    """Where the screen is narrow a panel takes the place of the chat, and of the other one."""
+
+    class Changed(TextualMessage):
+        """A panel was opened or closed."""
+
+    def __init__(self, history: HistoryList, chat: Widget, inspector: Inspector) -> None:
+        super().__init__(history, chat, inspector)
+        self._panels = (history, inspector)
+
+    @property
+    def covering(self) -> bool:
+        """Whether a panel is where the messages would be."""
+        return self.is_attached and self.has_class("-panel") and self.screen.has_class("-narrow")
+
+    def show(self, panel: HistoryList | Inspector, shown: bool) -> None:
+        """Open a panel, or close it."""
+        if shown and self.screen.has_class("-narrow"):
+            for each in self._panels:
+                each.display = False
+        panel.display = shown
+        self.set_class(any(each.display for each in self._panels), "-panel")
+        self.post_message(self.Changed())
+
+    def uncover(self) -> None:
+        """Close what covers the messages."""
+        if self.covering:
+            for panel in self._panels:
+                self.show(panel, False)
+
+    def leave(self) -> None:
+        """Close the panel that has the focus, and all that cover the messages."""
+        for panel in self._panels:
+            if panel.has_focus_within:
+                self.show(panel, False)
+        self.uncover()

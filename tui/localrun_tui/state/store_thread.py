@@ -1,0 +1,58 @@
+"""The one thread that touches the disk, so that what is written is written in order, and the chats that it owns."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from localrun.base.settings import read_settings
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat, ChatStore
+
+T = TypeVar("T")
+
+
+class StoreThread:
+    """Runs what it is given, one piece of work after the other; `store` and what works on chats is for those only."""
+
+    def __init__(self, open_store: "Callable[[], ChatStore]") -> None:
+        self._open_store = open_store
+        self._store: ChatStore | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="disk")
+
+    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What `work` gives; the event loop goes on meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    def submit(self, work: Callable[..., T], *arguments: Any) -> "Future[T]":
+        """From another thread; does not wait."""
+        return self._thread.submit(work, *arguments)
+
+    @property
+    def notice(self) -> str:
+        """What is not kept from the start, for the user."""
+        return self._store.notice if self._store else ""
+
+    def store(self) -> "ChatStore":
+        """The chats on disk, opened when first needed. On this thread only."""
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store
+
+    def create(self, model: str) -> "Chat":
+        """An empty chat; it is on disk from its first message on. On this thread only."""
+        return self.store().create(model=model, system=read_settings().system or "")
+
+    def open(self, chat_id: str, at: str | None) -> "Chat":
+        """A chat, on the branch of the message `at` if that is given and there. On this thread only."""
+        chat = self.store().open(chat_id)
+        if at is not None and at in chat.tree and chat.tree[at] not in chat.tree.path(chat.tree.head):
+            chat.select(at)
+        return chat
+
+    def close(self) -> None:
+        """After what it was given; waits for that."""
+        if self._store is not None:
+            self._thread.submit(self._store.close)
+        self._thread.shutdown(wait=True)

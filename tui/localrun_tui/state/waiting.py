@@ -1,0 +1,77 @@
+"""Messages that were sent while the one before them was being answered."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from localrun_tui.state.messages import ChatChanged
+from localrun_tui.state.store_thread import StoreThread
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
+
+
+class WaitingMessages:
+    """In the file of `chat` until each is a message, for the case of a crash. `post` is told of every change."""
+
+    def __init__(self, disk: StoreThread, post: Callable[[ChatChanged], Any]) -> None:
+        self.chat: Chat | None = None  # None until the first one is on disk: then they are in memory only
+        self.texts: list[str] = []
+        self.held = False  # they are not sent before the user says so
+        self._reworded: tuple[int, bool] | None = None  # number of the one that is changed; whether all were held
+        self._disk = disk
+        self._post = post
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def open(self, chat: "Chat") -> None:
+        """Those of another chat, as they are in its file."""
+        self.chat, self.texts = chat, list(chat.waiting)
+        self.held = bool(self.texts)
+
+    def clear(self) -> None:
+        self.texts, self.held = [], False
+
+    async def add(self, text: str) -> None:
+        await self._keep([*self.texts, text])
+
+    async def drop(self, index: int) -> None:
+        """Take one back."""
+        await self._keep([*self.texts[:index], *self.texts[index + 1 :]])
+
+    def take(self, index: int) -> str:
+        """One to be sent; in the file it waits until `sent`, when it is a message."""
+        return self.texts.pop(index)
+
+    async def sent(self) -> None:
+        """What was taken is a message now."""
+        await self._keep(self.texts)
+
+    def hold(self) -> None:
+        """Send none until the user says so."""
+        self.held = bool(self.texts)
+        self._post(ChatChanged())
+
+    def begin_reword(self, index: int) -> str | None:
+        """Text of the one to be changed; none is sent meanwhile."""
+        if index >= len(self.texts):
+            return None
+        self._reworded = index, self.held
+        self.hold()
+        return self.texts[index]
+
+    async def end_reword(self, text: str | None) -> bool:
+        """It is `text` now, or left as it was; gives whether sending is to go on."""
+        if self._reworded is None:
+            return False
+        (index, held), self._reworded = self._reworded, None
+        if text is not None:
+            await self._keep([*self.texts[:index], text, *self.texts[index + 1 :]])
+        return not held
+
+    async def _keep(self, texts: list[str]) -> None:
+        self.texts, self.held = texts, self.held and bool(texts)
+        chat = self.chat
+        if chat is not None and chat.waiting != tuple(texts):
+            await self._disk.run(lambda: chat.set(waiting=list(texts)))
+        self._post(ChatChanged())
