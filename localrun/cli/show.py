@@ -15,14 +15,17 @@ from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
 from localrun.cli.session import find_model
+from localrun.fit.weights import held_bytes
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
+from localrun.formats.source import TensorSource
 from localrun.hub.preview import Wanted, find_on_hub, preview_or_guess
 from localrun.hub.stored import StoredModel
 from localrun.model.archs import arch_of
 from localrun.model.capability import obstacle
 from localrun.model.config import ModelConfig
+from localrun.model.precision import in_precision
 
 ModelFile = GgufFile | SafetensorsFolder
 
@@ -99,7 +102,8 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
 
 def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
     """The fields of `show --json`. Those of the architecture are None where there is none that we know."""
-    types = Counter(tensor.qtype for tensor in source.tensors.values())
+    loaded = in_precision(source, stored.precision)
+    types = Counter(tensor.qtype for tensor in loaded.tensors.values())
     template = _chat_template(source)
     why = obstacle(source) if source.tensors else "it holds no weights"
     if why:
@@ -113,10 +117,11 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         "arch": _architecture(source),
         "n_params": source.n_params,
         "qtypes": dict(types.most_common()),
-        "layouts": _layouts(source),
+        "layouts": _layouts(loaded),
         **_shape(None if why else arch_of(source).config(source)),
         "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest() if template else None,
         "tokenizer": _tokenizer(source),
+        "held_bytes": {stored.precision: held_bytes(loaded)},
         "obstacle": why or None,
     }
 
@@ -142,7 +147,7 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
     }
 
 
-def _layouts(source: ModelFile) -> dict[str, str]:
+def _layouts(source: TensorSource) -> dict[str, str]:
     """How the matrices of each type would be held in memory on this machine."""
     from localrun.backends.registry import usual_backend
 

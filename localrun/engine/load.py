@@ -67,10 +67,10 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
     """How the weights are held, and what else finds room beside them. Raises DoesNotFitError or UsageError."""
     main = memory()
     budget = backend.free_bytes(main.available)
-    layout = backend.layout(held_bytes(opened.source, opened.refs, F32), budget, threads)
+    layout = backend.layout(held_bytes(opened.source, opened.refs, F32.nbytes), budget, threads)
     plan = plan_load(
         opened.config,
-        held_bytes(opened.source, opened.refs, layout),
+        held_bytes(opened.source, opened.refs, layout.nbytes),
         budget,
         backend=backend,
         ctx=options.ctx,

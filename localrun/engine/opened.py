@@ -6,10 +6,10 @@ from localrun.base.errors import ModelFileError
 from localrun.base.request import LoadOptions
 from localrun.engine.identity import Identity
 from localrun.formats.detect import open_model_file
-from localrun.formats.requantize import PRECISIONS, RequantizedSource
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import read_config, read_weight_refs
+from localrun.model.precision import in_precision
 from localrun.model.weight_ref import WeightRef
 from localrun.text.model_text import ModelText, load_text
 
@@ -34,8 +34,7 @@ def open_model(options: LoadOptions) -> OpenedModel:
     source: TensorSource = open_model_file(options.path)
     identity = Identity(source) if options.disk_cache and options.prefix_cache else None
     text = load_text(source)
-    if options.precision in PRECISIONS and source.format == "safetensors":
-        source = RequantizedSource(source, PRECISIONS[options.precision])
+    source = in_precision(source, options.precision)
     config = read_config(source)
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)

@@ -24,10 +24,14 @@ SHRINKS = [0.72 + 0.02 * step for step in range(18)]  # of the largest value tha
 
 @dataclass(frozen=True)
 class RequantizedSource:
-    """`source` with its float matrices in `qtype`, encoded row by row as they are read; the rest is as it was."""
+    """`source` with its float matrices in `qtype`, encoded row by row as they are read; the rest is as it was.
+
+    `stacked`: whether tensors of three dimensions are matrices one after the other, to be encoded likewise.
+    """
 
     source: TensorSource
     qtype: str
+    stacked: bool = True
 
     @property
     def path(self) -> Path:
@@ -64,7 +68,8 @@ class RequantizedSource:
         return bytearray(ENCODERS[after.qtype](weights).numpy().tobytes())
 
     def _as_read(self, info: TensorInfo) -> TensorInfo:
-        if len(info.shape) != 2 or info.qtype not in FLOAT_TYPES or info.shape[1] % GROUP:
+        is_matrix = len(info.shape) == 2 or (len(info.shape) == 3 and self.stacked)
+        if not is_matrix or info.qtype not in FLOAT_TYPES or info.shape[-1] % GROUP:
             return info
         qtype = VOCABULARY_TYPE if info.name.endswith(VOCABULARY_NAMES) else self.qtype
         return replace(info, qtype=qtype, nbytes=QUANT_TYPES[qtype].nbytes(info.shape))

@@ -1,8 +1,11 @@
 """What a model is before it is here: its repository, its precisions and their sizes, its shape, and what would fit."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
 from localrun.base.sanitize import clean
@@ -20,6 +23,11 @@ from localrun.hub.remote import read_remote, stored_precision, without_rope_tens
 from localrun.hub.stored import StoredModel
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
+from localrun.model.precision import in_precision
+
+if TYPE_CHECKING:
+    from localrun.formats.gguf import GgufFile
+    from localrun.formats.safetensors import SafetensorsFolder
 
 _TRIES = 3  # files that are looked at for the shape of a model
 _FLOATS = ("fp32", "bf16", "fp16")
@@ -115,22 +123,17 @@ def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = Non
     """The table for precisions of one model that are on disk, and for those made of them while they are loaded."""
     from localrun.formats.detect import open_model_file
 
-    candidates, made, shape = [], [], None
+    candidates, shape = [], None
+    made: dict[str, Candidate] = {}
     for model in stored:
         source = open_model_file(model.path)
         shape = shape_of(source)
-        if model.format == "safetensors" and model.precision in (*_FLOATS, *PRECISIONS):
-            wanted = PRECISIONS if model.precision in _FLOATS else (model.precision,)
-            made = [_estimated(precision, shape) for precision in wanted]
-            if model.precision in PRECISIONS:
-                continue
-        file_bytes = sum(tensor.nbytes for tensor in source.tensors.values())
-        weights, bits = held_bytes(source), 8 * file_bytes / max(source.n_params, 1)
-        active = int(weights * shape.active_params / shape.n_params)
-        candidates.append(Candidate(model.precision, weights, active, bits, file_bytes=file_bytes))
+        candidates.append(_in_memory(source, model.precision, shape))
+        if model.format == "safetensors" and model.precision in _FLOATS:
+            made |= {precision: _in_memory(source, precision, shape) for precision in PRECISIONS}
     if shape is None:
         raise NotFoundError("there is no model to fit")
-    return _fit(shape, [*candidates, *made], budget, ctx, parallel)
+    return _fit(shape, [*candidates, *made.values()], budget, ctx, parallel)
 
 
 def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Variant, str]:
@@ -202,6 +205,15 @@ def _estimated(precision: str, shape: Shape) -> Candidate:
     held = int(file_bytes * held_share(precision))
     active = held * shape.active_params // shape.n_params
     return Candidate(precision, held, active, bits_of(precision), approximate=True, file_bytes=file_bytes)
+
+
+def _in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shape) -> Candidate:
+    """A precision of a model that is here: its bytes as a load would hold them."""
+    loaded = in_precision(source, precision)
+    weights = held_bytes(loaded)
+    active = int(weights * shape.active_params / shape.n_params)
+    bits = 8 * sum(tensor.nbytes for tensor in loaded.tensors.values()) / max(source.n_params, 1)
+    return Candidate(precision, weights, active, bits, file_bytes=source.nbytes)
 
 
 def _candidate(variant: Variant, shape: Shape | None) -> Candidate:

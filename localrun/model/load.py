@@ -43,14 +43,14 @@ def read_weight_refs(source: TensorSource, config: ModelConfig) -> dict[str, Wei
     return weight_refs(arch_of(source), config, source)
 
 
-def held_bytes(source: TensorSource, refs: dict[str, WeightRef], layout: Layout) -> int:
-    """Exact bytes of all weights once loaded with their matrices in `layout`."""
+def held_bytes(source: TensorSource, refs: dict[str, WeightRef], matrix_bytes: Callable[[str, int, int], int]) -> int:
+    """Exact bytes of all weights once loaded; a matrix of a type, n_rows and n_cols takes `matrix_bytes` of them."""
     total = 0
     for ref in refs.values():
         if len(ref.shape) == 1:
             total += 4 * ref.shape[0]
         else:
-            total += layout.nbytes(source.tensors[ref.name].qtype, *ref.shape)
+            total += matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)
     return total
 
 
@@ -109,7 +109,7 @@ def load_model(
     except (MemoryError, RuntimeError) as error:
         if not ran_out(error):
             raise
-    need = gib(held_bytes(source, refs, layout))
+    need = gib(held_bytes(source, refs, layout.nbytes))
     raise DoesNotFitError(f"memory ran out while loading {need} of weights", "try a smaller precision")
 
 

@@ -1,9 +1,13 @@
 """What a real load takes against what its plan said: bytes of the cache exactly, working memory at most."""
 
+import json
 import random
+from pathlib import Path
 
 import pytest
+import torch
 from localrun_testing.cli import localrun
+from localrun_testing.tiny_models import save
 
 from localrun.backends.cpu.executor import CpuExecutor
 from localrun.backends.cpu.library import load_library
@@ -11,9 +15,13 @@ from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import Memory
 from localrun.base.request import KVCodecName, LoadOptions
 from localrun.base.resources import resource
+from localrun.cli.app import run_command_line
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest
+from localrun.hub.preview import fit_stored
+from localrun.hub.stored import stored_at
+from localrun.model.load import allocated_bytes
 from localrun.ops.largest_step import MAX_ROWS, max_sequences
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")
@@ -40,6 +48,24 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
             assert 0.5 * loaded.plan.scratch_bytes < arena <= loaded.plan.scratch_bytes + unused_logits
     finally:
         loaded.engine.close()
+
+
+@pytest.mark.parametrize("kind", ["qwen3-moe", "phi3", "ministral-3"])
+def test_show_and_fit_and_a_load_say_the_same_of_weights(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of matrices that are quantised while they are read, and of a file with more in it than is loaded."""
+    folder = save(kind, tmp_path, dtype=torch.bfloat16)
+    rows = fit_stored(stored_at(folder), 8 << 30, ctx=128).rows
+    told = {row.precision: row.weights_bytes for row in rows}
+    assert sorted(told) == ["bf16", "int4", "int8"]
+    assert not any(row.approximate for row in rows)
+    for precision, weights_bytes in told.items():
+        run_command_line(["show", str(folder), "--precision", precision, "--json"])
+        assert json.loads(capsys.readouterr().out)["held_bytes"] == {precision: weights_bytes}
+        loaded = load(LoadOptions(folder, precision=precision, ctx=128, threads=1))
+        loaded.engine.close()
+        assert loaded.plan.weights_bytes == allocated_bytes(loaded.model.weights) == weights_bytes
 
 
 def test_a_load_that_does_not_fit_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

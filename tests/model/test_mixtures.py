@@ -19,6 +19,7 @@ from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, TinyModel, bui
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.registry import BACKENDS, choose_backend
 from localrun.base.errors import ModelFileError
+from localrun.formats.requantize import ENCODERS, PRECISIONS
 from localrun.formats.safetensors import open_safetensors
 from localrun.model import archs
 from localrun.model.archs.base import Arch
@@ -27,7 +28,8 @@ from localrun.model.archs.granite import Granite
 from localrun.model.archs.names import HF_EXPERT_NAMES
 from localrun.model.config import Mixture
 from localrun.model.expert_weights import ExpertNamer
-from localrun.model.load import Loader, load_model, read_config, read_weight_refs
+from localrun.model.load import Loader, allocated_bytes, held_bytes, load_model, read_config, read_weight_refs
+from localrun.model.precision import in_precision
 from localrun.model.weight_ref import check_tensor
 from localrun.ops.instructions import Experts, Moe, Router
 from localrun.ops.layouts import F32, FILE, Layout
@@ -185,6 +187,42 @@ def test_experts_may_be_transposed_and_gate_and_up_take_turns(tmp_path: Path, mo
         expected = model.model.layers[1].mlp(x)[0]
     (found,) = ReferenceOps(reference_executor(small_model(), 1).pool, torch.device("cpu")).moe(op)
     assert torch.allclose(found, expected[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_experts_in_one_tensor_are_quantised_as_each_would_be(
+    precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, ffn, hidden, n = "granitemoeshared", 64, 96, 4
+    monkeypatch.setitem(TINY_MODELS, kind, TinyModel(kind, {**TOYS[kind][1], "intermediate_size": ffn}))
+    source, qtype = open_safetensors(save(kind, tmp_path, dtype=torch.bfloat16)), PRECISIONS[precision]
+    small = in_precision(source, precision)
+    weights = load_model(small, FILE).weights
+    names = {"gate": ("input", slice(ffn)), "up": ("input", slice(ffn, 2 * ffn)), "down": ("output", slice(hidden))}
+    for weight, (tensor, rows) in names.items():
+        name = f"model.layers.1.block_sparse_moe.{tensor}_linear.weight"
+        shape = source.tensors[name].shape
+        experts = torch.frombuffer(source.read(name), dtype=torch.bfloat16).float().view(shape)[:, rows]
+        encoded = [ENCODERS[qtype](expert.contiguous()) for expert in experts]
+        loaded, _ = getattr(weights.layers[1], weight)
+        assert loaded.qtype == qtype
+        assert torch.equal(loaded.planes[0].flatten(), torch.cat([raw.flatten() for raw in encoded]))
+        whole = small.read(name)
+        n_bytes = len(whole) // (n * shape[1])
+        assert small.read(name, 37, 41) == whole[37 * n_bytes : 78 * n_bytes], "any rows, of two experts too"
+    refs = read_weight_refs(small, read_config(small))
+    assert allocated_bytes(weights) == held_bytes(small, refs, FILE.nbytes)
+
+
+def test_transposed_experts_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of the file are columns of the matrix there."""
+    config = {**COMMON, "num_local_experts": 4, "intermediate_size": 64, "sliding_window": 16}
+    monkeypatch.setitem(TINY_MODELS, "gpt-oss", TinyModel("gpt_oss", config))
+    monkeypatch.setattr(archs, "ARCHS", (*archs.ARCHS, GptOss()))
+    small = in_precision(open_safetensors(save("gpt-oss", tmp_path)), "int8")
+    kinds = {name.removeprefix("model.layers.1.mlp."): info.qtype for name, info in small.tensors.items()}
+    assert kinds["router.weight"] == "Q8_0"
+    assert kinds["experts.gate_up_proj"] == kinds["experts.down_proj"] == "F32"
 
 
 @pytest.mark.parametrize("kind", TOYS)

@@ -34,7 +34,7 @@ from localrun_testing.resources import peak_growth
 source = open_gguf(sys.argv[1])
 with peak_growth() as growth:
     model = load_model(source, FILE)
-held = held_bytes(source, read_weight_refs(source, read_config(source)), FILE)
+held = held_bytes(source, read_weight_refs(source, read_config(source)), FILE.nbytes)
 print(growth.bytes, held, max(info.nbytes for info in source.tensors.values()))
 """
 

@@ -230,14 +230,18 @@ def test_an_original_on_disk_serves_the_precisions_made_from_it(home: Path) -> N
     folder = home / "models" / "original"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(CONFIG))
-    weights = {"model.embed_tokens.weight": Entry("F16", (320, 64), (0, 320 * 64 * 2))}
-    (folder / "model.safetensors").write_bytes(safetensors_file(weights, bytes(320 * 64 * 2)))
+    n_bytes = 320 * 64 * 2
+    weights = {
+        "model.embed_tokens.weight": Entry("F16", (320, 64), (0, n_bytes)),
+        "model.layers.0.mlp.up_proj.weight": Entry("F16", (320, 64), (n_bytes, 2 * n_bytes)),
+    }
+    (folder / "model.safetensors").write_bytes(safetensors_file(weights, bytes(2 * n_bytes)))
     (stored,) = stored_at(folder, "models", "original")
     offer = read_offer(Subject("original", stored), lambda: 8 * GIB, Task())
     lines = {line.name: line for line in offer.lines(0, "auto")}
     assert set(lines) == {"fp16", "int8", "int4"}
     assert [lines[name].stored and lines[name].stored.precision for name in lines] == list(lines)  # type: ignore[union-attr]
     assert lines["int4"].weights_bytes < lines["int8"].weights_bytes
-    assert lines["int4"].approximate
+    assert not lines["int4"].approximate
     only = read_offer(Subject("original", replace(stored, precision="int4")), lambda: 8 * GIB, Task())
     assert only.notes == ()

@@ -179,7 +179,7 @@ SHOW = record(
     gated=field(["boolean", "null"], "before a download: whether the authors want a licence accepted", optional=True),
     note=field([TEXT, "null"], "before a download: what it is good for", optional=True),
     precisions={**counts(WHOLE, "before a download: bytes of each precision there is"), "optional": True},
-    held_bytes={**counts(WHOLE, "before a download: bytes of each once it is in memory"), "optional": True},
+    held_bytes=counts(WHOLE, "bytes of the weights of each precision once they are in memory"),
     approximate=field("boolean", "before a download: sizes follow from the shape alone", optional=True),
     obstacle=field([TEXT, "null"], "why this version cannot run it"),
 )

@@ -1,0 +1,23 @@
+"""A model as it is loaded in a precision, which its files may hold it in or not. Torch-free."""
+
+from contextlib import suppress
+
+from localrun.base.errors import ModelFileError
+from localrun.formats.requantize import PRECISIONS, RequantizedSource
+from localrun.formats.source import TensorSource
+from localrun.model.archs import arch_of
+
+
+def in_precision(source: TensorSource, precision: str) -> TensorSource:
+    """`source` with its float matrices quantised while they are read, where `precision` asks for that.
+
+    Matrices of all experts in one tensor are quantised like those of each, row by row. Those that a checkpoint keeps
+    transposed stay as they are: their rows are not those of the file.
+    """
+    if source.format != "safetensors" or precision not in PRECISIONS:
+        return source
+    transposed = False
+    with suppress(ModelFileError):  # sizes are told of architectures that cannot run, too
+        rules = arch_of(source).experts
+        transposed = rules is not None and rules.transposed
+    return RequantizedSource(source, PRECISIONS[precision], stacked=not transposed)
