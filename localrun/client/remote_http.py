@@ -15,8 +15,10 @@ from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, Us
 from localrun.client.endpoint import Endpoint, Place, place_of
 from localrun.client.event_stream import StreamError, read_events
 from localrun.client.http_errors import no_api, status_error
+from localrun.client.json_fields import Json
 from localrun.hub.access import is_offline
-from localrun.hub.http import USER_AGENT, Connection, break_off, deadline, reason_of
+from localrun.hub.connection import Connection, break_off, deadline, reason_of
+from localrun.hub.http import USER_AGENT
 
 FIRST_SECONDS = 900.0  # until a server begins its answer: it may have a queue, and a long prompt to read
 IDLE_SECONDS = 120.0  # between two pieces of one
@@ -28,8 +30,6 @@ _OPTIONAL = (
     *("stream_options", "top_k", "min_p", "repeat_penalty", "repetition_penalty"),
     *("chat_template_kwargs", "seed", "logit_bias"),
 )
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

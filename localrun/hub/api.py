@@ -10,8 +10,10 @@ from urllib.parse import quote, urlencode
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.base.sanitize import clean
-from localrun.hub.http import LONGEST_WAIT, MIRROR_HINT, Http, NetworkError, host_of
+from localrun.hub.connection import MIRROR_HINT
+from localrun.hub.http import LONGEST_WAIT, Http, NetworkError
 from localrun.hub.http_errors import check_status
+from localrun.hub.origin import host_of
 from localrun.hub.safe_names import is_commit, is_etag, is_file, is_repo
 
 RETRY_SECONDS = (0.5, 2.0)

@@ -5,7 +5,9 @@ import math
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.base.sanitize import clean
 from localrun.hub.access import Access
-from localrun.hub.http import MIRROR_HINT, NetworkError, Response, host_of
+from localrun.hub.connection import MIRROR_HINT
+from localrun.hub.http import NetworkError, Response
+from localrun.hub.origin import host_of
 
 _TOKEN_PAGE = "a token comes from huggingface.co/settings/tokens and goes into HF_TOKEN"
 

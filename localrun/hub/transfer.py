@@ -8,9 +8,11 @@ from typing import BinaryIO
 
 from localrun.base.errors import HubError
 from localrun.hub.api import RemoteFile, RemoteRepo, file_url
-from localrun.hub.http import LONGEST_WAIT, MIRROR_HINT, Headers, Http, NetworkError, Response, host_of
+from localrun.hub.connection import MIRROR_HINT
+from localrun.hub.http import LONGEST_WAIT, Headers, Http, NetworkError, Response
 from localrun.hub.http_errors import check_status
 from localrun.hub.journal import CHUNK_BYTES
+from localrun.hub.origin import host_of
 from localrun.hub.partial import Partial
 from localrun.hub.progress import Control, Meter
 from localrun.hub.safe_names import is_etag

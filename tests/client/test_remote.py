@@ -32,7 +32,8 @@ from localrun.base.events import Completion, Done, Token
 from localrun.base.request import Request, Sampling
 from localrun.client import remote_http
 from localrun.client.endpoint import Endpoint, place_of
-from localrun.client.remote import RemoteClient, RemoteModel, list_models
+from localrun.client.remote import RemoteClient
+from localrun.client.remote_models import RemoteModel, list_models
 
 KEY = "sk-canary-123456"
 HI = Request(messages=({"role": "user", "content": "Hi"},))

@@ -18,7 +18,8 @@ from localrun.base.events import Done, Token
 from localrun.base.request import Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient, list_models
+from localrun.client.remote import RemoteClient
+from localrun.client.remote_models import list_models
 from localrun.formats.gguf import GgufFile, open_gguf
 from localrun.formats.gguf_write import write_gguf
 from localrun.formats.quant import QUANT_TYPES

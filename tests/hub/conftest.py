@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
-from localrun.hub import api, http
+from localrun.hub import api, connection
 from localrun.hub.access import Access
 
 Serve = Callable[..., FakeHub]
@@ -36,5 +36,5 @@ def access_to(tmp_path: Path) -> AccessTo:
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits of tests are short."""
     monkeypatch.setattr(api, "RETRY_SECONDS", (0.01, 0.01))
-    monkeypatch.setattr(http, "ANSWER_SECONDS", 20.0)
-    monkeypatch.setattr(http, "IDLE_SECONDS", 20.0)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 20.0)
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 20.0)

@@ -5,8 +5,7 @@ import pytest
 from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo, Trouble
 
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
-from localrun.hub import api
-from localrun.hub import http as http_module
+from localrun.hub import api, connection
 from localrun.hub.access import Access
 from localrun.hub.http import Http
 
@@ -148,7 +147,7 @@ def test_a_hub_that_says_nothing_is_mentioned(
     hub = serve({"a/b": FILES})
     monkeypatch.setattr(api, "SILENT_SECONDS", 0.01)
     monkeypatch.setattr(api, "MOST_SECONDS", 0.0)
-    monkeypatch.setattr(http_module, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.5)
     hub.break_file("api", "drip")
     told: list[str] = []
     with pytest.raises(HubError):

@@ -15,10 +15,9 @@ from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo
 from localrun_testing.waiting import until
 
 from localrun.base.errors import HubError, NotFoundError
+from localrun.hub import connection, transfer, unsynced
 from localrun.hub import download as downloads
-from localrun.hub import http as http_module
 from localrun.hub import partial as partials
-from localrun.hub import transfer, unsynced
 from localrun.hub.access import Access
 from localrun.hub.api import RemoteFile, read_repo
 from localrun.hub.download import download
@@ -123,7 +122,7 @@ def test_a_cut_connection_goes_on_where_it_was(serve: Serve, access_to: AccessTo
 
 
 def test_a_hub_that_is_down_for_a_moment(serve: Serve, access_to: AccessTo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_module, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 1.0)
     hub = serve({"a/b": FILES})
     for kind in ("busy", "expired", "silent"):
         hub.break_file("big.gguf", kind, times=1, at=1)

@@ -11,11 +11,12 @@ import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError
-from localrun.hub import http as http_module
+from localrun.hub import connection
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
-from localrun.hub.http import Http, NetworkError, is_public
+from localrun.hub.http import Http, NetworkError
+from localrun.hub.origin import is_public, may_see_token
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -125,8 +126,8 @@ def test_names_of_headers_are_read_in_any_case(
     ],
 )
 def test_who_sees_a_token_over_http(host: str, may: bool) -> None:
-    assert http_module._may_see_token(("http", host, 80)) is may
-    assert http_module._may_see_token(("https", host, 443))
+    assert may_see_token(("http", host, 80)) is may
+    assert may_see_token(("https", host, 443))
 
 
 def test_public_addresses() -> None:
@@ -148,8 +149,8 @@ def test_a_redirect_from_https_to_http_is_refused(access_to: AccessTo) -> None:
 def test_answers_have_limits_in_bytes_and_seconds(
     serve: Serve, access_to: AccessTo, kind: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_module, "ANSWER_SECONDS", 1.0)
-    monkeypatch.setattr(http_module, "IDLE_SECONDS", 0.7)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.7)
     hub = serve({})
     hub.break_file("api", kind)
     started = time.monotonic()
@@ -183,7 +184,7 @@ def test_a_token_goes_nowhere_in_the_clear(serve: Serve) -> None:
         access = Access(f"http://127.0.0.1:{server.getsockname()[1]}", "hf_canary")
         http = Http(access)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("localrun.hub.http.is_this_machine", lambda host: False)
+            patch.setattr("localrun.hub.origin.is_this_machine", lambda host: False)
             with pytest.raises(NetworkError), http.get(access.endpoint):
                 pass
     assert b"GET / HTTP/1.1" in seen[0]

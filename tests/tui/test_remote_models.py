@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_screen, notice, send, text_of, views
+from localrun_testing.chat_app import ask, chat_screen, notice, send, sources, text_of, views
 from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, failure, fake_chat_server
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.waiting import PATIENCE
@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.chat.journal import ChatStore
-from localrun.client import remote
+from localrun.client import remote_models
 from localrun.client.endpoint import Endpoint
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
@@ -118,8 +118,8 @@ def test_a_server_is_added_in_the_settings(server: FakeChatServer) -> None:
 
 def test_enter_does_nothing_while_a_server_is_asked(server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = threading.Event()
-    ask_really = remote.list_models
-    monkeypatch.setattr(remote, "list_models", lambda endpoint: answers.wait(PATIENCE) and ask_really(endpoint))
+    ask_really = remote_models.list_models
+    monkeypatch.setattr(remote_models, "list_models", lambda endpoint: answers.wait(PATIENCE) and ask_really(endpoint))
     app = new_app()
     write_endpoints([Endpoint("lab", server.url, KEY)])
 
@@ -206,7 +206,7 @@ def test_a_refusal_keeps_the_question(server: FakeChatServer, reply: Reply, word
         await until(pilot, lambda: words in notice(pilot))
         assert "canary" not in screen_text(app)
         assert isinstance(app.session.turn and app.session.turn.error, LocalrunError)
-        assert [view.source for view in views(pilot)] == ["Hi"]
+        assert sources(pilot) == ["Hi"]
 
     drive(app, steps, LARGE)
 
@@ -220,6 +220,6 @@ def test_a_server_that_went_away_is_said(server: FakeChatServer) -> None:
         server.http.server_close()
         await ask(pilot, "Hi")
         await until(pilot, lambda: "nothing listens" in notice(pilot) or "cannot be reached" in notice(pilot))
-        assert [view.source for view in views(pilot)] == ["Hi"]
+        assert sources(pilot) == ["Hi"]
 
     drive(app, steps, LARGE)

@@ -42,6 +42,11 @@ def views(pilot: Pilot[Any]) -> list[MessageView]:
     return chat_screen(pilot).transcript.views
 
 
+def sources(pilot: Pilot[Any]) -> list[str]:
+    """Their texts as they were written."""
+    return [view.source for view in views(pilot)]
+
+
 async def live_view(pilot: Pilot[Any]) -> MessageView:
     """The answer on its way, once it is on the screen."""
     path = chat_screen(pilot).path

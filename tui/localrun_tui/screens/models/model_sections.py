@@ -205,7 +205,7 @@ class RemoteSection(Section[ServerModel]):
 
 def _models_of(endpoint: Endpoint, task: Task) -> list[ServerModel]:
     """What a server offers; a line that says why when it cannot be asked."""
-    from localrun.client.remote import list_models
+    from localrun.client.remote_models import list_models
 
     try:
         models = list_models(endpoint)

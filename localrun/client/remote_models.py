@@ -1,0 +1,56 @@
+"""The models that a server offers."""
+
+from dataclasses import dataclass
+
+from localrun.base.errors import NotFoundError
+from localrun.client.endpoint import Endpoint, place_of
+from localrun.client.http_errors import no_api
+from localrun.client.json_fields import Json, count_of
+from localrun.client.remote_http import get_json
+
+MAX_MODELS = 10_000
+_CONTEXT = ("max_model_len", "context_length", "context_window", "n_ctx", "n_ctx_train")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model a server offers, by the name it goes by there. `ctx` is 0 where the server does not tell."""
+
+    id: str
+    ctx: int = 0
+
+
+def list_models(endpoint: Endpoint) -> tuple[RemoteModel, ...]:
+    """The models of a server. LocalrunError says why it has none to list."""
+    status, answer = get_json(endpoint, "/models")
+    place = place_of(endpoint)
+    if status != 200:
+        what = f"{place.host} has no list of models at {place.path}/models"
+        raise NotFoundError(what, "the address of an API usually ends in /v1; or give the model's name yourself")
+    rows = answer.get("data") if isinstance(answer, dict) else answer
+    if not isinstance(rows, list):
+        raise no_api(place)
+    return tuple(_model(row) for row in rows[:MAX_MODELS] if isinstance(row, dict) and isinstance(row.get("id"), str))
+
+
+def find_model(endpoint: Endpoint) -> RemoteModel:
+    """The model to ask; where the server lists none, the name is believed."""
+    try:
+        models = list_models(endpoint)
+    except NotFoundError:
+        if not endpoint.model:
+            raise
+        return RemoteModel(endpoint.model)
+    host = place_of(endpoint).host
+    if not models and not endpoint.model:
+        raise NotFoundError(f"{host} has no models", "load one there")
+    found = [model for model in models if model.id == endpoint.model] if endpoint.model else [models[0]]
+    if models and not found:
+        some = ", ".join(model.id for model in models[:5]) + (" …" if len(models) > 5 else "")
+        raise NotFoundError(f"{host} has no model {endpoint.model}", f"it has {some}")
+    return found[0] if found else RemoteModel(endpoint.model)
+
+
+def _model(row: Json) -> RemoteModel:
+    sizes = {**(row["meta"] if isinstance(row.get("meta"), dict) else {}), **row}
+    return RemoteModel(row["id"], next((n for name in _CONTEXT if (n := count_of(sizes, name))), 0))

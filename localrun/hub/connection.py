@@ -1,0 +1,139 @@
+"""One connection: over a proxy where the system names one, over TLS for https, and never longer than it may take."""
+
+import http.client
+import socket
+import ssl
+import threading
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from localrun.base.errors import HubError
+from localrun.base.sanitize import clean
+from localrun.hub.origin import DEFAULT_PORTS, Origin, is_public, is_this_machine
+
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 30.0  # without a byte
+ANSWER_SECONDS = 45.0  # for headers, and for a body that is read whole
+MIRROR_HINT = "if HF_ENDPOINT or a proxy is set, it may not be a full mirror of the hub: try without it"
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer whose body can be read as it comes: `readinto` waits until the buffer is full, `read1` copies."""
+
+    def readinto1(self, buffer: Any) -> int:
+        if self.chunked or not self.length:
+            return super().readinto1(buffer)
+        n_read = self.fp.readinto1(memoryview(buffer)[: self.length])
+        self.length -= n_read
+        if not self.length:
+            self.read()  # nothing is left: frees the connection
+        return n_read
+
+
+class Connection(http.client.HTTPConnection):
+    """To one origin. `may_be_private`: its name may stand for an address of a private network."""
+
+    response_class = _Response
+
+    def __init__(self, origin: Origin, may_be_private: bool) -> None:
+        self._origin = origin
+        self._may_be_private = may_be_private
+        scheme, host, port = origin
+        proxy = _proxy_for(scheme, host)
+        at = urlsplit(proxy if "//" in proxy else f"http://{proxy}") if proxy else None
+        place = (at.hostname or "", at.port or 80) if at else (host, port)
+        super().__init__(*place, timeout=CONNECT_SECONDS)
+        self._through_proxy = at is not None
+        self._absolute = at is not None and scheme == "http"
+        if at is not None and scheme == "https":
+            self.set_tunnel(host, port)
+
+    def connect(self) -> None:
+        if self._through_proxy:
+            super().connect()
+        else:
+            self.sock = _dial(self._origin, self._may_be_private)
+        if self._origin[0] == "https":
+            self.sock = _tls().wrap_socket(self.sock, server_hostname=self._origin[1])
+        self.sock.settimeout(IDLE_SECONDS)
+
+    def ask(
+        self, path: str, headers: Mapping[str, str], body: bytes | None = None, seconds: float | None = None
+    ) -> tuple[http.client.HTTPResponse, socket.socket]:
+        """GET, or POST with a body, and wait some seconds for the headers of the answer."""
+        scheme, host, port = self._origin
+        if self._absolute:
+            path = f"{scheme}://{_in_url(host)}:{port}{path}"
+        host_header = _in_url(host) + ("" if port == DEFAULT_PORTS[scheme] else f":{port}")
+        if self.sock is None:
+            self.connect()
+        sock: socket.socket = self.sock
+        with deadline(sock, seconds):
+            self.request("GET" if body is None else "POST", path, body, {"Host": host_header, **headers})
+            return self.getresponse(), sock
+
+
+@contextmanager
+def deadline(sock: socket.socket, seconds: float | None = None) -> Iterator[None]:
+    """Break the connection off when what is inside takes longer, however busily the other side drips."""
+    timer = threading.Timer(seconds or ANSWER_SECONDS, break_off, (sock,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def break_off(sock: socket.socket) -> None:
+    """End what another thread waits for on this connection."""
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+def reason_of(error: Exception) -> str:
+    """Why, in the system's words, without anything that was sent."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, http.client.HTTPException):
+        return "the answer was cut short" if isinstance(error, http.client.IncompleteRead) else "it hung up"
+    return clean(getattr(error, "strerror", None) or str(error), keep_newlines=False)[:200]
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _proxy_for(scheme: str, host: str) -> str:
+    direct = is_this_machine(host) or urllib.request.proxy_bypass(host)
+    return "" if direct else urllib.request.getproxies().get(scheme, "")
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _dial(origin: Origin, may_be_private: bool) -> socket.socket:
+    """Connect to the first address that answers; the address that was checked is the one that is used."""
+    _, host, port = origin
+    failure: OSError = OSError(f"no address for {host}")
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found.sort(key=lambda info: info[0] == socket.AF_INET6)  # where IPv6 is broken, it is broken silently
+    for family, kind, protocol, _, address in found:
+        if not may_be_private and not is_public(str(address[0])):
+            raise HubError(f"the hub redirects to {host}, an address inside a private network", MIRROR_HINT)
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(CONNECT_SECONDS)
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
+        except OSError as error:
+            sock.close()
+            failure = error
+    raise failure
