@@ -4,13 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, views
+from localrun_testing.chat_app import chat_app, chat_screen, ready, send, sources
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from localrun_testing.scripted_client import Script
 from textual.pilot import Pilot
 
 from localrun_tui.screens.chat.chat_path import ChatPath
-from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.transcript import Transcript
 
 
@@ -42,25 +41,7 @@ def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pyt
         await asyncio.sleep(0)
         may_end.set()
         await until(pilot, lambda: screen.path.live is None)
-        assert [view.source for view in views(pilot)] == ["6 * 7?", "42"]
+        assert sources(pilot) == ["6 * 7?", "42"]
         assert "Thought for" in screen_text(app)
-
-    drive(app, steps)
-
-
-def test_a_key_of_a_message_that_has_just_been_removed_leads_nowhere() -> None:
-    """Its own message may still be on the way when the chat is shown anew."""
-    app, _ = chat_app(Script("42"))
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await ready(pilot)
-        await ask(pilot, "6 * 7?")
-        question, answer = views(pilot)
-        await question.remove()
-        answer.focus()
-        await until(pilot, lambda: answer.has_focus)
-        chat_screen(pilot).transcript.post_message(MessageView.Go(question, 1))
-        await pilot.pause()
-        assert answer.has_focus
 
     drive(app, steps)

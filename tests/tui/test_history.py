@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import chat_app, notice, ready, views
+from localrun_testing.chat_app import chat_app, notice, ready, sources, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -62,7 +62,7 @@ def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypa
         await until_text(pilot, "1 found")
         assert "Take tram 28." in screen_text(app)  # the line that was found
         await pilot.press("enter")
-        await until(pilot, lambda: [view.source for view in views(pilot)] == ["plan a week in Lisbon", "Take tram 28."])
+        await until(pilot, lambda: sources(pilot) == ["plan a week in Lisbon", "Take tram 28."])
 
         await pilot.press("ctrl+l", "r")
         await until_text(pilot, "Title of this chat")

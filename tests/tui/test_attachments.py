@@ -1,0 +1,72 @@
+"""Text files and long pastes go along with a message as chips."""
+
+from pathlib import Path
+from typing import Any
+
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
+from localrun_testing.pilots import drive, screen_text, until, until_text
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from localrun_tui.screens.chat.composer import Composer, Editor
+
+
+def test_files_go_along_as_chips(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("ignore ``` fences\n")
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: app.screen.query("#answer"))
+        app.screen.query_one("#answer", Input).value = str(notes)
+        await pilot.press("enter")
+        await until_text(pilot, "▤ notes.md")
+        await ask(pilot, "sum up")
+        assert "sum up" in screen_text(app).splitlines()[0]  # the title is what was typed
+        assert "▤ notes.md" in screen_text(app)
+        assert "ignore" not in screen_text(app)
+        assert chat_screen(pilot).query_one(Composer).attachments == []
+
+    drive(app, steps)
+    assert client.requests[0].messages[0]["content"] == "[file: notes.md]\n````\nignore ``` fences\n\n````\n\nsum up"
+
+
+def test_a_file_that_cannot_be_attached_is_refused_and_another_one_may_be_named(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("words")
+    picture = tmp_path / "cat.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: app.screen.query("#answer"))
+        app.screen.query_one("#answer", Input).value = str(picture)
+        await pilot.press("enter")
+        await until_text(pilot, "cat.png is not UTF-8 text")
+        app.screen.query_one("#answer", Input).value = str(tmp_path / "nothing")
+        await until(pilot, lambda: "is not UTF-8 text" not in screen_text(app))
+        await pilot.press("enter")
+        await until_text(pilot, "nothing is not a file")
+        app.screen.query_one("#answer", Input).value = str(notes)
+        await pilot.press("enter")
+        await until_text(pilot, "▤ notes.txt")
+
+    drive(app, steps)
+
+
+def test_a_long_paste_becomes_a_chip() -> None:
+    from textual.events import Paste
+
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        chat_screen(pilot).query_one(Editor).post_message(Paste("words \x1b[31m" * 1000))
+        await until_text(pilot, "▤ pasted text 1")
+        await ask(pilot, "what is it?")
+
+    drive(app, steps)
+    assert "\x1b" not in client.requests[0].messages[0]["content"]

@@ -1,0 +1,75 @@
+"""A model on its way: typed for meanwhile, given up, or not to be had."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localrun_testing.chat_app import CHOICE, chat_app, chat_screen, notice, send, type_text, views
+from localrun_testing.pilots import drive, screen_text, until, until_text
+from textual.pilot import Pilot
+
+from localrun.base.errors import DoesNotFitError
+from localrun.chat.journal import ChatStore
+
+
+def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> None:
+    loaded = threading.Event()
+    app, client = chat_app(gate=loaded, folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "loading")
+        await send(pilot, "are you there?")
+        await until(pilot, lambda: views(pilot))
+        assert client.requests == []
+        assert len(ChatStore(tmp_path).summaries()) == 1  # on disk before there is a model
+        loaded.set()
+        await until_text(pilot, "Hello!")
+
+    drive(app, steps)
+
+
+def test_a_message_without_a_model_says_how_to_choose_one_and_is_answered_then(home: Path) -> None:
+    chosen = chat_app()[1]
+    app, _ = chat_app(client=chosen, choose=lambda: None, folder=home)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Welcome to localrun")
+        await pilot.press("escape")
+        await until_text(pilot, "Ask anything. Enter sends.")
+        await send(pilot, "are you there?")
+        await until_text(pilot, "waits for a model: Ctrl+O chooses a model")
+        chat_screen(pilot).run_guarded(app.session.load(CHOICE))
+        await until_text(pilot, "Hello!")
+        assert app.session.chat is not None
+        assert app.session.model.choice == replace(CHOICE, chat_id=app.session.chat.id)
+        assert "◌" not in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_a_load_can_be_given_up() -> None:
+    loaded = threading.Event()
+    app, client = chat_app(gate=loaded)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "loading")
+        await pilot.press("escape")
+        await until_text(pilot, "no model: Ctrl+O")
+        assert notice(pilot) == ""
+        loaded.set()
+
+    drive(app, steps)
+    assert client.requests == []
+
+
+def test_a_load_that_fails_says_why_and_leaves_the_app_usable() -> None:
+    app, _ = chat_app(fails=DoesNotFitError("it needs 6 GiB, and 3 are free", "choose a smaller precision"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "choose a smaller precision")
+        assert "it needs 6 GiB" in notice(pilot)
+        await type_text(pilot, "still typing")
+        assert "still typing" in screen_text(app)
+
+    drive(app, steps)

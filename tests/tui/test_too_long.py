@@ -1,0 +1,106 @@
+"""A chat that no longer fits its context: the user is asked, and what is chosen is done."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, sources
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.scripted_client import COMPLETION, INFO, Script, ScriptedClient
+from textual.pilot import Pilot
+
+from localrun.base.errors import PromptTooLongError
+from localrun_tui.screens.chat.composer import Editor
+
+TOO_LONG = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000))
+HUGE = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=24_310))
+
+
+def test_a_full_context_asks_and_then_drops_the_oldest_turns() -> None:
+    turns = [Script(completion=replace(COMPLETION, prompt_tokens=2700 * n, ctx=8192)) for n in (1, 2, 3)]
+    app, client = chat_app(*turns, TOO_LONG, Script("fits again"), Script("and on"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        for word in ("one", "two", "three"):
+            await ask(pilot, word)
+        await send(pilot, "four")
+        await until_text(pilot, "This chat no longer fits")
+        assert "8,102 tokens so far and 898 of this message make 9,000;" in screen_text(app)
+        assert "the model no longer sees the 2 oldest turns (5,402 of 9,000 tokens)" in screen_text(app)
+        assert "--" not in screen_text(app)
+        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
+        await pilot.press("down", "enter")
+        await until_text(pilot, "fits again")
+        assert "▲ the model no longer sees what is above (4 messages)" in screen_text(app)
+        await ask(pilot, "five")
+
+    drive(app, steps, LARGE)
+    assert [m["content"] for m in client.requests[4].messages] == ["three", "Hello!", "four"]
+    assert client.requests[4].known_ids == ()  # those ids began with the dropped turn
+    assert client.requests[5].known_ids[-3:] == (0, 1, 2)  # and these begin where the model begins to see
+
+
+def test_stop_and_ask_leaves_the_chat_as_it_was() -> None:
+    app, client = chat_app(TOO_LONG)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "long")
+        await until_text(pilot, "This message does not fit")
+        assert "Drop the oldest" not in screen_text(app)
+        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
+        await pilot.press("escape")
+        await until_text(pilot, "◌ not answered")
+        assert sources(pilot) == ["long"]
+
+    drive(app, steps)
+    assert len(client.requests) == 1
+    assert chat_screen_policy(app) == "stop"
+
+
+def test_a_message_that_never_fits_is_shortened_and_not_paid_for_with_the_history() -> None:
+    """A key that is pressed while the question appears is no answer to it."""
+    rolls = replace(INFO, can_roll=True)
+    first = Script(completion=replace(COMPLETION, prompt_tokens=50, ctx=8192))
+    app, client = chat_app(client=ScriptedClient([first, HUGE, Script("Short enough.")], info=rolls))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hi")
+        await send(pilot, "very long")
+        await until_text(pilot, "This message does not fit")
+        await pilot.press("enter", "escape")
+        assert app.screen.query("#question")
+        text = screen_text(app)
+        assert "It has 24,258 tokens; the context holds 8,192, the answer included." in text
+        assert "Drop the oldest" not in text
+        assert "Roll on" in text
+        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until_text(pilot, "Editing: Enter sends it")
+        assert chat_screen(pilot).query_one(Editor).text == "very long"
+        await pilot.press("ctrl+u", "h", "m", "enter")
+        await until_text(pilot, "Short enough.")
+
+    drive(app, steps, LARGE)
+    assert [m["content"] for m in client.requests[2].messages] == ["hi", "Hello!", "hm"]
+
+
+def test_where_dropping_was_chosen_and_one_turn_was_too_few_another_goes(tmp_path: Path) -> None:
+    app, client = chat_app(Script(), Script(), TOO_LONG, Script("fits"), folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "one")
+        await ask(pilot, "two")
+        app.session.chat.set(policy="drop")  # type: ignore[union-attr]
+        await send(pilot, "three")
+        await until_text(pilot, "fits")
+
+    drive(app, steps)
+    assert [m["content"] for m in client.requests[3].messages] == ["two", "Hello!", "three"]
+
+
+def chat_screen_policy(app: Any) -> str:
+    return str(app.session.chat.policy)
