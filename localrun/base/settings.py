@@ -4,7 +4,6 @@ Precedence: flag > LOCALRUN_* > config.toml > the model's own generation setting
 second and third step; None means that neither said anything. One table drives reading, checking, writing and help.
 """
 
-import math
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any, get_args
 from localrun.base.errors import StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.nearest import did_you_mean
+from localrun.base.parsers import context, on_off, one_of, real, text, whole
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.request import BackendName, KVCodecName
 
@@ -69,77 +69,6 @@ class Setting:
     def choices(self) -> tuple[str, ...]:
         """The words it may be, where these are few."""
         return self.parse.names if isinstance(self.parse, one_of | on_off) else ()
-
-
-def whole(low: int, high: int) -> Callable[[object], int]:
-    """A parser of whole numbers within [low, high]."""
-
-    def parse(value: object) -> int:
-        try:
-            if isinstance(value, bool) or not isinstance(value, int | str):
-                raise ValueError
-            number = int(value)
-        except ValueError:
-            number = low - 1
-        if not low <= number <= high:
-            raise ValueError(f"a whole number from {low} to {high} is needed")
-        return number
-
-    return parse
-
-
-def real(low: float, high: float) -> Callable[[object], float]:
-    """A parser of finite numbers within [low, high]."""
-
-    def parse(value: object) -> float:
-        try:
-            if isinstance(value, bool) or not isinstance(value, int | float | str):
-                raise ValueError
-            number = float(value)
-        except (ValueError, OverflowError):
-            number = math.nan
-        if not low <= number <= high:
-            raise ValueError(f"a number from {low:g} to {high:g} is needed")
-        return number
-
-    return parse
-
-
-class one_of:
-    """A parser of one of these words, in any case."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-
-    def __call__(self, value: object) -> str:
-        word = str(value).lower()
-        if word not in self.names:
-            raise ValueError(f"one of {', '.join(self.names)} is needed")
-        return word
-
-
-class on_off:
-    """A parser of on or off, or of what TOML and shells say for them."""
-
-    names = ("on", "off")
-
-    def __call__(self, value: object) -> bool:
-        word = str(value).lower()
-        if word not in ("on", "true", "1", "off", "false", "0"):
-            raise ValueError("on or off is needed")
-        return word in ("on", "true", "1")
-
-
-def text(value: object) -> str:
-    """A parser of any text but the empty one."""
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("a text is needed")
-    return value
-
-
-def context(value: object) -> int:
-    """A parser of a context length; `auto`, which is 0, is as much as the model allows and memory holds."""
-    return 0 if value == "auto" else whole(1, 1 << 24)(value)
 
 
 SETTINGS: dict[str, Setting] = {

@@ -9,8 +9,9 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from localrun.base.errors import UsageError
+from localrun.base.parsers import one_of
 from localrun.base.request import DEFAULT_SAMPLING, Think
-from localrun.base.settings import SETTINGS, one_of
+from localrun.base.settings import SETTINGS
 from localrun.cli.completion import complete_model, complete_precision, complete_word
 
 

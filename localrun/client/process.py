@@ -14,8 +14,10 @@ from typing import IO, Any, BinaryIO, cast
 
 import localrun
 from localrun.base.errors import EngineDiedError, UsageError
+from localrun.client import vitals
 from localrun.client.codec import WireError
 from localrun.client.exit_reason import exit_error, oom_kills
+from localrun.client.watchdog import Watchdog
 from localrun.client.wire import (
     Alive,
     Begun,
@@ -38,8 +40,6 @@ Ask = Load | Generate | View
 Answer = Progress | Loaded | Begun | Events | Viewed | Failure
 
 TICK_SECONDS = 0.25
-STOPPED_SECONDS = 2.0  # that a stopped process may be silent
-STUCK_SECONDS = 30.0  # that one may be silent which does not compute either
 CLOSE_SECONDS = 2.0
 _REAP_SECONDS = 5.0
 _LAST_WORDS = 4096
@@ -80,19 +80,14 @@ class WorkerProcess:
         return self._process.pid if self._process is not None else None
 
     def held_bytes(self) -> int:
-        """Main memory that is free again once it has ended; 0 when it has. What others share with it does not count."""
-        import psutil
-
-        with suppress(psutil.Error):
-            info = psutil.Process(self.pid).memory_info() if self.pid is not None else None
-            return int(info.rss - getattr(info, "shared", 0)) if info else 0  # where nothing tells, code counts too
-        return 0
+        """Main memory that is free again once it has ended."""
+        return vitals.held_bytes(self.pid)
 
     @property
     def can_answer(self) -> bool:
         """Whether the process is there and not stopped."""
         gone = self._death is not None or self._process is None or self._process.poll() is not None
-        return not gone and self._life.is_alive() and not self._is_stopped()
+        return not gone and self._life.is_alive() and not vitals.is_stopped(self.pid)
 
     def call(self, ask: Ask) -> Inbox:
         """Send a call. UsageError for what cannot be sent."""
@@ -120,12 +115,8 @@ class WorkerProcess:
             self._inboxes.pop(inbox.number, None)
 
     def receive(self, inbox: Inbox, on_tick: Callable[[], None] = lambda: None) -> Answer:
-        """The next answer. EngineDiedError once no more can come; `on_tick` is called while waiting.
-
-        Silence is counted in waits of ours, not by the clock: whoever was suspended with the process did not wait.
-        """
-        silent, heard = 0.0, self._n_heard
-        computed: float | None = None
+        """The next answer. EngineDiedError once no more can come; `on_tick` is called while waiting."""
+        watchdog = Watchdog(self.pid, self._n_heard)
         while True:
             with suppress(queue.Empty):
                 answer = inbox.answers.get(timeout=TICK_SECONDS)
@@ -135,17 +126,8 @@ class WorkerProcess:
             on_tick()
             if not self._life.is_alive() and inbox.answers.empty():
                 raise self._died()
-            if computed is None:  # not before there is silence: asking the system takes longer than most answers
-                computed = self._cpu_seconds()
-            silent += TICK_SECONDS
-            if self._n_heard != heard:
-                silent, heard = 0.0, self._n_heard
-            elif silent >= STOPPED_SECONDS and self._is_stopped():
-                self.kill("the engine's process was stopped, and did not go on")
-            elif silent >= STUCK_SECONDS:
-                silent, before, computed = 0.0, computed, self._cpu_seconds()
-                if computed == before:
-                    self.kill(f"the engine did nothing for {STUCK_SECONDS:.0f} seconds, and was ended")
+            if reason := watchdog.waited(TICK_SECONDS, self._n_heard):
+                self.kill(reason)
 
     def kill(self, reason: str) -> None:
         """End the process now, for this reason."""
@@ -226,22 +208,6 @@ class WorkerProcess:
         with stream:
             while heard := cast(Any, stream).read1(1 << 16):
                 self._said = (self._said + heard)[-_LAST_WORDS:]
-
-    def _is_stopped(self) -> bool:
-        import psutil
-
-        with suppress(psutil.Error):
-            return self.pid is not None and psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
-        return False
-
-    def _cpu_seconds(self) -> float:
-        import psutil
-
-        with suppress(psutil.Error):
-            if self.pid is not None:
-                times = psutil.Process(self.pid).cpu_times()
-                return times.user + times.system
-        return 0.0
 
 
 def _spawn(module: str) -> subprocess.Popen[bytes]:

@@ -1,25 +1,23 @@
 """Download files of a repository into the Hugging Face cache: resumed, checked, and safe to do twice at once."""
 
-import errno
-import shutil
 import time
-import zlib
-from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.errors import HubError
 from localrun.base.units import gib
 from localrun.hub.api import RemoteFile, RemoteRepo
+from localrun.hub.disk_space import disk_errors, require_space
 from localrun.hub.hf_cache import blob_path, find_stored, link, remember_commit, repo_folder, snapshot_path
 from localrun.hub.http import Http
-from localrun.hub.journal import CHUNK_BYTES, begin_hash
+from localrun.hub.journal import CHUNK_BYTES
 from localrun.hub.large_files import PLAIN_HTTP_BYTES, fetch_large
-from localrun.hub.partial import LostError, Partial, find_partials, open_partial, remove_leftovers
+from localrun.hub.partial import LostError, Partial, open_partial, remove_leftovers
 from localrun.hub.progress import Control, Emit, Finished, Meter, Notice, Progress, Started
 from localrun.hub.transfer import Transfer
 from localrun.hub.unsynced import recover, sync_linked
+from localrun.hub.verifier import Verifier
 
 POLL_SECONDS = 0.5  # how often we look whether the process we wait for is done
 EVENT_SECONDS = 0.1
@@ -40,8 +38,8 @@ def download(
     """
     cache = http.access.cache
     job = _Job(http, repo, sum(file.size for file in files), emit, control or Control())
-    with _disk_errors(cache):
-        _check_space(cache, repo, files)
+    with disk_errors(cache):
+        require_space(cache, repo, files)
         changed = _changed_files(cache, repo, files)
         paths = [job.bring(file) for file in files]
         remember_commit(cache, repo)
@@ -128,7 +126,7 @@ class _Job:
     def complete(self, file: RemoteFile, partial: Partial) -> str:
         """Fetch what is missing; gives the hash of the whole, computed while the rest still comes."""
         transfer = Transfer(self.http, self.repo, file, partial, self.control, self.meter)
-        check = _Check(file, partial, transfer.arrived)
+        check = Verifier(file, partial, transfer.arrived)
         next_event = next_life = 0.0
         told = ""
         transfer.start()
@@ -172,75 +170,8 @@ class _Job:
         self.emit(Progress(file.path, done, file.size, self.done_before + done, self.total, self.meter.rate()))
 
 
-class _Check:
-    """Reads back what has arrived: a checksum of every chunk for the journal, in any order, and in order the hash."""
-
-    def __init__(self, file: RemoteFile, partial: Partial, arrived: deque[int]) -> None:
-        self._hash = begin_hash(file.etag, file.size)
-        self._partial = partial
-        self._arrived = arrived
-        self._part = open(partial.path, "rb", buffering=0)  # noqa: SIM115  (closed by close)
-        self._buffer = memoryview(bytearray(CHUNK_BYTES))
-        self._next = 0  # for the hash
-
-    @property
-    def is_done(self) -> bool:
-        return self._next == self._partial.n_chunks
-
-    def advance(self) -> bool:
-        """One more chunk: one that has just arrived, else one of before; False when there is none."""
-        is_new = bool(self._arrived)
-        chunk = self._arrived.popleft() if is_new else self._next
-        if not is_new and chunk not in self._partial.chunks:
-            return False
-        data = self._read(chunk)
-        if is_new:
-            self._partial.record(chunk, zlib.crc32(data))
-        if chunk == self._next:
-            self._hash.update(data)
-            self._next += 1
-        return True
-
-    def note_arrived(self) -> None:
-        """A download that ends early keeps what has arrived."""
-        while self._arrived:
-            self.advance()
-
-    def hexdigest(self) -> str:
-        return str(self._hash.hexdigest())
-
-    def close(self) -> None:
-        self._part.close()
-
-    def _read(self, chunk: int) -> memoryview:
-        start, end = self._partial.bounds(chunk)
-        self._part.seek(start)
-        n_read = 0
-        while start + n_read < end and (n_more := self._part.readinto(self._buffer[n_read : end - start])):
-            n_read += n_more
-        return self._buffer[:n_read]
-
-
 def _bytes_there(partial: Partial) -> int:
     return min(partial.size, len(partial.chunks) * CHUNK_BYTES)
-
-
-def _check_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
-    """HubError before the first byte when the disk cannot hold all that is missing."""
-    folder = repo_folder(cache, repo.name)
-    allocated = {head.file: head.size for _, head, _ in find_partials(folder / "blobs")}
-    missing = [file for file in files if find_stored(cache, repo, file) is None]
-    needed = sum(file.size for file in missing if allocated.get(file.path) != file.size)
-    place = next(path for path in (cache, *cache.parents) if path.exists())
-    free = shutil.disk_usage(place).free
-    if needed > free:
-        raise _disk_full(cache, needed - free)
-
-
-def _disk_full(cache: Path, missing: int) -> HubError:
-    more = f"{gib(missing)} ({missing:,} bytes) more are needed" if missing else "it filled up during the download"
-    hint = "free some space (`localrun list`, `localrun rm`), or set HF_HOME to a larger disk; what has arrived is kept"
-    return HubError(f"the disk of {cache} is full: {more}", hint)
 
 
 def _changed_files(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> list[str]:
@@ -254,17 +185,3 @@ def _changed_files(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -
         if any((path / file.path).resolve().name != file.etag for path in earlier):
             changed.append(file.path)
     return changed
-
-
-@contextmanager
-def _disk_errors(cache: Path) -> Iterator[None]:
-    """What the file system refuses, as the HubError that says so."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
-            raise _disk_full(cache, 0) from None
-        what = error.strerror or type(error).__name__
-        raise HubError(
-            f"cannot write to {error.filename or cache}: {what}", "set HF_HOME to a folder you can write to"
-        ) from None

@@ -27,8 +27,8 @@ from localrun.base.errors import (
 from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client import process as process_module
+from localrun.client import vitals, watchdog, worker_process
 from localrun.client import worker as worker_module
-from localrun.client import worker_process
 from localrun.client.worker import WorkerClient
 from localrun.client.worker_process import ALIVE_SECONDS, GATHER_SECONDS
 
@@ -290,7 +290,7 @@ def hurt_at_random_points(client: WorkerClient, rng: random.Random, signals: lis
 
 @posix
 def test_killed_and_stopped_at_random_points(mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_module, "STOPPED_SECONDS", 0.5)
+    monkeypatch.setattr(watchdog, "STOPPED_SECONDS", 0.5)
     points = [signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]
     hurt_at_random_points(mortal, random.Random(1), [int(point) for point in points])
 
@@ -298,7 +298,7 @@ def test_killed_and_stopped_at_random_points(mortal: WorkerClient, monkeypatch: 
 @posix
 @pytest.mark.slow
 def test_killed_and_stopped_at_a_hundred_random_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_module, "STOPPED_SECONDS", 0.5)
+    monkeypatch.setattr(watchdog, "STOPPED_SECONDS", 0.5)
     rng = random.Random(2)
     points = [int(signal.SIGKILL)] * 75 + [int(signal.SIGSTOP)] * 25
     rng.shuffle(points)
@@ -328,7 +328,7 @@ def test_a_worker_that_is_hurt_while_idle_is_replaced_in_silence(mortal: WorkerC
 
 def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(process_module.WorkerProcess, "_cpu_seconds", asked.append)
+    monkeypatch.setattr(vitals, "cpu_seconds", asked.append)
     assert client._worker is not None
     heard, began = client._worker._n_heard, time.monotonic()
     assert finish(client.generate(ask("count 100 0.01"))).text == counted(100)
@@ -353,7 +353,7 @@ def test_the_first_words_do_not_wait_for_more(client: WorkerClient) -> None:
 @posix
 @pytest.mark.parametrize("what", ["hold", "toil"])
 def test_a_long_native_call_is_no_hang(mortal: WorkerClient, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_module, "STOPPED_SECONDS", 0.5)
+    monkeypatch.setattr(watchdog, "STOPPED_SECONDS", 0.5)
     assert finish(mortal.generate(ask(f"{what} 3"))).text == counted(3)
 
 
@@ -361,7 +361,7 @@ def test_a_long_native_call_is_no_hang(mortal: WorkerClient, what: str, monkeypa
 def test_a_worker_that_neither_speaks_nor_computes_is_ended(
     mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_module, "STUCK_SECONDS", 1.0)
+    monkeypatch.setattr(watchdog, "STUCK_SECONDS", 1.0)
     said, end = said_before_the_end(mortal.generate(ask("fall_asleep 3")))
     assert said == counted(3)
     assert end is not None

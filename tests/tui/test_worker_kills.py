@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 from localrun.base.errors import EngineDiedError
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
-from localrun.client import process
+from localrun.client import watchdog
 from localrun.client.worker import WorkerClient
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
@@ -38,7 +38,7 @@ ALIVE = 2.0  # seconds for a key to show
 
 
 def test_the_app_outlives_its_engine_wherever_that_dies(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "STOPPED_SECONDS", 0.5)
+    monkeypatch.setattr(watchdog, "STOPPED_SECONDS", 0.5)
     rng = random.Random(KILLS)
     ends: Counter[str] = Counter()
     app = LocalrunApp(start.open_client, lambda: ChatStore(home / "chats"), builtin)

@@ -1,0 +1,36 @@
+"""What the system tells of a process: what it holds, whether it is stopped, and how much it has computed.
+
+`pid` None is a process that was never started, and of one that has ended nothing is told.
+"""
+
+from contextlib import suppress
+
+
+def held_bytes(pid: int | None) -> int:
+    """Main memory that is free again once it has ended; 0 when it has. What others share with it does not count."""
+    import psutil
+
+    with suppress(psutil.Error):
+        info = psutil.Process(pid).memory_info() if pid is not None else None
+        return int(info.rss - getattr(info, "shared", 0)) if info else 0  # where nothing tells, code counts too
+    return 0
+
+
+def is_stopped(pid: int | None) -> bool:
+    """Whether it is there, but was told to stand still."""
+    import psutil
+
+    with suppress(psutil.Error):
+        return pid is not None and psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    return False
+
+
+def cpu_seconds(pid: int | None) -> float:
+    """Of all of its threads; 0 when it has ended."""
+    import psutil
+
+    with suppress(psutil.Error):
+        if pid is not None:
+            times = psutil.Process(pid).cpu_times()
+            return times.user + times.system
+    return 0.0

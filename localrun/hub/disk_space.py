@@ -1,0 +1,45 @@
+"""Whether the disk holds what is to be downloaded, and what to say where it does not."""
+
+import errno
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from localrun.base.errors import HubError
+from localrun.base.units import gib
+from localrun.hub.api import RemoteFile, RemoteRepo
+from localrun.hub.hf_cache import find_stored, repo_folder
+from localrun.hub.partial import find_partials
+
+
+def require_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
+    """HubError before the first byte when the disk cannot hold all that is missing."""
+    folder = repo_folder(cache, repo.name)
+    allocated = {head.file: head.size for _, head, _ in find_partials(folder / "blobs")}
+    missing = [file for file in files if find_stored(cache, repo, file) is None]
+    needed = sum(file.size for file in missing if allocated.get(file.path) != file.size)
+    place = next(path for path in (cache, *cache.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise _disk_full(cache, needed - free)
+
+
+def _disk_full(cache: Path, missing: int) -> HubError:
+    more = f"{gib(missing)} ({missing:,} bytes) more are needed" if missing else "it filled up during the download"
+    hint = "free some space (`localrun list`, `localrun rm`), or set HF_HOME to a larger disk; what has arrived is kept"
+    return HubError(f"the disk of {cache} is full: {more}", hint)
+
+
+@contextmanager
+def disk_errors(cache: Path) -> Iterator[None]:
+    """What the file system refuses, as the HubError that says so."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
+            raise _disk_full(cache, 0) from None
+        what = error.strerror or type(error).__name__
+        raise HubError(
+            f"cannot write to {error.filename or cache}: {what}", "set HF_HOME to a folder you can write to"
+        ) from None
