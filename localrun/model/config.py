@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -11,7 +12,7 @@ from localrun.cache.kinds.recurrent import Recurrent
 from localrun.ops.types import Activation, GatedActivation, QKNorm, Routing
 
 if TYPE_CHECKING:
-    from localrun.model.layer_weights import LayerWeights
+    from localrun.model.layer_weights import MixerWeights
     from localrun.ops.instructions import Value
     from localrun.ops.program import Ops
 
@@ -75,7 +76,13 @@ class RecurrentMixer(Protocol):
     def state_size(self) -> int:
         """f32 numbers that a layer keeps of a sequence."""
 
-    def mix(self, ops: Ops, a: Value, index: int, weights: LayerWeights) -> Value:
+    def matrices(self, hidden: int) -> Mapping[str, tuple[int, int]]:
+        """Shapes of its matrices by name; `out` [hidden, …] is that which multiplies what `mix` gives."""
+
+    def vectors(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of its other weights by name; of a convolution [channels, taps]."""
+
+    def mix(self, ops: Ops, a: Value, index: int, weights: MixerWeights) -> Value:
         """Ask `ops` for layer `index`: normed `a`, f32 [R, hidden] -> what its output matrix multiplies."""
 
 
@@ -103,6 +110,7 @@ class LayerSpec:
     mixture: Mixture | None = None
     sink_window: int | None = None  # tokens a query sees besides the first block; never beside `window`
     mixer: RecurrentMixer | None = None  # in the place of attention
+    gated: bool = False  # what attention gives is multiplied by the sigmoid of a gate, element by element
 
     @property
     def gated_activation(self) -> GatedActivation:
@@ -132,6 +140,7 @@ class ModelConfig:
     logit_scale: float = 1.0
     logit_softcap: float | None = None
     query_scale: QueryScale | None = None
+    n_draft_layers: int = 0  # that a file has besides, to guess tokens after the next one
 
     @property
     def n_layers(self) -> int:

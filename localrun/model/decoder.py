@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from localrun.model.config import LayerSpec, ModelConfig
-from localrun.model.layer_weights import LayerWeights, ModelWeights
+from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -15,6 +15,7 @@ from localrun.ops.instructions import (
     Norm,
     RopeAppend,
     Router,
+    SigmoidMul,
     Value,
 )
 from localrun.ops.layouts import Vector
@@ -42,21 +43,29 @@ class Model:
 
 
 def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
+    weights = layer.mixing
+    assert isinstance(weights, AttentionWeights)
     a = normed(ops, x, layer.attn_norm, eps)
-    q, k, v = ops(Linear(a, (layer.q, layer.k, layer.v)))
+    gates = (weights.gate,) if weights.gate else ()
+    q, k, v, *gate = ops(Linear(a, (weights.q, weights.k, weights.v, *gates)))
     turned_twice = spec.sink_window is not None and spec.rope is not None
     norms = (spec.qk_norm, layer.q_norm, layer.k_norm, eps)
     q, *sink_q = ops(RopeAppend(q, k, v, index, spec.rope, *norms, sink_query=turned_twice))
     rules = (spec.attn_scale, spec.attn_softcap, spec.window)
     sink_query = sink_q[0] if sink_q else None
     (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window))
-    return close_block(ops, x, o, layer.o, layer.attn_post_norm, spec.residual_scale, eps)
+    if gate:
+        (o,) = ops(SigmoidMul(o, gate[0]))
+    return close_block(ops, x, o, weights.o, layer.attn_post_norm, spec.residual_scale, eps)
 
 
 def recurrent_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
+    weights = layer.mixing
     assert spec.mixer is not None
-    y = spec.mixer.mix(ops, normed(ops, x, layer.attn_norm, eps), index, layer)
-    return close_block(ops, x, y, layer.o, layer.attn_post_norm, spec.residual_scale, eps)
+    assert isinstance(weights, MixerWeights)
+    y = spec.mixer.mix(ops, normed(ops, x, layer.attn_norm, eps), index, weights)
+    out = (weights.matrices["out"], None)
+    return close_block(ops, x, y, out, layer.attn_post_norm, spec.residual_scale, eps)
 
 
 def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:

@@ -62,6 +62,14 @@ FIELDS: dict[str, Field] = {
         Field("logit_scale", "logit_scale", "logits_scaling", float, 1e-6, 1e6, 1.0),
         Field("max_window_layers", "", "max_window_layers", int, 0, 512, 28),
         Field("no_rope_step", "", "no_rope_layer_interval", int, 1, 512, None),
+        Field("n_draft_layers", "nextn_predict_layers", "", int, 0, 64, 0),
+        Field("full_every", "full_attention_interval", "full_attention_interval", int, 1, 512, 4),
+        Field("conv_taps", "ssm.conv_kernel", "linear_conv_kernel_dim", int, 2, 16, None),
+        Field("n_key_heads", "ssm.group_count", "linear_num_key_heads", int, 1, 1024, None),
+        Field("n_value_heads", "ssm.time_step_rank", "linear_num_value_heads", int, 1, 1024, None),
+        Field("state_key_dim", "ssm.state_size", "linear_key_head_dim", int, 1, 1024, None),
+        Field("state_value_dim", "", "linear_value_head_dim", int, 1, 1024, None),
+        Field("state_width", "ssm.inner_size", "", int, 1, 1 << 20, None),
         Field("n_experts", "expert_count", "num_local_experts num_experts n_routed_experts", int, 0, 512, None),
         Field("n_experts_used", "expert_used_count", "num_experts_per_tok", int, 0, 512, None),
         Field("expert_ffn_size", "expert_feed_forward_length", "moe_intermediate_size", int, 8, 1 << 20, None),
@@ -152,6 +160,13 @@ class Fields(Mapping[str, Any]):
                 raise self.error(f"the hyperparameter {clean(key)} is missing")
             return field.default
         return self.checked(field, key, value)
+
+    def required(self, name: str) -> Any:
+        """A field that this architecture cannot do without."""
+        value = self[name]
+        if value is None:
+            raise self.error(f"the hyperparameter {clean(self.key(FIELDS[name]))} is missing")
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(FIELDS)

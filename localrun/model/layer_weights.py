@@ -1,5 +1,6 @@
 """The weights of a model by their part in it, in a backend's layout. Torch-free."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from localrun.ops.instructions import LinearWeight, SharedExpert
@@ -7,14 +8,30 @@ from localrun.ops.layouts import Packed, Vector
 
 
 @dataclass(frozen=True, slots=True)
-class LayerWeights:
-    """Weights of one layer; what its LayerSpec does not use is None. In a mixture gate, up and down are those of all
-    experts, one after the other."""
+class AttentionWeights:
+    """What makes queries, keys, values and, where there is one, the gate of their result; and the output matrix."""
 
     q: LinearWeight
     k: LinearWeight
     v: LinearWeight
     o: LinearWeight
+    gate: LinearWeight | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MixerWeights:
+    """Those of a recurrent layer's mixer, by the names it gives them."""
+
+    matrices: Mapping[str, Packed]
+    vectors: Mapping[str, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """Weights of one layer; what its LayerSpec does not use is None. In a mixture gate, up and down are those of all
+    experts, one after the other."""
+
+    mixing: AttentionWeights | MixerWeights
     gate: LinearWeight
     up: LinearWeight
     down: LinearWeight

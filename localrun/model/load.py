@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from localrun.formats.floats import read_floats
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.decoder import Model
-from localrun.model.layer_weights import LayerWeights, ModelWeights
+from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import weight_refs
 from localrun.ops.instructions import Experts, LinearWeight, SharedExpert
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import torch
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
-MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
 VECTORS = ("attn_norm", "attn_post_norm", "ffn_norm", "ffn_post_norm", "q_norm", "k_norm", "choice_bias")
 
 
@@ -81,9 +80,10 @@ def allocated_bytes(weights: ModelWeights) -> int:
         if isinstance(part, tuple):
             for item in part:
                 visit(item)
-        elif isinstance(part, ModelWeights | LayerWeights | SharedExpert | Experts):
-            for name in part.__dataclass_fields__:
-                visit(getattr(part, name))
+        elif isinstance(part, Mapping):
+            visit(tuple(part.values()))
+        elif is_dataclass(part) and not isinstance(part, Packed):
+            visit(tuple(getattr(part, field.name) for field in fields(part)))
         elif part is not None and not isinstance(part, str):
             found[id(part)] = part.nbytes
 
@@ -136,11 +136,21 @@ class Loader:
 
     def layer(self, index: int, spec: LayerSpec) -> LayerWeights:
         prefix = f"layers.{index}."
-        q, k, v, o, gate, up, down = (self.linear(prefix + name) for name in MATRICES)
+        mixing = self.mixer(prefix, spec.mixer) if spec.mixer else self.attention(prefix)
+        gate, up, down = (self.linear(prefix + name) for name in ("gate", "up", "down"))
         vectors = {name: self.vector(prefix + name) for name in VECTORS}
         router = self.linear(prefix + "router") if spec.mixture else None
         shared = self.shared_expert(prefix, spec) if spec.mixture and spec.mixture.shared_size else None
-        return LayerWeights(q, k, v, o, gate, up, down, **vectors, router=router, shared=shared)
+        return LayerWeights(mixing, gate, up, down, **vectors, router=router, shared=shared)
+
+    def attention(self, prefix: str) -> AttentionWeights:
+        q, k, v, o = (self.linear(prefix + name) for name in "qkvo")
+        gate = self.linear(prefix + "attn_gate") if prefix + "attn_gate" in self.refs else None
+        return AttentionWeights(q, k, v, o, gate)
+
+    def mixer(self, prefix: str, mixer: RecurrentMixer) -> MixerWeights:
+        matrices = {name: self.matrix(prefix + name) for name in mixer.matrices(0)}
+        return MixerWeights(matrices, {name: self.required_vector(prefix + name) for name in mixer.vectors()})
 
     def shared_expert(self, prefix: str, spec: LayerSpec) -> SharedExpert:
         gate, up, down = (self.linear(f"{prefix}shared_{name}") for name in ("gate", "up", "down"))
@@ -175,6 +185,8 @@ class Loader:
         values = values[:, : ref.shape[0] // ref.n_experts].ravel()
         if ref.interleaved is not None:
             values = values[row_order(ref.shape[0], *ref.interleaved)]
+        if ref.is_log:
+            values = -np.exp(values)
         return self.layout.vector(values + np.float32(ref.offset), self.device)
 
     def read_rows(self, ref: WeightRef, first: int, count: int) -> np.ndarray:

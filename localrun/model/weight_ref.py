@@ -32,6 +32,8 @@ class WeightRef:
     file_shape: tuple[int, ...] = ()  # of each tensor, where it is not `shape`
     every: int = 1
     transposed: bool = False  # the tensor is [n_experts, columns, rows]
+    head_rows: int = 0  # of a head there, where heads of two weights take turns: this one has the first or second half
+    is_log: bool = False  # the file has the logarithm of the vector times -1
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -40,6 +42,8 @@ class WeightRef:
     @property
     def part_rows(self) -> int:
         """Rows of ours that lie together in the file."""
+        if self.head_rows:
+            return self.head_rows // 2
         of_expert = self.shape[0] // self.n_experts
         whole = len(self.file_shape) == 3 and self.file_shape[1] == of_expert and not self.transposed
         return self.shape[0] if whole else of_expert
@@ -48,6 +52,8 @@ class WeightRef:
         """The tensor that a part lies in, and the row there (of the file's own rows) with which its matrix begins."""
         if self.names:
             return self.names[part], 0
+        if self.head_rows:
+            return self.name, part * self.head_rows
         return self.name, part * self.file_shape[1] if part else 0
 
 

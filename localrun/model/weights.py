@@ -1,6 +1,8 @@
 """Which tensors a model is made of, and where a file keeps each of them. Torch-free."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
 from types import MappingProxyType
 
 from localrun.base.errors import ModelFileError
@@ -8,7 +10,7 @@ from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.names import GGUF_NAMES, HF_NAMES
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
 from localrun.model.weight_ref import WeightRef, check_tensor
 
@@ -62,11 +64,23 @@ class Namer:
                 yield f"layers.{index}.{name}", ref
 
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
-        hidden, q_rows, kv_rows = self.config.hidden_size, spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
         norms = {"attn_norm": spec.pre_norm, "ffn_norm": spec.pre_norm}
         norms |= {"attn_post_norm": spec.post_norm, "ffn_post_norm": spec.post_norm}
         for name in (name for name, present in norms.items() if present):
-            yield name, self.ref(name, (hidden,), index)
+            yield name, self.ref(name, (self.config.hidden_size,), index)
+        yield from self.attention_refs(index, spec) if spec.mixer is None else self.mixer_refs(index, spec.mixer)
+        yield from self.ffn_refs(index, spec)
+
+    def mixer_refs(self, index: int, mixer: RecurrentMixer) -> Iterator[tuple[str, WeightRef]]:
+        for name, shape in mixer.matrices(self.config.hidden_size).items():
+            yield name, self.ref(name, shape, index)
+        for name, sizes in mixer.vectors().items():
+            is_conv = len(sizes) == 2 and not self.gguf  # torch has a channel of each group in the middle
+            file_shape = (sizes[0], 1, sizes[1]) if is_conv else sizes
+            yield name, replace(self.ref(name, (prod(sizes),), index), file_shape=file_shape)
+
+    def attention_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
+        hidden, q_rows, kv_rows = self.config.hidden_size, spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
         if spec.qk_norm != "none":
             row = spec.qk_norm == "row"
             yield "q_norm", self.ref("q_norm", (q_rows if row else spec.head_dim,), index)
@@ -77,11 +91,24 @@ class Namer:
             yield from self.fused_refs("qkv", index, heads, (hidden,), turns)
         else:
             for name, rows in heads.items():
-                yield name, self.ref(name, (rows, hidden), index, turns.get(name))
+                if name != "q" or not spec.gated:
+                    yield name, self.ref(name, (rows, hidden), index, turns.get(name))
+        if spec.gated:
+            yield from self.gated_refs(index, spec)
         if self.name("qkv_bias", index) in self.source.tensors:
             yield from self.fused_refs("qkv_bias", index, {f"{name}_bias": n for name, n in heads.items()}, (), turns)
         yield "o", self.ref("o", (hidden, q_rows), index)
         yield from self.bias_refs(index, heads | {"o": hidden}, turns)
+
+    def gated_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
+        """Queries and the gate of what attention gives: in one tensor, a head of each in turns."""
+        q = self.ref("q", (spec.n_heads * spec.head_dim, self.config.hidden_size), index)
+        in_file = (2 * q.shape[0], q.shape[1])
+        for place, name in enumerate(("q", "attn_gate")):
+            yield name, replace(q, first_row=place * spec.head_dim, head_rows=2 * spec.head_dim, file_shape=in_file)
+
+    def ffn_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
+        hidden = self.config.hidden_size
         if spec.mixture:
             experts = ExpertNamer(self.arch, self.source, self.prefix, index)
             yield from experts.refs(spec.mixture, hidden, spec.ffn_size)
@@ -121,14 +148,20 @@ class Namer:
     def ref(
         self, weight: str, shape: tuple[int, ...], index: int = 0, interleaved: tuple[int, int] | None = None
     ) -> WeightRef:
-        offset = 0.0 if self.gguf or "norm" not in weight else self.arch.hf_norm_offset
-        return WeightRef(self.name(weight, index), shape, interleaved=interleaved, offset=offset)
+        has_offset = not self.gguf and "norm" in weight and weight != "gated_norm"
+        return WeightRef(
+            self.name(weight, index),
+            shape,
+            interleaved=interleaved,
+            offset=self.arch.hf_norm_offset if has_offset else 0.0,
+            is_log=not self.gguf and weight == "decay",
+        )
 
     def name(self, weight: str, index: int = 0) -> str:
         if weight in self.fused:
             return self.prefix + self.fused[weight].format(index)
         if self.gguf:
-            return GGUF_NAMES[weight].format(index)
+            return (self.arch.gguf_names.get(weight) or GGUF_NAMES[weight]).format(index)
         if weight == "output":
             return next((name for name in self.source.tensors if name.endswith("lm_head.weight")), "lm_head.weight")
         template = self.arch.hf_names.get(weight) or HF_NAMES.get(weight, "")
@@ -145,9 +178,11 @@ class Namer:
         return tied if isinstance(tied, bool) else None
 
     def ignorable(self, name: str) -> bool:
-        """Tensors that are not weights of the language model: saved rope tables, vision towers, a tied output."""
+        """Tensors that are not weights of the language model: saved rope tables, vision towers, a tied output, layers
+        that only draft."""
         if self.gguf:
-            return False
+            drafting = range(self.config.n_layers, self.config.n_layers + self.config.n_draft_layers)
+            return any(name.startswith(f"blk.{index}.") for index in drafting)
         return name.endswith(("rotary_emb.inv_freq", "lm_head.weight")) or not name.startswith(self.prefix)
 
 

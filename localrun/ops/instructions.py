@@ -8,7 +8,7 @@ computes with when it is executed. Shapes: R rows (one per token of the step), L
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.types import GatedActivation, QKNorm, Routing
@@ -113,6 +113,65 @@ class Attention:
 
 
 @dataclass(frozen=True, slots=True)
+class SigmoidMul:
+    """x · sigmoid(gate), element by element -> f32 [R, n]."""
+
+    name: ClassVar = "sigmoid_mul"
+    n_results: ClassVar = 1
+    x: Value
+    gate: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ShortConv:
+    """A causal convolution along every sequence, each channel by itself, then `act` -> f32 [R, channels].
+
+    A row at p gets bias + the sum over j < taps of weight[:, j] · x at p - taps + 1 + j; before a text x is 0. The x of
+    the last taps - 1 tokens are the layer's state from its number `state_at` on.
+    """
+
+    name: ClassVar = "short_conv"
+    n_results: ClassVar = 1
+    x: Value
+    weight: Vector  # [channels · taps]
+    taps: int
+    layer: int
+    state_at: int = 0
+    bias: Vector | None = None  # [channels]
+    act: Literal["none", "silu"] = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class GatedDeltaRule:
+    """Linear attention with a state S [key_dim, value_dim] a value head (Yang, Kautz and Hatamizadeh 2024), then a
+    gated norm of each head -> f32 [R, n_value_heads · value_dim].
+
+    Every token: S = exp(decay · softplus(alpha + dt_bias)) · S, then S += k ⊗ sigmoid(beta) · (v - Sᵀk), and
+    o = Sᵀq / sqrt(key_dim), with q and k at length 1. The result is o / rms(o) · norm · silu(z). The states are those
+    of the layer from its number `state_at` on. Value head h reads key head h · n_key_heads // n_value_heads, or where
+    heads are `tiled` h % n_key_heads.
+    """
+
+    name: ClassVar = "gated_delta_rule"
+    n_results: ClassVar = 1
+    qkv: Value  # [R, 2 · n_key_heads · key_dim + n_value_heads · value_dim]
+    z: Value  # [R, n_value_heads · value_dim]
+    alpha: Value  # [R, n_value_heads]
+    beta: Value  # [R, n_value_heads]
+    decay: Vector  # [n_value_heads], below 0
+    dt_bias: Vector  # [n_value_heads]
+    norm: Vector  # [value_dim]
+    eps: float
+    n_key_heads: int
+    n_value_heads: int
+    key_dim: int
+    value_dim: int
+    tiled: bool
+    layer: int
+    state_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Router:
     """Chooses experts for a row by a @ weight.T + bias, as its `routing` says."""
 
@@ -176,5 +235,18 @@ class LogitsOf:
     softcap: float | None = None
 
 
-Instruction: TypeAlias = Embed | Norm | Linear | RopeAppend | Attention | Moe | LogitsOf
-INSTRUCTIONS = (Embed, Norm, Linear, RopeAppend, Attention, Moe, LogitsOf)
+Instruction: TypeAlias = (
+    Embed | Norm | Linear | RopeAppend | Attention | SigmoidMul | ShortConv | GatedDeltaRule | Moe | LogitsOf
+)
+INSTRUCTIONS = (
+    Embed,
+    Norm,
+    Linear,
+    RopeAppend,
+    Attention,
+    SigmoidMul,
+    ShortConv,
+    GatedDeltaRule,
+    Moe,
+    LogitsOf,
+)

@@ -15,7 +15,7 @@ from localrun.model import archs
 from localrun.model.archs.llama import Llama
 from localrun.model.config import LayerSpec
 from localrun.model.fields import Fields
-from localrun.model.layer_weights import LayerWeights
+from localrun.model.layer_weights import MixerWeights
 from localrun.ops.instructions import Value
 from localrun.ops.program import Ops
 
@@ -44,11 +44,19 @@ def decaying_sum(ops: ReferenceOps, op: DecayingSum) -> tuple[torch.Tensor]:
 class Mixer:
     state_size: int
 
-    def mix(self, ops: Ops, a: Value, index: int, weights: LayerWeights) -> Value:
+    def matrices(self, hidden: int) -> dict[str, tuple[int, int]]:
+        return dict.fromkeys(("q", "k", "v", "out"), (hidden, hidden))  # the file has them
+
+    def vectors(self) -> dict[str, tuple[int]]:
+        return {}
+
+    def mix(self, ops: Ops, a: Value, index: int, weights: MixerWeights) -> Value:
         return ops(DecayingSum(a, index))[0]  # type: ignore[arg-type]
 
 
 class Hybrid(Llama):
+    gguf_names: ClassVar = {"out": "blk.{}.attn_output.weight"}
+
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
         return replace(base, kind="recurrent", mixer=Mixer(fields["hidden_size"])) if index % 2 == 0 else base
 

@@ -67,7 +67,7 @@ def test_every_instruction_set_stays_close_to_the_reference(
 def test_the_executor_alone_keeps_the_weights_alive(tiny_folder: Callable[..., Path]) -> None:
     stepper = Stepper(tiny_folder("llama"), native_threads=1)
     weights = stepper.model.weights
-    matrices = [weights.embed, weights.output, *(layer.q[0] for layer in weights.layers)]
+    matrices = [weights.embed, weights.output, *(layer.down[0] for layer in weights.layers)]
     alive = [weakref.ref(plane) for matrix in matrices for plane in matrix.planes]
     del stepper.model, weights, matrices
     gc.collect()

@@ -10,11 +10,23 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from localrun.backends.reference.attention import attend, visible
+from localrun.backends.reference.delta_net import gated_delta_rule, short_conv
 from localrun.backends.reference.kv_codes import rotate_hadamard
 from localrun.backends.reference.logits import finish_logits
 from localrun.backends.reference.moe import mixture
 from localrun.backends.reference.pool import KVPool
-from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, Moe, Norm, RopeAppend
+from localrun.ops.instructions import (
+    Attention,
+    Embed,
+    GatedDeltaRule,
+    Linear,
+    LogitsOf,
+    Moe,
+    Norm,
+    RopeAppend,
+    ShortConv,
+    SigmoidMul,
+)
 from localrun.ops.interface import Angles, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
 from localrun.ops.layouts import F32, Packed, on_device
@@ -115,6 +127,15 @@ class ReferenceOps:
                     sink_q = None if op.sink_query is None else op.sink_query[tile]
                     out[tile] = attend(op.q[tile], keys, values, mask, op.scale, op.softcap, op.sinks, sink_q)
         return ((rotate_hadamard(out) if codec.rotates else out).flatten(1),)
+
+    def sigmoid_mul(self, op: SigmoidMul) -> tuple[Tensor]:
+        return (op.x * op.gate.sigmoid(),)
+
+    def short_conv(self, op: ShortConv) -> tuple[Tensor]:
+        return (short_conv(self.pool, op),)
+
+    def gated_delta_rule(self, op: GatedDeltaRule) -> tuple[Tensor]:
+        return (gated_delta_rule(self.pool, op),)
 
     def moe(self, op: Moe) -> tuple[Tensor]:
         out = mixture(self, op) * op.out_scale

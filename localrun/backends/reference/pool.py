@@ -169,10 +169,11 @@ class KVPool:
         """A recurrent layer's state before the step, f32 [state_size]; zeros at the beginning of a text."""
         return self.states(layer).before(self.step.sequences[sequence], self.layers[layer])
 
-    def put_state(self, layer: int, sequence: int, position: int, state: Tensor) -> None:
-        """Hand in a recurrent layer's state after the token at `position`; it is kept where somebody wants it."""
+    def put_state(self, layer: int, sequence: int, position: int, state: Tensor, at: int = 0) -> None:
+        """Hand in a recurrent layer's state after the token at `position`, or its part from number `at` on; it is kept
+        where somebody wants it."""
         view = self.step.sequences[sequence]
-        self.states(layer).put(view, self.layers[layer], position, BLOCK_TOKENS, state)
+        self.states(layer).put(view, self.layers[layer], position, BLOCK_TOKENS, state, at)
 
     def states(self, layer: int) -> StateStore:
         store = self.coded[self.layers[layer].group]

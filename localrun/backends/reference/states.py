@@ -22,12 +22,15 @@ class StateStore:
         block = sequence.state[layer.group]
         return self.states[block, layer.index].clone() if block >= 0 else torch.zeros_like(self.states[0, layer.index])
 
-    def put(self, sequence: SequenceInput, layer: CacheLayer, position: int, block_tokens: int, state: Tensor) -> None:
-        """Keep a layer's state after the token at `position` where it is wanted: at ends of blocks, and of the step."""
+    def put(
+        self, sequence: SequenceInput, layer: CacheLayer, position: int, block_tokens: int, state: Tensor, at: int
+    ) -> None:
+        """Keep a layer's state after the token at `position` where it is wanted: at ends of blocks, and of the step.
+        `at`: the number of the state that `state` begins with."""
         if (position + 1) % block_tokens == 0 or position + 1 == sequence.length:
             block = sequence.block(layer.group, position // block_tokens)
             if block >= 0:
-                self.states[block, layer.index] = state
+                self.states[block, layer.index, at : at + len(state)] = state
 
     def copy(self, source: int, target: int) -> None:
         self.states[target] = self.states[source]

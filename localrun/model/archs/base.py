@@ -37,6 +37,7 @@ class Arch:
     name: ClassVar[str]
     gguf: ClassVar[tuple[str, ...]]  # general.architecture
     hf: ClassVar[tuple[str, ...]]  # config.json "architectures"
+    gguf_names: ClassVar[Mapping[str, str]] = {}  # where they differ from GGUF_NAMES
     hf_names: ClassVar[Mapping[str, str]] = {}  # where they differ from HF_NAMES
     permuted_in_gguf: ClassVar[bool] = False  # Q and K rows pair dims (2j, 2j+1) there; ours pair (j, j + dims/2)
     hf_norm_offset: ClassVar[float] = 0.0  # added to norm weights of HF checkpoints
@@ -68,6 +69,7 @@ class Arch:
             logit_scale=self.logit_scale(fields),
             logit_softcap=fields["logit_softcap"] or None,
             query_scale=query_scale(fields),
+            n_draft_layers=fields["n_draft_layers"],
         )
 
     def check_supported(self, fields: Fields) -> None:
@@ -111,7 +113,9 @@ class Arch:
 
     def layers(self, fields: Fields) -> tuple[LayerSpec, ...]:
         """Every layer, dense or a mixture of experts."""
-        n_layers, windowed = fields["n_layers"], self.windowed_layers(fields)
+        n_layers, windowed = fields["n_layers"] - fields["n_draft_layers"], self.windowed_layers(fields)
+        if n_layers < 1:
+            raise fields.error("all layers are for drafting")
         bases = [self.base_layer(fields.of_layer(index)) for index in range(n_layers if fields.listed() else 1)]
         if any(base.head_dim != bases[0].head_dim for base in bases):
             raise ModelFileError("UNSUPPORTED", "heads differ in size between layers", path=fields.path)

@@ -24,6 +24,15 @@ GGUF_NAMES: dict[str, str] = {
     "up_bias": "blk.{}.ffn_up.bias",
     "down_bias": "blk.{}.ffn_down.bias",
     "ffn_post_norm": "blk.{}.post_ffw_norm.weight",
+    "mixed": "blk.{}.attn_qkv.weight",
+    "z": "blk.{}.attn_gate.weight",
+    "alpha": "blk.{}.ssm_alpha.weight",
+    "beta": "blk.{}.ssm_beta.weight",
+    "conv": "blk.{}.ssm_conv1d.weight",
+    "decay": "blk.{}.ssm_a",
+    "dt_bias": "blk.{}.ssm_dt.bias",
+    "gated_norm": "blk.{}.ssm_norm.weight",
+    "out": "blk.{}.ssm_out.weight",
 }
 GGUF_EXPERTS: dict[str, str] = {  # experts_gate and its kind: of all experts, [n_experts, rows, columns]
     "router": "blk.{}.ffn_gate_inp.weight",
@@ -65,6 +74,15 @@ HF_NAMES: dict[str, str] = {
     "gate_bias": "layers.{}.mlp.gate_proj.bias",
     "up_bias": "layers.{}.mlp.up_proj.bias",
     "down_bias": "layers.{}.mlp.down_proj.bias",
+    "mixed": "layers.{}.linear_attn.in_proj_qkv.weight",
+    "z": "layers.{}.linear_attn.in_proj_z.weight",
+    "alpha": "layers.{}.linear_attn.in_proj_a.weight",
+    "beta": "layers.{}.linear_attn.in_proj_b.weight",
+    "conv": "layers.{}.linear_attn.conv1d.weight",
+    "decay": "layers.{}.linear_attn.A_log",
+    "dt_bias": "layers.{}.linear_attn.dt_bias",
+    "gated_norm": "layers.{}.linear_attn.norm.weight",
+    "out": "layers.{}.linear_attn.out_proj.weight",
 }
 HF_POST_NORM_NAMES: dict[str, str] = {
     "attn_post_norm": "layers.{}.post_attention_layernorm.weight",

@@ -30,6 +30,7 @@ ARCHS = {
     "qwen3": "qwen3",
     "qwen3_vl_text": "qwen3vl",
     "qwen3_moe": "qwen3moe",
+    "qwen3_5_text": "qwen35",
     "qwen2_moe": "qwen2moe",
     "glm4_moe": "glm4moe",
     "mixtral": "llama",
@@ -47,8 +48,8 @@ PAIRS_INTERLEAVED = {
     "granite",
     "smollm3",
 }  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
-NORMS_AROUND_ZERO = {"gemma2", "gemma3"}  # the checkpoint stores w - 1, the GGUF stores w
-POST_NORMED = {"gemma2", "gemma3", "olmo2"}
+NORMS_AROUND_ZERO = {"gemma2", "gemma3", "qwen35"}  # the checkpoint stores w - 1, the GGUF stores w
+POST_NORMED = {"gemma2", "gemma3", "olmo2", "qwen35"}  # or what would be ffn_norm is called so
 
 MODEL_TENSORS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 LAYER_TENSORS = {
@@ -67,6 +68,13 @@ LAYER_TENSORS = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
     "mlp.gate_up_proj": "ffn_up",
+    "linear_attn.in_proj_qkv": "attn_qkv",
+    "linear_attn.in_proj_z": "attn_gate",
+    "linear_attn.in_proj_a": "ssm_alpha",
+    "linear_attn.in_proj_b": "ssm_beta",
+    "linear_attn.conv1d": "ssm_conv1d",
+    "linear_attn.norm": "ssm_norm",
+    "linear_attn.out_proj": "ssm_out",
     "mlp.gate": "ffn_gate_inp",
     "block_sparse_moe.gate": "ffn_gate_inp",
     "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
@@ -138,6 +146,8 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_sliding_window(config.sliding_window or 0)
     if config.model_type == "olmo3":
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
+    if arch == "qwen35":
+        add_delta_net(writer, config)
     if arch == "gemma3":
         writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
     if arch == "gemma2":
@@ -165,6 +175,26 @@ def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
         writer.add_expert_weights_scale(config.routed_scaling_factor)
         writer.add_expert_weights_norm(config.norm_topk_prob)
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def add_delta_net(writer: gguf.GGUFWriter, config: Any) -> None:
+    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+    writer.add_ssm_state_size(config.linear_key_head_dim)
+    writer.add_ssm_group_count(config.linear_num_key_heads)
+    writer.add_ssm_time_step_rank(config.linear_num_value_heads)
+    writer.add_ssm_inner_size(config.linear_num_value_heads * config.linear_value_head_dim)
+    writer.add_full_attention_interval(4)
+
+
+def tiled_heads(name: str, data: torch.Tensor, config: Any) -> torch.Tensor:
+    """A weight of linear attention with value heads in the order of ggml's broadcast: the first of every key head,
+    then the second of each; a checkpoint has those of one key head together."""
+    n_keys, n_values = config.linear_num_key_heads, config.linear_num_value_heads
+    dim = 1 if name.endswith("out_proj.weight") else 0
+    keys = 2 * n_keys * config.linear_key_head_dim if "qkv" in name or "conv1d" in name else 0
+    first, heads = data.split((keys, data.shape[dim] - keys), dim)
+    turned = heads.unflatten(dim, (n_keys, n_values // n_keys, -1)).transpose(dim, dim + 1).flatten(dim, dim + 2)
+    return torch.cat((first, turned), dim)
 
 
 def global_rope(config: Any) -> dict[str, Any]:
@@ -219,8 +249,14 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                 short = name.split(".")[-2]
                 if arch in PAIRS_INTERLEAVED and short in heads:
                     data = interleave_pairs(data, heads[short])
-                if arch in NORMS_AROUND_ZERO and short.endswith("norm"):
+                if arch in NORMS_AROUND_ZERO and short.endswith("norm") and short != "ssm_norm":
                     data = data + 1
+                if "linear_attn" in hf_name and short != "ssm_norm":
+                    data = tiled_heads(hf_name, data, config)
+                if short == "ssm_conv1d":
+                    data = data.squeeze(1)
+                if hf_name.endswith("A_log"):
+                    data = -data.exp()
                 yield name, data.squeeze(0).numpy()  # the gate of a shared expert is a vector there
 
 
@@ -244,6 +280,8 @@ def is_text(hf_name: str) -> bool:
 
 def gguf_name(hf_name: str, arch: str) -> str:
     """`model.layers.3.self_attn.q_proj.weight` → `blk.3.attn_q.weight`; of an expert with `#` and its number."""
+    if hf_name.endswith((".A_log", ".dt_bias")):
+        return f"blk.{hf_name.split('.')[2]}.{'ssm_a' if hf_name.endswith('A_log') else 'ssm_dt.bias'}"
     if hf_name.endswith(".mlp.gate.e_score_correction_bias"):
         return f"blk.{hf_name.split('.')[2]}.exp_probs_b.bias"
     stem, kind = hf_name.rsplit(".", 1)

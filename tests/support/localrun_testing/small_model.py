@@ -17,7 +17,7 @@ from localrun.engine.ticket import Finished, Ticket
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import Model
-from localrun.model.layer_weights import LayerWeights, ModelWeights
+from localrun.model.layer_weights import AttentionWeights, LayerWeights, ModelWeights
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
@@ -45,10 +45,12 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
 
     weights = [
         LayerWeights(
-            q=linear(spec.n_heads * spec.head_dim, HIDDEN),
-            k=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
-            v=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
-            o=linear(HIDDEN, spec.n_heads * spec.head_dim),
+            AttentionWeights(
+                q=linear(spec.n_heads * spec.head_dim, HIDDEN),
+                k=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
+                v=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
+                o=linear(HIDDEN, spec.n_heads * spec.head_dim),
+            ),
             gate=linear(spec.ffn_size, HIDDEN),
             up=linear(spec.ffn_size, HIDDEN),
             down=linear(HIDDEN, spec.ffn_size),

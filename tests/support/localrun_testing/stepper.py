@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -68,7 +69,8 @@ class Stepper:
         """Logits of `ids` at positions start … , given all earlier positions already computed."""
         end = start + len(ids)
         tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
-        view = sequence_input(tables, end, len(self.runner.groups))
+        state = (tables[(start - 1) // BLOCK_TOKENS][0] if start else -1,) * len(self.runner.groups)
+        view = replace(sequence_input(tables, end, len(self.runner.groups)), state=state)
         return torch.as_tensor(self.runner.compute([(ids, start)], [view], range(len(ids))).rows).clone()
 
 

@@ -172,6 +172,21 @@ TINY_MODELS: dict[str, TinyModel] = {
         },
         vision=_PIXTRAL_EYES,
     ),
+    "qwen3.5": TinyModel(
+        "qwen3_5_text",
+        _config(
+            num_hidden_layers=5,
+            head_dim=32,
+            rope_parameters={**_MROPE, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.25},
+            linear_conv_kernel_dim=4,
+            linear_num_key_heads=2,
+            linear_num_value_heads=6,
+            linear_key_head_dim=32,
+            linear_value_head_dim=32,
+            full_attention_interval=4,
+            sliding_window=None,
+        ),
+    ),
     "qwen3-moe": TinyModel(
         "qwen3_moe",
         _config(
@@ -259,12 +274,15 @@ def build(name: str, **config_changes: Any) -> Any:
 def randomise(model: torch.nn.Module, seed: int) -> None:
     """Replace every weight so that each matters: norms spread around 1, biases are not zero, logits are well apart."""
     generator = torch.Generator().manual_seed(seed)
-    zero_centred_norms = type(model).__name__.startswith("Gemma")
+    zero_centred_norms = type(model).__name__.startswith(("Gemma", "Qwen3_5"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if name.endswith("norm.weight") or "layernorm" in name:
-                parameter.copy_(noise * 0.3 + (0.0 if zero_centred_norms else 1.0))
+                is_zero_centred = zero_centred_norms and "linear_attn" not in name
+                parameter.copy_(noise * 0.3 + (0.0 if is_zero_centred else 1.0))
+            elif name.endswith("A_log"):  # states that last for some tokens, and some that last for hundreds
+                parameter.copy_(noise - 2.0)
             elif name.endswith("bias"):
                 parameter.copy_(noise * 0.3)
             elif "embed_tokens" in name or "lm_head" in name:

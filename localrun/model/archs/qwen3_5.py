@@ -1,0 +1,50 @@
+"""Qwen3.5 and 3.6 (language model): three layers with Gated DeltaNet to each one with gated attention."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+from localrun.base.sanitize import clean
+from localrun.model.archs.base import Arch
+from localrun.model.config import LayerSpec
+from localrun.model.delta_net import DeltaNet
+from localrun.model.fields import Fields
+
+KINDS = {"linear_attention": True, "full_attention": False}
+
+
+class Qwen35(Arch):
+    name = "qwen3_5"
+    gguf: ClassVar[tuple[str, ...]] = ("qwen35",)
+    hf: ClassVar[tuple[str, ...]] = ("Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration")
+    gguf_names: ClassVar = {"ffn_norm": "blk.{}.post_attention_norm.weight"}
+    hf_norm_offset = 1.0
+    qk_norm = "head"
+    defaults: ClassVar = {"partial_rotary_factor": 0.25, "rms_eps": 1e-6}
+
+    def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
+        if self.is_recurrent(fields, index):
+            return replace(base, kind="recurrent", rope=None, qk_norm="none", mixer=self.delta_net(fields))
+        return replace(base, gated=True)
+
+    def is_recurrent(self, fields: Fields, index: int) -> bool:
+        """As the file says it of each layer, or all but every n-th."""
+        gguf = fields.format == "gguf"
+        key = f"{fields.prefix}.attention.recurrent_layers" if gguf else "layer_types"
+        said = fields.values_by_key.get(key)
+        if said is None:
+            return (index + 1) % int(fields["full_every"]) != 0
+        if not isinstance(said, list) or len(said) < fields["n_layers"]:
+            raise fields.error(f"{clean(key)} should say of each layer what it is")
+        kind = said[index] if gguf else KINDS.get(str(said[index]))
+        if not isinstance(kind, bool):
+            raise fields.error(f"{clean(key)} has {clean(str(said[index])[:40])!r} for a layer")
+        return kind
+
+    def delta_net(self, fields: Fields) -> DeltaNet:
+        names = ("conv_taps", "n_key_heads", "n_value_heads", "state_key_dim")
+        taps, n_keys, n_values, key_dim = (fields.required(name) for name in names)
+        gguf = fields.format == "gguf"
+        value_dim = fields.required("state_width") // n_values if gguf else fields.required("state_value_dim")
+        if n_values % n_keys or not value_dim:
+            raise fields.error(f"{n_values} heads of values cannot share {n_keys} heads of keys")
+        return DeltaNet(n_keys, n_values, key_dim, value_dim, taps, fields["rms_eps"], tiled=gguf)
