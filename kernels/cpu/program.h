@@ -13,6 +13,8 @@
 #define LR_MAX_CANDIDATES 256
 #define LR_MAX_EXPERTS 512
 #define LR_MAX_VOCAB (1 << 24)  // ids of a row of logits: candidates are looked for in a thread's scratch
+#define LR_MAX_TAPS 16       // of a short convolution
+#define LR_DELTA_PANEL 32    // columns of a state of the delta rule that lie together
 #define LR_SCALE_DIMS 128    // dims of a head that share a scale in the codes of keys and values
 
 // Formats of activations that a linear can read. F32 is always there; norm and the first linear that reads a value make the
@@ -25,7 +27,7 @@ enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2 };
 // beside their codes for as long as rows read them so.
 enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
-  LR_OP_COMBINE, LR_N_OPS };
+  LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts/layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -149,6 +151,39 @@ typedef struct {
 } lr_combine;
 
 typedef struct {
+  const lr_value* x;
+  const lr_value* gate;
+  lr_value* out;  // x · sigmoid(gate)
+} lr_sigmoid_mul;
+
+typedef struct {
+  const lr_value* x;
+  lr_value* out;        // the sum of weight[tap][c] · x of the row taps - 1 - tap before, and its bias
+  const float* weight;  // [taps][channels]
+  const float* bias;    // [channels] or null
+  int32_t taps;
+  int32_t silu;         // of the sum, or the sum itself
+  int32_t layer;
+  int32_t state_at;     // x of the last taps - 1 rows, [taps - 1][channels], from this number of the state on
+} lr_short_conv;
+
+typedef struct {
+  const lr_value* qkv;   // [n_key_heads·key_dim] twice, then [n_value_heads·value_dim]
+  const lr_value* z;     // [n_value_heads·value_dim]
+  const lr_value* alpha; // [n_value_heads]
+  const lr_value* beta;  // likewise
+  lr_value* out;         // as z
+  const float* decay;    // [n_value_heads], below 0
+  const float* dt_bias;  // [n_value_heads]
+  const float* norm;     // [value_dim]
+  int32_t n_key_heads, n_value_heads, key_dim, value_dim;
+  int32_t tiled;         // value head h reads key head h % n_key_heads, else h·n_key_heads / n_value_heads
+  int32_t layer;
+  int32_t state_at;      // the states of all value heads from this number of the state on
+  float eps;
+} lr_gated_delta_rule;
+
+typedef struct {
   int32_t op;
   int32_t reserved;
   union {
@@ -161,6 +196,9 @@ typedef struct {
     lr_route route;
     lr_experts experts;
     lr_combine combine;
+    lr_sigmoid_mul sigmoid_mul;
+    lr_short_conv short_conv;
+    lr_gated_delta_rule gated_delta_rule;
   };
 } lr_instruction;
 
@@ -170,18 +208,20 @@ typedef struct {
   int64_t layer_offset;
 } lr_kv_pool;
 
-// Where one layer keeps keys and values. The bytes inside a block are private to the unit that wrote them.
+// Where one layer keeps keys and values, or its state. The bytes inside a block are private to the unit that wrote them.
 typedef struct {
   lr_kv_pool blocks;
   lr_kv_pool ring;  // of the 16-bit blocks beside codes; all zero with a plain codec
   int32_t group;
   int32_t n_heads, n_kv_heads, head_dim;
   int32_t codec;
-  int32_t reserved;
+  int32_t state_size;  // floats of a recurrent layer, which has no heads and no codec; 0: keys and values
 } lr_cache_layer;
 
 // Block b of a sequence holds its positions 64·b … 64·b + 63. A row at p reads the 16-bit copy of blocks p / 64 and 0,
 // and the codes of all others; a float codec has nothing else. -1: a block that is not there, passed over by rows that see it.
+// A recurrent layer writes the state at the end of block b to the table's block b unless that is -1, and the one after the
+// last row to the last row's; its rows follow one another.
 typedef struct {
   const int32_t* const* table;  // [group][block - first[group]]: codes, or floats
   const int32_t* first;         // [group]: number of the first block in the table
@@ -189,6 +229,7 @@ typedef struct {
   const int32_t* const* ring;   // [group][block - ring_first]: 16-bit blocks; null where every codec is plain
   const int32_t* ring_sink;     // [group]: 16-bit block 0 where the ring begins later; or null
   const int32_t* write_from;    // [group]: rows below leave the table's blocks as they are; null: none does
+  const int32_t* state;         // [group]: block with the state before this step, -1: zeros; null: no layer is recurrent
   int32_t ring_first;
   int32_t length;               // tokens after this step
 } lr_sequence;

@@ -41,7 +41,7 @@ def test_logits_match_transformers(
 
 
 @pytest.mark.parametrize("codec", ["f32", "f16"])
-@pytest.mark.parametrize("name", ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral"])
+@pytest.mark.parametrize("name", ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "qwen3.5"])
 def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, tiny_folder: Callable[..., Path]) -> None:
     model = Stepper(tiny_folder(name), codec=codec, native_threads=2)
     whole = model.logits(IDS)

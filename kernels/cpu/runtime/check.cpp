@@ -25,7 +25,8 @@ bool has_room(const lr_kv_pool* pool, int64_t bytes) {
 }
 
 int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
-  if (layer->group < 0) return LR_BAD_ARGUMENT;
+  if (layer->group < 0 || layer->state_size < 0) return LR_BAD_ARGUMENT;
+  if (layer->state_size) return has_room(&layer->blocks, 4 * (int64_t)layer->state_size) ? LR_OK : LR_BAD_ARGUMENT;
   if (layer->n_kv_heads < 1 || layer->n_heads > LR_MAX_HEADS || layer->n_heads < 1) return LR_BAD_ARGUMENT;
   if (layer->n_heads % layer->n_kv_heads) return LR_BAD_ARGUMENT;
   if (layer->head_dim < 8 || layer->head_dim > LR_MAX_HEAD_DIM || layer->head_dim % 8) return LR_UNSUPPORTED;
@@ -103,6 +104,34 @@ bool good_combine(const lr_combine* op) {
   return holds(op->y, op->out->width) && (!op->residual || holds(op->residual, op->out->width));
 }
 
+bool good_sigmoid_mul(const lr_sigmoid_mul* op) {
+  return op->x && holds(op->x, op->x->width) && holds(op->gate, op->x->width) && holds(op->out, op->x->width);
+}
+
+// The layer has a state with room for `n` numbers from `at` on.
+bool has_state(const lr_program* program, int32_t layer, int32_t at, int64_t n) {
+  if (layer < 0 || layer >= program->n_layers || at < 0) return false;
+  return n > 0 && at + n <= program->layer[layer].state_size;
+}
+
+bool good_short_conv(const lr_short_conv* op, const lr_program* program) {
+  if (op->taps < 2 || op->taps > LR_MAX_TAPS || !op->weight || !op->x || op->x->width < 1) return false;
+  if (!holds(op->x, op->x->width) || !holds(op->out, op->x->width) || op->out->f32 == op->x->f32) return false;
+  return has_state(program, op->layer, op->state_at, (int64_t)(op->taps - 1) * op->x->width);
+}
+
+bool good_gated_delta_rule(const lr_gated_delta_rule* op, const lr_program* program) {
+  const int32_t n_keys = op->n_key_heads, n_values = op->n_value_heads;
+  if (n_keys < 1 || n_values < n_keys || n_values % n_keys || n_values > LR_MAX_HEADS) return false;
+  if (op->key_dim < 2 || op->key_dim > 1024 || op->key_dim % 2) return false;
+  if (op->value_dim < 1 || op->value_dim > 1024 || op->value_dim % LR_DELTA_PANEL) return false;
+  const int64_t width = (int64_t)n_values * op->value_dim, keys = (int64_t)n_keys * op->key_dim;
+  if (!holds(op->qkv, 2 * keys + width) || !holds(op->z, width) || !holds(op->out, width)) return false;
+  if (!holds(op->alpha, n_values) || !holds(op->beta, n_values) || op->out->f32 == op->qkv->f32) return false;
+  if (!op->decay || !op->dt_bias || !op->norm) return false;
+  return has_state(program, op->layer, op->state_at, width * op->key_dim);
+}
+
 bool good_instruction(const lr_instruction* instruction, const lr_program* program) {
   switch (instruction->op) {
     case LR_OP_EMBED: return good_embed(&instruction->embed);
@@ -113,7 +142,10 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_LOGITS: return good_logits(&instruction->logits);
     case LR_OP_ROUTE: return good_route(&instruction->route);
     case LR_OP_EXPERTS: return good_experts(&instruction->experts);
-    default: return good_combine(&instruction->combine);
+    case LR_OP_COMBINE: return good_combine(&instruction->combine);
+    case LR_OP_SIGMOID_MUL: return good_sigmoid_mul(&instruction->sigmoid_mul);
+    case LR_OP_SHORT_CONV: return good_short_conv(&instruction->short_conv, program);
+    default: return good_gated_delta_rule(&instruction->gated_delta_rule, program);
   }
 }
 
@@ -133,8 +165,23 @@ bool has_blocks(const lr_cache_layer* layer, const lr_sequence* sequence, int32_
   const int32_t group = layer->group, number = oldest / LR_BLOCK_TOKENS;
   if (!sequence->table || !sequence->first || !sequence->table[group]) return false;
   if (sequence->first[group] < 0 || sequence->first[group] > number) return false;
+  if (layer->state_size) return sequence->state;
   if (!is_quantized(layer)) return true;
   return sequence->ring && sequence->ring[group] && sequence->ring_first >= 0 && sequence->ring_first <= number;
+}
+
+// A state is that of all tokens before: rows leave none out, and the one after the last has its place.
+bool keeps_states(const lr_program* program, const lr_step* step, const lr_span* span, int32_t s) {
+  const lr_sequence* sequence = &step->sequence[s];
+  const int32_t* position = step->position + span[s].first_row;
+  const int32_t n_rows = span[s].n_rows, last = position[n_rows - 1];
+  for (int32_t i = 0; i < program->n_layers; i++) {
+    const lr_cache_layer* layer = &program->layer[i];
+    if (!layer->state_size) continue;
+    if (last - position[0] != n_rows - 1) return false;
+    if (sequence->table[layer->group][last / LR_BLOCK_TOKENS - sequence->first[layer->group]] < 0) return false;
+  }
+  return true;
 }
 
 bool turns_sinks(const lr_program* program, const lr_step* step) {
@@ -186,5 +233,7 @@ int check_step(const lr_program* program, const lr_step* step, int32_t max_rows,
       const int32_t oldest = step->position[span[s].first_row];
       if (!has_blocks(&program->layer[i], &step->sequence[s], oldest)) return LR_BAD_ARGUMENT;
     }
+  for (int32_t s = 0; s < step->n_sequences; s++)
+    if (span[s].n_rows && !keeps_states(program, step, span, s)) return LR_BAD_ARGUMENT;
   return embeds(program, step) && turns_sinks(program, step) ? LR_OK : LR_BAD_ARGUMENT;
 }

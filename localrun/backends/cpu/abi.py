@@ -8,7 +8,20 @@ OK, CANCELLED, NO_MEMORY = 0, 3, 4
 MAX_WEIGHTS = 4
 MAX_CANDIDATES = 256
 FORMAT_Q8, FORMAT_BF16 = 1, 4
-OPS = ("embed", "norm", "linear", "rope_append", "attention", "logits", "route", "experts", "combine")
+OPS = (
+    "embed",
+    "norm",
+    "linear",
+    "rope_append",
+    "attention",
+    "logits",
+    "route",
+    "experts",
+    "combine",
+    "sigmoid_mul",
+    "short_conv",
+    "gated_delta_rule",
+)
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2}
 KV_CODES = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
@@ -16,6 +29,8 @@ PROBE_INT8, PROBE_F16 = 0, 1
 BLOCK_TOKENS = 64
 STRIDE = 256  # elements that rows of arena buffers are rounded up to
 SCRATCH_BYTES = 2 << 20  # of every thread
+MAX_TAPS = 16  # of a short convolution
+DELTA_PANEL = 32  # columns of a state of the delta rule that lie together
 MAX_HEAD_DIM, SCALE_DIMS = 256, 128  # dims of a head that share a scale
 MAX_SCALES = MAX_HEAD_DIM // SCALE_DIMS  # of a head
 
@@ -159,6 +174,44 @@ class Combine(Structure):
     )
 
 
+class SigmoidMul(Structure):
+    _fields_ = (("x", POINTER(Value)), ("gate", POINTER(Value)), ("out", POINTER(Value)))
+
+
+class ShortConv(Structure):
+    _fields_ = (
+        ("x", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("weight", c_void_p),
+        ("bias", c_void_p),
+        ("taps", c_int32),
+        ("silu", c_int32),
+        ("layer", c_int32),
+        ("state_at", c_int32),
+    )
+
+
+class GatedDeltaRule(Structure):
+    _fields_ = (
+        ("qkv", POINTER(Value)),
+        ("z", POINTER(Value)),
+        ("alpha", POINTER(Value)),
+        ("beta", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("decay", c_void_p),
+        ("dt_bias", c_void_p),
+        ("norm", c_void_p),
+        ("n_key_heads", c_int32),
+        ("n_value_heads", c_int32),
+        ("key_dim", c_int32),
+        ("value_dim", c_int32),
+        ("tiled", c_int32),
+        ("layer", c_int32),
+        ("state_at", c_int32),
+        ("eps", c_float),
+    )
+
+
 class AnyOp(Union):
     _fields_ = (
         ("embed", Embed),
@@ -170,6 +223,9 @@ class AnyOp(Union):
         ("route", Route),
         ("experts", Experts),
         ("combine", Combine),
+        ("sigmoid_mul", SigmoidMul),
+        ("short_conv", ShortConv),
+        ("gated_delta_rule", GatedDeltaRule),
     )
 
 
@@ -195,7 +251,7 @@ class CacheLayerC(Structure):
         ("n_kv_heads", c_int32),
         ("head_dim", c_int32),
         ("codec", c_int32),
-        ("reserved", c_int32),
+        ("state_size", c_int32),
     )
 
 
@@ -207,6 +263,7 @@ class SequenceC(Structure):
         ("ring", POINTER(c_void_p)),
         ("ring_sink", c_void_p),
         ("write_from", c_void_p),
+        ("state", c_void_p),
         ("ring_first", c_int32),
         ("length", c_int32),
     )

@@ -9,10 +9,12 @@ from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
+from localrun.backends.cpu.pool import state_bytes
 from localrun.backends.cpu.scratch import arena_bytes
 from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
-from localrun.model.config import LayerSpec, Mixture, ModelConfig
+from localrun.model.config import LayerSpec, Mixture, ModelConfig, RecurrentMixer
+from localrun.model.delta_net import DeltaNet
 from localrun.ops.instructions import INSTRUCTIONS
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
@@ -79,8 +81,8 @@ class CpuBackend:
         unknown = sorted(qtype for qtype in set(matrix_types) if not self.layout_name(qtype))
         if unknown:
             return f"the library has no layout for {', '.join(unknown)}"
-        if any(spec.mixer is not None for spec in config.layers):
-            return "the library has no kernel for recurrent layers"
+        if not all(mixes_natively(spec.mixer) for spec in config.layers if spec.mixer):
+            return "the library has no kernel for this kind of recurrent layers"
         if any(self.block_bytes(KV_CODECS["f16"], spec) is None for spec in config.layers):
             return "the library has no block store for heads of this size"
         if not all(routes_natively(spec) for spec in config.layers if spec.mixture):
@@ -107,7 +109,9 @@ class CpuBackend:
         return -1 if number is None else self.calls.layout_for(number)
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
-        code = None if spec.mixer is not None else abi.KV_CODES.get(codec.name)
+        if spec.mixer is not None:
+            return state_bytes(spec.mixer.state_size)
+        code = abi.KV_CODES.get(codec.name)
         size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
         return size if size >= 0 else None
 
@@ -138,6 +142,13 @@ class CpuBackend:
 
         layout = CpuLayout(self.calls, threads)
         return CpuExecutor(layout, forward, layers, plan, blocks, ring_blocks, MAX_ROWS)
+
+
+def mixes_natively(mixer: RecurrentMixer) -> bool:
+    """Whether the kernels know a kind of recurrent layer, and have its sizes."""
+    if not isinstance(mixer, DeltaNet) or mixer.taps > abi.MAX_TAPS:
+        return False
+    return mixer.key_dim % 2 == 0 and mixer.value_dim % abi.DELTA_PANEL == 0
 
 
 def routes_natively(spec: LayerSpec) -> bool:

@@ -82,6 +82,7 @@ class CpuExecutor:
             layer.n_kv_heads,
             layer.head_dim,
             blocks.code,
+            layer.state_size,
         )
 
     @property

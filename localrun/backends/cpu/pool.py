@@ -38,10 +38,14 @@ class CpuPool:
         self.block_bytes = 0
         for layer in sorted(members, key=lambda layer: layer.index):
             self.offsets.append(self.block_bytes)
-            self.block_bytes += calls.kv_block_bytes(self.code, layer.n_kv_heads, layer.head_dim)
+            self.block_bytes += state_bytes(layer.state_size) if layer.state_size else self.head_bytes(layer)
         self.nbytes = n_blocks * self.block_bytes
         self.address = calls.reserve_space(self.nbytes)
         self.n_committed = 0
+
+    def head_bytes(self, layer: CacheLayer) -> int:
+        """Of all heads of a layer in a block of keys and values."""
+        return self.calls.kv_block_bytes(self.code, layer.n_kv_heads, layer.head_dim)
 
     def place(self, layer: CacheLayer) -> abi.KVPoolC:
         """The pool as the program of a layer sees it."""
@@ -114,6 +118,11 @@ class CpuPool:
 
     def close(self) -> None:
         self.calls.release(self.address, self.nbytes)
+
+
+def state_bytes(size: int) -> int:
+    """What a state of `size` f32 numbers takes: whole cache lines."""
+    return -(-4 * size // 64) * 64
 
 
 def plain(codes: np.ndarray, bits: int, layer: CacheLayer) -> PlainKV:

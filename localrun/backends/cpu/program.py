@@ -8,7 +8,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from localrun.backends.cpu import abi
-from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, Moe, Norm, RopeAppend, Slot
+from localrun.ops.instructions import (
+    Attention,
+    Embed,
+    GatedDeltaRule,
+    Linear,
+    LogitsOf,
+    Moe,
+    Norm,
+    RopeAppend,
+    ShortConv,
+    SigmoidMul,
+    Slot,
+)
 from localrun.ops.interface import CacheLayer
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.program import Recorded
@@ -214,6 +226,50 @@ class ProgramBuilder:
                 sink_window=op.sink_window or 0,
                 scale=op.scale,
                 softcap=op.softcap or 0.0,
+            ),
+        )
+
+    def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Native]:
+        made = self.result(out, self.values[op.x.index].width)
+        yield op.name, abi.SigmoidMul(x=self.value(op.x), gate=self.value(op.gate), out=made)
+
+    def short_conv(self, op: ShortConv, out: int) -> Iterator[Native]:
+        n_channels = self.values[op.x.index].width
+        by_tap = np.asarray(op.weight).reshape(n_channels, op.taps).T
+        yield (
+            op.name,
+            abi.ShortConv(
+                x=self.value(op.x),
+                out=self.result(out, n_channels),
+                weight=self.vector(by_tap),
+                bias=self.vector(op.bias),
+                taps=op.taps,
+                silu=op.act == "silu",
+                layer=op.layer,
+                state_at=op.state_at,
+            ),
+        )
+
+    def gated_delta_rule(self, op: GatedDeltaRule, out: int) -> Iterator[Native]:
+        yield (
+            op.name,
+            abi.GatedDeltaRule(
+                qkv=self.value(op.qkv),
+                z=self.value(op.z),
+                alpha=self.value(op.alpha),
+                beta=self.value(op.beta),
+                out=self.result(out, op.n_value_heads * op.value_dim),
+                decay=self.vector(op.decay),
+                dt_bias=self.vector(op.dt_bias),
+                norm=self.vector(op.norm),
+                n_key_heads=op.n_key_heads,
+                n_value_heads=op.n_value_heads,
+                key_dim=op.key_dim,
+                value_dim=op.value_dim,
+                tiled=op.tiled,
+                layer=op.layer,
+                state_at=op.state_at,
+                eps=op.eps,
             ),
         )
 

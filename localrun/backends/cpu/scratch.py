@@ -2,6 +2,7 @@
 
 from localrun.backends.cpu.abi import SCRATCH_BYTES, STRIDE
 from localrun.model.config import Mixture, ModelConfig
+from localrun.model.delta_net import DeltaNet
 from localrun.ops.largest_step import MAX_ROWS
 
 
@@ -9,8 +10,8 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     """The library's buffers, at most.
 
     For every row of a step the residual stream twice, queries twice, keys, values, and what each linear reads in two
-    forms; in a mixture of experts what they read and give, for each of the choices of a row; logits; scratch memory of
-    every thread.
+    forms; the gate of queries and what it leaves of them; in a mixture of experts what they read and give, for each of
+    the choices of a row; what recurrent layers make; logits; scratch memory of every thread.
     """
     widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
     hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
@@ -20,6 +21,8 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     coded = (hidden, queries, ffn)
     row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
     row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
+    row += 4 * 2 * _stride(queries) if any(spec.gated for spec in config.layers) else 0
+    row += max((_delta_net_row(spec.mixer) for spec in config.layers if isinstance(spec.mixer, DeltaNet)), default=0)
     logits = sequences * config.vocab_size * 4
     return MAX_ROWS * row + logits + threads * SCRATCH_BYTES
 
@@ -29,6 +32,15 @@ def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
     coded = (hidden, ffn)
     choice = 4 * sum(map(_stride, (*coded, hidden))) + 2 * sum(map(_stride, coded)) + 12
     return 4 * _stride(mixture.n_experts) + mixture.routing.n_used * choice
+
+
+def _delta_net_row(mixer: DeltaNet) -> int:
+    """Bytes for a row: channels before and after the convolution, z, alpha, beta, the result in two forms, and what the
+    kernel keeps between its phases."""
+    width, heads = mixer.n_value_heads * mixer.value_dim, mixer.n_value_heads
+    values = (mixer.channels, mixer.channels, width, width, heads, heads)
+    between = 2 * (mixer.n_key_heads * mixer.key_dim + heads)
+    return 4 * (sum(map(_stride, values)) + between) + 2 * _stride(width)
 
 
 def _stride(width: int) -> int:

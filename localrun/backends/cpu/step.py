@@ -51,6 +51,7 @@ class NativeStep:
         place.ring = self.tables(*map(self.address, sequence.ring)) if any(sequence.ring) else None
         place.ring_sink = self.address(sequence.ring_sink)
         place.write_from = self.address(sequence.write_from)
+        place.state = self.address(sequence.state)
 
     def adjustment(self, change: LogitAdjust | None) -> abi.Adjust:
         """A LogitAdjust as C sees it; what would change nothing is left out."""
