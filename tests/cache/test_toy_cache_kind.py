@@ -4,15 +4,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
-import torch
 
+from localrun.backends.reference.delta_net import rows_by_sequence
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.model import archs
-from localrun.model.archs.llama import Llama
 from localrun.model.config import LayerSpec
 from localrun.model.fields import Fields
 from localrun.model.layer_weights import MixerWeights
@@ -30,14 +29,14 @@ class DecayingSum:
     layer: int
 
 
-def decaying_sum(ops: ReferenceOps, op: DecayingSum) -> tuple[torch.Tensor]:
-    states = {sequence: ops.pool.state(op.layer, sequence) for sequence in set(ops.step.row_sequence)}
-    rows = []
-    for row, (position, sequence) in enumerate(zip(ops.step.positions, ops.step.row_sequence, strict=True)):
-        states[sequence] = 0.75 * states[sequence] + op.a[row]
-        ops.pool.put_state(op.layer, sequence, position, states[sequence])
-        rows.append(states[sequence])
-    return (torch.stack(rows),)
+def decaying_sum(ops: ReferenceOps, op: DecayingSum) -> tuple[Value]:
+    out = op.a.clone()
+    for sequence, rows in rows_by_sequence(ops.step):
+        state = ops.pool.state(op.layer, sequence)
+        for row in rows:
+            out[row] = state = 0.75 * state + op.a[row]
+            ops.pool.put_state(op.layer, sequence, ops.step.positions[row], state)
+    return (out,)
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Mixer:
     state_size: int
 
     def matrices(self, hidden: int) -> dict[str, tuple[int, int]]:
-        return dict.fromkeys(("q", "k", "v", "out"), (hidden, hidden))  # the file has them
+        return {"q": (hidden, hidden), "k": (hidden // 2, hidden), "v": (hidden // 2, hidden), "out": (hidden, hidden)}
 
     def vectors(self) -> dict[str, tuple[int]]:
         return {}
@@ -54,7 +53,7 @@ class Mixer:
         return ops(DecayingSum(a, index))[0]  # type: ignore[arg-type]
 
 
-class Hybrid(Llama):
+class Hybrid(archs.Llama):
     gguf_names: ClassVar = {"out": "blk.{}.attn_output.weight"}
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
@@ -68,19 +67,15 @@ def answers(prompts: list[str], **options: Any) -> list[Completion]:
         assert client.view().groups[0].name.endswith("layers, states")
         assert client.model.plan.kv_bytes == client.model.engine.runner.executor.kv_nbytes
         requests = (Request(prompt=p, max_tokens=20, sampling=Sampling(temperature=0.0), chat_id="1") for p in prompts)
-        events = [event for request in requests for event in client.generate(request)]
-    return [event.completion for event in events if isinstance(event, Done)]
+        return [e.completion for request in requests for e in client.generate(request) if isinstance(e, Done)]
 
 
 def test_a_recurrent_layer_runs_is_reused_restored_and_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReferenceOps, "decaying_sum", decaying_sum, raising=False)
     monkeypatch.setattr(archs, "ARCHS", (Hybrid(), *archs.ARCHS))
-    first = "Why is the second token faster than the first? " * 9
-    prompts = [first, first + "And the third?", first]
-    cold = answers(prompts, prefix_cache=False)
-    warm = answers(prompts, disk_cache=1 << 30)
+    prompts = [first := "Why is the second token faster than the first? " * 9, first + "And the third?", first]
+    cold, warm = answers(prompts, prefix_cache=False), answers(prompts, disk_cache=1 << 30)
     restored = answers(prompts[:1], disk_cache=1 << 30)
-    assert [one.text for one in warm] == [one.text for one in cold]
-    assert restored[0].text == cold[0].text
+    assert [one.text for one in (*warm, *restored)] == [one.text for one in (*cold, cold[0])]
     assert all((one.cached_tokens or 0) >= 64 for one in (*warm[1:], *restored))
     assert restored[0].restored_tokens >= 64
