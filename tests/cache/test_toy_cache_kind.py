@@ -12,10 +12,10 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.model import archs
+from localrun.model.archs.llama import Llama
 from localrun.model.config import LayerSpec
 from localrun.model.fields import Fields
 from localrun.model.layer_weights import MixerWeights
-from localrun.ops.instructions import Value
 from localrun.ops.program import Ops
 
 
@@ -25,11 +25,11 @@ class DecayingSum:
 
     name: ClassVar = "decaying_sum"
     n_results: ClassVar = 1
-    a: Value
+    a: Any
     layer: int
 
 
-def decaying_sum(ops: ReferenceOps, op: DecayingSum) -> tuple[Value]:
+def decaying_sum(ops: ReferenceOps, op: DecayingSum) -> tuple[Any]:
     out = op.a.clone()
     for sequence, rows in rows_by_sequence(ops.step):
         state = ops.pool.state(op.layer, sequence)
@@ -49,11 +49,11 @@ class Mixer:
     def vectors(self) -> dict[str, tuple[int]]:
         return {}
 
-    def mix(self, ops: Ops, a: Value, index: int, weights: MixerWeights) -> Value:
+    def mix(self, ops: Ops, a: Any, index: int, weights: MixerWeights) -> Any:
         return ops(DecayingSum(a, index))[0]  # type: ignore[arg-type]
 
 
-class Hybrid(archs.Llama):
+class Hybrid(Llama):
     gguf_names: ClassVar = {"out": "blk.{}.attn_output.weight"}
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
@@ -61,7 +61,6 @@ class Hybrid(archs.Llama):
 
 
 def answers(prompts: list[str], **options: Any) -> list[Completion]:
-    """Greedy ones to a chat's prompts; the cache takes what was planned."""
     with LocalClient(LoadOptions(resource("localrun/builtin/localrun-tiny.gguf"), ctx=1024, **options)) as client:
         assert client.info.backend == "reference", "the native library says that it has no kernel for it"
         assert client.view().groups[0].name.endswith("layers, states")
