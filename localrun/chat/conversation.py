@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, cast, get_args
 
 from localrun.base.errors import NotFoundError
@@ -12,7 +12,8 @@ from localrun.chat.file import JournalFile
 from localrun.chat.records import as_time, pack, pack_message, parse, unpack_message
 from localrun.chat.requests import request_messages
 from localrun.chat.summary import title_of
-from localrun.chat.tree import LOST_TEXT, ChatTree, Message
+from localrun.chat.token_ids import common_length, token_ids
+from localrun.chat.tree import ChatTree, Message
 
 VERSION = 1
 Policy = Literal["stop", "drop", "roll"]
@@ -112,7 +113,7 @@ class Chat:
         was written of it on its way."""
         before = self.known_ids(parent)
         figures = _plain({**(stats or {}), **({"horizon": begins} if (begins := self._begins(parent)) else {})})
-        kept = len(before) if ids[: len(before)] == before else _common(before, ids)
+        kept = common_length(before, ids)
         more: dict[str, Any] = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
         more |= {"message_id": draft.id} if draft else {}
         return self._add("assistant", text, parent, thinking=thinking, stats=figures, interrupted=interrupted, **more)
@@ -161,16 +162,8 @@ class Chat:
     def known_ids(self, leaf: str | None = None) -> tuple[int, ...]:
         """Ids up to the last answer before `leaf`, as the engine had them; empty where that is not known, or turns
         were dropped since."""
-        known: list[int] = []
-        begins = ""
-        for message in self.tree.path(leaf or self.tree.head):
-            if message.role == "assistant":
-                whole = message.kept <= len(known)
-                known[message.kept :] = message.ids
-                begins = message.stats.get("horizon") or ""
-                if not whole or not message.ids:
-                    known.clear()
-        return tuple(known) if begins == self._begins(leaf) else ()
+        ids, begins = token_ids(self.tree.path(leaf or self.tree.head))
+        return ids if begins == self._begins(leaf) else ()
 
     def refresh(self) -> bool:
         """Read what other programs appended; the selected branch stays. Gives whether there was any message."""
@@ -235,39 +228,13 @@ class Chat:
                 self.tree.select(head)
             case "message" if (message := unpack_message(fields)) is not None:
                 self.deleted = False  # another program went on with it
-                if message.parent is not None and message.parent not in self.tree:
-                    self._stand_in(message.parent, message, fields.get("grandparent"))
-                self.tree.add(message)
-
-            case "piece" if (half := self._join(fields)) is not None:
+                self.tree.add_reply(message, fields.get("grandparent"))
+            case "piece" if (half := join(self.tree, fields)) is not None and half.id not in self._drafts:
                 self.tree.add(half)
-
-    def _join(self, fields: Mapping[str, Any]) -> Message | None:
-        """An answer that is not finished, one piece longer; None for a piece that is of no use, or of our own."""
-        draft, parent = fields.get("id"), fields.get("parent")
-        if not isinstance(draft, str) or draft in self._drafts:
-            return None
-        if not isinstance(parent, str) or parent not in self.tree:
-            return None
-        if draft in self.tree:
-            return join(self.tree[draft], fields)
-        return join(Message(draft, parent, "assistant", "", interrupted=True, unfinished=True), fields)
-
-    def _stand_in(self, lost: str, reply: Message, grandparent: object) -> None:
-        """Put something in the place of a lost message, where `reply` can follow it."""
-        role = "assistant" if reply.role == "user" else "user"
-        known = grandparent is None or (isinstance(grandparent, str) and grandparent in self.tree)
-        above = cast(str | None, grandparent) if known else self.tree.head
-        self.tree.add(Message(lost, above, role, LOST_TEXT, created=reply.created, lost=True))
 
     def _text(self, key: str) -> str:
         value = self._settings.get(key)
         return value if isinstance(value, str) else ""
-
-
-def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    """Length of the common beginning."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _plain(stats: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from localrun.chat.file import JournalFile
 from localrun.chat.records import as_time, pack
-from localrun.chat.tree import Message
+from localrun.chat.tree import ChatTree, Message
 
 
 class Draft:
@@ -30,8 +30,18 @@ class Draft:
             self._text, self._thinking = len(text), len(thinking)
 
 
-def join(known: Message, fields: Mapping[str, Any]) -> Message | None:
-    """The answer `known` with one more piece; None where it is finished, or the piece does not follow what is there."""
+def join(tree: ChatTree, fields: Mapping[str, Any]) -> Message | None:
+    """The answer that is one piece longer by this record; None where it is finished, its question is not known, or
+    the piece does not follow what is there."""
+    draft, parent = fields.get("id"), fields.get("parent")
+    if not isinstance(draft, str) or not isinstance(parent, str) or parent not in tree:
+        return None
+    if draft in tree:
+        return _longer(tree[draft], fields)
+    return _longer(Message(draft, parent, "assistant", "", interrupted=True, unfinished=True), fields)
+
+
+def _longer(known: Message, fields: Mapping[str, Any]) -> Message | None:
     text, thinking = fields.get("text"), fields.get("thinking")
     if not known.unfinished or fields.get("after") != [len(known.text), len(known.thinking)]:
         return None

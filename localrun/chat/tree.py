@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 LOST_TEXT = "[this message is damaged and could not be read]"
 
@@ -59,6 +59,17 @@ class ChatTree:
             self._chosen[self.head] = self.head = message.id
         else:
             self.select(message.id)
+
+    def add_reply(self, message: Message, grandparent: object) -> None:
+        """Put in a message whose parent may be lost: something stands in for that, after `grandparent` if that is the
+        id of a message or None, else at the end of the selected branch."""
+        lost = message.parent
+        if lost is not None and lost not in self:
+            role = "assistant" if message.role == "user" else "user"
+            known = grandparent is None or (isinstance(grandparent, str) and grandparent in self)
+            above = cast(str | None, grandparent) if known else self.head
+            self.add(Message(lost, above, role, LOST_TEXT, created=message.created, lost=True))
+        self.add(message)
 
     def messages(self) -> list[Message]:
         """All messages of all branches, oldest first."""

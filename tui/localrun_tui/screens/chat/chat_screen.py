@@ -25,13 +25,12 @@ from localrun_tui.state.session import Session
 from localrun_tui.widgets.compositor import LeanCompositor
 from localrun_tui.widgets.key_bar import KeyBar
 
-_WIDE = 100  # columns from which on panels stand beside the chat
-
 
 class ChatScreen(Screen[None]):
     """One chat at a time; panels for all chats and for what the engine does."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
+    # where it is wide, panels stand beside the chat; else in its place
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     AUTO_FOCUS = "#editor"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
