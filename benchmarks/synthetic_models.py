@@ -82,6 +82,18 @@ def model_file(folder: Path, shape: str, qtype: str, llama: Any) -> Path:
 def write_f16(path: Path, shape: Shape) -> None:
     """A file with all matrices f16; embeddings are tied, but for shapes with a gain, which would repeat themselves."""
     writer = gguf.GGUFWriter(path, shape.arch)
+    add_hyperparameters(writer, shape)
+    add_vocabulary(writer, shape.vocab_size)
+    if shape.template:
+        writer.add_chat_template(shape.template)
+    add_weights(writer, shape)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file(progress=False)
+    writer.close()
+
+
+def add_hyperparameters(writer: gguf.GGUFWriter, shape: Shape) -> None:
     writer.add_context_length(32_768)
     writer.add_embedding_length(shape.hidden_size)
     writer.add_block_count(shape.n_layers)
@@ -97,12 +109,12 @@ def write_f16(path: Path, shape: Shape) -> None:
         writer.add_sliding_window(shape.window)
         writer.add_sliding_window_pattern(shape.full_every)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
-    add_vocabulary(writer, shape.vocab_size)
-    if shape.template:
-        writer.add_chat_template(shape.template)
-    rng = np.random.default_rng(0)
+
+
+def matrices_of(shape: Shape) -> dict[str, tuple[int, int]]:
+    """Rows and columns of the matrices of a layer."""
     q_size, kv_size = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
-    matrices = {
+    return {
         "attn_q": (q_size, shape.hidden_size),
         "attn_k": (kv_size, shape.hidden_size),
         "attn_v": (kv_size, shape.hidden_size),
@@ -111,11 +123,20 @@ def write_f16(path: Path, shape: Shape) -> None:
         "ffn_up": (shape.ffn_size, shape.hidden_size),
         "ffn_down": (shape.hidden_size, shape.ffn_size),
     }
+
+
+def norms_of(shape: Shape) -> dict[str, int]:
+    """Elements of the norms of a layer."""
     norms = {"attn_norm": shape.hidden_size, "ffn_norm": shape.hidden_size}
     if shape.arch in ("qwen3", "gemma3"):
         norms |= {"attn_q_norm": shape.head_dim, "attn_k_norm": shape.head_dim}
     if shape.arch == "gemma3":
         norms |= {"post_attention_norm": shape.hidden_size, "post_ffw_norm": shape.hidden_size}
+    return norms
+
+
+def add_weights(writer: gguf.GGUFWriter, shape: Shape) -> None:
+    rng = np.random.default_rng(0)
 
     def random(name: str, size: tuple[int, int]) -> None:
         deviation = 0.02 if shape.gain is None else shape.gain * size[1] ** -0.5
@@ -123,17 +144,13 @@ def write_f16(path: Path, shape: Shape) -> None:
 
     random("token_embd.weight", (shape.vocab_size, shape.hidden_size))
     for layer in range(shape.n_layers):
-        for name, size in norms.items():
+        for name, size in norms_of(shape).items():
             writer.add_tensor(f"blk.{layer}.{name}.weight", np.ones(size, np.float32))
-        for name, matrix in matrices.items():
+        for name, matrix in matrices_of(shape).items():
             random(f"blk.{layer}.{name}.weight", matrix)
     writer.add_tensor("output_norm.weight", np.ones(shape.hidden_size, np.float32))
     if shape.gain is not None:
         random("output.weight", (shape.vocab_size, shape.hidden_size))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file(progress=False)
-    writer.close()
 
 
 def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:

@@ -1,6 +1,7 @@
 """`localrun cache`: what is kept on disk of what was computed, so that chats reopen quickly."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,33 +61,44 @@ def clear_cache(
     if chat is not None and model is not None:
         raise UsageError("--chat and --model exclude each other", "call it twice")
     root = _root()
-    models = inventory(root)
-    if chat is not None:
-        name = _find_chat(models, chat)
-        what, nbytes = f"of the chat {_titles().get(name) or name}", _own_bytes(models, name)
-        work: Callable[[], int] = partial(erase_chats, root, [name], for_good=False)
-    elif model is not None:
-        found = _find_model(models, model)
-        what, nbytes = f"of {model}", sum(one.nbytes for one in found)
-        work = partial(erase_fingerprints, root, [one.fingerprint for one in found])
-    else:
-        what, nbytes = "of all models and chats", sum(one.nbytes for one in models)
-        work = partial(erase_all, root)
-    question = f"what was computed {what}: {gib(nbytes)}"
-    if not yes and nbytes:
+    removal = _removal(root, inventory(root), chat, model)
+    question = f"what was computed {removal.what}: {gib(removal.nbytes)}"
+    if not yes and removal.nbytes:
         if not can_ask():
             raise UsageError(f"nobody can be asked: {question}", "add --yes")
         if not agreed(f"Remove {question}?"):
             note("nothing was removed")
             return 0
     try:
-        removed = work()
+        removed = removal.work()
     except OSError as error:
         raise LocalrunError(f"{error.filename} cannot be removed: {error.strerror}", "check its permissions") from None
     if json:
         write_json({"freed": removed})
-    note(f"removed {gib(removed)} of what was computed {what}")
+    note(f"removed {gib(removed)} of what was computed {removal.what}")
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is to go: "of all models and chats", its bytes, and what removes it and gives the bytes that are free."""
+
+    what: str
+    nbytes: int
+    work: Callable[[], int]
+
+
+def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str | None) -> Removal:
+    """One chat's, one model's, or everything."""
+    if chat is not None:
+        name = _find_chat(models, chat)
+        work = partial(erase_chats, root, [name], for_good=False)
+        return Removal(f"of the chat {_titles().get(name) or name}", _own_bytes(models, name), work)
+    if model is not None:
+        found = _find_model(models, model)
+        work = partial(erase_fingerprints, root, [one.fingerprint for one in found])
+        return Removal(f"of {model}", sum(one.nbytes for one in found), work)
+    return Removal("of all models and chats", sum(one.nbytes for one in models), partial(erase_all, root))
 
 
 def _root() -> Path:

@@ -34,7 +34,7 @@ def chat(
         raise UsageError("two models are named", "leave one out")
     if go_on and history is False:
         raise UsageError("--continue writes to the last chat", "leave --no-history out")
-    shared = answering(answer, as_data=output.jsonl)
+    shared = answering(answer, as_data=output.as_data)
     at_keyboard = is_terminal(sys.stdin)
     store = open_store(kept=go_on or (at_keyboard if history is None else history))
     talk = begin(store, go_on, answer.system, shared.system)

@@ -97,7 +97,7 @@ class LineChat:
             note(status_line(c, self.chat.policy))
 
     def _stream(self, client: Listening, request: Request) -> Done:
-        return stream_answer(client, request, self._show_thinking, as_text=not self.output.jsonl)
+        return stream_answer(client, request, self._show_thinking, as_text=not self.output.as_data)
 
     def _ask_policy(self) -> Policy:
         """What to do about a full context; without a person, nothing."""

@@ -18,12 +18,21 @@ class OutputOptions:
     stats: Annotated[bool, switch("--stats", "speed and memory, on stderr")] = False
     jsonl: Annotated[bool, switch("--jsonl", "events as they happen, one JSON object a line")] = False
 
+    @property
+    def as_data(self) -> bool:
+        """Whether it is for a program."""
+        return self.jsonl
+
 
 @dataclass(frozen=True, slots=True)
 class RunOutput(OutputOptions):
     """The same of a single answer."""
 
     json: Annotated[bool, switch("--json", "the answer and its figures as one JSON object")] = False
+
+    @property
+    def as_data(self) -> bool:
+        return self.json or self.jsonl
 
 
 class Generates(Protocol):

@@ -2,11 +2,12 @@
 
 import sys
 from dataclasses import asdict, replace
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from localrun.base.errors import UsageError
+from localrun.base.events import ModelInfo
 from localrun.base.request import KVCodecName
 from localrun.base.units import ms, tps
 from localrun.cli.completion import complete_model, complete_word
@@ -14,6 +15,9 @@ from localrun.cli.console import is_terminal, note, tell, write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
 from localrun.cli.session import find_model, open_client
 from localrun.cli.text_input import read_text_file
+
+if TYPE_CHECKING:
+    from localrun.diagnose.perplexity import Perplexity
 
 CHUNK = 512
 
@@ -51,12 +55,22 @@ def perplexity(
         progress = _progress if is_terminal(sys.stderr) else _silent
         measured = measure(client.model, text, ctx=ctx, max_chunks=chunks, baseline=baseline, progress=progress)
         info = client.info
+    if json:
+        write_json(_as_fields(measured, info, baseline))
+    else:
+        _print(measured, info, baseline)
+    return 0
+
+
+def _as_fields(measured: "Perplexity", info: ModelInfo, baseline: str | None) -> dict[str, Any]:
+    """The fields of `perplexity --json`."""
     fields = asdict(measured)
     compared = fields.pop("comparison") or {}
-    if json:
-        extra = {"kv_baseline": baseline, **compared} if compared else {}
-        write_json({"model": info.name, **fields, "kv_codec": info.kv_codec, **extra})
-        return 0
+    extra = {"kv_baseline": baseline, **compared} if compared else {}
+    return {"model": info.name, **fields, "kv_codec": info.kv_codec, **extra}
+
+
+def _print(measured: "Perplexity", info: ModelInfo, baseline: str | None) -> None:
     note(
         f"{info.name} {info.precision}: {measured.tokens:,} tokens in {measured.chunks} chunks of {measured.ctx},"
         f" {ms(1000 * measured.seconds)}, {tps(measured.chunks * measured.ctx / measured.seconds)}"
@@ -65,7 +79,6 @@ def perplexity(
     if measured.comparison is not None:
         same, kld = measured.comparison.same_top1, measured.comparison.kld_mean
         write(f"{info.kv_codec} against {baseline}: mean KL divergence {kld:.6f}, same first choice {same:.2%}\n")
-    return 0
 
 
 def check_codec(name: str | None) -> str | None:

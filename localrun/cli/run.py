@@ -1,12 +1,13 @@
 """`localrun run`: one prompt, one answer."""
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.events import Completion, Done
+from localrun.base.events import Completion
 from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
@@ -15,7 +16,7 @@ from localrun.cli.consent import find_or_pull
 from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
-from localrun.cli.output import Generates, RunOutput, as_fields, stream_answer
+from localrun.cli.output import RunOutput, as_fields, stream_answer
 from localrun.cli.session import Answering, answering, open_client, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file
 from localrun.cli.turn import Stream, answer_in
@@ -43,36 +44,21 @@ def run(
     load: LoadOptionFlags,
 ) -> int:
     """Answer one prompt. stdin, when it is a pipe or a file, is appended to PROMPT or is the prompt."""
-    if output.json and output.jsonl:
-        raise UsageError("--json and --jsonl exclude each other")
     named, prompt = split_words(words or [], model.model)
     model = replace(model, model=named)
-    shared = answering(answer, as_data=output.json or output.jsonl)
-    if raw and go_on:
-        raise UsageError("--raw has no chat to go on with", "leave one of --raw and --continue out")
-    if raw and shared.system:
-        raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
+    shared = answering(answer, as_data=output.as_data)
+    _check(output, shared, raw, go_on)
     if not (prompt or file or output.json) and at_terminal():
         from localrun.cli.chat import chat
 
         return chat(go_on=go_on, model=model, hub=hub, answer=answer, load=load, output=output)
     last = begin(open_store(), True, answer.system, shared.system) if go_on else None
     stored = find_or_pull(model if last is None else with_model_of(last, model), hub)
-    texts = [prompt, *(read_text_file(path) for path in file or [])]
-    if not no_stdin:
-        texts.append(read_stdin(notice=any(texts)))
-    prompt = "\n\n".join(text for text in texts if text)
-    if not prompt:
-        raise UsageError("there is no prompt", ONE_OR_MANY)
+    prompt = _whole_prompt(prompt, file or [], no_stdin)
+    stream = partial(stream_answer, show_thinking=answer.show_thinking, jsonl=output.jsonl, as_text=not output.as_data)
     with open_client(stored, load, last.id if last is not None and last.kept else "") as client:
-        if not (output.json or output.jsonl):
-            for line in client.info.notes:
-                note(line)
-
-        def stream(streams: Generates, request: Request) -> Done:
-            as_text = not (output.json or output.jsonl)
-            return stream_answer(streams, request, answer.show_thinking, jsonl=output.jsonl, as_text=as_text)
-
+        for line in () if output.as_data else client.info.notes:
+            note(line)
         if last is None:
             completion = stream(client, _request(shared, prompt, raw)).completion
         else:
@@ -82,6 +68,27 @@ def run(
     if output.stats:
         show_stats(completion)
     return CANCELLED if completion.stop_reason == "cancelled" else 0
+
+
+def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool) -> None:
+    """UsageError for options that exclude each other."""
+    if output.json and output.jsonl:
+        raise UsageError("--json and --jsonl exclude each other")
+    if raw and go_on:
+        raise UsageError("--raw has no chat to go on with", "leave one of --raw and --continue out")
+    if raw and shared.system:
+        raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
+
+
+def _whole_prompt(prompt: str, files: list[str], no_stdin: bool) -> str:
+    """PROMPT, the texts of files and stdin, one after the other."""
+    texts = [prompt, *map(read_text_file, files)]
+    if not no_stdin:
+        texts.append(read_stdin(notice=any(texts)))
+    whole = "\n\n".join(text for text in texts if text)
+    if not whole:
+        raise UsageError("there is no prompt", ONE_OR_MANY)
+    return whole
 
 
 def split_words(words: list[str], model: str | None) -> tuple[str | None, str]:

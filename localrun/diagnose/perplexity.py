@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from localrun.engine.runner import Runner
 from localrun.engine.scratch_runs import ScratchRuns
 from localrun.fit.plan import plan_load
 from localrun.ops.interface import Logits
+from localrun.text.tokenizer import Tokenizer
 
 PREFILL_ROWS = 512
 SCORED_ROWS = 64  # rows of logits at a time: 64 rows of a 152k vocabulary are 39 MB
@@ -62,37 +63,63 @@ def perplexity(
     if not 8 <= ctx <= model.plan.ctx:
         raise UsageError(f"a chunk of {ctx} tokens is not possible", f"choose --ctx between 8 and {model.plan.ctx}")
     started = time.perf_counter()
-    tokenizer = model.text.tokenizer
-    ids = tokenizer.encode(text, bos=True)
-    n_chunks = len(ids) // ctx
-    if n_chunks < 2:
-        raise UsageError(f"the text has {len(ids):,} tokens, fewer than two chunks of {ctx}", "use a longer text")
-    n_chunks = min(n_chunks, max_chunks or n_chunks)
-    first_id = tokenizer.bos_id if tokenizer.add_bos else None
-    losses: list[float] = []
-    divergences: list[float] = []
-    n_same = 0
+    chunks = chunks_of(model.text.tokenizer, text, ctx)[:max_chunks]
+    score = Score()
     with ExitStack() as stack:
         engines = [(model.engine.runner, model.engine.store)]
         if baseline is not None:
             engines.append(stack.enter_context(SecondCache(model, baseline)))
-        for chunk in range(n_chunks):
-            part = ids[chunk * ctx : (chunk + 1) * ctx]
-            if first_id is not None:
-                part[0] = first_id
-            for targets, (logits, *others) in scored_rows(engines, part, first=ctx // 2):
-                losses.extend(losses_of(logits, targets))
+        for done, ids in enumerate(chunks, 1):
+            for targets, (logits, *others) in scored_rows(engines, ids, first=ctx // 2):
+                score.add(targets, logits)
                 for other in others:
-                    divergences.extend(divergence(other.row(n), logits.row(n)) for n in range(len(targets)))
-                    n_same += int((other.argmax == logits.argmax).sum())
-            progress(chunk + 1, n_chunks, math.exp(math.fsum(losses) / len(losses)))
-    mean = math.fsum(losses) / len(losses)
-    variance = math.fsum((loss - mean) ** 2 for loss in losses) / (len(losses) - 1)
-    error = math.sqrt(variance / len(losses))
-    ppl = math.exp(mean)
-    compared = Comparison(math.fsum(divergences) / len(losses), n_same / len(losses)) if baseline else None
-    seconds = time.perf_counter() - started
-    return Perplexity(ppl, ppl * error, mean, len(losses), n_chunks, ctx, seconds, compared)
+                    score.compare(other, logits)
+            progress(done, len(chunks), math.exp(score.nll))
+    compared = score.comparison() if baseline is not None else None
+    n_tokens, seconds, ppl = len(score.losses), time.perf_counter() - started, math.exp(score.nll)
+    return Perplexity(ppl, ppl * score.error(), score.nll, n_tokens, len(chunks), ctx, seconds, compared)
+
+
+def chunks_of(tokenizer: Tokenizer, text: str, ctx: int) -> list[list[int]]:
+    """Token ids, [n, ctx], the first of each the one that texts begin with. UsageError for fewer than two."""
+    ids = tokenizer.encode(text, bos=True)
+    chunks = [list(ids[start : start + ctx]) for start in range(0, len(ids) - ctx + 1, ctx)]
+    if len(chunks) < 2:
+        raise UsageError(f"the text has {len(ids):,} tokens, fewer than two chunks of {ctx}", "use a longer text")
+    if tokenizer.add_bos and tokenizer.bos_id is not None:
+        for chunk in chunks:
+            chunk[0] = tokenizer.bos_id
+    return chunks
+
+
+@dataclass(slots=True)
+class Score:
+    """-ln p of every token that was scored, and how far a second engine was from the first."""
+
+    losses: list[float] = field(default_factory=list)
+    divergences: list[float] = field(default_factory=list)
+    n_same: int = 0
+
+    def add(self, targets: Sequence[int], logits: Logits) -> None:
+        self.losses += losses_of(logits, targets)
+
+    def compare(self, baseline: Logits, found: Logits) -> None:
+        self.divergences += [divergence(baseline.row(n), found.row(n)) for n in range(len(found.logsumexp))]
+        self.n_same += int((baseline.argmax == found.argmax).sum())
+
+    @property
+    def nll(self) -> float:
+        """The mean of the losses."""
+        return math.fsum(self.losses) / len(self.losses)
+
+    def error(self) -> float:
+        """The standard error of that mean."""
+        mean, n = self.nll, len(self.losses)
+        return math.sqrt(math.fsum((loss - mean) ** 2 for loss in self.losses) / (n - 1) / n)
+
+    def comparison(self) -> Comparison:
+        n = len(self.losses)
+        return Comparison(math.fsum(self.divergences) / n, self.n_same / n)
 
 
 class SecondCache:

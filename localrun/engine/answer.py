@@ -4,6 +4,7 @@ import itertools
 import statistics
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
+from typing import TypedDict
 
 from localrun.base.events import Channel, Completion, Loop, ModelInfo, Prefill, Token
 from localrun.engine.sequence import Sequence
@@ -78,8 +79,6 @@ def completion(
 ) -> Completion:
     """The figures of a finished generation."""
     token_ids = tuple(sequence.token_ids[sequence.n_prompt :])
-    times = sequence.token_times
-    gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(times))
     return Completion(
         model=info.name,
         precision=info.precision,
@@ -87,16 +86,9 @@ def completion(
         text=answer.text("answer"),
         thinking=answer.text("thinking"),
         stop_reason="stop" if answer.hit else sequence.stop_reason or "cancelled",
-        prompt_tokens=sequence.n_prompt,
-        cached_tokens=sequence.n_cached,
         completion_tokens=len(token_ids),
         token_ids=token_ids,
         load_ms=info.load_ms,
-        ttft_ms=1000 * (times[0] - sequence.started) if times else 0.0,
-        itl_ms_p50=statistics.median(gaps) if gaps else 0.0,
-        itl_ms_p95=gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))] if gaps else 0.0,
-        prefill_tps=sequence.prefill_rows / sequence.prefill_seconds if sequence.prefill_seconds else 0.0,
-        decode_tps=len(gaps) / (times[-1] - times[0]) if gaps and times[-1] > times[0] else 0.0,
         peak_rss=peak_rss,
         kv_bytes=sequence.kv_bytes,
         kv_codec=info.kv_codec,
@@ -105,17 +97,63 @@ def completion(
         path=info.path,
         notes=info.notes,
         cache_note=sequence.note,
-        restored_tokens=sequence.n_restored,
-        replayed_tokens=sequence.n_replayed,
         render_ms=prompt.render_ms,
         tokenize_ms=prompt.tokenize_ms,
-        restore_ms=1000 * sequence.restore_seconds,
-        prefill_ms=1000 * sequence.prefill_seconds,
-        decode_ms=1000 * (times[-1] - times[0]) if times else 0.0,
         loop_period=sequence.loop_period,
-        computed_tokens=sequence.prefill_rows,
-        held_tokens=sequence.n_computed,
         kept_kv_bytes=sequence.kept_kv_bytes,
         kv_budget_bytes=kv_budget,
         work=info.work,
+        **prompt_counts(sequence),
+        **pace(sequence),
     )
+
+
+class PromptCounts(TypedDict):
+    """Where the tokens of a prompt came from, by the fields of a Completion."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    restored_tokens: int
+    replayed_tokens: int
+    computed_tokens: int
+    held_tokens: int
+
+
+def prompt_counts(sequence: Sequence) -> PromptCounts:
+    return {
+        "prompt_tokens": sequence.n_prompt,
+        "cached_tokens": sequence.n_cached,
+        "restored_tokens": sequence.n_restored,
+        "replayed_tokens": sequence.n_replayed,
+        "computed_tokens": sequence.prefill_rows,
+        "held_tokens": sequence.n_computed,
+    }
+
+
+class Pace(TypedDict):
+    """How fast a generation was, by the fields of a Completion; 0 for what there was too little of."""
+
+    ttft_ms: float
+    itl_ms_p50: float
+    itl_ms_p95: float
+    prefill_tps: float
+    decode_tps: float
+    restore_ms: float
+    prefill_ms: float
+    decode_ms: float
+
+
+def pace(sequence: Sequence) -> Pace:
+    times, read = sequence.token_times, sequence.prefill_seconds
+    gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(times))
+    decoding = times[-1] - times[0] if times else 0.0
+    return {
+        "ttft_ms": 1000 * (times[0] - sequence.started) if times else 0.0,
+        "itl_ms_p50": statistics.median(gaps) if gaps else 0.0,
+        "itl_ms_p95": gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))] if gaps else 0.0,
+        "prefill_tps": sequence.prefill_rows / read if read else 0.0,
+        "decode_tps": len(gaps) / decoding if decoding > 0 else 0.0,
+        "restore_ms": 1000 * sequence.restore_seconds,
+        "prefill_ms": 1000 * read,
+        "decode_ms": 1000 * decoding,
+    }

@@ -9,7 +9,7 @@ from localrun.base.events import ModelInfo, Work
 from localrun.base.request import LoadOptions
 from localrun.engine.engine import Engine
 from localrun.engine.opened import OpenedModel
-from localrun.fit.plan import MemoryPlan
+from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import matrices_of_a_token

@@ -21,7 +21,8 @@ from localrun.engine.engine import Engine
 from localrun.engine.fingerprint import fingerprint, without_sinks
 from localrun.engine.opened import OpenedModel, open_model
 from localrun.engine.runner import Runner, cache_layers
-from localrun.fit.plan import MemoryPlan, plan_load
+from localrun.fit.memory_plan import MemoryPlan
+from localrun.fit.plan import plan_load
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
 from localrun.model.load import Progress, held_bytes, load_model, work_per_token

@@ -2,18 +2,20 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
 from localrun.cache.chat_codec import ChatCodec
-from localrun.fit.blocks import RING_BLOCKS, RING_MORE, CacheShape, GroupBlocks, final_config
+from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.bytes import layer_codecs
-from localrun.fit.codecs import choose_codec
+from localrun.fit.codecs import ChosenCodec, choose_codec
+from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
-from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 MARGIN, MARGIN_PART = 512 << 20, 8  # left to other programs and to what is not counted: so much, or one part of so many
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of
@@ -36,77 +38,26 @@ class Sizes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPlan:
-    """A context and what it costs, in bytes. `groups` are the blocks to reserve, in the order of `group_layers`.
+class Budget:
+    """The memory of a load, in bytes: what is free, what this process holds already, and what is taken of the two.
 
-    Whatever is said of the memory of a load is read from here: what one chat needs, what chats kept beside it may
-    take, and the most that the process will hold.
+    `limit` names what makes it less than the machine has.
     """
 
-    ctx: int
-    config: ModelConfig  # with every choice made that depends on the context and the user's window
-    codec: KVCodec  # of the layers that see everything
-    codecs: tuple[KVCodec, ...]  # [n_layers]
-    groups: tuple[GroupBlocks, ...]
-    weights_bytes: int
-    needed_kv_bytes: int  # for one chat that fills the context
-    scratch_bytes: int  # of the largest step
-    needed_scratch_bytes: int  # of the largest step while one chat answers
-    overhead_bytes: int
-    budget_bytes: int
-    grows: bool  # blocks take memory when they are first used, not all at once
-    notes: tuple[str, ...] = ()
+    free: int
+    resident: int
+    overhead: int  # the process without weights, cache and working memory; what is resident included
+    weights: int
+    limit: str = ""
 
     @property
-    def kv_plan(self) -> KVPlan:
-        """The codecs as an executor takes them."""
-        return KVPlan(self.codecs)
+    def total(self) -> int:
+        return self.free + self.resident
 
     @property
-    def blocks(self) -> tuple[int, ...]:
-        """Blocks of each group."""
-        return tuple(group.count for group in self.groups)
-
-    @property
-    def ring_blocks(self) -> tuple[int, ...]:
-        """16-bit blocks of each group, beside those of a quantised codec."""
-        return tuple(group.ring_count for group in self.groups)
-
-    @property
-    def kv_bytes(self) -> int:
-        """What keys and values may take in all: those of one chat and of chats that are kept."""
-        return sum(group.nbytes for group in self.groups)
-
-    @property
-    def kept_kv_bytes(self) -> int:
-        """Of these, what one chat does not need: earlier chats and branches stay in it, to be gone on with at once."""
-        return self.kv_bytes - self.needed_kv_bytes
-
-    @property
-    def needed_bytes(self) -> int:
-        """What one chat that fills the context needs of the memory."""
-        return self._beside_cache + self.needed_kv_bytes
-
-    @property
-    def peak_bytes(self) -> int:
-        """The most memory the process will ever hold: all that is set aside, in use."""
-        return self._beside_cache + self.kv_bytes
-
-    def peak_after(self, chats: int) -> int:
-        """The most memory the process has held once that many chats have filled the context, one after another."""
-        return self.overhead_bytes + self.weights_bytes + self.needed_scratch_bytes + self.kv_after(chats)
-
-    def kv_after(self, chats: int) -> int:
-        """Of these, the cache: a block of one takes memory as long as the process lives."""
-        if not self.grows:
-            return self.kv_bytes
-        of_one = -(-self.ctx // BLOCK_TOKENS)
-        ring = min(RING_BLOCKS, of_one) + (chats - 1) * RING_MORE
-        return sum(group.used(chats * of_one + 1, ring) for group in self.groups)
-
-    @property
-    def _beside_cache(self) -> int:
-        return self.overhead_bytes + self.weights_bytes + self.scratch_bytes
+    def room(self) -> int:
+        """For the cache and the working memory."""
+        return self.total - margin_of(self.total) - self.overhead - self.weights
 
 
 def plan_load(
@@ -132,37 +83,35 @@ def plan_load(
     """
     check_context(config, ctx, window)
     shape = CacheShape(config, backend, window)
-    budget = free + resident
     overhead = resident + backend.growth_bytes if resident else shape.program_bytes
-    room = budget - margin_of(budget) - overhead - weights_bytes
+    budget = Budget(free, resident, overhead, weights_bytes, limit)
+    longest = partial(longest_context, shape, room=budget.room, threads=threads)
     try:
-        choice = choose_codec(kv, config, ctx, lambda codec: longest_context(shape, codec, room, threads), before)
+        choice = choose_codec(kv, config, ctx, longest, before)
     except DoesNotFitError as error:
-        program = overhead - resident + _least(shape, threads)
-        needs = (
-            f"weights take {gib(weights_bytes)} of the {gib(free)} that are free{limit and f' under {limit}'},"
-            f" cache and program {gib(program)}, and {gib(margin_of(budget))} are left to others"
-        )
-        others = "raise that limit" if limit else "close other programs"
-        hint = error.hint or _precision_hint(shape, room + weights_bytes, threads, others)
-        raise DoesNotFitError(f"{error.message}: {needs}", hint) from None
-    final = final_config(config, choice.ctx, window)
-    groups = shape.groups(choice.ctx, choice.codec)
+        raise _refusal(error, budget, shape, threads) from None
+    return _planned(choice, budget, shape, threads, keep_chats)
+
+
+def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: int, keep_chats: bool) -> MemoryPlan:
+    """All that follows from a context and its codec."""
+    ctx, codec, backend = choice.ctx, choice.codec, shape.backend
+    config = final_config(shape.config, ctx, shape.window)
+    groups, scratch = shape.groups(ctx, codec), shape.scratch_bytes(ctx, codec, threads)
     needed = sum(group.nbytes for group in groups)
-    scratch = shape.scratch_bytes(choice.ctx, choice.codec, threads)
-    spare = spare_share(room - scratch, needed) if keep_chats else 0.0
+    spare = spare_share(budget.room - scratch, needed) if keep_chats else 0.0
     return MemoryPlan(
-        ctx=choice.ctx,
-        config=final,
-        codec=choice.codec,
-        codecs=layer_codecs(final, choice.codec),
+        ctx=ctx,
+        config=config,
+        codec=codec,
+        codecs=layer_codecs(config, codec),
         groups=tuple(group.grown(spare) for group in groups),
-        weights_bytes=weights_bytes,
+        weights_bytes=budget.weights,
         needed_kv_bytes=needed,
         scratch_bytes=scratch,
-        needed_scratch_bytes=backend.scratch_bytes(final, choice.ctx, choice.codec, threads, sequences=1),
-        overhead_bytes=overhead,
-        budget_bytes=budget,
+        needed_scratch_bytes=backend.scratch_bytes(config, ctx, codec, threads, sequences=1),
+        overhead_bytes=budget.overhead,
+        budget_bytes=budget.total,
         grows=backend.grows,
         notes=(choice.note,) if choice.note else (),
     )
@@ -210,11 +159,23 @@ def longest_context(
     return min(low * BLOCK_TOKENS, most)
 
 
-def _precision_hint(shape: CacheShape, for_weights: int, threads: int, others: str) -> str:
-    """What would fit where nothing does beside these weights; `for_weights` is all that is free for anything."""
-    bits = 8 * (for_weights - _least(shape, threads)) / make_shape(shape.config, tied=True).n_params
+def _refusal(error: DoesNotFitError, budget: Budget, shape: CacheShape, threads: int) -> DoesNotFitError:
+    """`error` with who takes the memory, and what to do."""
+    program = budget.overhead - budget.resident + _least(shape, threads)
+    where = f"the {gib(budget.free)} that are free{budget.limit and f' under {budget.limit}'}"
+    needs = (
+        f"weights take {gib(budget.weights)} of {where}, cache and program {gib(program)},"
+        f" and {gib(margin_of(budget.total))} are left to others"
+    )
+    return DoesNotFitError(f"{error.message}: {needs}", error.hint or _precision_hint(budget, shape, threads))
+
+
+def _precision_hint(budget: Budget, shape: CacheShape, threads: int) -> str:
+    """What would fit where nothing does beside these weights."""
+    for_weights = budget.room + budget.weights - _least(shape, threads)
+    bits = 8 * for_weights / make_shape(shape.config, tied=True).n_params
     if bits < FEWEST_BITS:
-        return f"choose a smaller model, or {others}"
+        return f"choose a smaller model, or {'raise that limit' if budget.limit else 'close other programs'}"
     ctx, bits = min(SMALL_CONTEXT, shape.config.max_context), math.floor(10 * bits) / 10
     return f"a precision of at most {bits} bits a weight fits with {ctx:,} tokens; `localrun fit` lists them"
 

@@ -24,7 +24,8 @@ from localrun.cache.store import CacheStore
 from localrun.client.local import LocalClient
 from localrun.engine import load as load_module
 from localrun.engine.disk_cache import QUEUE_BYTES, DiskCache
-from localrun.fit.plan import MemoryPlan, plan_load
+from localrun.fit.memory_plan import MemoryPlan
+from localrun.fit.plan import plan_load
 
 LONG = "Tell me about the KV cache. " * 12
 CHAT: list[Message] = [{"role": "user", "content": LONG + "What is a KV cache?"}]

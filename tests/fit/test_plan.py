@@ -21,7 +21,8 @@ from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import ChosenCodec, choose_codec, q4_objection
 from localrun.fit.groups import group_layers
-from localrun.fit.plan import MARGIN, MemoryPlan, longest_context, margin_of, plan_load
+from localrun.fit.memory_plan import MemoryPlan
+from localrun.fit.plan import MARGIN, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.largest_step import max_sequences

@@ -64,6 +64,8 @@ BAD_GGUF: dict[str, tuple[str, dict[str, Any]]] = {
     "character map that grows": ("BAD_VOCAB", byte_level(precompiled_charsmap=[0, 0, 0, 0, *[97] * 1000, 0])),
     "character map without a trie": ("BAD_VOCAB", sentencepiece(model="t5", precompiled_charsmap=[0] * 8)),
     "Unigram without scores": ("BAD_VOCAB", sentencepiece(model="t5", scores=None)),
+    "SPM, merges of another type": ("BAD_TYPE", sentencepiece(merges=[1])),
+    "SPM, pre-tokenizer of another type": ("BAD_TYPE", sentencepiece(pre=[1])),
     "SPM, endless token": ("BAD_VOCAB", sentencepiece(("a" * 100_000,))),
 }
 

@@ -124,11 +124,21 @@ class NativeLayer:
         assert self.block_bytes > 0
         self.pool = self.memory(n_blocks * self.block_bytes).view(torch.uint8)
         self.ring_bytes = library.lr_kv_block_bytes(abi.KV_CODES["f16"], shape.n_kv_heads, shape.head_dim)
-        self.ring = (
-            self.memory(n_ring * self.ring_bytes).view(torch.uint8) if self.codec >= abi.KV_CODES["q8"] else None
-        )
+        has_ring = self.codec >= abi.KV_CODES["q8"]
+        self.ring = self.memory(n_ring * self.ring_bytes).view(torch.uint8) if has_ring else None
         self.threads = library.lr_threads_create(n_threads)
         assert self.threads
+        self.make_buffers()
+        self.program = self.make_program()
+        self.executor = c_void_p()
+        self.status = library.lr_program_create(
+            ctypes.byref(self.program), self.threads, max_rows, ctypes.byref(self.executor)
+        )
+        self.cancel = c_int32(0)
+
+    def make_buffers(self) -> None:
+        """Rows of q, k and v, of what rope_append makes of q, and of what attention gives."""
+        shape = self.shape
         widths = {"q": shape.n_heads, "k": shape.n_kv_heads, "v": shape.n_kv_heads, "turned": shape.n_heads}
         widths["out"] = widths["sink_turned"] = shape.n_heads
         self.buffers = {name: self.rows_of(n * shape.head_dim) for name, n in widths.items()}
@@ -138,6 +148,10 @@ class NativeLayer:
             )
             for name, n in widths.items()
         }
+
+    def make_program(self) -> abi.ProgramC:
+        """rope_append, then attention, over one layer; its parts are kept as long as the layer."""
+        shape = self.shape
         value = {name: ctypes.pointer(v) for name, v in self.values.items()}
         sink_turned = value["sink_turned"] if shape.sink_window and shape.rope else None
         append = abi.RopeAppend(
@@ -162,12 +176,7 @@ class NativeLayer:
                 self.codec,
             )
         )
-        self.program = abi.ProgramC(self.instructions, self.layers, 2, 1)
-        self.executor = c_void_p()
-        self.status = library.lr_program_create(
-            ctypes.byref(self.program), self.threads, max_rows, ctypes.byref(self.executor)
-        )
-        self.cancel = c_int32(0)
+        return abi.ProgramC(self.instructions, self.layers, 2, 1)
 
     def memory(self, n_bytes: int) -> Tensor:
         """Zeroed f32 memory, aligned to 64 bytes; what lies behind it may not be touched when guarded."""

@@ -1,0 +1,205 @@
+"""The tokenizer keys of a GGUF file, each checked when it is asked for, and used by nobody before that."""
+
+import hashlib
+import math
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from localrun.base.errors import ModelFileError
+from localrun.formats.files import shown
+from localrun.formats.metadata import Metadata
+from localrun.text.byte_level import CHAR_TO_BYTE
+from localrun.text.character_map import character_map_problem
+from localrun.text.merges import first_bad_merge
+from localrun.text.pretokenize import PRETOKENIZERS, PreTokenizer
+from localrun.text.specials import TokenType, ids_of_kind
+from localrun.text.vocabulary import MAX_TOKEN_LENGTH, is_byte_token
+
+_G = "tokenizer.ggml."
+KINDS = {"gpt2": "bpe", "gemma4": "bpe", "llama": "spm", "t5": "unigram", "bert": "wordpiece"}
+MERGED = {"gpt2", "gemma4"}
+SCORED = {"llama", "t5"}
+_DEFAULT_IDS = {
+    "llama": {"unk": 0, "bos": 1, "eos": 2},
+    "t5": {"eos": 1, "unk": 2},
+    "bert": {"unk": 100, "bos": 101, "eos": 102},
+}
+_ID_KEYS = {
+    "bos": "bos_token_id",
+    "eos": "eos_token_id",
+    "eot": "eot_token_id",
+    "eom": "eom_token_id",
+    "unk": "unknown_token_id",
+    **{f"fim_{part}": f"fim_{part}_token_id" for part in ("pre", "suf", "mid", "pad", "rep", "sep")},
+}
+_MAX_TOKENS = 1 << 22
+
+
+@dataclass(frozen=True)
+class TokenizerKeys:
+    """What a file says of its tokenizer. Raises ModelFileError: UNSUPPORTED for a kind we do not have, or BAD_VOCAB."""
+
+    data: Metadata
+    path: str
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any], path: str) -> "TokenizerKeys":
+        present = {key: value for key, value in metadata.items() if value is not None}
+        return cls(Metadata(present, Path(path or "GGUF metadata")), path)
+
+    @cached_property
+    def model(self) -> str:
+        """The kind of tokenizer, a key of KINDS."""
+        model = self.data.get_str(_G + "model", "")
+        if not model:
+            raise self._unsupported("the file has no tokenizer")
+        if model not in KINDS:
+            raise self._unsupported(f"the tokenizer is of a kind localrun does not know: {shown(model)}")
+        return model
+
+    @property
+    def pre_name(self) -> str:
+        """The pre-tokenizer as the file names it; empty where it does not."""
+        return self.data.get_str(_G + "pre", "")
+
+    @cached_property
+    def pre(self) -> PreTokenizer:
+        if self.model not in MERGED:
+            return PRETOKENIZERS["default"]
+        name = "gemma4" if self.model == "gemma4" else self.pre_name or "default"
+        if name not in PRETOKENIZERS:
+            message = f"the tokenizer splits words in a way localrun does not know: pre-tokenizer {shown(name)}"
+            raise self._unsupported(message)
+        return PRETOKENIZERS[name]
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        tokens = [text or f"[EMPTY_{i}]" for i, text in enumerate(self.data.get_array(_G + "tokens", str, []))]
+        if not tokens:
+            raise self._bad("the list of tokens is missing or empty")
+        if len(tokens) > _MAX_TOKENS:
+            raise self._bad(f"{len(tokens):,} tokens are more than any model has")
+        if (longest := max(map(len, tokens))) > MAX_TOKEN_LENGTH:
+            raise self._bad(f"a token is {longest:,} characters long")
+        try:
+            "".join(tokens).encode()
+        except UnicodeEncodeError:
+            raise self._bad("a token is not UTF-8 text") from None
+        return tokens
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Text -> id."""
+        index = {text: i for i, text in enumerate(self.tokens)}
+        if len(index) < len(self.tokens):
+            twice = next(text for i, text in enumerate(self.tokens) if index[text] != i)
+            raise self._bad(f"the token {shown(twice)} is there twice")
+        return index
+
+    @cached_property
+    def types(self) -> list[int]:
+        """The TokenType of every token."""
+        usual = [TokenType.NORMAL.value] * len(self.tokens)
+        types: list[int] = self.data.get_array(_G + "token_type", int, usual)
+        self._check_length("token types", len(types))
+        if unknown := set(types) - set(TokenType):
+            raise self._bad(f"there is no token type {min(unknown)}")
+        types = types[: len(self.tokens)]
+        for i in ids_of_kind(types, TokenType.BYTE):
+            if not is_byte_token(self.tokens[i]):
+                raise self._bad(f"{shown(self.tokens[i])} is typed as a byte, and names none")
+        return types
+
+    @cached_property
+    def scores(self) -> list[float]:
+        """Of every token; may be empty for kinds that need none."""
+        scores: list[float] = self.data.get(_G + "scores", [])
+        if not scores and self.model not in SCORED:
+            return scores
+        if type(scores) is not list or not set(map(type, scores)) <= {int, float}:
+            raise self._bad("the scores are not a list of numbers")
+        self._check_length("scores", len(scores))
+        if any(map(math.isnan, scores)):
+            raise self._bad("a score is not a number")
+        return scores
+
+    @cached_property
+    def merges(self) -> list[tuple[str, str]]:
+        """Pairs of tokens, best first; empty for kinds without."""
+        if self.model not in MERGED:
+            return []
+        if _G + "merges" not in self.data:
+            raise self._unsupported("the file has a byte-pair vocabulary without merges")
+        merges = self.data.get_array(_G + "merges", str)
+        cuts = [merge.find(" ", 1) for merge in merges]  # the left part may itself begin with a space
+        pairs = [(merge[:cut], merge[cut + 1 :]) for merge, cut in zip(merges, cuts, strict=True)]
+        bad = first_bad_merge(pairs, self.index)
+        if bad is not None:
+            raise self._bad(f"merge {bad:,}, {shown(merges[bad])}, is not made of two tokens that give a third")
+        return pairs
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The tokens of special roles: bos, eos, unk, fim_pre …"""
+        n_tokens = len(self.tokens)
+        said = {role: self.data.get_int(_G + key) for role, key in _ID_KEYS.items() if _G + key in self.data}
+        for role in ("bos", "eos"):
+            if not 0 <= said.get(role, 0) < n_tokens:
+                raise self._bad(f"the {role} token is number {said[role]:,} of {n_tokens:,}")
+        usual = {role: i for role, i in _DEFAULT_IDS.get(self.model, {}).items() if i < n_tokens}
+        return usual | {role: i for role, i in said.items() if 0 <= i < n_tokens}
+
+    @cached_property
+    def character_map(self) -> bytes:
+        """SentencePiece's, how to normalize; empty where there is none."""
+        values = self.data.get_array(_G + "precompiled_charsmap", int, [])
+        if any(not -128 <= value < 256 for value in values):
+            raise self._bad("the character map does not consist of bytes")
+        character_map = bytes(value & 0xFF for value in values)
+        if character_map and (problem := character_map_problem(character_map)):
+            raise self._bad(problem)
+        return character_map
+
+    def check_kind(self) -> None:
+        """UNSUPPORTED for a kind of tokenizer we do not have. Reads no vocabulary."""
+        assert self.pre
+
+    def says(self, key: str, usual: bool) -> bool:
+        return self.data.get_bool(_G + key, usual)
+
+    def check_bytes(self) -> None:
+        """Text that no token spells falls back to bytes, so these have to be there."""
+        if self.model == "llama":
+            missing = [b for b in range(256) if not self._spells(b)]
+            if missing:
+                raise self._bad(f"there is no token for the byte 0x{missing[0]:02X}")
+        elif self.model in MERGED and self.pre.byte_level and not any(char in self.index for char in CHAR_TO_BYTE):
+            raise self._bad("there is no token for any single byte")
+
+    def sha256(self, types: list[int]) -> str:
+        """Of all that says how text becomes ids; `types` are those of the tokens after correction."""
+        digest = hashlib.sha256()
+        merges = self.data.get_array(_G + "merges", str, [])
+        for texts in ([self.model, self.pre_name], self.tokens, merges):
+            digest.update(b"%d\0" % len(texts))
+            digest.update("\0".join(texts).encode(errors="surrogateescape"))
+        digest.update(bytes(types))
+        digest.update(array("d", self.scores).tobytes())
+        return digest.hexdigest()
+
+    def _spells(self, byte: int) -> bool:
+        return f"<0x{byte:02X}>" in self.index or (byte < 128 and chr(byte) in self.index)
+
+    def _check_length(self, what: str, length: int) -> None:
+        if length < len(self.tokens):
+            raise self._bad(f"{len(self.tokens):,} tokens have only {length:,} {what}")
+
+    def _bad(self, message: str) -> ModelFileError:
+        return ModelFileError("BAD_VOCAB", message, path=self.path)
+
+    def _unsupported(self, message: str) -> ModelFileError:
+        return ModelFileError("UNSUPPORTED", message, path=self.path, hint="try another conversion of the model")
