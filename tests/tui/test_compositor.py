@@ -205,7 +205,7 @@ def test_what_differs_further_up_or_waits_to_be_painted_is_painted_too(monkeypat
         await send(pilot, "hi")
         screen = chat_screen(pilot)
         await until(pilot, lambda: "Hello!" in "".join(paper.text))
-        monkeypatch.setattr(screen, "show_state", lambda: None)
+        monkeypatch.setattr(screen.figures, "show", lambda focused: None)
         view, status = await live_view(pilot), screen.query_one(StatusLine)
         view.document.feed(" **" + "words " * 25)
         view.changed()
