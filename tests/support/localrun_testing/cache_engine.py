@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 
 from localrun.backends.cpu.bindings import calls_of
@@ -22,16 +21,15 @@ from localrun.engine.runner import Runner, cache_layers
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
 from localrun.model.decoder import Model
-from localrun.model.layer_weights import LayerWeights
-from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.layouts import Packed, RowReader
-from localrun_testing.small_model import CPU, FULL, WINDOWED, moved, small_model
+from localrun_testing.small_model import CPU, DELTA, FULL, WINDOWED, moved, small_model, with_parts
 
 GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now and then
 MISTRAL = (replace(WINDOWED, window=100),) * 3
 LLAMA = (FULL,) * 3
+HYBRID = (DELTA, DELTA, FULL) * 2  # linear attention, and a full layer now and then
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,8 @@ class CacheCase:
             config = config.for_window(self.user_window or self.ctx - 64)
         model = Model(config, small.weights)
         names = [self.window_codec if spec.window is not None else self.codec for spec in config.layers]
-        plan = KVPlan(tuple(KV_CODECS[name] for name in names))
+        wanted = zip(config.layers, names, strict=True)
+        plan = KVPlan(tuple(spec.cache.codec(KV_CODECS[name]) for spec, name in wanted))
         groups = group_layers(config.layers, plan.codecs)
         counts = [self.window_blocks if group.replayable else self.n_blocks for group in groups]
         rings = [0 if group.codec.native else self.ring_blocks for group in groups]
@@ -98,25 +97,17 @@ def native_layout() -> CpuLayout:
 def packed_model(model: Model, layout: CpuLayout) -> Model:
     """The same weights in the library's own layout."""
 
-    def packed(matrix: Packed) -> Packed:
-        weights = matrix.planes[0]
+    def packed(part: Any) -> Any:
+        if isinstance(part, Packed):
+            weights = part.planes[0]
+            return layout.pack(
+                RowReader(
+                    "F32",
+                    part.n_rows,
+                    part.n_cols,
+                    lambda first, n: weights[first : first + n].view(torch.uint8).numpy(),
+                )
+            )
+        return with_parts(part, packed)
 
-        def read(first: int, n: int) -> np.ndarray:
-            raw: np.ndarray = weights[first : first + n].view(torch.uint8).numpy()
-            return raw
-
-        return layout.pack(RowReader("F32", matrix.n_rows, matrix.n_cols, read))
-
-    def linear(weight: LinearWeight) -> LinearWeight:
-        return packed(weight[0]), weight[1]
-
-    def layer(weights: LayerWeights) -> LayerWeights:
-        names = ("q", "k", "v", "o", "gate", "up", "down")
-        matrices: dict[str, Any] = {name: linear(getattr(weights, name)) for name in names}
-        return replace(weights, **matrices)
-
-    w = model.weights
-    return Model(
-        model.config,
-        replace(w, embed=packed(w.embed), output=packed(w.output), layers=tuple(map(layer, w.layers))),
-    )
+    return Model(model.config, packed(model.weights))

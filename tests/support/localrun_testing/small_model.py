@@ -1,7 +1,9 @@
 """A model of random weights made in memory, with no file and no tokenizer: for cache, engine and op tests."""
 
 import random
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from math import prod
 from typing import Any
 
 import torch
@@ -17,7 +19,8 @@ from localrun.engine.ticket import Finished, Ticket
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import Model
-from localrun.model.layer_weights import AttentionWeights, LayerWeights, ModelWeights
+from localrun.model.delta_net import DeltaNet
+from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
@@ -27,6 +30,7 @@ HIDDEN = 32
 CPU = torch.device("cpu")
 FULL = LayerSpec("full", None, 0, n_heads=4, n_kv_heads=2, head_dim=8, ffn_size=48, attn_scale=8**-0.5)
 WINDOWED = replace(FULL, kind="window", window=20)
+DELTA = replace(FULL, kind="recurrent", rope=None, mixer=DeltaNet(2, 4, 16, 32, taps=4, eps=1e-5, tiled=True))
 
 
 def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: int = 0) -> Model:
@@ -43,14 +47,21 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
     def norm() -> torch.Tensor:
         return 1 + 0.3 * torch.randn(HIDDEN, generator=generator)
 
+    def mixing(spec: LayerSpec) -> AttentionWeights | MixerWeights:
+        if spec.mixer is not None:
+            matrices = {name: matrix(*shape) for name, shape in spec.mixer.matrices(HIDDEN).items()}
+            vectors = {name: torch.randn(prod(n), generator=generator) for name, n in spec.mixer.vectors().items()}
+            return MixerWeights(matrices, {**vectors, "decay": -vectors["decay"].abs()})
+        return AttentionWeights(
+            q=linear(spec.n_heads * spec.head_dim, HIDDEN),
+            k=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
+            v=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
+            o=linear(HIDDEN, spec.n_heads * spec.head_dim),
+        )
+
     weights = [
         LayerWeights(
-            AttentionWeights(
-                q=linear(spec.n_heads * spec.head_dim, HIDDEN),
-                k=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
-                v=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
-                o=linear(HIDDEN, spec.n_heads * spec.head_dim),
-            ),
+            mixing(spec),
             gate=linear(spec.ffn_size, HIDDEN),
             up=linear(spec.ffn_size, HIDDEN),
             down=linear(HIDDEN, spec.ffn_size),
@@ -68,10 +79,17 @@ def moved(part: Any, device: torch.device) -> Any:
     """A model, its weights or any part of them with every tensor on `device`."""
     if isinstance(part, torch.Tensor):
         return part.to(device)
+    return with_parts(part, lambda one: moved(one, device))
+
+
+def with_parts(part: Any, change: Callable[[Any], Any]) -> Any:
+    """Whatever holds others, with `change` made to each of them; anything else as it is."""
     if isinstance(part, tuple):
-        return tuple(moved(item, device) for item in part)
+        return tuple(map(change, part))
+    if isinstance(part, dict):
+        return {name: change(item) for name, item in part.items()}
     if is_dataclass(part) and not isinstance(part, type):
-        return replace(part, **{f.name: moved(getattr(part, f.name), device) for f in fields(part)})
+        return replace(part, **{f.name: change(getattr(part, f.name)) for f in fields(part)})
     return part
 
 
