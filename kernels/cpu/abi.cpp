@@ -99,6 +99,8 @@ static const lr_abi_entry kEntries[] = {
     FIELD(lr_experts, make_formats),
     STRUCTURE(lr_combine),
     FIELD(lr_combine, y),
+    FIELD(lr_combine, shared),
+    FIELD(lr_combine, shared_gate),
     FIELD(lr_combine, residual),
     FIELD(lr_combine, out),
     FIELD(lr_combine, routes),

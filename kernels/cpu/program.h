@@ -142,9 +142,11 @@ typedef struct {
 } lr_experts;
 
 typedef struct {
-  const lr_value* y;         // by place
-  const lr_value* residual;  // or null
-  lr_value* out;             // residual + scale · the weighted sum of a row's choices
+  const lr_value* y;            // by place
+  const lr_value* shared;       // what an expert of all rows gives, or null
+  const lr_value* shared_gate;  // its sigmoid is how much that counts, one number a row; null: fully
+  const lr_value* residual;     // or null
+  lr_value* out;                // residual + scale · (the weighted sum of a row's choices + shared)
   const lr_routes* routes;
   float scale;
   int32_t reserved;

@@ -41,7 +41,8 @@ Watch = Callable[[Job], None]
 
 
 class DownloadQueue:
-    """`watch` is called with a job whenever it changes, from the thread that downloads."""
+    """`watch` is called with a job whenever it changes, from the thread that changes it. Nothing changes meanwhile, so
+    that whoever watches sees one state after the other; it must not wait for another thread."""
 
     def __init__(self, access: Access, watch: Watch = lambda job: None) -> None:
         self._access = access
@@ -62,7 +63,7 @@ class DownloadQueue:
             self._jobs[number] = job
             self._work[number] = repo, tuple(files), Control()
             self._changed.notify_all()
-        self._watch(job)
+            self._watch(job)
         return job
 
     def jobs(self) -> list[Job]:
@@ -161,5 +162,5 @@ class DownloadQueue:
                 return False
             self._jobs[number] = job = replace(job, **changes)
             self._changed.notify_all()
-        self._watch(job)
+            self._watch(job)
         return True

@@ -73,12 +73,15 @@ class ExpertNamer:
     def names_of_each(self, weight: str, n_experts: int) -> tuple[str, ...]:
         """The tensors of the experts one by one, as most checkpoints and the first files of Mixtral have them."""
         if self.gguf:
-            template = "blk.{}.ffn_" + weight + ".{}.weight"
-            if template.format(self.index, 0) not in self.source.tensors:
-                return ()
+            template, in_one = "blk.{}.ffn_" + weight + ".{}.weight", True
         elif f"expert_{weight}" in self.arch.hf_names:
-            template = self.prefix + self.arch.hf_names[f"expert_{weight}"]
+            template, in_one = (
+                self.prefix + self.arch.hf_names[f"expert_{weight}"],
+                "experts_down" in self.arch.hf_names,
+            )
         else:
+            return ()
+        if in_one and template.format(self.index, 0) not in self.source.tensors:
             return ()
         return tuple(template.format(self.index, expert) for expert in range(n_experts))
 

@@ -1,4 +1,5 @@
 import random
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -43,6 +44,27 @@ def test_one_after_the_other(setting: tuple[FakeHub, Access, RemoteRepo]) -> Non
         assert job.done == job.total == 6 << 20
     running = [job.number for job in seen if job.state == "running"]
     assert running == sorted(running)
+    queue.close()
+
+
+def test_changes_are_seen_in_their_order(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
+    """Though another thread changes the job while somebody still looks at the state before."""
+    hub, access, repo = setting
+    hub.bytes_per_second = 4e6
+    seen: list[State] = []
+
+    def watch(job: Job) -> None:
+        if job.state == "running" and job.done and not pausing.ident:
+            pausing.start()
+            pausing.join(0.2)
+        seen.append(job.state)
+
+    queue = DownloadQueue(access, watch)
+    pausing = threading.Thread(target=queue.pause, args=(1,))
+    queue.add(repo, [repo.file("a.bin")])
+    until_is(queue, 1, "paused")
+    pausing.join()
+    assert seen[-1] == "paused"
     queue.close()
 
 

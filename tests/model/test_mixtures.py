@@ -225,7 +225,16 @@ def test_transposed_experts_stay_as_they_are(tmp_path: Path, monkeypatch: pytest
     assert kinds["experts.gate_up_proj"] == kinds["experts.down_proj"] == "F32"
 
 
-@pytest.mark.parametrize("kind", TOYS)
+@pytest.mark.parametrize("kind", ["qwen2_moe", "granitemoeshared"])
+def test_the_kernels_know_shared_experts(kind: str, tmp_path: Path) -> None:
+    if why := BACKENDS["cpu"].why_unavailable():
+        pytest.skip(why)
+    ids, folder = token_ids(80, VOCAB_SIZE), save(kind, tmp_path)
+    found = difference(Stepper(folder, native_threads=2).logits(ids), reference_logits(folder, ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
+@pytest.mark.parametrize("kind", ["glm4_moe"])
 def test_the_kernels_refuse_what_they_do_not_compute(kind: str, tmp_path: Path) -> None:
     config = read_config(open_safetensors(save(kind, tmp_path)))
     if not BACKENDS["cpu"].why_unavailable():

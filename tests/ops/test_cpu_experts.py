@@ -57,7 +57,9 @@ class NativeMixture:
         widen.weight[0], widen.weight[1] = point(gate.c), point(up.c)
         narrow = abi.Experts(a=point(hidden.c), out=point(y.c), routes=routes, make_formats=down.activation_format)
         narrow.weight[0] = point(down.c)
-        combine = abi.Combine(point(y.c), None if rest is None else point(rest.c), point(out.c), routes, scale)
+        combine = abi.Combine(y=point(y.c), out=point(out.c), routes=routes, scale=scale)
+        if rest is not None:
+            combine.residual = point(rest.c)
         run([instruction(op) for op in (score, route, widen, narrow, combine)], n_rows, threads)
         self.chosen = torch.from_numpy(ints[0]).view(n_rows, self.top_k).clone()
         self.weights = torch.from_numpy(weights).view(n_rows, self.top_k).clone()

@@ -101,6 +101,8 @@ bool good_experts(const lr_experts* op) {
 
 bool good_combine(const lr_combine* op) {
   if (!good_routes(op->routes) || !op->out || !holds(op->out, op->out->width) || !isfinite(op->scale)) return false;
+  if (op->shared && !holds(op->shared, op->out->width)) return false;
+  if (op->shared_gate && (!op->shared || !holds(op->shared_gate, 1))) return false;
   return holds(op->y, op->out->width) && (!op->residual || holds(op->residual, op->out->width));
 }
 

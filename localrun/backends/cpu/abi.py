@@ -166,6 +166,8 @@ class Experts(Structure):
 class Combine(Structure):
     _fields_ = (
         ("y", POINTER(Value)),
+        ("shared", POINTER(Value)),
+        ("shared_gate", POINTER(Value)),
         ("residual", POINTER(Value)),
         ("out", POINTER(Value)),
         ("routes", POINTER(Routes)),

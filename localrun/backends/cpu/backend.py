@@ -152,8 +152,9 @@ def mixes_natively(mixer: RecurrentMixer) -> bool:
 
 
 def routes_natively(spec: LayerSpec) -> bool:
-    """Whether the kernels know how a layer chooses among its experts: by softmax, without groups or a shared one."""
+    """Whether the kernels know how a layer chooses among its experts: by softmax, without groups or biases."""
     mixture = spec.mixture
     assert mixture is not None
-    plain = Mixture(mixture.n_experts, Routing(mixture.routing.n_used, normalize=mixture.routing.normalize))
+    routing = Routing(mixture.routing.n_used, normalize=mixture.routing.normalize)
+    plain = Mixture(mixture.n_experts, routing, mixture.shared_size, mixture.shared_gate)
     return mixture == plain and spec.gated_activation in abi.ACTIVATIONS

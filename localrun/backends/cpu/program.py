@@ -17,6 +17,7 @@ from localrun.ops.instructions import (
     Moe,
     Norm,
     RopeAppend,
+    SharedExpert,
     ShortConv,
     SigmoidMul,
     Slot,
@@ -102,6 +103,9 @@ class ProgramBuilder:
                 read = [weight for weight, _ in op.weights]
             elif isinstance(op, Moe):
                 read = [op.router.weight, op.experts.gate[0], op.experts.up[0]]
+                if op.shared is not None:
+                    read += [op.shared.expert.gate[0], op.shared.expert.up[0]]
+                    read += [] if op.shared.gate is None else [op.shared.gate]
             else:
                 continue
             for weight in read:
@@ -141,10 +145,8 @@ class ProgramBuilder:
         return self.formats[a.index]
 
     def moe(self, op: Moe, out: int) -> Iterator[Native]:
-        """The scores, which rows go where, gate and up of every expert, down, and the sum: five native operations."""
-        assert (op.shared, op.router.bias, op.router.choice_bias) == (None, None, None), (
-            "the backend refuses such models"
-        )
+        """The scores, which rows go where, gate and up of every expert, down, the shared expert, and the sum."""
+        assert (op.router.bias, op.router.choice_bias) == (None, None), "the backend refuses such models"
         router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
         gate, up, down = (weight for weight, _ in (op.experts.gate, op.experts.up, op.experts.down))
         make_formats, total = self.missing_formats(op.a), self.result(out, self.values[op.a.index].width)
@@ -153,8 +155,7 @@ class ProgramBuilder:
         hidden = self.kept(take(down.n_cols, self.activation_format_of(down), n_used))
         y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
         routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
-        score = abi.Linear(a=self.value(op.a), n_weights=1, out_scale=1.0, make_formats=make_formats)
-        score.weight[0], score.out[0] = self.matrix(router), ctypes.pointer(scores)
+        score = self.product(op.a, ((router, scores),), make_formats)
         reads_f32 = not (self.activation_format_of(gate) and self.activation_format_of(up))
         route = abi.Route(
             scores=ctypes.pointer(scores),
@@ -170,19 +171,48 @@ class ProgramBuilder:
             a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_formats=hidden.formats
         )
         narrow.weight[0] = self.matrix(down)
+        combine = abi.Combine(
+            y=ctypes.pointer(y), residual=self.value(op.residual), out=total, routes=routes, scale=op.out_scale
+        )
         yield "linear", score
         yield "route", route
         yield "experts", widen
         yield "experts", narrow
-        yield (
-            "combine",
-            abi.Combine(
-                y=ctypes.pointer(y), residual=self.value(op.residual), out=total, routes=routes, scale=op.out_scale
-            ),
-        )
-        self.buffers.give(scores)
+        shared = [] if op.shared is None else [*self.shared_expert(op.a, op.shared, combine)]
+        yield from (("linear", linear) for linear, _ in shared)
+        yield "combine", combine
+        for value in (scores, *(made for _, values in shared for made in values)):
+            self.buffers.give(value)
         for value in (chosen, hidden, y):
             self.buffers.give(value, n_used)
+
+    def shared_expert(
+        self, a: Slot, shared: SharedExpert, combine: abi.Combine
+    ) -> Iterator[tuple[abi.Linear, list[abi.Value]]]:
+        """The products of an expert that all rows go to, with the buffers they are made in; `combine` reads two."""
+        (gate, _), (up, _), (down, _) = shared.expert.gate, shared.expert.up, shared.expert.down
+        hidden = self.kept(self.buffers.take(down.n_cols, self.activation_format_of(down)))
+        y = self.kept(self.buffers.take(down.n_rows, 0))
+        widen = self.product(a, ((gate, hidden), (up, hidden)))
+        widen.act = abi.ACTIVATIONS[shared.expert.act]
+        yield widen, [hidden]
+        narrow = self.product(hidden, ((down, y),), hidden.formats)
+        combine.shared = ctypes.pointer(y)
+        yield narrow, [y]
+        if shared.gate is not None:
+            share = self.kept(self.buffers.take(shared.gate.n_rows, 0))
+            combine.shared_gate = ctypes.pointer(share)
+            yield self.product(a, ((shared.gate, share),)), [share]
+
+    def product(
+        self, a: Slot | abi.Value, made: Sequence[tuple[Packed, abi.Value]], make_formats: int = 0
+    ) -> abi.Linear:
+        """a @ W.T for each of some matrices, into its buffer."""
+        read = ctypes.pointer(a) if isinstance(a, abi.Value) else self.value(a)
+        linear = abi.Linear(a=read, n_weights=len(made), out_scale=1.0, make_formats=make_formats)
+        for index, (weight, out) in enumerate(made):
+            linear.weight[index], linear.out[index] = self.matrix(weight), ctypes.pointer(out)
+        return linear
 
     def routes(self, n_experts: int, top_k: int) -> Any:
         """Room for the choices of a step; mixtures of one size take turns."""

@@ -30,8 +30,10 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
 def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
     """Bytes for a row of a step: its scores, and each choice on its way into an expert, within, and out."""
     coded = (hidden, ffn)
+    shared = (mixture.shared_size, hidden, 1) if mixture.shared_size else ()
     choice = 4 * sum(map(_stride, (*coded, hidden))) + 2 * sum(map(_stride, coded)) + 12
-    return 4 * _stride(mixture.n_experts) + mixture.routing.n_used * choice
+    every = 4 * sum(map(_stride, (mixture.n_experts, *shared))) + 2 * _stride(mixture.shared_size)
+    return every + mixture.routing.n_used * choice
 
 
 def _delta_net_row(mixer: DeltaNet) -> int:

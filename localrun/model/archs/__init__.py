@@ -14,7 +14,7 @@ from localrun.model.archs.olmo2 import Olmo2
 from localrun.model.archs.phi3 import Phi3
 from localrun.model.archs.qwen2 import Qwen2
 from localrun.model.archs.qwen3 import Qwen3
-from localrun.model.archs.qwen3_5 import Qwen35
+from localrun.model.archs.qwen3_5 import Qwen35, Qwen35Moe
 from localrun.model.archs.qwen3_moe import Qwen3Moe
 from localrun.model.archs.smollm3 import SmolLM3
 
@@ -31,6 +31,7 @@ ARCHS: tuple[Arch, ...] = (
     SmolLM3(),
     Qwen3Moe(),
     Qwen35(),
+    Qwen35Moe(),
     Mixtral(),
 )
 

@@ -96,6 +96,17 @@ HF_EXPERT_NAMES: dict[str, str] = {
     "expert_up": "layers.{}.mlp.experts.{}.up_proj.weight",
     "expert_down": "layers.{}.mlp.experts.{}.down_proj.weight",
 }
+HF_FUSED_EXPERTS: dict[str, str] = {
+    "router": "layers.{}.mlp.gate.weight",
+    "experts_gate_up": "layers.{}.mlp.experts.gate_up_proj",
+    "experts_down": "layers.{}.mlp.experts.down_proj",
+}
+HF_SHARED_EXPERT: dict[str, str] = {
+    "shared_router": "layers.{}.mlp.shared_expert_gate.weight",
+    "shared_gate": "layers.{}.mlp.shared_expert.gate_proj.weight",
+    "shared_up": "layers.{}.mlp.shared_expert.up_proj.weight",
+    "shared_down": "layers.{}.mlp.shared_expert.down_proj.weight",
+}
 HF_MIXTRAL_NAMES: dict[str, str] = {
     "router": "layers.{}.block_sparse_moe.gate.weight",
     "expert_gate": "layers.{}.block_sparse_moe.experts.{}.w1.weight",

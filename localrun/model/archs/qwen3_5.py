@@ -1,10 +1,15 @@
-"""Qwen3.5 and 3.6 (language model): three layers with Gated DeltaNet to each one with gated attention."""
+"""Qwen3.5 and 3.6 (language model): three layers with Gated DeltaNet to each one with gated attention.
+
+All layers are dense, or all are mixtures with a shared expert.
+"""
 
 from dataclasses import replace
 from typing import ClassVar
 
 from localrun.base.sanitize import clean
 from localrun.model.archs.base import Arch
+from localrun.model.archs.experts import ExpertRules
+from localrun.model.archs.names import HF_EXPERT_NAMES, HF_FUSED_EXPERTS, HF_SHARED_EXPERT
 from localrun.model.config import LayerSpec
 from localrun.model.delta_net import DeltaNet
 from localrun.model.fields import Fields
@@ -48,3 +53,12 @@ class Qwen35(Arch):
         if n_values % n_keys or not value_dim:
             raise fields.error(f"{n_values} heads of values cannot share {n_keys} heads of keys")
         return DeltaNet(n_keys, n_values, key_dim, value_dim, taps, fields["rms_eps"], tiled=gguf)
+
+
+class Qwen35Moe(Qwen35):
+    name = "qwen3_5_moe"
+    gguf: ClassVar[tuple[str, ...]] = ("qwen35moe",)
+    hf: ClassVar[tuple[str, ...]] = ("Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration")
+    hf_names: ClassVar = {**HF_EXPERT_NAMES, **HF_FUSED_EXPERTS, **HF_SHARED_EXPERT}
+    defaults: ClassVar = {**Qwen35.defaults, "ffn_size": 0}  # no layer is dense
+    experts = ExpertRules(shared_gate=True)

@@ -31,6 +31,7 @@ ARCHS = {
     "qwen3_vl_text": "qwen3vl",
     "qwen3_moe": "qwen3moe",
     "qwen3_5_text": "qwen35",
+    "qwen3_5_moe_text": "qwen35moe",
     "qwen2_moe": "qwen2moe",
     "glm4_moe": "glm4moe",
     "mixtral": "llama",
@@ -48,8 +49,8 @@ PAIRS_INTERLEAVED = {
     "granite",
     "smollm3",
 }  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
-NORMS_AROUND_ZERO = {"gemma2", "gemma3", "qwen35"}  # the checkpoint stores w - 1, the GGUF stores w
-POST_NORMED = {"gemma2", "gemma3", "olmo2", "qwen35"}  # or what would be ffn_norm is called so
+NORMS_AROUND_ZERO = {"gemma2", "gemma3", "qwen35", "qwen35moe"}  # the checkpoint stores w - 1, the GGUF stores w
+POST_NORMED = {"gemma2", "gemma3", "olmo2", "qwen35", "qwen35moe"}  # or what would be ffn_norm is called so
 
 MODEL_TENSORS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 LAYER_TENSORS = {
@@ -127,7 +128,8 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(config.intermediate_size)
+    if hasattr(config, "intermediate_size"):
+        writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count(config.num_attention_heads)
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
@@ -146,7 +148,7 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_sliding_window(config.sliding_window or 0)
     if config.model_type == "olmo3":
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
-    if arch == "qwen35":
+    if arch in {"qwen35", "qwen35moe"}:
         add_delta_net(writer, config)
     if arch == "gemma3":
         writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])

@@ -187,6 +187,23 @@ TINY_MODELS: dict[str, TinyModel] = {
             sliding_window=None,
         ),
     ),
+    "qwen3.5-moe": TinyModel(
+        "qwen3_5_moe_text",
+        _config(
+            num_hidden_layers=4,
+            head_dim=32,
+            rope_parameters={**_MROPE, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.25},
+            linear_num_key_heads=4,
+            linear_num_value_heads=4,
+            linear_key_head_dim=16,
+            linear_value_head_dim=64,
+            num_experts=6,
+            num_experts_per_tok=3,
+            moe_intermediate_size=48,
+            shared_expert_intermediate_size=80,
+            sliding_window=None,
+        ),
+    ),
     "qwen3-moe": TinyModel(
         "qwen3_moe",
         _config(
