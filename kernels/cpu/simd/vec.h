@@ -80,6 +80,12 @@ LR_INLINE i32v v_bits(f32v v) { return (i32v)v; }
 LR_INLINE f32v v_of_bits(i32v v) { return (f32v)v; }
 LR_INLINE f32v v_to_f32(i32v v) { return __builtin_convertvector(v, f32v); }
 
+#if defined(__AVX512F__) || defined(__AVXVNNI__)
+const int kSignedZero = 128;  // what v_signed adds to a signed code: their dot product takes the first factor unsigned
+#else
+const int kSignedZero = 0;
+#endif
+LR_INLINE u8v v_signed(u8v v) { return v ^ (uint8_t)kSignedZero; }
 LR_INLINE u8v v_low4(u8v v) { return v & 15; }
 template <int n> LR_INLINE u8v v_take(u8v v) { return v - (uint8_t)n; }
 LR_INLINE i8v v_set4(const void* p) {

@@ -6,10 +6,8 @@ namespace {
 
 constexpr MicroTile kMicroTiles[] = {{1, 2}, {2, 2}};
 #if defined(__AVXVNNI__)
-const int kSignedZero = 128;
 const int kMaxProbabilityCode = 255, kProbabilityZero = 0;  // codes of weights, and what v_dot_probabilities takes less
 #else
-const int kSignedZero = 0;
 const int kMaxProbabilityCode = 254, kProbabilityZero = 127;
 #endif
 
@@ -77,7 +75,6 @@ LR_INLINE void v_store_fp16(uint16_t* p, f32v v) {
 }
 
 LR_INLINE u8v v_high4(u8v v) { return (u8v)_mm256_srli_epi16((__m256i)v, 4) & 15; }
-LR_INLINE u8v v_signed(u8v v) { return v ^ (uint8_t)kSignedZero; }
 template <> LR_ALWAYS_INLINE u8v v_table<u8v>(const int8_t* table) {
   return v_signed((u8v)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)table)));
 }

@@ -6,7 +6,6 @@ namespace {
 
 constexpr MicroTile kMicroTiles[] = {
     {1, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 2}};                // by tokens; the sums of the last are in memory
-const int kSignedZero = 128;                                // what v_signed adds to a signed code
 const int kMaxProbabilityCode = 255, kProbabilityZero = 0;  // codes of weights, and what v_dot_probabilities takes less
 
 LR_INLINE __mmask16 first_lanes(int n) { return (__mmask16)(n >= VL ? 0xffff : (1u << n) - 1); }
@@ -50,7 +49,6 @@ LR_INLINE void v_store_fp16(uint16_t* p, f32v v) {
 }
 
 LR_INLINE u8v v_high4(u8v v) { return (u8v)_mm512_srli_epi16((__m512i)v, 4) & 15; }
-LR_INLINE u8v v_signed(u8v v) { return v ^ (uint8_t)kSignedZero; }
 template <> LR_ALWAYS_INLINE u8v v_table<u8v>(const int8_t* table) {
   return v_signed((u8v)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)table)));
 }

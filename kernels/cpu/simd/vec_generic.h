@@ -14,7 +14,6 @@ typedef int8_t i8x4 __attribute__((vector_size(4)));
 typedef uint16_t u16x4 __attribute__((vector_size(8)));
 
 constexpr MicroTile kMicroTiles[] = {{1, 1}};
-const int kSignedZero = 0;
 const int kMaxProbabilityCode = 127,
           kProbabilityZero = 0;  // codes of weights: 7 bits, an 8th would cost a sixth of the speed
 
@@ -81,7 +80,6 @@ LR_INLINE void v_store_i8(int8_t* p, i32v v) {
 LR_INLINE void v_store_u8(uint8_t* p, i32v v) { v_store_i8((int8_t*)p, v); }
 
 LR_INLINE u8v v_high4(u8v v) { return v >> 4; }
-LR_INLINE u8v v_signed(u8v v) { return v; }
 template <> LR_ALWAYS_INLINE u8v v_table<u8v>(const int8_t* table) { return v_load<u8v>(table); }
 LR_NOINLINE u8v v_lookup(u8v table, u8v codes) {
   for (int i = 0; i < 16; i++) codes[i] = table[codes[i]];

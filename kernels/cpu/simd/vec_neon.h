@@ -9,7 +9,6 @@ constexpr MicroTile kMicroTiles[] = {{1, 1}, {2, 1}, {4, 1}};  // codes are orde
 #else
 constexpr MicroTile kMicroTiles[] = {{1, 1}, {2, 1}};
 #endif
-const int kSignedZero = 0;
 const int kMaxProbabilityCode = 254, kProbabilityZero = 127;  // codes of weights, and what v_dot_probabilities takes less
 
 LR_INLINE f32v v_min(f32v a, f32v b) { return vminq_f32(a, b); }
@@ -49,7 +48,6 @@ LR_INLINE void v_store_u8(uint8_t* p, i32v v) {
 }
 
 LR_INLINE u8v v_high4(u8v v) { return vshrq_n_u8(v, 4); }
-LR_INLINE u8v v_signed(u8v v) { return v; }
 template <> LR_ALWAYS_INLINE u8v v_table<u8v>(const int8_t* table) { return vreinterpretq_u8_s8(vld1q_s8(table)); }
 LR_INLINE u8v v_lookup(u8v table, u8v codes) { return vqtbl1q_u8(table, codes); }
 template <int by> LR_INLINE u8v v_join(u8v code, u8v high, uint8_t mask) {
