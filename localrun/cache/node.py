@@ -51,6 +51,15 @@ class Node:
                 break
         return n, best
 
+    def claim(self, chat: str) -> "list[Node]":
+        """All of the text up to here belongs to a chat -> the nodes that did not before, from its beginning on."""
+        new, node = [], self
+        while node.parent is not None and chat not in node.chats:
+            node.chats.add(chat)
+            new.append(node)
+            node = node.parent
+        return new[::-1]
+
     def _place(self, ids: tuple[int, ...]) -> int:
         return bisect_left(self.line, ids, key=lambda child: child.ids)
 

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from localrun.cache.blocks import NO_BLOCK, BlockPool
+from localrun.cache.blocks import NO_BLOCK, BlockPool, OutOfBlocks
 from localrun.cache.eviction_queue import EvictionQueue
 from localrun.cache.node import Node
 
@@ -97,6 +97,13 @@ class PrefixTree:
         """Have the blocks of these nodes of one path in one pool outlast others, if all of them are there."""
         self.queues[index].keep(tuple(nodes))
 
+    def allocate(self, index: int) -> int:
+        """A block of one pool, taken from the tree where there is no free one. Raises OutOfBlocks."""
+        while self.pools[index].n_free == 0:
+            if not self.evict(index):
+                raise OutOfBlocks
+        return self.pools[index].allocate()
+
     def evict(self, index: int) -> bool:
         """Free a block of one pool: the least recently used that no sequence holds. False when there is none."""
         node = self.queues[index].victim()
@@ -114,6 +121,23 @@ class PrefixTree:
     def unpin(self, node: Node) -> None:
         node.pins -= 1
         self._drop_useless(node)
+
+    def hold(self, node: Node) -> list[int]:
+        """Keep a node and its blocks from eviction. Gives the blocks, for `let_go`."""
+        self.pin(node)
+        for pool, block in zip(self.pools, node.blocks, strict=True):
+            if block != NO_BLOCK:
+                pool.share(block)
+        return list(node.blocks)
+
+    def let_go(self, node: Node, blocks: Blocks) -> None:
+        self.release(blocks)
+        self.unpin(node)
+
+    def release(self, blocks: Blocks) -> None:
+        for pool, block in zip(self.pools, blocks, strict=True):
+            if block != NO_BLOCK:
+                pool.release(block)
 
     def prune(self, node: Node) -> None:
         """Forget a node and all that follows it, as far as no sequence goes on from there."""

@@ -8,6 +8,7 @@ from localrun.cache.groups import Group, block_tokens_of
 from localrun.cache.kinds.interface import Held, Reuse
 from localrun.cache.node import Node
 from localrun.cache.prefix import PrefixTree
+from localrun.cache.retention import Retention
 from localrun.cache.reuse import ReusePlanner
 from localrun.cache.sequence_cache import SequenceCache
 
@@ -43,6 +44,7 @@ class CacheStore:
         self.group_of = (*groups, *(groups[number] for number in rings))  # of every pool
         self.pools = tuple(BlockPool(n) for n in (*n_blocks, *(ring_blocks[number] for number in rings)))
         self.tree = PrefixTree(self.pools, [rules.required for rules in self.rules], self.block_tokens)
+        self.retention = Retention(self.tree, self.rules, len(groups))
         self.copy = copy
         self.keep_prefixes = keep_prefixes
         self.on_claim: Callable[[Node, str], None] = lambda node, chat: None
@@ -74,7 +76,7 @@ class CacheStore:
         finally:
             for node in used[-1:]:
                 self.tree.unpin(node)
-        self._use(used, reuse.n_tokens)
+        self.retention.use(used, reuse.n_tokens)
         for last in cache.path[-1:]:
             self._claim(last, cache)
         return cache
@@ -135,13 +137,13 @@ class CacheStore:
     def skip(self, cache: SequenceCache, n_tokens: int) -> None:
         """Let a private sequence count as computed up to `n_tokens`, whatever its blocks hold. Raises OutOfBlocks."""
         for rules, table in zip(self.rules, cache.tables, strict=True):
-            rules.skip(table, n_tokens, partial(self._allocate, rules.pool))
+            rules.skip(table, n_tokens, partial(self.tree.allocate, rules.pool))
 
     def extend(self, cache: SequenceCache, start: int, stop: int) -> None:
         """Room for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays."""
         points = cache.points
         for rules, table in zip(self.rules, cache.tables, strict=True):
-            rules.extend(table, start, stop, points, partial(self._allocate, rules.pool))
+            rules.extend(table, start, stop, points, partial(self.tree.allocate, rules.pool))
 
     def commit(self, cache: SequenceCache, token_ids: Sequence[int], n_computed: int) -> int:
         """The first `n_computed` tokens are computed: full blocks go to the tree, what no query reads any more back.
@@ -168,7 +170,7 @@ class CacheStore:
                 last = (n_tokens - 1) // self.block_tokens
                 nodes[last:] = [self._put(cache, token_ids, last, ended=True)]
                 self._claim(nodes[-1], cache)
-            self._use(nodes, n_tokens)
+            self.retention.use(nodes, n_tokens)
         self._release(cache)
 
     def abandon(self, cache: SequenceCache) -> None:
@@ -187,36 +189,19 @@ class CacheStore:
         """
         known = (parent or self.tree.root).children.get(tuple(ids))
         blocks = [NO_BLOCK] * len(self.pools)
-        shared = self.hold(known) if known else []
+        shared = self.tree.hold(known) if known else []
         try:
             for pool, write in enumerate(fill):
                 if write is not None and (known is None or known.blocks[pool] == NO_BLOCK):
-                    blocks[pool] = self._allocate(pool)
+                    blocks[pool] = self.tree.allocate(pool)
                     write(blocks[pool])
             node = self.tree.put(parent, tuple(ids), blocks)
-            self._keep_first(node)
+            self.retention.keep_first(node)
             return node
         finally:
-            self._release_blocks(blocks)
+            self.tree.release(blocks)
             if known:
-                self.let_go(known, shared)
-
-    def hold(self, node: Node) -> list[int]:
-        """Keep a node and its blocks from eviction. Gives the blocks, for `let_go`."""
-        self.tree.pin(node)
-        for pool, block in enumerate(node.blocks):
-            if block != NO_BLOCK:
-                self.pools[pool].share(block)
-        return list(node.blocks)
-
-    def let_go(self, node: Node, blocks: Sequence[int]) -> None:
-        self._release_blocks(blocks)
-        self.tree.unpin(node)
-
-    def _release_blocks(self, blocks: Sequence[int]) -> None:
-        for pool, block in enumerate(blocks):
-            if block != NO_BLOCK:
-                self.pools[pool].release(block)
+                self.tree.let_go(known, shared)
 
     def _writable(self, pool: int, block: int, own: BlockTable | None = None) -> int:
         """A block with the same content that may be written to: a copy, or itself where only the sequence of the table
@@ -225,7 +210,7 @@ class CacheStore:
         if own is not None and self.pools[pool].references[block] == OWN_REFERENCES and block in own.held():
             return shared
         try:
-            copy = self._allocate(pool)
+            copy = self.tree.allocate(pool)
             self.copy(pool, shared, copy)
             return copy
         finally:
@@ -240,7 +225,7 @@ class CacheStore:
             for before in cache.path[-1:]:
                 self.tree.unpin(before)
             cache.path.append(node)
-        self._keep_tails(cache, cache.n_published)
+        self.retention.keep_tails(cache, cache.n_published)
 
     def _put(self, cache: SequenceCache, token_ids: Sequence[int], block: int, ended: bool = False) -> Node:
         """The tree's node for one logical block; with `ended` the last one, that the next turn goes on in."""
@@ -250,42 +235,13 @@ class CacheStore:
             wanted = rules.offers(cache.reuse, points, block, ended)
             offered.append(table.at(block) if wanted else NO_BLOCK)
         node = self.tree.put(cache.path[block - 1] if block else None, ids, offered)
-        self._keep_first(node)
+        self.retention.keep_first(node)
         return node
 
     def _claim(self, node: Node, cache: SequenceCache) -> None:
         """All of the text up to a node belongs to the sequence's chat."""
-        new = []
-        while cache.chat and node.parent is not None and cache.chat not in node.chats:
-            node.chats.add(cache.chat)
-            new.append(node)
-            node = node.parent
-        for one in reversed(new):
+        for one in node.claim(cache.chat) if cache.chat else ():
             self.on_claim(one, cache.chat)
-
-    def _keep_tails(self, cache: SequenceCache, block: int) -> None:
-        """After a new block: keep what is read at places where another text may leave this one."""
-        points = cache.points
-        for rules in self.rules:
-            for run in rules.kept(points, block):
-                self.tree.keep(cache.path[run.start : run.stop], rules.pool)
-
-    def _keep_first(self, node: Node) -> None:
-        """Block 0 is read by all that goes on from it, where it is read in 16 bits."""
-        if node.parent is self.tree.root:
-            for rules in self.rules[len(self.groups) :]:
-                self.tree.keep([node], rules.pool)
-
-    def _use(self, nodes: Sequence[Node], n_tokens: int) -> None:
-        """A sequence of `n_tokens` tokens along these nodes is, or may be, gone on with: note what that reads."""
-        for rules in self.rules:
-            read = rules.reads(n_tokens)
-            self.tree.use(nodes[read.start : read.stop], rules.pool)
-            self.tree.use(nodes[:1], rules.pool)
-        for rules in self.rules:
-            if rules.keeps_tails:
-                read = rules.reads(n_tokens)
-                self.tree.keep(nodes[read.start : read.stop], rules.pool)
 
     def _release(self, cache: SequenceCache) -> None:
         for last in cache.path[-1:]:
@@ -293,12 +249,6 @@ class CacheStore:
         cache.path = []
         for table in cache.tables:
             table.clear()
-
-    def _allocate(self, pool: int) -> int:
-        while self.pools[pool].n_free == 0:
-            if not self.tree.evict(pool):
-                raise OutOfBlocks
-        return self.pools[pool].allocate()
 
     def _cache(
         self,

@@ -104,7 +104,7 @@ class DiskCache:
             return 0
         match = self.store.tree.match(token_ids)
         path = list(match.path)
-        held = [(node, self.store.hold(node)) for node in path]
+        held = [(node, self.store.tree.hold(node)) for node in path]
         last: Found | None = None
         try:
             for one in chain([first], found):
@@ -112,14 +112,14 @@ class DiskCache:
                 if n_before > len(path):
                     break  # what it follows was evicted meanwhile
                 node = self._insert(one, path[n_before - 1] if n_before else None)
-                held.append((node, self.store.hold(node)))
+                held.append((node, self.store.tree.hold(node)))
                 path[n_before:] = [node]
                 last = one
         except OutOfBlocks:
             pass
         finally:
             for node, blocks in held:
-                self.store.let_go(node, blocks)
+                self.store.tree.let_go(node, blocks)
         if last is None:
             return 0
         self.disk.touch(last.key)
