@@ -221,6 +221,13 @@ static const lr_abi_entry kEntries[] = {
     FIELD(lr_kv_codes, codes),
     FIELD(lr_kv_codes, scale),
     FIELD(lr_kv_codes, offset),
+    STRUCTURE(lr_draw),
+    FIELD(lr_draw, row),
+    FIELD(lr_draw, top_k),
+    FIELD(lr_draw, temperature),
+    FIELD(lr_draw, top_p),
+    FIELD(lr_draw, min_p),
+    FIELD(lr_draw, u),
 
     CONSTANT(LR_BLOCK_TOKENS),
     CONSTANT(LR_STRIDE),

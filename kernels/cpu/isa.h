@@ -20,12 +20,19 @@ typedef struct {
   int64_t (*multiply_f16)(int64_t rounds);
 } lr_probe_kernels;
 
+// The next token of a row of logits (ops/choose.inc); `best` are its candidates.
+typedef struct {
+  int32_t (*of_candidates)(int32_t vocab, const lr_candidates* best, const lr_draw* draw);  // -1: they cannot decide
+  int32_t (*of_row)(const float* row, int32_t vocab, const lr_candidates* best, const lr_draw* draw);
+} lr_choose_kernels;
+
 struct lr_kernels {
   const char* isa;
   const lr_op_kernels* op[LR_N_OPS];  // by LR_OP_*; null: not in this unit
   const lr_kv_layout* kv[LR_N_KV];    // by LR_KV_*
   int32_t bf16_format;                // of activations for bf16 weights: LR_FORMAT_BF16, or 0 where f32 is read
   const lr_probe_kernels* probe;
+  const lr_choose_kernels* choose;
 };
 
 // Which of them a build has is CMake's choice.

@@ -59,6 +59,18 @@ LR_API int64_t lr_attention_bytes(int32_t n_heads, int32_t head_dim, int32_t n_s
 LR_API void lr_program_set_timing(lr_executor* executor, int32_t on);
 LR_API int lr_program_timings(const lr_executor* executor, double* seconds, int32_t n_instructions);
 
+// How the next token of one row of logits is chosen.
+typedef struct {
+  int32_t row;
+  int32_t top_k;           // 0: all
+  double temperature;      // that of the row's logsumexp; 0: the best token
+  double top_p, min_p, u;  // 0 to 1; the draw u less than 1
+} lr_draw;
+// The tokens [n_draws] of rows of logits, f32 [n_rows][vocab], with the candidates that the step left: those of one row
+// whatever is asked of others. LR_BAD_ARGUMENT, too, for a row that was not finite.
+LR_API int lr_choose(lr_threads* threads, const float* rows, int32_t n_rows, int32_t vocab, const lr_candidates* candidates,
+                     const lr_draw* draws, int32_t n_draws, int32_t* tokens);
+
 // Bytes of one layer of a block of 64 tokens with the instruction set in use; -1 for what it cannot hold.
 LR_API int64_t lr_kv_block_bytes(int32_t codec, int32_t n_kv_heads, int32_t head_dim);
 // Tokens [slot, slot + n) of one layer of a block, as plain numbers: k and v are f32 [n][n_kv_heads][head_dim].

@@ -12,7 +12,7 @@ from localrun.base.errors import EngineError, LocalrunError, ModelFileError
 from localrun.base.events import Loop, Prefill
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
-from localrun.engine.pick import pick, pick_of_candidates
+from localrun.engine.pick import pick
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler, StepPlan
@@ -249,10 +249,21 @@ class Engine:
             else:
                 if sequence.n_computed == sequence.n_tokens:
                     ended.append((row, sequence))
-        chosen = pick_of_candidates(logits, ended)
-        for row, sequence in ended:
+        self._choose(logits, ended)
+
+    def _choose(self, logits: Logits, ended: SequenceOf[tuple[int, Sequence]]) -> None:
+        """Go on with the next tokens of these rows' sequences: of all at once, one by one where that fails."""
+        try:
+            tokens = pick(logits, ended)
+        except Exception as error:
+            for one in ended if len(ended) > 1 else ():
+                self._choose(logits, [one])
+            if len(ended) == 1:
+                self._fail([ended[0][1]], error)
+            return
+        for (_, sequence), token in zip(ended, tokens, strict=True):
             try:
-                self._go_on(sequence, chosen[row] if row in chosen else pick(logits, row, sequence))
+                self._go_on(sequence, token)
             except Exception as error:
                 self._fail([sequence], error)
 

@@ -11,6 +11,7 @@ MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 MASK = 0xFFFFFFFF
 ROUNDS = 10
+MANY = 16  # draws from which on arrays are quicker than one by one
 
 
 def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -35,14 +36,17 @@ def uniform(seed: int, position: int) -> float:
     return ((high << 32 | low) >> 11) / (1 << 53)
 
 
-def uniforms(seeds: Sequence[int], positions: Sequence[int]) -> np.ndarray:
-    """`uniform` of every pair at once -> f64 [n]."""
+def uniforms(seeds: Sequence[int], positions: Sequence[int]) -> list[float]:
+    """`uniform` of every pair."""
+    if len(seeds) < MANY:
+        return [uniform(seed, position) for seed, position in zip(seeds, positions, strict=True)]
     key, at = np.array(seeds, np.uint64), np.array(positions, np.uint64)
     mask, half = np.uint64(MASK), np.uint64(32)
-    c0, c1, c2, c3 = at & mask, at >> half, np.zeros_like(at), np.zeros_like(at)
-    k0, k1 = key & mask, key >> half
-    for _ in range(ROUNDS):
-        product0, product1 = np.uint64(MULTIPLIERS[0]) * c0, np.uint64(MULTIPLIERS[1]) * c2
-        c0, c1, c2, c3 = (product1 >> half) ^ c1 ^ k0, product1 & mask, (product0 >> half) ^ c3 ^ k1, product0 & mask
-        k0, k1 = (k0 + np.uint64(WEYL[0])) & mask, (k1 + np.uint64(WEYL[1])) & mask
-    return ((c0 << half | c1) >> np.uint64(11)) / float(1 << 53)
+    multipliers, weyl = (np.array(pair, np.uint64)[:, None] for pair in (MULTIPLIERS, WEYL))
+    rounds = np.arange(ROUNDS, dtype=np.uint64)[:, None, None]
+    even, odd = np.stack((at & mask, 0 * at)), np.stack((at >> half, 0 * at))  # c0 and c2, c1 and c3 [2, n]
+    for keys in np.stack((key & mask, key >> half)) + rounds * weyl & mask:
+        products = even * multipliers
+        even, odd = (products >> half)[::-1] ^ odd ^ keys, (products & mask)[::-1]
+    draws: list[float] = (((even[0] << half | odd[0]) >> np.uint64(11)) / float(1 << 53)).tolist()
+    return draws

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from localrun.ops.sampling import Draw, choose, choose_of_row
 from localrun.ops.token_counts import TokenCounts
 
 if TYPE_CHECKING:
@@ -130,6 +131,21 @@ class Logits:
         """All logits of a row in main memory, f32 [vocab]."""
         row = self.rows[index]
         return row if isinstance(row, np.ndarray) else row.cpu().numpy()
+
+    def choose(self, draws: Sequence[Draw]) -> list[int]:
+        """The token of every draw: of its row's candidates, or of the whole row where they cannot decide.
+
+        Here by the plain chain, row by row. A backend may have its own way, with the same tokens unless a draw falls on
+        the border of two, where the last places of sums decide.
+        """
+        return [self.choose_one(draw) for draw in draws]
+
+    def choose_one(self, draw: Draw) -> int:
+        if draw.temperature <= 0:
+            return int(self.argmax[draw.row])
+        ids, values, logsumexp = self.top_ids[draw.row], self.top_values[draw.row], float(self.logsumexp[draw.row])
+        token = choose(ids, values, logsumexp, len(ids) == self.rows.shape[-1], draw)
+        return choose_of_row(self.row(draw.row), logsumexp, draw) if token is None else token
 
 
 @dataclass(frozen=True, slots=True)

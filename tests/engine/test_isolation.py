@@ -101,10 +101,10 @@ def test_an_exception_while_choosing_ends_its_own_answer_only(
     alone = [answer(engine.submit(greedy(prompt, 12))) for prompt in prompts]
     from localrun.engine.pick import pick
 
-    def broken(logits: Any, row: int, sequence: Sequence) -> int:
-        if sequence.request.seed == 666 and sequence.n_generated == 3:
+    def broken(logits: Any, wanted: list[tuple[int, Sequence]]) -> list[int]:
+        if any(sequence.request.seed == 666 and sequence.n_generated == 3 for _, sequence in wanted):
             raise error
-        return pick(logits, row, sequence)
+        return pick(logits, wanted)
 
     monkeypatch.setattr(engine_module, "pick", broken)
     requests = [*(greedy(prompt, 12) for prompt in prompts), replace(greedy(text(33), 12), seed=666)]

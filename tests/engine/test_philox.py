@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from localrun.engine.philox import philox, uniform, uniforms
+from localrun.engine.philox import MANY, philox, uniform, uniforms
 
 KNOWN = [
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
@@ -35,7 +35,8 @@ def test_seed_and_position_decide_alone() -> None:
     assert len({uniform(seed, position) for seed in (0, 1, 2**40) for position in (0, 1, 2**33)}) == 9
 
 
-def test_many_at_once_are_those_one_by_one() -> None:
-    pairs = [(seed, position) for seed in (0, 1, 7, 2**40, 2**64 - 1) for position in (0, 1, 2, 99_999, 2**33)]
+@pytest.mark.parametrize("n", [0, 1, MANY - 1, MANY, 25])
+def test_many_at_once_are_those_one_by_one(n: int) -> None:
+    pairs = [(seed, position) for seed in (0, 1, 7, 2**40, 2**64 - 1) for position in (0, 1, 2, 99_999, 2**33)][:n]
     found = uniforms([seed for seed, _ in pairs], [position for _, position in pairs])
-    assert found.tolist() == [uniform(*pair) for pair in pairs]
+    assert found == [uniform(*pair) for pair in pairs]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from localrun.backends.reference.logits import finish_logits
 from localrun.base.request import Sampling
 from localrun.engine.philox import uniform
-from localrun.engine.pick import pick, pick_of_candidates
-from localrun.engine.sampler import SamplerSettings, best_ids, choose, choose_of_row, resolve_settings
-from localrun.engine.sampler_rows import UNDECIDED, choose_rows
+from localrun.engine.pick import pick
+from localrun.engine.sampler import SamplerSettings, resolve_settings
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.ops.interface import LogitAdjust
+from localrun.ops.sampling import Draw, best_ids, choose, choose_of_row
 from localrun.ops.token_counts import TokenCounts
 
 CHAINS = [
@@ -26,6 +26,10 @@ CHAINS = [
     SamplerSettings(temperature=0.8, top_k=40, top_p=0.95, min_p=0.05),
     SamplerSettings(temperature=2.0, top_k=300, top_p=0.99, min_p=0.0),
 ]
+
+
+def draw_of(chain: SamplerSettings, u: float, row: int = 0) -> Draw:
+    return Draw(row, chain.top_k, chain.temperature, chain.top_p, chain.min_p, u)
 
 
 def textbook(logits: torch.Tensor, chain: SamplerSettings) -> torch.Tensor:
@@ -45,14 +49,14 @@ def chosen(logits: torch.Tensor, chain: SamplerSettings, draws: SequenceOf[float
     """Our way: on 256 candidates, and on the full row only if those cannot tell."""
     row = finish_logits(logits.clone()[None], [LogitAdjust(temperature=chain.temperature)])
     few = row.top_ids[0], row.top_values[0], float(row.logsumexp[0]), False
-    tokens = [choose(*few, chain, u) for u in draws]
+    tokens = [choose(*few, draw_of(chain, u)) for u in draws]
     return [full_choice(logits, chain, u) if token is None else token for u, token in zip(draws, tokens, strict=True)]
 
 
 def full_choice(logits: torch.Tensor, chain: SamplerSettings, u: float) -> int:
     values, ids = logits.sort(descending=True, stable=True)
     logsumexp = float(torch.logsumexp(logits / chain.temperature, -1))
-    token = choose(ids.numpy(), values.numpy(), logsumexp, True, chain, u)
+    token = choose(ids.numpy(), values.numpy(), logsumexp, True, draw_of(chain, u))
     assert token is not None
     return token
 
@@ -100,7 +104,7 @@ def test_a_flat_row_is_looked_through_as_far_as_needed(seed: int, top_k: int, to
     logits = torch.randn(20_000, generator=torch.Generator().manual_seed(seed)) * (seed % 3)
     chain = SamplerSettings(1.0, top_k, top_p, min_p=0.0)
     logsumexp = float(torch.logsumexp(logits, -1))
-    assert choose_of_row(logits.numpy(), logsumexp, chain, u) == full_choice(logits, chain, u)
+    assert choose_of_row(logits.numpy(), logsumexp, draw_of(chain, u)) == full_choice(logits, chain, u)
 
 
 @pytest.mark.parametrize("n", [1, 2, 50, 999, 1000])
@@ -114,60 +118,20 @@ def test_the_best_ids_of_a_row(n: int) -> None:
     assert found.tolist() == order[row[order] >= row[order[n - 1]]].tolist()
 
 
-SETTINGS = st.builds(
-    SamplerSettings,
-    temperature=st.sampled_from([0.01, 0.3, 0.8, 1.0, 2.5]),
-    top_k=st.sampled_from([0, 1, 2, 40, 255, 256, 257, 700, 1 << 24]),
-    top_p=st.sampled_from([0.0, 0.05, 0.25, 0.5, 0.95, 1.0]),
-    min_p=st.sampled_from([0.0, 0.001, 0.05, 0.5, 1.0]),
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.lists(
-        st.tuples(SETTINGS, st.one_of(st.floats(0.0, 1.0, exclude_max=True), st.just(0.5))), min_size=1, max_size=9
-    ),
-    st.integers(0, 10_000),
-    st.sampled_from([3, 64, 200, 256, 1000]),
-    st.sampled_from([0.0, 0.5, 1e-8]),
-)
-def test_many_rows_at_once_give_the_tokens_of_each_alone(
-    asked: list[tuple[SamplerSettings, float]], seed: int, vocab: int, grain: float
-) -> None:
-    """`grain`: logits are multiples of it, so that many are equal, or differ by next to nothing."""
-    random = np.random.default_rng(seed)
-    logits = (random.normal(size=(len(asked), vocab)) * random.choice([0.01, 1.0, 6.0])).astype(np.float32)
-    if grain:
-        logits = (np.round(logits / grain) * grain if grain > 0.1 else 1 + logits * grain).astype(np.float32)
-    ids = np.argsort(-logits, axis=1, kind="stable")[:, :256].astype(np.int32)
-    values = np.take_along_axis(logits, ids, 1)
-    chains, u = [chain for chain, _ in asked], np.array([u for _, u in asked])
-    scaled = logits.astype(np.float64) / np.array([[chain.temperature] for chain in chains])
-    top = scaled.max(1)
-    logsumexp = np.log(np.exp(scaled - top[:, None]).sum(1)) + top
-    found = choose_rows(ids, values, logsumexp, vocab <= 256, chains, u).tolist()
-    alone = [
-        choose(ids[row], values[row], float(logsumexp[row]), vocab <= 256, chain, draw)
-        for row, (chain, draw) in enumerate(asked)
-    ]
-    assert [None if token == UNDECIDED else token for token in found] == alone
-
-
 def test_a_whole_step_is_sampled_as_its_rows_alone() -> None:
     """Greedy, sampled and flat rows side by side, of which candidates cannot decide all."""
-    rows = finish_logits(torch.randn(40, 5000, generator=torch.Generator().manual_seed(1)) * 2, [])
-    sequences = [
-        Sequence(
-            GenerationRequest((1, 2, 3), 5, frozenset(), [SamplerSettings(temperature=0.0), *CHAINS][n % 7], seed=n)
-        )
-        for n in range(40)
-    ]
-    wanted = list(enumerate(sequences))[3:]
-    found = pick_of_candidates(rows, wanted)
-    assert set(found) < {row for row, _ in wanted}
-    assert len(found) > 20
-    assert found == {row: pick(rows, row, sequence) for row, sequence in wanted if row in found}
+    logits = torch.randn(40, 5000, generator=torch.Generator().manual_seed(1)) * 2
+    chains = [[SamplerSettings(temperature=0.0), *CHAINS][n % 7] for n in range(40)]
+    step = finish_logits(logits.clone(), [LogitAdjust(temperature=chain.temperature) for chain in chains])
+    requests = [GenerationRequest((1, 2, 3), 5, frozenset(), chain, seed=n) for n, chain in enumerate(chains)]
+    wanted = list(enumerate(map(Sequence, requests)))[3:]
+    found = pick(step, wanted)
+    assert found == [pick(step, [one])[0] for one in wanted]
+    for (row, sequence), token in zip(wanted, found, strict=True):
+        chain = chains[row]
+        greedy = chain.temperature == 0
+        expected = logits[row].argmax() if greedy else full_choice(logits[row], chain, uniform(row, sequence.n_tokens))
+        assert token == expected
 
 
 def test_equal_logits_rank_by_id() -> None:

@@ -6,6 +6,7 @@
 //   f32x16 i32x16 u8x64    sixteen lanes, in as many registers as they take: 16 rows of a weight, u8x64 four codes of each;
 //                          and what walks along a row, where sums are to have one order on every instruction set. Where
 //                          VL is 16 these are the types above.
+//   f64v                   VL / 2 lanes of 64 bits, for sums of shares: + - * > v_set v_fma v_select, and v_load_f64(p) of floats
 // V is any of them. p need not be aligned.
 //
 //   v_set<V>(x) v_iota()                 x in every lane; lane i is i
@@ -13,10 +14,10 @@
 //   v_load_n<V>(p, n) v_store_n(p, v, n) the first n floats, other lanes zero; v_load_n_or<V>(p, n, other): those `other`
 //   v_load_i8 v_load_u8 v_load_fp16 <V>(p), v_store_i8 v_store_u8 v_store_fp16 (p, v)  widening and narrowing; what is
 //                                        stored fits
-//   + - * / & << >                       lane by lane, also with a number; > makes a mask
+//   + - * / & << > >=                    lane by lane, also with a number; > and >= make a mask
 //   v_fma(a, b, c)                       a · b + c in one rounding, where the instruction set has it
 //   v_min v_max (a, b)                   where one is a NaN the second is taken, or a NaN
-//   v_select(mask, yes, no)
+//   v_select(mask, yes, no) v_lanes(mask)  lane by lane; bit i for lane i
 //   v_bits(f) v_of_bits(i)               the same bits as the other type
 //   v_to_f32(i) v_round(f)               to float, to the nearest integer (halves to even; |f| below 2^22)
 //   v_reduce_sum(v) v_reduce_max(v)      of all lanes: sums by halves, i + (i + half), a fixed tree; no maximum of NaNs

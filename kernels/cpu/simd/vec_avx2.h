@@ -23,6 +23,8 @@ template <> LR_ALWAYS_INLINE f32v v_load_n_or<f32v>(const float* p, int n, float
 LR_INLINE void v_store_n(float* p, f32v v, int n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
 
 LR_INLINE f32v v_fma(f32v a, f32v b, f32v c) { return _mm256_fmadd_ps(a, b, c); }
+LR_INLINE f64v v_fma(f64v a, f64v b, f64v c) { return _mm256_fmadd_pd(a, b, c); }
+LR_INLINE uint32_t v_lanes(i32v mask) { return (uint32_t)_mm256_movemask_ps((__m256)mask); }
 LR_INLINE f32v v_min(f32v a, f32v b) { return _mm256_min_ps(a, b); }
 LR_INLINE f32v v_max(f32v a, f32v b) { return _mm256_max_ps(a, b); }
 LR_INLINE i32v v_max(i32v a, i32v b) { return (i32v)_mm256_max_epi32((__m256i)a, (__m256i)b); }

@@ -17,6 +17,8 @@ template <> LR_ALWAYS_INLINE f32v v_load_n_or<f32v>(const float* p, int n, float
 LR_INLINE void v_store_n(float* p, f32v v, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
 
 LR_INLINE f32v v_fma(f32v a, f32v b, f32v c) { return _mm512_fmadd_ps(a, b, c); }
+LR_INLINE f64v v_fma(f64v a, f64v b, f64v c) { return _mm512_fmadd_pd(a, b, c); }
+LR_INLINE uint32_t v_lanes(i32v mask) { return _mm512_movepi32_mask((__m512i)mask); }
 LR_INLINE f32v v_min(f32v a, f32v b) { return _mm512_min_ps(a, b); }
 LR_INLINE f32v v_max(f32v a, f32v b) { return _mm512_max_ps(a, b); }
 LR_INLINE i32v v_max(i32v a, i32v b) { return (i32v)_mm512_max_epi32((__m512i)a, (__m512i)b); }

@@ -25,6 +25,10 @@ LR_INLINE f32x16 v_fma(f32x16 a, f32x16 b, f32x16 c) {
 }
 #else
 LR_INLINE f32v v_fma(f32v a, f32v b, f32v c) { return a * b + c; }  // two roundings: there is no other
+LR_INLINE f64v v_fma(f64v a, f64v b, f64v c) { return a * b + c; }
+LR_INLINE uint32_t v_lanes(i32v mask) {
+  return (uint32_t)((mask[0] & 1) | (mask[1] & 2) | (mask[2] & 4) | (mask[3] & 8));
+}
 
 template <> LR_ALWAYS_INLINE f32v v_load_fp16<f32v>(const void* p) {
   u16x4 cells;

@@ -26,6 +26,7 @@ LR_X16_OPERATOR(/)
 LR_X16_OPERATOR(&)
 LR_X16_OPERATOR(<<)
 LR_X16_OPERATOR(>)
+LR_X16_OPERATOR(>=)
 #undef LR_X16_OPERATOR
 
 // By name, of one, two or three vectors.
@@ -63,6 +64,11 @@ template <class M, class R> LR_INLINE x16<R> v_select(x16<M> mask, x16<R> yes, x
 }
 template <class R> LR_INLINE void v_store_n(float* p, x16<R> all, int n) {
   for (int i = 0; i < 16 / VL; i++) v_store_n(p + VL * i, all.v[i], n - VL * i);
+}
+template <class R> LR_INLINE uint32_t v_lanes(x16<R> mask) {
+  uint32_t lanes = 0;
+  for (int i = 0; i < 16 / VL; i++) lanes |= v_lanes(mask.v[i]) << VL * i;
+  return lanes;
 }
 template <class T, class R> LR_INLINE void v_store_i8(T* p, x16<R> all) {
   for (int i = 0; i < 16 / VL; i++) v_store_i8(p + VL * i, all.v[i]);

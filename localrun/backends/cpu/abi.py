@@ -330,6 +330,19 @@ class ProgramC(Structure):
     )
 
 
+class DrawC(Structure):
+    """The fields of `ops.sampling.Draw`, in their order."""
+
+    _fields_ = (
+        ("row", c_int32),
+        ("top_k", c_int32),
+        ("temperature", c_double),
+        ("top_p", c_double),
+        ("min_p", c_double),
+        ("u", c_double),
+    )
+
+
 def int32s(values: Sequence[int]) -> "ctypes.Array[c_int32]":
     """A C array of int32."""
     return (c_int32 * len(values))(*values)

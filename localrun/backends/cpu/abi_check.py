@@ -31,6 +31,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "lr_sequence": abi.SequenceC,
     "lr_adjust": abi.Adjust,
     "lr_candidates": abi.Candidates,
+    "lr_draw": abi.DrawC,
     "lr_step": abi.Step,
     "lr_program": abi.ProgramC,
 }

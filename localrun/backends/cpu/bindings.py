@@ -1,12 +1,15 @@
 """The library's functions for layouts, memory, threads and programs, with types and errors. Torch-free."""
 
+from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p
 from functools import cache
+from typing import Any
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.library import NativeLibrary
 from localrun.base.errors import DoesNotFitError, EngineError
 from localrun.base.units import gib
+from localrun.ops.sampling import Draw
 
 PROTOTYPES = {
     # name: result, arguments
@@ -34,6 +37,10 @@ PROTOTYPES = {
     "lr_program_create": (c_int32, (POINTER(abi.ProgramC), c_void_p, c_int32, POINTER(c_void_p))),
     "lr_program_destroy": (None, (c_void_p,)),
     "lr_program_run": (c_int32, (c_void_p, POINTER(abi.Step))),
+    "lr_choose": (
+        c_int32,
+        (c_void_p, c_void_p, c_int32, c_int32, POINTER(abi.Candidates), POINTER(abi.DrawC), c_int32, POINTER(c_int32)),
+    ),
     "lr_attention_bytes": (c_int64, (c_int32, c_int32, c_int32, c_int32)),
 }
 
@@ -149,6 +156,16 @@ class CpuCalls:
         if result != abi.CANCELLED:
             self.check("lr_program_run", result)
         return result
+
+    def choose(
+        self, threads: int, rows: int, n_rows: int, vocab: int, candidates: Any, draws: Sequence[Draw]
+    ) -> list[int]:
+        """The token of every draw from the rows [n_rows, vocab] at an address, whose abi.Candidates a step has left."""
+        n = len(draws)
+        asked: Any = draws  # named tuples fill structures faster than their fields one by one
+        tokens, native = (c_int32 * n)(), (abi.DrawC * n)(*asked)
+        self.check("lr_choose", self.c.lr_choose(threads, rows, n_rows, vocab, candidates, native, n, tokens))
+        return tokens[:]
 
     def program_destroy(self, handle: int) -> None:
         self.c.lr_program_destroy(handle)

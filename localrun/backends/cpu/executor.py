@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
-
-import numpy as np
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.logits import LogitsMemory
 from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import Buffers, ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
-from localrun.ops.interface import CacheLayer, Logits, PlainKV, StepCancelled, StepInput
+from localrun.ops.interface import CacheLayer, PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.program import Forward, Handle, record_instructions
-
-CANDIDATES = np.dtype(
-    [
-        ("ids", np.int32, abi.MAX_CANDIDATES),
-        ("values", np.float32, abi.MAX_CANDIDATES),
-        ("logsumexp", np.float64),
-        ("n_candidates", np.int32),
-        ("finite", np.int32),
-    ]
-)
 
 
 class CpuExecutor:
@@ -51,15 +39,12 @@ class CpuExecutor:
         builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.activation_format)
         instructions = builder.build()
         self.keep = builder.keep
-        self.rows = array_at(builder.logits_rows, max_rows, builder.vocab_size)  # f32 [max_rows, vocab]
-        self.candidates = (abi.Candidates * max_rows)()
-        self.found = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
-        self.views: dict[tuple[int, int], Logits] = {}  # by rows and candidates: decoding asks for the same ones again
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
         program = abi.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
         self.program = program
         self.threads = self.calls.threads_create(layout.n_threads)
-        self.step = NativeStep(self.candidates, len(n_blocks), max_rows)
+        self.memory = LogitsMemory(self.calls, self.threads, builder.logits_rows, max_rows, builder.vocab_size)
+        self.step = NativeStep(self.memory.candidates, len(n_blocks), max_rows)
         self.handle = self.calls.program_create(program, self.threads, max_rows)
 
     def make_pools(self, plan: KVPlan, n_blocks: Sequence[int], ring_blocks: Sequence[int]) -> None:
@@ -139,7 +124,7 @@ class CpuExecutor:
         self.commit(step)
         if self.calls.program_run(self.handle, self.step.translate(step)) == abi.CANCELLED:
             raise StepCancelled
-        return Handle(self.logits(len(step.logits_rows)))
+        return Handle(self.memory.logits(len(step.logits_rows)))
 
     def commit(self, step: StepInput) -> None:
         """Make sure that all blocks of the step are there."""
@@ -149,20 +134,6 @@ class CpuExecutor:
             for ring, blocks in zip(self.ring, sequence.ring, strict=False):
                 if ring:
                     ring.use(blocks)
-
-    def logits(self, count: int) -> Logits:
-        """Views of what the library left of the first `count` rows."""
-        n_candidates = int(self.candidates[0].n_candidates) if count else 0
-        views = self.views.get((count, n_candidates))
-        if views is None:
-            views = self.views[count, n_candidates] = Logits(
-                rows=self.rows[:count],
-                top_ids=self.found["ids"][:count, :n_candidates],
-                top_values=self.found["values"][:count, :n_candidates],
-                logsumexp=self.found["logsumexp"][:count],
-                finite=self.found["finite"][:count],
-            )
-        return views
 
     def close(self) -> None:
         """Stop the threads and free arena and cache."""
@@ -174,9 +145,3 @@ class CpuExecutor:
         for pool in (*self.blocks, *self.ring):
             if pool:
                 pool.close()
-
-
-def array_at(address: int, n_rows: int, n_cols: int) -> np.ndarray:
-    """A float32 view [n_rows, n_cols] of native memory."""
-    memory = (ctypes.c_float * (n_rows * n_cols)).from_address(address)
-    return np.ctypeslib.as_array(memory).reshape(n_rows, n_cols)
