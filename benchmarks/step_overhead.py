@@ -4,10 +4,14 @@
     python benchmarks/step_overhead.py [--rounds 8]
 
 Greedy answers, and such with temperature, top-k, top-p and all penalties, take turns. Printed are medians. Without a
-model: what choosing the tokens of a step takes, of as many rows as are printed, all at once and one by one.
+model: what choosing the tokens of a step takes, of as many rows as are printed, by usual settings and by such that the
+best candidates cannot decide.
 """
 
 import argparse
+import dataclasses
+import itertools
+import os
 import statistics
 import sys
 import time
@@ -19,13 +23,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.kv_quality import machine
+from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.library import load_library, why_no_library
+from localrun.backends.cpu.logits import LogitsMemory
 from localrun.base.events import Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.local import LocalClient
-from localrun.engine.pick import pick, pick_rows
+from localrun.engine.pick import pick
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.ops.interface import Logits
+from localrun.ops.largest_step import MAX_CANDIDATES
 
 PROMPT = "one two three four five six seven"
 SAMPLING = {
@@ -39,6 +47,10 @@ SAMPLING = {
         frequency_penalty=0.1,
         seed=1,
     ),
+}
+CHAINS = {
+    "usual": SamplerSettings(temperature=0.8, top_k=40, top_p=0.95, min_p=0.05),
+    "flat": SamplerSettings(temperature=1.5, top_k=0, top_p=0.99, min_p=0.0),
 }
 
 
@@ -64,8 +76,9 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=96)
     asked = parser.parse_args()
     if asked.model is None:
-        for n_rows in (1, 2, 3, 4, 8, 16, 100):
-            measure_choice(n_rows, asked.rounds)
+        for vocab in (50_000, 151_936):
+            for name, n_rows in itertools.product(CHAINS, (1, 8, 100)):
+                measure_choice(name, n_rows, vocab, asked.rounds)
         return
     with LocalClient(LoadOptions(asked.model, ctx=1024, backend="cpu")) as client:
         executor: Any = client.model.engine.runner.executor
@@ -91,25 +104,41 @@ def measure(client: LocalClient, clock: Clock, sampling: Sampling, n_tokens: int
     return 1000 * (elapsed - clock.native) / clock.steps, 1000 * clock.native / clock.steps
 
 
-def measure_choice(n_rows: int, rounds: int) -> None:
-    """Milliseconds that the tokens of so many sampled rows take, normally distributed over 50,000 ids."""
-    chance = np.random.default_rng(0)
-    rows = (3 * chance.standard_normal((n_rows, 50_000))).astype(np.float32)
-    ids = np.argsort(-rows, axis=1, kind="stable")[:, :256].astype(np.int32)
-    chain = SamplerSettings(temperature=0.8, top_k=40, top_p=0.95, min_p=0.05)
-    logsumexp = np.log(np.exp(rows.astype(np.float64) / chain.temperature).sum(1))
-    logits = Logits(rows, ids, np.take_along_axis(rows, ids, 1), logsumexp, np.ones(n_rows, bool))
-    wanted = [(row, Sequence(GenerationRequest((1,), 9, frozenset(), chain, seed=row))) for row in range(n_rows)]
-    at_once, alone = [], []
-    for _ in range(rounds + 1):
-        started = time.perf_counter()
-        found = pick_rows(logits, wanted)
-        at_once.append(time.perf_counter() - started)
-        started = time.perf_counter()
-        assert found == {row: pick(logits, row, sequence) for row, sequence in wanted}
-        alone.append(time.perf_counter() - started)
-    medians = [1000 * statistics.median(seconds[1:]) for seconds in (at_once, alone)]
-    print(f"{n_rows:4} rows: {medians[0]:6.3f} ms at once, {medians[1]:6.3f} ms one by one")
+class Choice:
+    """Rows of logits as a step leaves them, normally distributed over a vocabulary, and sequences that want tokens."""
+
+    def __init__(self, n_rows: int, vocab: int, chain: SamplerSettings) -> None:
+        self.memory = (3 * np.random.default_rng(0).standard_normal((n_rows, vocab))).astype(np.float32)
+        library = load_library()
+        assert library is not None, why_no_library()
+        self.calls = calls_of(library)
+        self.threads = self.calls.threads_create(os.cpu_count() or 1)
+        native = LogitsMemory(self.calls, self.threads, self.memory.ctypes.data, n_rows, vocab)
+        native.found["ids"] = np.argsort(-self.memory, axis=1, kind="stable")[:, :MAX_CANDIDATES]
+        native.found["values"] = np.take_along_axis(self.memory, native.found["ids"], 1)
+        native.found["logsumexp"] = np.log(np.exp(self.memory.astype(np.float64) / chain.temperature).sum(1))
+        native.found["n_candidates"], native.found["finite"] = MAX_CANDIDATES, 1
+        self.native = native.logits(n_rows)
+        self.plain = Logits(*(getattr(self.native, field.name) for field in dataclasses.fields(Logits)))
+        requests = [GenerationRequest((1,), 9, frozenset(), chain, seed=row) for row in range(n_rows)]
+        self.wanted = list(enumerate(map(Sequence, requests)))
+
+    def close(self) -> None:
+        self.calls.threads_destroy(self.threads)
+
+
+def measure_choice(name: str, n_rows: int, vocab: int, rounds: int) -> None:
+    """Milliseconds that the tokens of so many rows take, by one native call and by the plain chain in Python."""
+    choice = Choice(n_rows, vocab, CHAINS[name])
+    seconds: dict[str, list[float]] = {"native": [], "plain": []}
+    for _ in range(rounds + 1):  # the first warms up
+        for way, logits in (("native", choice.native), ("plain", choice.plain)):
+            started = time.perf_counter()
+            pick(logits, choice.wanted)
+            seconds[way].append(1000 * (time.perf_counter() - started))
+    choice.close()
+    native, plain = (statistics.median(taken[1:]) for taken in seconds.values())
+    print(f"{name:6} {n_rows:4} rows of {vocab:,}: {native:7.3f} ms in one native call, {plain:8.3f} ms in Python")
 
 
 if __name__ == "__main__":

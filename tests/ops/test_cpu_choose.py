@@ -9,6 +9,7 @@ import pytest
 from localrun_testing.native_ops import Guarded, library
 
 from localrun.backends.cpu import abi
+from localrun.backends.cpu.logits import LogitsMemory
 from localrun.base.errors import EngineError
 from localrun.ops.sampling import Draw, choose
 
@@ -144,6 +145,15 @@ def test_next_to_no_temperature_is_greedy(isa: str) -> None:
     assert Rows(logits, [1e-300] * 9).native(draws) == logits.argmax(1).tolist()
 
 
+@pytest.mark.parametrize("logsumexp", [np.inf, np.nan])
+def test_where_the_temperature_leaves_no_logsumexp_the_best_is_taken(isa: str, logsumexp: float) -> None:
+    rows = Rows(np.random.default_rng(6).standard_normal((8, 1000)).astype(np.float32), [1.0] * 8)
+    for place in rows.candidates:
+        place.logsumexp = logsumexp
+    draws = [Draw(row, *CHAINS[row], 0.5)._replace(temperature=1e-310, top_p=0.9) for row in range(8)]
+    assert rows.native(draws) == rows.order[:, 0].tolist()
+
+
 def test_nothing_but_the_kept_is_drawn_at_the_very_end(isa: str) -> None:
     """u next to 1 gives the last token that is left, whatever sums were rounded to."""
     random = np.random.default_rng(3)
@@ -171,6 +181,17 @@ def test_a_row_may_be_drawn_from_more_than_once_or_not_at_all(isa: str) -> None:
     draws = [Draw(2, 0, 1.0, 0.99, 0.0, u) for u in (0.1, 0.9)] + [Draw(1, 0, 0.0, 1.0, 0.0, 0.0)]
     rows.check(draws)
     assert rows.native([]) == []
+
+
+def test_a_row_that_is_no_number_takes_nothing_from_the_others() -> None:
+    rows = Rows(np.random.default_rng(7).standard_normal((3, 2000)).astype(np.float32), [1.0] * 3)
+    rows.candidates[0] = abi.Candidates()
+    memory = LogitsMemory(library(), 0, rows.memory.address, 3, 2000)
+    ctypes.memmove(memory.candidates, rows.candidates, ctypes.sizeof(rows.candidates))
+    logits = memory.logits(3)
+    assert logits.finite.tolist() == [0, 1, 1]
+    assert logits.argmax[1:].tolist() == rows.order[1:, 0].tolist()
+    assert logits.top_ids[2].tolist() == rows.order[2, :256].tolist()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from localrun_testing.instruction_sets import MODEL_FLAGS, SUPPORT, VECTORS, bui
 pytestmark = pytest.mark.slow
 
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -g1"
-FILES = ("test_cpu_layouts.py", "test_cpu_linear.py", "test_cpu_rows.py", "test_cpu_real_widths.py")
+FILES = tuple(f"test_cpu_{name}.py" for name in ("layouts", "linear", "rows", "choose", "real_widths"))
 EXPERTS = ("everybody_at_one_expert", "weights_residual_and_scale", "a_broken_row_breaks_no_other")
 TESTS = (*FILES, *(f"test_cpu_experts.py::test_{name}" for name in EXPERTS))
 # Each number of rows is as small as has its remainder: all of them once.
