@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from localrun.backends.registry import usual_backend
 from localrun.base.machine import cpu_limit
 
 IDLE_ROUNDS, MOST_ROUNDS = 3, 8  # of about a tenth of a second; more while others compute
@@ -65,8 +66,6 @@ def best_of(rounds: Iterator[Probed]) -> Probed:
 
 def _rounds() -> Iterator[Probed]:
     """Rounds without an end."""
-    from localrun.backends.registry import usual_backend  # with numpy: the app starts without
-
     n_processors = psutil.cpu_count() or 1
     limits = usual_backend().limit_probe(cpu_limit())
     try:

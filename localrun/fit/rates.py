@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from localrun.backends.registry import usual_backend
 from localrun.base.events import Completion, Work
 from localrun.base.files import write_whole
 from localrun.base.machine import cpu_limit, cpu_name
@@ -138,8 +139,6 @@ def _rates(found: Probed) -> Rates:
 
 
 def _key() -> str:
-    from localrun.backends.registry import usual_backend  # with numpy: the app starts without
-
     isa = usual_backend().details().get("isa", "numpy")
     return f"{cpu_name()}, {platform.machine()}, {cpu_limit()} threads, {isa}"
 

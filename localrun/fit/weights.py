@@ -7,8 +7,6 @@ from localrun.backends.registry import usual_backend
 from localrun.base.errors import ModelFileError
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
-from localrun.model import load
-from localrun.model.load import read_config, read_weight_refs
 
 _SAMPLE = 4096  # rows and columns of a matrix that tells how a type is held
 _MIXED = {"IQ2_M": "IQ2_S", "IQ3_M": "IQ3_S", "IQ3_XS": "IQ3_S"}  # mixes whose name is no type of its own
@@ -20,9 +18,11 @@ def held_bytes(source: TensorSource) -> int:
 
     Of a model that cannot run all tensors count, as if they were loaded.
     """
+    from localrun.model import load  # with numpy, which is for models that are here
+
     try:
-        config = read_config(source)
-        refs = read_weight_refs(source, config)
+        config = load.read_config(source)
+        refs = load.read_weight_refs(source, config)
     except ModelFileError:
         return sum(_held(info) for info in source.tensors.values())
     return load.held_bytes(source, refs, usual_backend(config).matrix_bytes)

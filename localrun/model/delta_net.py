@@ -1,12 +1,17 @@
 """Gated DeltaNet, the linear attention of Qwen3-Next and Qwen3.5: a short convolution, then the gated delta rule."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from localrun.cache.kinds.recurrent import Recurrent
 from localrun.model.layer_weights import MixerWeights
 from localrun.ops.instructions import GatedDeltaRule, Linear, ShortConv, Value
-from localrun.ops.program import Ops
+
+if TYPE_CHECKING:
+    from localrun.ops.program import Ops
 
 
 @dataclass(frozen=True, slots=True)

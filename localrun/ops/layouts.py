@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import numpy as np
-
 from localrun.formats.quant import QUANT_TYPES
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from torch import Tensor
 

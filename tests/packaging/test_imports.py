@@ -40,7 +40,7 @@ ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: vers
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
     *(
         f"localrun.backends.reference.{name}"
-        for name in ("attention", "executor", "kv_codes", "logits", "moe", "ops", "pool", "rows", "states")
+        for name in ("attention", "delta_net", "executor", "kv_codes", "logits", "moe", "ops", "pool", "rows", "states")
     ),
 )
 POSIX_ONLY = ("fcntl", "resource", "termios")
@@ -180,3 +180,10 @@ for name in {names!r}:
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "tui")},
     )
     assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("module", ["localrun.backends.registry", "localrun.model.archs", "localrun.cli.app"])
+def test_asking_what_would_run_takes_neither_torch_nor_numpy(module: str) -> None:
+    code = f"import {module}, sys; print([name for name in ('torch', 'numpy') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

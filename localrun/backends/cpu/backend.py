@@ -9,13 +9,11 @@ from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
-from localrun.backends.cpu.pool import state_bytes
-from localrun.backends.cpu.scratch import arena_bytes
+from localrun.backends.cpu.scratch import arena_bytes, state_bytes
 from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RecurrentMixer
 from localrun.model.delta_net import DeltaNet
-from localrun.ops.instructions import INSTRUCTIONS
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
@@ -53,6 +51,7 @@ class CpuBackend:
     @property
     def kernels(self) -> frozenset[str]:
         from localrun.backends.cpu.program import ProgramBuilder
+        from localrun.ops.instructions import INSTRUCTIONS
 
         return frozenset(op.name for op in INSTRUCTIONS if hasattr(ProgramBuilder, op.name))
 

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.library import NativeLibrary
 from localrun.base.errors import DoesNotFitError, EngineError
 from localrun.base.units import gib
-from localrun.ops.sampling import Draw
+
+if TYPE_CHECKING:
+    from localrun.ops.sampling import Draw
 
 PROTOTYPES = {
     # name: result, arguments
@@ -158,7 +160,7 @@ class CpuCalls:
         return result
 
     def choose(
-        self, threads: int, rows: int, n_rows: int, vocab: int, candidates: Any, draws: Sequence[Draw]
+        self, threads: int, rows: int, n_rows: int, vocab: int, candidates: Any, draws: "Sequence[Draw]"
     ) -> list[int]:
         """The token of every draw from the rows [n_rows, vocab] at an address, whose abi.Candidates a step has left."""
         n = len(draws)

@@ -12,6 +12,7 @@ import numpy as np
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
+from localrun.backends.cpu.scratch import state_bytes
 from localrun.ops.interface import CacheLayer, PlainKV
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVCodec
 
@@ -118,11 +119,6 @@ class CpuPool:
 
     def close(self) -> None:
         self.calls.release(self.address, self.nbytes)
-
-
-def state_bytes(size: int) -> int:
-    """What a state of `size` f32 numbers takes: whole cache lines."""
-    return -(-4 * size // 64) * 64
 
 
 def plain(codes: np.ndarray, bits: int, layer: CacheLayer) -> PlainKV:

@@ -1,4 +1,4 @@
-"""The working memory of the largest step in the native library, counted before anything is loaded."""
+"""Working memory of the largest step in the native library, and states: counted before anything is loaded."""
 
 from localrun.backends.cpu.abi import SCRATCH_BYTES, STRIDE
 from localrun.model.config import Mixture, ModelConfig
@@ -25,6 +25,11 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     row += max((_delta_net_row(spec.mixer) for spec in config.layers if isinstance(spec.mixer, DeltaNet)), default=0)
     logits = sequences * config.vocab_size * 4
     return MAX_ROWS * row + logits + threads * SCRATCH_BYTES
+
+
+def state_bytes(size: int) -> int:
+    """What a state of `size` f32 numbers takes: whole cache lines."""
+    return -(-4 * size // 64) * 64
 
 
 def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
