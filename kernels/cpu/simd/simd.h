@@ -6,7 +6,8 @@
 //   f32x16 i32x16 u8x64    sixteen lanes, in as many registers as they take: 16 rows of a weight, u8x64 four codes of each;
 //                          and what walks along a row, where sums are to have one order on every instruction set. Where
 //                          VL is 16 these are the types above.
-//   f64v                   VL / 2 lanes of 64 bits, for sums of shares: + - * > v_set v_fma v_select, and v_load_f64(p) of floats
+//   f64v                   VL / 2 lanes of 64 bits, for sums of shares: + - v_set v_fma, v_min and v_max (never a NaN beside a
+//                          number, if the number is the second), and v_load_f64(p) of VL / 2 floats
 // V is any of them. p need not be aligned.
 //
 //   v_set<V>(x) v_iota()                 x in every lane; lane i is i

@@ -32,7 +32,6 @@ enum { VL = 4 };
 typedef float f32v __attribute__((vector_size(4 * VL)));
 typedef int32_t i32v __attribute__((vector_size(4 * VL)));
 typedef double f64v __attribute__((vector_size(4 * VL)));
-typedef int64_t i64v __attribute__((vector_size(4 * VL)));
 typedef uint8_t u8v __attribute__((vector_size(4 * VL)));
 typedef int8_t i8v __attribute__((vector_size(4 * VL)));
 
@@ -78,7 +77,6 @@ template <class V> LR_INLINE void v_store(void* p, V all) {
 }
 
 LR_INLINE f32v v_select(i32v mask, f32v yes, f32v no) { return (f32v)(((i32v)yes & mask) | ((i32v)no & ~mask)); }
-LR_INLINE f64v v_select(i64v mask, f64v yes, f64v no) { return (f64v)(((i64v)yes & mask) | ((i64v)no & ~mask)); }
 LR_INLINE i32v v_bits(f32v v) { return (i32v)v; }
 LR_INLINE f32v v_of_bits(i32v v) { return (f32v)v; }
 LR_INLINE f32v v_to_f32(i32v v) { return __builtin_convertvector(v, f32v); }
@@ -105,14 +103,6 @@ template <int h, int... lane> LR_INLINE f32v v_swap_of(f32v v, std::integer_sequ
   return __builtin_shufflevector(v, v, (lane ^ h)...);
 }
 template <int h> LR_INLINE f32v v_swap(f32v v) { return v_swap_of<h>(v, std::make_integer_sequence<int, VL>()); }
-
-// VL / 2 floats, widened.
-LR_INLINE f64v v_load_f64(const float* p) {
-  typedef float Half __attribute__((vector_size(2 * VL)));
-  Half half;
-  memcpy(&half, p, sizeof half);
-  return __builtin_convertvector(half, f64v);
-}
 
 // Loads of 16 lanes that widen; those of a register are each instruction set's own.
 template <class V> LR_INLINE V v_load_i8(const void* p) {

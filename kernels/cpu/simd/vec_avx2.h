@@ -24,6 +24,9 @@ LR_INLINE void v_store_n(float* p, f32v v, int n) { _mm256_maskstore_ps(p, first
 
 LR_INLINE f32v v_fma(f32v a, f32v b, f32v c) { return _mm256_fmadd_ps(a, b, c); }
 LR_INLINE f64v v_fma(f64v a, f64v b, f64v c) { return _mm256_fmadd_pd(a, b, c); }
+LR_INLINE f64v v_min(f64v a, f64v b) { return _mm256_min_pd(a, b); }
+LR_INLINE f64v v_max(f64v a, f64v b) { return _mm256_max_pd(a, b); }
+LR_INLINE f64v v_load_f64(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 LR_INLINE uint32_t v_lanes(i32v mask) { return (uint32_t)_mm256_movemask_ps((__m256)mask); }
 LR_INLINE f32v v_min(f32v a, f32v b) { return _mm256_min_ps(a, b); }
 LR_INLINE f32v v_max(f32v a, f32v b) { return _mm256_max_ps(a, b); }

@@ -18,6 +18,9 @@ LR_INLINE void v_store_n(float* p, f32v v, int n) { _mm512_mask_storeu_ps(p, fir
 
 LR_INLINE f32v v_fma(f32v a, f32v b, f32v c) { return _mm512_fmadd_ps(a, b, c); }
 LR_INLINE f64v v_fma(f64v a, f64v b, f64v c) { return _mm512_fmadd_pd(a, b, c); }
+LR_INLINE f64v v_min(f64v a, f64v b) { return _mm512_min_pd(a, b); }
+LR_INLINE f64v v_max(f64v a, f64v b) { return _mm512_max_pd(a, b); }
+LR_INLINE f64v v_load_f64(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 LR_INLINE uint32_t v_lanes(i32v mask) { return _mm512_movepi32_mask((__m512i)mask); }
 LR_INLINE f32v v_min(f32v a, f32v b) { return _mm512_min_ps(a, b); }
 LR_INLINE f32v v_max(f32v a, f32v b) { return _mm512_max_ps(a, b); }

@@ -26,6 +26,9 @@ LR_INLINE f32x16 v_fma(f32x16 a, f32x16 b, f32x16 c) {
 #else
 LR_INLINE f32v v_fma(f32v a, f32v b, f32v c) { return a * b + c; }  // two roundings: there is no other
 LR_INLINE f64v v_fma(f64v a, f64v b, f64v c) { return a * b + c; }
+LR_INLINE f64v v_min(f64v a, f64v b) { return f64v{a[0] < b[0] ? a[0] : b[0], a[1] < b[1] ? a[1] : b[1]}; }
+LR_INLINE f64v v_max(f64v a, f64v b) { return f64v{a[0] > b[0] ? a[0] : b[0], a[1] > b[1] ? a[1] : b[1]}; }
+LR_INLINE f64v v_load_f64(const float* p) { return f64v{p[0], p[1]}; }
 LR_INLINE uint32_t v_lanes(i32v mask) {
   return (uint32_t)((mask[0] & 1) | (mask[1] & 2) | (mask[2] & 4) | (mask[3] & 8));
 }
