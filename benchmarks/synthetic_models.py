@@ -27,6 +27,10 @@ class Shape:
     rope_theta: float
     window: int | None = None
     full_every: int = 0
+    delta_heads: int = (
+        0  # of keys and values in layers of linear attention, all but every `full_every`-th; 128 dims each
+    )
+    rope_dims: int = 0  # 0: all of a head
     gain: float | None = None  # weights deviate by gain / sqrt(columns), and what is said depends on all of the text
     template: str = ""
 
@@ -51,10 +55,15 @@ SHAPES = {
     "llama-3.2-3b": Shape("llama", 3072, 28, 24, 8, 128, 8192, 128_256, 5e5),
     "gemma-like-1b": Shape("qwen3", 1152, 26, 4, 1, 256, 6912, 262_144, 1e6),
     "gemma-3-1b": Shape("gemma3", 1152, 26, 4, 1, 256, 6912, 32_000, 1e6, window=512, full_every=6),
+    "qwen3.5-0.8b": Shape(
+        "qwen35", 1024, 24, 8, 2, 256, 3584, 248_320, 1e7, full_every=4, delta_heads=16, rope_dims=64
+    ),
     "tiny": Shape("llama", 256, 4, 8, 2, 32, 768, 32_000, 1e4),
     "tiny-thinker": Shape("qwen3", 64, 4, 4, 2, 32, 128, 400, 1e6, gain=2.5, template=FORGETS_THOUGHTS),
     "tiny-windows": Shape("gemma3", 64, 6, 4, 1, 32, 128, 400, 1e6, 100, 3, gain=2.5, template=CHATML),
 }
+DELTA_DIM = 128  # of every head of linear attention
+TAPS = 4  # of its convolution
 FILE_TYPES = {  # what llama.cpp's quantiser calls them
     "F32": 0, "F16": 1, "BF16": 32,
     "Q4_0": 2, "Q4_1": 3, "Q5_0": 8, "Q5_1": 9, "Q8_0": 7,
@@ -102,37 +111,63 @@ def add_hyperparameters(writer: gguf.GGUFWriter, shape: Shape) -> None:
     writer.add_head_count_kv(shape.n_kv_heads)
     writer.add_key_length(shape.head_dim)
     writer.add_value_length(shape.head_dim)
-    writer.add_rope_dimension_count(shape.head_dim)
+    writer.add_rope_dimension_count(shape.rope_dims or shape.head_dim)
     writer.add_rope_freq_base(shape.rope_theta)
     writer.add_layer_norm_rms_eps(1e-6)
     if shape.window is not None:
         writer.add_sliding_window(shape.window)
         writer.add_sliding_window_pattern(shape.full_every)
+    if shape.delta_heads:
+        writer.add_rope_dimension_sections([11, 11, 10, 0])
+        writer.add_full_attention_interval(shape.full_every)
+        writer.add_ssm_conv_kernel(TAPS)
+        writer.add_ssm_state_size(DELTA_DIM)
+        writer.add_ssm_group_count(shape.delta_heads)
+        writer.add_ssm_time_step_rank(shape.delta_heads)
+        writer.add_ssm_inner_size(shape.delta_heads * DELTA_DIM)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
 
 
-def matrices_of(shape: Shape) -> dict[str, tuple[int, int]]:
+def is_recurrent(shape: Shape, layer: int) -> bool:
+    return shape.delta_heads > 0 and (layer + 1) % shape.full_every != 0
+
+
+def matrices_of(shape: Shape, layer: int) -> dict[str, tuple[int, int]]:
     """Rows and columns of the matrices of a layer."""
-    q_size, kv_size = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
-    return {
-        "attn_q": (q_size, shape.hidden_size),
-        "attn_k": (kv_size, shape.hidden_size),
-        "attn_v": (kv_size, shape.hidden_size),
-        "attn_output": (shape.hidden_size, q_size),
-        "ffn_gate": (shape.ffn_size, shape.hidden_size),
-        "ffn_up": (shape.ffn_size, shape.hidden_size),
-        "ffn_down": (shape.hidden_size, shape.ffn_size),
-    }
+    hidden, q_size, kv_size = shape.hidden_size, shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
+    if is_recurrent(shape, layer):
+        width = shape.delta_heads * DELTA_DIM
+        rows = {
+            "attn_qkv": 3 * width,
+            "attn_gate": width,
+            "ssm_alpha": shape.delta_heads,
+            "ssm_beta": shape.delta_heads,
+        }
+        mixing = {name: (n_rows, hidden) for name, n_rows in rows.items()} | {"ssm_out": (hidden, width)}
+    else:
+        gated = 2 if shape.delta_heads else 1  # queries and the gate of what they find
+        rows = {"attn_q": gated * q_size, "attn_k": kv_size, "attn_v": kv_size}
+        mixing = {name: (n_rows, hidden) for name, n_rows in rows.items()} | {"attn_output": (hidden, q_size)}
+    ffn = {"ffn_gate": (shape.ffn_size, hidden), "ffn_up": (shape.ffn_size, hidden)}
+    return mixing | ffn | {"ffn_down": (hidden, shape.ffn_size)}
 
 
-def norms_of(shape: Shape) -> dict[str, int]:
-    """Elements of the norms of a layer."""
-    norms = {"attn_norm": shape.hidden_size, "ffn_norm": shape.hidden_size}
-    if shape.arch in ("qwen3", "gemma3"):
+def vectors_of(shape: Shape, layer: int) -> dict[str, np.ndarray]:
+    """The norms of a layer, all ones, and what else of it is not a matrix."""
+    after = "post_attention_norm" if shape.delta_heads else "ffn_norm"
+    norms = {"attn_norm": shape.hidden_size, after: shape.hidden_size}
+    if is_recurrent(shape, layer):
+        norms |= {"ssm_norm": DELTA_DIM}
+    elif shape.arch in ("qwen3", "gemma3", "qwen35"):
         norms |= {"attn_q_norm": shape.head_dim, "attn_k_norm": shape.head_dim}
     if shape.arch == "gemma3":
         norms |= {"post_attention_norm": shape.hidden_size, "post_ffw_norm": shape.hidden_size}
-    return norms
+    vectors = {f"{name}.weight": np.ones(size, np.float32) for name, size in norms.items()}
+    if is_recurrent(shape, layer):
+        heads = np.ones(shape.delta_heads, np.float32)
+        conv = np.full((3 * shape.delta_heads * DELTA_DIM, TAPS), 1 / TAPS, np.float32)
+        vectors |= {"ssm_conv1d.weight": conv, "ssm_a": -0.1 * heads, "ssm_dt.bias": heads}
+    return vectors
 
 
 def add_weights(writer: gguf.GGUFWriter, shape: Shape) -> None:
@@ -144,9 +179,9 @@ def add_weights(writer: gguf.GGUFWriter, shape: Shape) -> None:
 
     random("token_embd.weight", (shape.vocab_size, shape.hidden_size))
     for layer in range(shape.n_layers):
-        for name, size in norms_of(shape).items():
-            writer.add_tensor(f"blk.{layer}.{name}.weight", np.ones(size, np.float32))
-        for name, matrix in matrices_of(shape).items():
+        for name, vector in vectors_of(shape, layer).items():
+            writer.add_tensor(f"blk.{layer}.{name}", vector)
+        for name, matrix in matrices_of(shape, layer).items():
             random(f"blk.{layer}.{name}.weight", matrix)
     writer.add_tensor("output_norm.weight", np.ones(shape.hidden_size, np.float32))
     if shape.gain is not None:
