@@ -153,8 +153,10 @@ class Engine:
             ticket = self._next_ticket()
             if isinstance(ticket, Stop):
                 return False
-            if ticket is None:
-                return True
+            if ticket is None:  # somebody was cancelled, or wants to be looked at; who came besides is in the same step
+                if self.inbox.empty():
+                    return True
+                continue
             self.tickets[ticket.sequence.number] = ticket
             self.scheduler.add(ticket.sequence)
         return True

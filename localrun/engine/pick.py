@@ -10,11 +10,19 @@ from localrun.ops.sampling import Draw
 
 def pick(logits: Logits, wanted: SequenceOf[tuple[int, Sequence]]) -> list[int]:
     """The next token of each sequence, chosen by its settings from its row; neighbours change nothing."""
-    chains = [sequence.request.settings for _, sequence in wanted]
-    u = uniforms([s.request.seed for _, s in wanted], [s.n_tokens for _, s in wanted])
+    sampled = [sequence for _, sequence in wanted if sequence.request.settings.temperature > 0]
+    draws = iter(uniforms([s.request.seed for s in sampled], [s.n_tokens for s in sampled]))
+    chains = [(row, sequence.request.settings) for row, sequence in wanted]
     return logits.choose(
         [
-            Draw(row, chain.top_k, chain.temperature, chain.top_p, chain.min_p, draw)
-            for (row, _), chain, draw in zip(wanted, chains, u, strict=True)
+            Draw(
+                row,
+                chain.top_k,
+                chain.temperature,
+                chain.top_p,
+                chain.min_p,
+                next(draws) if chain.temperature > 0 else 0.0,
+            )
+            for row, chain in chains
         ]
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from localrun_testing.small_model import finish, greedy, small_engine, small_model, text
+from localrun_testing.waiting import PATIENCE
 
 from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
@@ -64,6 +65,28 @@ def test_side_by_side_equals_one_by_one(engine: Engine) -> None:
     prompts = [text(n, seed=n) for n in (5, 70, 64, 1)]
     tickets = [engine.submit(greedy(prompt, 12)) for prompt in prompts]
     assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt, 12) for prompt in prompts]
+
+
+def test_requests_that_come_together_begin_together(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the engine is between two steps, too."""
+    step, run, all_there = engine._step, engine.runner.run, threading.Event()
+    n_running: list[int] = []
+
+    def wait_and_step() -> None:
+        all_there.wait(PATIENCE)
+        step()
+
+    def watched(plan, cancel=None):  # type: ignore[no-untyped-def]
+        n_running.append(len(plan.work))
+        return run(plan, cancel)
+
+    monkeypatch.setattr(engine, "_step", wait_and_step)
+    monkeypatch.setattr(engine.runner, "run", watched)
+    tickets = [engine.submit(greedy(text(5, seed), 3)) for seed in range(6)]
+    all_there.set()
+    for ticket in tickets:
+        answer(ticket)
+    assert n_running[1] == 6, "the first step may have begun with the first request"
 
 
 def test_more_sequences_than_blocks_are_preempted_and_still_right(monkeypatch: pytest.MonkeyPatch) -> None:
