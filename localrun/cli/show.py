@@ -129,8 +129,8 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
 def _shape(config: ModelConfig | None) -> dict[str, Any]:
     if config is None:
         names = ("n_heads", "n_kv_heads", "head_dim", "hidden_size", "ffn_size", "vocab_size", "max_context")
-        return dict.fromkeys(("layers", *names, "sliding_window", "kv_bytes_per_token"))
-    from localrun.fit.bytes import kv_bytes_by_codec
+        return dict.fromkeys(("layers", *names, "sliding_window", "kv_bytes_per_token", "state_bytes"))
+    from localrun.fit.bytes import kv_bytes_by_codec, state_bytes
 
     layer = config.layers[0]
     return {
@@ -144,6 +144,7 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
         "max_context": config.max_context,
         "sliding_window": config.window,
         "kv_bytes_per_token": kv_bytes_by_codec(config),
+        "state_bytes": state_bytes(config) or None,
     }
 
 
@@ -178,7 +179,7 @@ def _tokenizer(source: ModelFile) -> str | None:
 def _shown(name: str, value: Any) -> str:
     if value is None:
         return "-"
-    if name == "bytes":
+    if name in ("bytes", "state_bytes"):
         return gib(value)
     if name in ("precisions", "held_bytes"):
         return ", ".join(f"{precision} {gib(size)}" for precision, size in value.items())

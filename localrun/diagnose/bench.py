@@ -11,7 +11,7 @@ from localrun.cache.blocks import OutOfBlocks
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel
 from localrun.engine.scratch_runs import ScratchRuns
-from localrun.fit.bytes import kv_bytes_per_token
+from localrun.fit.bytes import kv_bytes_per_token, state_bytes
 from localrun.fit.probe import Probed
 from localrun.fit.rates import note_limits
 from localrun.ops.kv import BLOCK_TOKENS
@@ -124,11 +124,10 @@ def best_rate(model: LoadedModel, case: Case, limits: Limits) -> float:
     """Tokens a second if only reading memory (decode) or only multiplying (prefill) took time."""
     middle = case.depth + case.n / 2
     if case.kind == "decode":
-        n_bytes = model.file_bytes_per_token + case.batch * middle * kv_bytes_per_token(
-            model.plan.config, model.plan.codec
-        )
-        return case.batch * limits.read_gbps * 1e9 / n_bytes
-    heads = sum(spec.n_heads * spec.head_dim for spec in model.plan.config.layers)
+        config = model.plan.config
+        a_chat = middle * kv_bytes_per_token(config, model.plan.codec) + 2 * state_bytes(config)  # read and written
+        return case.batch * limits.read_gbps * 1e9 / (model.file_bytes_per_token + case.batch * a_chat)
+    heads = sum(spec.n_heads * spec.head_dim for spec in model.plan.config.layers if spec.mixer is None)
     return limits.int8_gmacs * 1e9 / (model.macs_per_token + 2 * heads * middle)
 
 

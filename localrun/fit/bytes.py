@@ -23,8 +23,13 @@ def kv_bytes(config: ModelConfig, codec: KVCodec, n_tokens: int) -> int:
 
 
 def kv_bytes_per_token(config: ModelConfig, codec: KVCodec) -> int:
-    """Bytes that a token takes while every layer sees it."""
-    return kv_bytes(config, codec, BLOCK_TOKENS) // BLOCK_TOKENS
+    """Bytes that a token takes while every layer sees it; a state takes its own however long the text is."""
+    return (kv_bytes(config, codec, BLOCK_TOKENS) - state_bytes(config)) // BLOCK_TOKENS
+
+
+def state_bytes(config: ModelConfig) -> int:
+    """Bytes of one state of all recurrent layers, before the first token as after the last."""
+    return kv_bytes(config, KV_CODECS["f32"], 0)
 
 
 def kv_bytes_by_codec(config: ModelConfig) -> dict[str, int]:

@@ -46,7 +46,7 @@ def cannot_run(folder: Path) -> dict[str, dict[str, bytes]]:
         "org/odd-GGUF": {"odd-F16.gguf": odd_words},
         "org/broken-GGUF": {"broken-F16.gguf": b"<html>" + bytes(8000)},
         "org/mamba": {"config.json": json.dumps(config).encode(), "model.safetensors": empty_safetensors()},
-        "Qwen/Qwen3.5-35B-A3B-GGUF": {"q-Q4_K_M.gguf": stub_gguf(folder, "q-Q4_K_M.gguf", arch="qwen35moe")},
+        "unsloth/gemma-4-E4B-it-GGUF": {"q-Q4_K_M.gguf": stub_gguf(folder, "q-Q4_K_M.gguf", arch="gemma4")},
     }
 
 
@@ -249,7 +249,7 @@ def test_pull_errors(hub: FakeHub, run: Run, arguments: list[str], code: int, sa
         ("org/odd-GGUF", "pre-tokenizer 'martian'"),
         ("org/broken-GGUF", "not a GGUF file"),
         ("org/mamba", "architecture 'MambaForCausalLM'"),
-        ("Qwen/Qwen3.5-35B-A3B-GGUF", "architecture 'qwen35moe'"),
+        ("unsloth/gemma-4-E4B-it-GGUF", "architecture 'gemma4'"),
     ],
 )
 @pytest.mark.parametrize("how", ["pull", "run", "asked"])

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,8 +14,9 @@ from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.latent import Latent
 from localrun.cache.kinds.recurrent import Recurrent
 from localrun.cache.kinds.shared import Shared
-from localrun.fit.bytes import cache_bytes, kv_bytes, kv_bytes_by_codec, layer_codecs
+from localrun.fit.bytes import cache_bytes, kv_bytes, kv_bytes_by_codec, layer_codecs, state_bytes
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.delta_net import DeltaNet
 from localrun.ops.kv import KV_CODECS
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -134,3 +136,12 @@ def test_random_mixtures_add_up() -> None:
         layers = chance.choices(kinds, k=9)
         n, codec = chance.randint(1, 999), KV_CODECS[chance.choice(["f32", "f16", "q8", "k8v4", "q4"])]
         assert cache_bytes(layers, n, codec) == sum(cache_bytes([layer], n, codec) for layer in layers)
+
+
+def test_a_state_is_no_price_of_a_token() -> None:
+    full, mixer = attention(16, 4, 128), DeltaNet(16, 32, 128, 128, taps=4, eps=1e-6, tiled=True)
+    linear = replace(full, kind="recurrent", mixer=mixer)
+    hybrid, dense = config([linear, linear, linear, full]), config([full])
+    assert kv_bytes_by_codec(hybrid) == kv_bytes_by_codec(dense)
+    assert state_bytes(hybrid) == 3 * 4 * (32 * 128 * 128 + 3 * 8192), "a matrix a value head, and three inputs"
+    assert state_bytes(dense) == 0

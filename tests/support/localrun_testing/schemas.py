@@ -172,6 +172,7 @@ SHOW = record(
     max_context=field([WHOLE, "null"], "longest context it was made for, tokens"),
     sliding_window=field([WHOLE, "null"], "tokens its windowed layers see"),
     kv_bytes_per_token=field(["object", "null"], "KV cache a token, bytes, by codec"),
+    state_bytes=field([WHOLE, "null"], "state of a chat's recurrent layers, bytes; null where there are none"),
     chat_template_sha256=field([TEXT, "null"], "SHA-256 of its chat template"),
     tokenizer=field([TEXT, "null"], "kind of tokenizer"),
     repo=field(TEXT, "before a download: the repository it would come from", optional=True),
