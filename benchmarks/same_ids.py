@@ -32,7 +32,7 @@ def prompts(count: int) -> list[str]:
     chance = random.Random(0)
     known = [""]
     for _ in range(count):
-        known.append(chance.choice(known[-4:])[:300] + "".join(chance.choices("the cat sat on a mat ", k=60)))
+        known.append(chance.choice(known[-4:])[:120] + "".join(chance.choices("the cat sat on a mat ", k=60)))
     return known[1:]
 
 

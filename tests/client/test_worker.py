@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from localrun_testing.waiting import until
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.errors import (
     DoesNotFitError,
@@ -329,6 +329,7 @@ def test_a_worker_that_is_hurt_while_idle_is_replaced_in_silence(mortal: WorkerC
 def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(vitals, "cpu_seconds", asked.append)
+    monkeypatch.setattr(process_module, "TICK_SECONDS", PATIENCE)  # no pause between two words counts as silence
     assert client._worker is not None
     heard, began = client._worker._n_heard, time.monotonic()
     assert finish(client.generate(ask("count 100 0.01"))).text == counted(100)
