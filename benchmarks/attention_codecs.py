@@ -19,9 +19,9 @@ import torch
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
+from localrun.backends.cpu.buffers import Buffers
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.backends.cpu.pool import CpuPool
-from localrun.backends.cpu.program import Buffers
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
 

@@ -19,8 +19,8 @@ import torch
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
+from localrun.backends.cpu.buffers import Buffers
 from localrun.backends.cpu.library import load_library, why_no_library
-from localrun.backends.cpu.program import Buffers
 from localrun.formats.quant import QUANT_TYPES
 
 QTYPES = ("Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "BF16", "F16")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from localrun.backends.cpu import abi
+from localrun.backends.cpu.buffers import Buffers
 from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.logits import LogitsMemory
 from localrun.backends.cpu.pool import CpuPool
-from localrun.backends.cpu.program import Buffers, ProgramBuilder
+from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
 from localrun.ops.interface import CacheLayer, PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan

@@ -1,13 +1,13 @@
-"""From recorded operations to the native step program: buffers, instructions, and what keeps them alive."""
+"""From recorded operations to the native step program: instructions, and what keeps them alive."""
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from localrun.backends.cpu import abi
+from localrun.backends.cpu.buffers import Buffers
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -26,37 +26,7 @@ from localrun.ops.interface import CacheLayer
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.program import Recorded
 
-GROUP = 32  # codes that share a scale and a sum
-
 Native: TypeAlias = tuple[str, Any]  # the name of a native operation, and its structure of operands
-
-
-@dataclass(slots=True)
-class Buffers:
-    """Arena buffers by what they hold; one is used again as soon as nothing reads it."""
-
-    allocate: Callable[[int], int]  # bytes -> address, zeroed
-    max_rows: int
-    free: dict[tuple[int, int, int], list[abi.Value]] = field(default_factory=dict)
-
-    def take(self, width: int, formats: int, copies: int = 1) -> abi.Value:
-        """A buffer of exactly that width: what lies behind it in a row has to stay zero. `copies`: of every row."""
-        spare = self.free.get((width, formats, copies))
-        return spare.pop() if spare else self.make(width, formats, copies * self.max_rows)
-
-    def give(self, value: abi.Value, copies: int = 1) -> None:
-        self.free.setdefault((value.width, value.formats, copies), []).append(value)
-
-    def make(self, width: int, formats: int, rows: int) -> abi.Value:
-        stride = -(-width // abi.STRIDE) * abi.STRIDE
-        value = abi.Value(stride=stride, width=width, formats=formats, f32=self.allocate(4 * rows * stride))
-        if formats & abi.FORMAT_Q8:
-            value.q8 = self.allocate(rows * stride)
-            value.q8_scale = self.allocate(4 * rows * stride // GROUP)
-            value.q8_sum = self.allocate(4 * rows * stride // GROUP)
-        if formats & abi.FORMAT_BF16:
-            value.bf16 = self.allocate(2 * rows * stride)
-        return value
 
 
 class ProgramBuilder:
