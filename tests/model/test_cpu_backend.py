@@ -64,6 +64,22 @@ def test_every_instruction_set_stays_close_to_the_reference(
     assert close(native, Stepper(tiny_gguf("llama-llama3-rope", qtype), codec="f16").logits(IDS))
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", ["qwen3.5", "qwen3.5-moe"])
+def test_linear_attention_on_every_instruction_set(
+    name: str,
+    isa: str,
+    library: NativeLibrary,
+    tiny_folder: Callable[..., Path],
+    reference: Callable[..., torch.Tensor],
+) -> None:
+    if isa not in library.isas:
+        pytest.skip(f"this machine lacks the instruction set {isa}")
+    library.use_isa(isa)
+    logits = Stepper(tiny_folder(name), native_threads=2).logits(IDS, [1, 70, *[1] * 9, 70])
+    assert difference(logits, reference(name, "safetensors", IDS)).within(max_abs=1e-4, nmse=1e-9)
+
+
 def test_the_executor_alone_keeps_the_weights_alive(tiny_folder: Callable[..., Path]) -> None:
     stepper = Stepper(tiny_folder("llama"), native_threads=1)
     weights = stepper.model.weights
