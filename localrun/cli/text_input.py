@@ -3,14 +3,13 @@
 import os
 import stat
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.sanitize import clean
+from localrun.base.timer import calling_after
 from localrun.cli.console import is_terminal, note
 
 NOTICE_AFTER_SECONDS = 2.0
@@ -33,7 +32,7 @@ def read_stdin(notice: bool) -> str:
     stream = piped_stdin()
     if stream is None:
         return ""
-    with _notice_when_slow() if notice else _no_notice():
+    with _notice_when_slow() if notice else nullcontext():
         return _read(stream, "stdin")
 
 
@@ -69,17 +68,5 @@ def _read(stream: BinaryIO, what: str) -> str:
     return decode(data, what)
 
 
-@contextmanager
-def _notice_when_slow() -> Iterator[None]:
-    timer = threading.Timer(NOTICE_AFTER_SECONDS, note, ["reading stdin … (--no-stdin to leave it)"])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-@contextmanager
-def _no_notice() -> Iterator[None]:
-    yield
+def _notice_when_slow() -> AbstractContextManager[None]:
+    return calling_after(NOTICE_AFTER_SECONDS, note, "reading stdin … (--no-stdin to leave it)")

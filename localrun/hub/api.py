@@ -1,7 +1,6 @@
 """What the hub knows: its models by a search term, and the files of one. Plain data; nothing is written to disk."""
 
 import json
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.base.sanitize import clean
+from localrun.base.timer import calling_after
 from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.http import LONGEST_WAIT, Http, NetworkError
 from localrun.hub.http_errors import check_status
@@ -133,10 +133,7 @@ def get_json(http: Http, url: str, repo: str = "") -> Any:
 def patiently(http: Http, url: str, ask: Callable[[], T]) -> T:
     """`ask`, again after a while where the network or the hub failed; a person is told what takes so long."""
     started = time.monotonic()
-    slow = threading.Timer(SILENT_SECONDS, http.tell, (f"waiting for {host_of(url)}, which takes its time",))
-    slow.daemon = True
-    slow.start()
-    try:
+    with calling_after(SILENT_SECONDS, http.tell, f"waiting for {host_of(url)}, which takes its time"):
         for seconds in RETRY_SECONDS:
             try:
                 return ask()
@@ -148,8 +145,6 @@ def patiently(http: Http, url: str, ask: Callable[[], T]) -> T:
                     http.tell(f"{error.message}: waiting {wait:.0f} s")
                 time.sleep(wait)
         return ask()
-    finally:
-        slow.cancel()
 
 
 def _not_a_hub(url: str) -> HubError:

@@ -3,16 +3,16 @@
 import http.client
 import socket
 import ssl
-import threading
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from localrun.base.errors import HubError
 from localrun.base.sanitize import clean
+from localrun.base.timer import calling_after
 from localrun.hub.origin import DEFAULT_PORTS, Origin, is_public, is_this_machine
 
 CONNECT_SECONDS = 10.0
@@ -77,16 +77,9 @@ class Connection(http.client.HTTPConnection):
             return self.getresponse(), sock
 
 
-@contextmanager
-def deadline(sock: socket.socket, seconds: float | None = None) -> Iterator[None]:
+def deadline(sock: socket.socket, seconds: float | None = None) -> AbstractContextManager[None]:
     """Break the connection off when what is inside takes longer, however busily the other side drips."""
-    timer = threading.Timer(seconds or ANSWER_SECONDS, break_off, (sock,))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    return calling_after(seconds or ANSWER_SECONDS, break_off, sock)
 
 
 def break_off(sock: socket.socket) -> None:

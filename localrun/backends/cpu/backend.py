@@ -9,7 +9,7 @@ from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
-from localrun.backends.cpu.scratch import arena_bytes, state_bytes
+from localrun.backends.cpu.scratch import arena_bytes, state_block_bytes
 from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RecurrentMixer
@@ -109,7 +109,7 @@ class CpuBackend:
 
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         if spec.mixer is not None:
-            return state_bytes(spec.mixer.state_size)
+            return state_block_bytes(spec.mixer.state_size)
         code = abi.KV_CODES.get(codec.name)
         size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
         return size if size >= 0 else None

@@ -12,7 +12,7 @@ import numpy as np
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
-from localrun.backends.cpu.scratch import state_bytes
+from localrun.backends.cpu.scratch import state_block_bytes
 from localrun.ops.interface import CacheLayer, PlainKV
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVCodec
 
@@ -39,7 +39,7 @@ class CpuPool:
         self.block_bytes = 0
         for layer in sorted(members, key=lambda layer: layer.index):
             self.offsets.append(self.block_bytes)
-            self.block_bytes += state_bytes(layer.state_size) if layer.state_size else self.head_bytes(layer)
+            self.block_bytes += state_block_bytes(layer.state_size) if layer.state_size else self.head_bytes(layer)
         self.nbytes = n_blocks * self.block_bytes
         self.address = calls.reserve_space(self.nbytes)
         self.n_committed = 0

@@ -27,7 +27,7 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     return MAX_ROWS * row + logits + threads * SCRATCH_BYTES
 
 
-def state_bytes(size: int) -> int:
+def state_block_bytes(size: int) -> int:
     """What a state of `size` f32 numbers takes: whole cache lines."""
     return -(-4 * size // 64) * 64
 

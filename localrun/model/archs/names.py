@@ -96,8 +96,7 @@ HF_EXPERT_NAMES: dict[str, str] = {
     "expert_up": "layers.{}.mlp.experts.{}.up_proj.weight",
     "expert_down": "layers.{}.mlp.experts.{}.down_proj.weight",
 }
-HF_FUSED_EXPERTS: dict[str, str] = {
-    "router": "layers.{}.mlp.gate.weight",
+HF_FUSED_EXPERTS: dict[str, str] = {  # of all experts, where they are not apart
     "experts_gate_up": "layers.{}.mlp.experts.gate_up_proj",
     "experts_down": "layers.{}.mlp.experts.down_proj",
 }

@@ -94,6 +94,7 @@ _LONGROPE = {
     "long_factor": [1.5 + 0.9 * i for i in range(12)],
 }
 _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
+_QUARTER_MROPE = {**_MROPE, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.25}
 _QWEN_EYES = {"depth": 1, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48}
 _PIXTRAL_EYES = {
     "hidden_size": 32,
@@ -177,7 +178,7 @@ TINY_MODELS: dict[str, TinyModel] = {
         _config(
             num_hidden_layers=5,
             head_dim=32,
-            rope_parameters={**_MROPE, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.25},
+            rope_parameters=_QUARTER_MROPE,
             linear_conv_kernel_dim=4,
             linear_num_key_heads=2,
             linear_num_value_heads=6,
@@ -192,7 +193,7 @@ TINY_MODELS: dict[str, TinyModel] = {
         _config(
             num_hidden_layers=4,
             head_dim=32,
-            rope_parameters={**_MROPE, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.25},
+            rope_parameters=_QUARTER_MROPE,
             linear_num_key_heads=4,
             linear_num_value_heads=4,
             linear_key_head_dim=32,
