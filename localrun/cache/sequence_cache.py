@@ -18,17 +18,12 @@ class SequenceCache:
 
     tables: list[BlockTable]
     reuse: Reuse
-    n_prompt: int
+    points: BranchPoints
     path: list[Node]  # of its full blocks, as far as they are in the tree
     private: bool = False  # nothing of it is for others
     chat: str = ""  # the kept chat it belongs to
     n_published: int = 0  # full blocks that need not be offered to the tree any more
     n_shared: int = 0  # tokens that were in the tree before it
-
-    @property
-    def points(self) -> BranchPoints:
-        known, answer = self.reuse.n_tokens, self.n_prompt - 1
-        return BranchPoints(known, max(known, answer - QUESTION_TOKENS), answer)
 
     @property
     def n_cached(self) -> int:
@@ -39,3 +34,9 @@ class SequenceCache:
     def n_replayed(self) -> int:
         """Tokens that are computed again although full layers have them."""
         return self.reuse.n_tokens - self.reuse.start
+
+
+def branch_points(reuse: Reuse, n_prompt: int) -> BranchPoints:
+    """Of a sequence whose answer begins after `n_prompt` tokens."""
+    known, answer = reuse.n_tokens, n_prompt - 1
+    return BranchPoints(known, max(known, answer - QUESTION_TOKENS), answer)

@@ -10,7 +10,7 @@ from localrun.cache.node import Node
 from localrun.cache.prefix import PrefixTree
 from localrun.cache.retention import Retention
 from localrun.cache.reuse import ReusePlanner
-from localrun.cache.sequence_cache import SequenceCache
+from localrun.cache.sequence_cache import SequenceCache, branch_points
 
 OWN_REFERENCES = 2  # to a block that only one sequence has, while its tables are made anew
 
@@ -44,6 +44,7 @@ class CacheStore:
         self.group_of = (*groups, *(groups[number] for number in rings))  # of every pool
         self.pools = tuple(BlockPool(n) for n in (*n_blocks, *(ring_blocks[number] for number in rings)))
         self.tree = PrefixTree(self.pools, [rules.required for rules in self.rules], self.block_tokens)
+        self.allocate = [partial(self.tree.allocate, rules.pool) for rules in self.rules]  # a block of every pool
         self.retention = Retention(self.tree, self.rules, len(groups))
         self.copy = copy
         self.keep_prefixes = keep_prefixes
@@ -106,6 +107,7 @@ class CacheStore:
         for node in cache.path[-1:]:
             self.tree.unpin(node)
         cache.tables, cache.path, cache.reuse = tables, path, reuse
+        cache.points = branch_points(reuse, cache.points.answer + 1)
         cache.n_shared = min(cache.n_shared, reuse.n_tokens)
         cache.n_published = min(cache.n_published, reuse.start // self.block_tokens)
         return reuse.start
@@ -136,14 +138,13 @@ class CacheStore:
 
     def skip(self, cache: SequenceCache, n_tokens: int) -> None:
         """Let a private sequence count as computed up to `n_tokens`, whatever its blocks hold. Raises OutOfBlocks."""
-        for rules, table in zip(self.rules, cache.tables, strict=True):
-            rules.skip(table, n_tokens, partial(self.tree.allocate, rules.pool))
+        for rules, table, allocate in zip(self.rules, cache.tables, self.allocate, strict=True):
+            rules.skip(table, n_tokens, allocate)
 
     def extend(self, cache: SequenceCache, start: int, stop: int) -> None:
         """Room for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays."""
-        points = cache.points
-        for rules, table in zip(self.rules, cache.tables, strict=True):
-            rules.extend(table, start, stop, points, partial(self.tree.allocate, rules.pool))
+        for rules, table, allocate in zip(self.rules, cache.tables, self.allocate, strict=True):
+            rules.extend(table, start, stop, cache.points, allocate)
 
     def commit(self, cache: SequenceCache, token_ids: Sequence[int], n_computed: int) -> int:
         """The first `n_computed` tokens are computed: full blocks go to the tree, what no query reads any more back.
@@ -260,7 +261,8 @@ class CacheStore:
         chat: str = "",
     ) -> SequenceCache:
         n_published = reuse.start // self.block_tokens
-        return SequenceCache(tables, reuse, n_prompt, path, private, chat, n_published, n_shared=reuse.n_tokens)
+        points = branch_points(reuse, n_prompt)
+        return SequenceCache(tables, reuse, points, path, private, chat, n_published, n_shared=reuse.n_tokens)
 
     def _tables(self) -> list[BlockTable]:
         return [rules.table(pool) for rules, pool in zip(self.rules, self.pools, strict=True)]

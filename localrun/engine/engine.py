@@ -210,9 +210,11 @@ class Engine:
                 return
             with self.lock:
                 self._postprocess(plan, logits, time.perf_counter() - started)
-        with self.lock:
-            for sequence in [t.sequence for t in self.tickets.values() if t.sequence.stop_reason is not None]:
-                self._finish(sequence)
+        ended = [t.sequence for t in self.tickets.values() if t.sequence.stop_reason is not None]
+        if ended:
+            with self.lock:
+                for sequence in ended:
+                    self._finish(sequence)
 
     def _run(self, plan: StepPlan) -> Logits:
         with self.step_lock:

@@ -10,19 +10,17 @@ from localrun.ops.sampling import Draw
 
 def pick(logits: Logits, wanted: SequenceOf[tuple[int, Sequence]]) -> list[int]:
     """The next token of each sequence, chosen by its settings from its row; neighbours change nothing."""
-    sampled = [sequence for _, sequence in wanted if sequence.request.settings.temperature > 0]
-    draws = iter(uniforms([s.request.seed for s in sampled], [s.n_tokens for s in sampled]))
-    chains = [(row, sequence.request.settings) for row, sequence in wanted]
-    return logits.choose(
-        [
-            Draw(
-                row,
-                chain.top_k,
-                chain.temperature,
-                chain.top_p,
-                chain.min_p,
-                next(draws) if chain.temperature > 0 else 0.0,
-            )
-            for row, chain in chains
-        ]
-    )
+    sampled = [(row, sequence) for row, sequence in wanted if sequence.request.settings.temperature > 0]
+    drawn = dict(zip([row for row, _ in sampled], logits.choose(draws_of(sampled)), strict=True)) if sampled else {}
+    best = logits.argmax
+    return [drawn[row] if row in drawn else int(best[row]) for row, _ in wanted]
+
+
+def draws_of(sampled: SequenceOf[tuple[int, Sequence]]) -> list[Draw]:
+    """How the next token of each sequence is drawn."""
+    numbers = uniforms([s.request.seed for _, s in sampled], [s.n_tokens for _, s in sampled])
+    draws = []
+    for (row, sequence), u in zip(sampled, numbers, strict=True):
+        chain = sequence.request.settings
+        draws.append(Draw(row, chain.top_k, chain.temperature, chain.top_p, chain.min_p, u))
+    return draws

@@ -3,7 +3,7 @@
 from collections.abc import Sequence as SequenceOf
 
 from localrun.backends.executor import Executor
-from localrun.cache.blocks import NO_BLOCK
+from localrun.cache.blocks import NO_BLOCK, BlockTable
 from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.scheduler import StepPlan
@@ -50,7 +50,8 @@ class Runner:
             views.append(cache_input(self.groups, s.cache, s.n_computed, n + len(draft)))
             end += n + len(draft)
             rows += range(end - 1 - len(draft), end)
-            adjust += [adjust_of(s, draft[:before]) for before in range(len(draft) + 1)]
+            adjust.append(adjust_of(s))
+            adjust += [adjust_of(s, draft[: n_before + 1]) for n_before in range(len(draft))]
         return self.submit_spans(spans, views, rows, adjust, cancel)
 
     def compute(
@@ -126,18 +127,20 @@ class Runner:
 def cache_input(groups: SequenceOf[Group], cache: SequenceCache, start: int, n: int) -> SequenceInput:
     """Where a sequence's blocks are in a step over its tokens start … start+n-1; the tables are the cache's own."""
     coded = cache.tables[: len(groups)]
-    rings = [None if pool is None else cache.tables[pool] for pool in ring_pools(groups)]
+    rings: list[BlockTable | None] = []  # none where all codecs are native
+    if len(cache.tables) > len(groups):
+        rings = [None if pool is None else cache.tables[pool] for pool in ring_pools(groups)]
     replaying = start < cache.reuse.n_tokens
     return SequenceInput(
         length=start + n,
-        table=tuple(table.blocks for table in coded),
-        first=tuple(table.first for table in coded),
-        sink=tuple(table.sink for table in coded),
-        ring=tuple(() if table is None else table.blocks for table in rings),
+        table=tuple([table.blocks for table in coded]),
+        first=tuple([table.first for table in coded]),
+        sink=tuple([table.sink for table in coded]),
+        ring=tuple([() if table is None else table.blocks for table in rings]),
         ring_first=next((table.first for table in rings if table is not None), 0),
-        ring_sink=tuple(NO_BLOCK if table is None else table.at(0) for table in rings),
-        state=tuple(table.before for table in coded),
-        write_from=tuple(0 if g.replayable else cache.reuse.n_tokens for g in groups) if replaying else (),
+        ring_sink=tuple([NO_BLOCK if table is None else table.at(0) for table in rings]),
+        state=tuple([table.before for table in coded]),
+        write_from=tuple([0 if g.replayable else cache.reuse.n_tokens for g in groups]) if replaying else (),
     )
 
 
@@ -156,9 +159,11 @@ def cache_layers(config: ModelConfig, codecs: SequenceOf[KVCodec] | None = None)
     return [places[layer] for layer in range(config.n_layers)]
 
 
-def adjust_of(sequence: Sequence, draft: SequenceOf[int] = ()) -> LogitAdjust:
-    """What a request does to its logits, once the tokens of `draft` have been answered, too."""
+def adjust_of(sequence: Sequence, draft: SequenceOf[int] = ()) -> LogitAdjust | None:
+    """What a request does to its logits, once the tokens of `draft` have been answered, too; None: nothing."""
     settings = sequence.request.settings
+    if not settings.adjusts_logits and not sequence.request.logit_bias:
+        return None
     return LogitAdjust(
         seen=sequence.seen.plus(draft) if draft else sequence.seen,
         counts=sequence.counts.plus(draft) if draft else sequence.counts,

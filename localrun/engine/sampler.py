@@ -19,6 +19,12 @@ class SamplerSettings:
     presence_penalty: float = DEFAULT_SAMPLING["presence_penalty"]
     frequency_penalty: float = DEFAULT_SAMPLING["frequency_penalty"]
 
+    @property
+    def adjusts_logits(self) -> bool:
+        """Penalties, or a temperature of the row's logsumexp."""
+        penalties = self.repeat_penalty != 1.0 or self.presence_penalty or self.frequency_penalty
+        return bool(penalties) or self.temperature not in (0.0, 1.0)
+
 
 def resolve_settings(wish: Sampling, own: Sampling) -> SamplerSettings:
     """A request's wishes, then the model's own settings, then our defaults."""

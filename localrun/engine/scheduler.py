@@ -112,6 +112,8 @@ class Scheduler:
         self.retry = 0
 
     def _admit(self) -> None:
+        if not self.waiting and not self.background:
+            return
         ready = [s for s in list(islice(self.waiting, AHEAD)) if self._is_restored(s)]
         if ready:
             for sequence in [s for s in self.running if s.background]:
@@ -191,6 +193,8 @@ class Scheduler:
         The shortest go first, and in turns where there are fewer blocks than prompts.
         """
         prefills = [s for s in self.running if s.prefilling]
+        if not prefills:
+            return []
         prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))
         rows = min(rows, max(self.block_tokens, int(self.rows_per_second * seconds)))
         work = []

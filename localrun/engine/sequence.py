@@ -127,7 +127,7 @@ class Sequence:
     @property
     def prefilling(self) -> bool:
         """More than the newest token still has to be computed."""
-        return self.n_tokens - self.n_computed > 1
+        return len(self.token_ids) - self.n_computed > 1
 
     def admit(self, cache: SequenceCache) -> None:
         """Start, or start again, from what is cached."""

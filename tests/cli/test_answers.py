@@ -153,8 +153,9 @@ def test_a_chat_at_a_terminal() -> None:
 
 
 def test_ctrl_c_in_a_chat_stops_the_answer_and_not_the_chat(endless: tuple[str, ...]) -> None:
-    bias = endless[endless.index("--logit-bias") + 1]
-    with Terminal("chat", "builtin", "--no-stop-on-loop", "--logit-bias", bias, TERM="dumb") as terminal:
+    bias = endless[endless.index("--logit-bias") :]
+    for_minutes = ("--no-stop-on-loop", "--max-tokens", "1000000", *bias)
+    with Terminal("chat", "builtin", *for_minutes, TERM="dumb") as terminal:
         terminal.expect("> ")
         terminal.send("/policy roll\n")  # or the answer ends with the context, sooner than somebody presses a key
         terminal.expect("* roll")

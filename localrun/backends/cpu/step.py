@@ -2,7 +2,7 @@
 
 import ctypes
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ class NativeStep:
         self.token, self.position, self.row_sequence = ((ctypes.c_int32 * max_rows)() for _ in range(3))
         self.logits_row = (ctypes.c_int32 * max_rows)()
         self.sequences = (abi.SequenceC * max_rows)()
-        self.tables = ctypes.c_void_p * n_groups
+        self.views = [SequenceView(place, n_groups) for place in self.sequences]
+        self.rope_half: ctypes.Array[ctypes.c_int32] | None = None  # [rope kinds], the same in every step
         self.keep: list[Any] = []  # what the step points to, beside the buffers above
         rows = (self.token, self.position, self.row_sequence)
         self.c = abi.Step(*map(ctypes.addressof, rows), self.sequences, ctypes.addressof(self.logits_row))
@@ -31,27 +32,19 @@ class NativeStep:
         self.token[:n_rows], self.position[:n_rows] = list(step.token_ids), list(step.positions)
         self.row_sequence[:n_rows], self.logits_row[:n_logits] = list(step.row_sequence), list(step.logits_rows)
         c.n_rows, c.n_logits, c.n_sequences = n_rows, n_logits, len(step.sequences)
-        for index, sequence in enumerate(step.sequences):
-            self.fill_sequence(self.sequences[index], sequence)
+        for view, sequence in zip(self.views, step.sequences, strict=False):
+            view.fill(sequence, self.address)
         c.adjust = None
         if any(step.adjust):
             c.adjust = (abi.Adjust * n_logits)(*map(self.adjustment, step.adjust))
         c.cos, c.sin = angle_pointers(step.cos_sin)
         c.sink_cos, c.sink_sin = angle_pointers(step.sink_cos_sin) if step.sink_cos_sin else (None, None)
-        c.rope_half = self.address([cos.shape[-1] for cos, _ in step.cos_sin])
+        if self.rope_half is None:
+            self.rope_half = (ctypes.c_int32 * len(step.cos_sin))(*[cos.shape[-1] for cos, _ in step.cos_sin])
+            c.rope_half = ctypes.addressof(self.rope_half)
         c.query_scale = None if step.query_scale is None else address_of(step.query_scale)
         c.cancel = step.cancel.address
         return c
-
-    def fill_sequence(self, place: abi.SequenceC, sequence: SequenceInput) -> None:
-        place.length, place.ring_first = sequence.length, sequence.ring_first
-        place.table = self.tables(*map(self.address, sequence.table))
-        place.first = self.address(sequence.first)
-        place.sink = self.address(sequence.sink)
-        place.ring = self.tables(*map(self.address, sequence.ring)) if any(sequence.ring) else None
-        place.ring_sink = self.address(sequence.ring_sink)
-        place.write_from = self.address(sequence.write_from)
-        place.state = self.address(sequence.state)
 
     def adjustment(self, change: LogitAdjust | None) -> abi.Adjust:
         """A LogitAdjust as C sees it; what would change nothing is left out."""
@@ -81,6 +74,40 @@ class NativeStep:
         self.keep.append(values if isinstance(values, array) else array("i", values))
         address: int = self.keep[-1].buffer_info()[0]
         return address
+
+
+class SequenceView:
+    """One place for a sequence of a step, with the numbers of its groups beside it."""
+
+    def __init__(self, place: abi.SequenceC, n_groups: int) -> None:
+        self.place = place
+        self.table, self.ring = ((ctypes.c_void_p * n_groups)() for _ in range(2))
+        self.first, self.sink, self.ring_sink, self.write_from, self.state = (
+            (ctypes.c_int32 * n_groups)() for _ in range(5)
+        )
+        place.table = self.table
+
+    def fill(self, sequence: SequenceInput, address: Callable[[Collection[int]], int | None]) -> None:
+        """`address`: where numbers lie until the step is over."""
+        place = self.place
+        place.length, place.ring_first = sequence.length, sequence.ring_first
+        self.table[:] = [*map(address, sequence.table)]
+        place.first = numbers_at(self.first, sequence.first)
+        place.ring = self.ring if any(sequence.ring) else None
+        if place.ring:
+            self.ring[:] = [*map(address, sequence.ring)]
+        place.sink = numbers_at(self.sink, sequence.sink)
+        place.ring_sink = numbers_at(self.ring_sink, sequence.ring_sink)
+        place.write_from = numbers_at(self.write_from, sequence.write_from)
+        place.state = numbers_at(self.state, sequence.state)
+
+
+def numbers_at(place: Any, values: Sequence[int]) -> int | None:
+    """The address of a place, filled with these numbers; None where there are none."""
+    if not values:
+        return None
+    place[:] = values
+    return ctypes.addressof(place)
 
 
 def angle_pointers(cos_sin: Sequence[Angles]) -> tuple[Any, Any]:
