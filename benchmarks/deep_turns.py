@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from localrun.engine.engine import Engine
+from localrun.engine.generation import GenerationRequest, GenerationState
+from localrun.engine.handle import Finished
 from localrun.engine.runner import cache_input
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.engine.ticket import Finished
 
 NEW = 20  # tokens of a question
 ANSWER = 32
@@ -47,7 +47,7 @@ class DeepChat:
     def text(self, n: int) -> list[int]:
         return self.dice.choices(range(10, min(self.vocab_size, 5000)), k=n)
 
-    def ask(self, prompt: list[int], n: int = 1) -> Sequence:
+    def ask(self, prompt: list[int], n: int = 1) -> GenerationState:
         request = GenerationRequest(tuple(prompt), n, frozenset(), GREEDY, seed=0)
         return next(event.sequence for event in self.engine.submit(request) if isinstance(event, Finished))
 
@@ -83,11 +83,11 @@ class DeepChat:
         yield summed("switch branch", back + there)
 
 
-def ttft_ms(done: Sequence) -> float:
+def ttft_ms(done: GenerationState) -> float:
     return 1000 * (done.token_times[0] - done.started)
 
 
-def summed(case: str, done: list[Sequence], ratio: float | None = None) -> Deep:
+def summed(case: str, done: list[GenerationState], ratio: float | None = None) -> Deep:
     return Deep(
         case,
         done[0].n_prompt,

@@ -135,9 +135,9 @@ def measure(folder: Path, case: Case) -> dict[str, int]:
     """Load, fill the context, answer; bytes predicted and measured."""
     from localrun.base.machine import peak_rss
     from localrun.base.request import LoadOptions
+    from localrun.engine.generation import GenerationRequest
     from localrun.engine.load import load
     from localrun.engine.sampler import SamplerSettings
-    from localrun.engine.sequence import GenerationRequest
 
     path = model_path(folder, case.shape)
     options: Any = {"backend": case.backend, "kv": case.kv}

@@ -14,10 +14,10 @@ from localrun.cache.groups import Group
 from localrun.client.interface import Generation
 from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
+from localrun.engine.generation import GenerationRequest, GenerationState
+from localrun.engine.handle import GenerationHandle
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import MAX_SEED, resolve_settings
-from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.engine.ticket import Ticket
 from localrun.fit.rates import learn
 from localrun.model.load import Progress, allocated_bytes
 from localrun.text.model_text import PromptIds
@@ -28,7 +28,7 @@ class LocalClient:
 
     def __init__(self, options: LoadOptions, progress: Progress = lambda done, total: None) -> None:
         self.model: LoadedModel = load(options, progress)
-        self._warming: Ticket | None = None
+        self._warming: GenerationHandle | None = None
         weakref.finalize(self, self.model.engine.close)
 
     @property
@@ -40,9 +40,9 @@ class LocalClient:
         check_request(request)
         text = self.model.text
         prompt = text.prepare(request)
-        ticket = self.model.engine.submit(self._generation(request, prompt))
+        handle = self.model.engine.submit(self._generation(request, prompt))
         answer = AnswerStream(text, request.stop, prompt.ids)
-        return Generation(self._events(request, prompt, ticket, answer), ticket.cancel)
+        return Generation(self._events(request, prompt, handle, answer), handle.cancel)
 
     def warm(self, token_ids: list[int], chat: str = "") -> None:
         """Compute a prompt in the background, unless a later call or a request does so first."""
@@ -83,9 +83,11 @@ class LocalClient:
     ) -> None:
         self.close()
 
-    def _events(self, request: Request, prompt: PromptIds, ticket: Ticket, answer: AnswerStream) -> Iterator[Event]:
-        for event in stream_answer(ticket, answer):
-            if isinstance(event, Sequence):
+    def _events(
+        self, request: Request, prompt: PromptIds, handle: GenerationHandle, answer: AnswerStream
+    ) -> Iterator[Event]:
+        for event in stream_answer(handle, answer):
+            if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
                 learn(figures)
                 yield Done(self._with_disk_notes(figures), tuple(prompt.ids))

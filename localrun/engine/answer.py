@@ -2,13 +2,12 @@
 
 import itertools
 import statistics
-from collections.abc import Iterable, Iterator
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict
 
 from localrun.base.events import Channel, Completion, Loop, ModelInfo, Prefill, Token
-from localrun.engine.sequence import Sequence
-from localrun.engine.ticket import Finished, NewToken, Ticket
+from localrun.engine.generation import GenerationState
+from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.text.detokenizer import Detokenizer
 from localrun.text.model_text import ModelText, PromptIds
 from localrun.text.stop import StopStrings
@@ -17,7 +16,7 @@ from localrun.text.stop import StopStrings
 class AnswerStream:
     """The text of one generation. `hit` is set when a stop string ended the answer."""
 
-    def __init__(self, text: ModelText, stops: Iterable[str], prompt: SequenceOf[int]) -> None:
+    def __init__(self, text: ModelText, stops: Iterable[str], prompt: Sequence[int]) -> None:
         self.detokenizer = Detokenizer(text.tokenizer, text.visible_ids)
         self.stops = StopStrings(stops)
         self.splitter = text.splitter(prompt)
@@ -55,10 +54,10 @@ class AnswerStream:
         return Token(token_id, text, channel)
 
 
-def stream_answer(ticket: Ticket, answer: AnswerStream) -> Iterator[Prefill | Token | Loop | Sequence]:
-    """Events of a generation; the last one is its Sequence. Closing the iterator cancels the generation."""
+def stream_answer(handle: GenerationHandle, answer: AnswerStream) -> Iterator[Prefill | Token | Loop | GenerationState]:
+    """Events of a generation; the last one is its GenerationState. Closing the iterator cancels the generation."""
     try:
-        for event in ticket:
+        for event in handle:
             if isinstance(event, Prefill | Loop):
                 yield event
             elif isinstance(event, NewToken):
@@ -66,16 +65,16 @@ def stream_answer(ticket: Ticket, answer: AnswerStream) -> Iterator[Prefill | To
                     continue
                 yield from answer.push(event.token_id)
                 if answer.hit:
-                    ticket.cancel()
+                    handle.cancel()
             elif isinstance(event, Finished):
                 yield from answer.flush()
                 yield event.sequence
     finally:
-        ticket.cancel()
+        handle.cancel()
 
 
 def completion(
-    sequence: Sequence, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_budget: int, peak_rss: int
+    sequence: GenerationState, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_budget: int, peak_rss: int
 ) -> Completion:
     """The figures of a finished generation."""
     token_ids = tuple(sequence.token_ids[sequence.n_prompt :])
@@ -119,7 +118,7 @@ class PromptCounts(TypedDict):
     held_tokens: int
 
 
-def prompt_counts(sequence: Sequence) -> PromptCounts:
+def prompt_counts(sequence: GenerationState) -> PromptCounts:
     return {
         "prompt_tokens": sequence.n_prompt,
         "cached_tokens": sequence.n_cached,
@@ -143,7 +142,7 @@ class Pace(TypedDict):
     decode_ms: float
 
 
-def pace(sequence: Sequence) -> Pace:
+def pace(sequence: GenerationState) -> Pace:
     times, read = sequence.token_times, sequence.prefill_seconds
     gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(times))
     decoding = times[-1] - times[0] if times else 0.0

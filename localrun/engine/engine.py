@@ -4,20 +4,19 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterable
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError
 from localrun.base.events import Loop, Prefill
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
+from localrun.engine.generation import GenerationRequest, GenerationState
+from localrun.engine.handle import Finished, GenerationHandle, NewToken, as_localrun_error
 from localrun.engine.pick import pick
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler, StepPlan
-from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.engine.ticket import Finished, NewToken, Ticket, as_localrun_error
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 from localrun.ops.largest_step import max_sequences
@@ -40,36 +39,37 @@ class Engine:
         self.runner, self.store, self.ctx = runner, store, ctx
         self.can_roll = endless and all(group.kind.is_bounded for group in store.groups)
         self.disk = disk
-        self.tickets: dict[int, Ticket] = {}
-        self.inbox: queue.SimpleQueue[Ticket | Stop | None] = queue.SimpleQueue()  # None: look what there is to do
+        self.handles: dict[int, GenerationHandle] = {}
+        # None: look what there is to do
+        self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
         self.scheduler = Scheduler(store, max_sequences(ctx), disk, wake=partial(self.inbox.put, None))
         self.cancel_step = CancelFlag()
-        self.in_step: tuple[Sequence, ...] = ()  # what the running step computes
+        self.in_step: tuple[GenerationState, ...] = ()  # what the running step computes
         self.step_lock = threading.RLock()  # held for a moment where these two change; a finalizer may come between
         self.is_closed = self.has_ended = False
         self.has_arrived = False  # a request that goes before what is computed in the background
         self.process = os.getpid()
         self.lock = threading.Lock()  # held while what `view` reads changes; never during a step
-        self.last: Sequence | None = None  # the newest that somebody waited for
+        self.last: GenerationState | None = None  # the newest that somebody waited for
         self.last_states: tuple[str, ...] = ("",) * len(store.groups)  # of its blocks, once it has ended
         self.thread = threading.Thread(target=self._loop, name="localrun-engine", daemon=True)
         self.thread.start()
 
-    def submit(self, request: GenerationRequest) -> Ticket:
+    def submit(self, request: GenerationRequest) -> GenerationHandle:
         """Start a generation. Raises PromptTooLongError, UsageError or EngineError before anything is computed."""
         request.check(self.runner.vocab_size, self.ctx, self.can_roll)
         if (why := self.why_gone()) is not None:
             raise why
-        ticket = Ticket(Sequence(request), self.interrupt, self.why_gone)
+        handle = GenerationHandle(GenerationState(request), self.interrupt, self.why_gone)
         self.has_arrived |= not request.background
-        self.inbox.put(ticket)
+        self.inbox.put(handle)
         self.interrupt()
-        return ticket
+        return handle
 
-    def warm(self, token_ids: SequenceOf[int], chat: str = "") -> Ticket | None:
+    def warm(self, token_ids: Sequence[int], chat: str = "") -> GenerationHandle | None:
         """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached.
 
-        None where it could not be used. It ends when the ticket is cancelled; its events need not be read.
+        None where it could not be used. It ends when the handle is cancelled; its events need not be read.
         """
         if not 0 < len(token_ids) < self.ctx or not self.store.keep_prefixes or self.why_gone() is not None:
             return None
@@ -143,25 +143,25 @@ class Engine:
                 return False
             self._step()
         except Exception as error:  # a bug of ours must reach the callers, not vanish with the thread
-            self._fail([ticket.sequence for ticket in self.tickets.values()], error)
+            self._fail([handle.sequence for handle in self.handles.values()], error)
         return True
 
     def _receive(self) -> bool:
         """Take new work, waiting for some when idle; False to stop."""
         self.has_arrived = False
         while not self.inbox.empty() or not self.scheduler.busy:
-            ticket = self._next_ticket()
-            if isinstance(ticket, Stop):
+            handle = self._next_handle()
+            if isinstance(handle, Stop):
                 return False
-            if ticket is None:  # somebody was cancelled, or wants to be looked at; who came besides is in the same step
+            if handle is None:  # somebody was cancelled, or wants to be looked at; who came besides is in the same step
                 if self.inbox.empty():
                     return True
                 continue
-            self.tickets[ticket.sequence.number] = ticket
-            self.scheduler.add(ticket.sequence)
+            self.handles[handle.sequence.number] = handle
+            self.scheduler.add(handle.sequence)
         return True
 
-    def _next_ticket(self) -> Ticket | Stop | None:
+    def _next_handle(self) -> GenerationHandle | Stop | None:
         """The next of the inbox; while there is none, what was computed goes to the disk."""
         seconds: float | None = IDLE_SECONDS
         while self.disk is not None and seconds is not None:
@@ -181,14 +181,14 @@ class Engine:
     def _end(self) -> None:
         """Nobody is left waiting, and nothing is left in memory."""
         self.has_ended = True
-        for ticket in list(self.tickets.values()):
-            ticket.sequence.stop_reason = "cancelled"
-            self._finish(ticket.sequence)
+        for handle in list(self.handles.values()):
+            handle.sequence.stop_reason = "cancelled"
+            self._finish(handle.sequence)
         while not self.inbox.empty():
-            ticket_left = self.inbox.get()
+            handle_left = self.inbox.get()
             why = self.why_gone()
-            if isinstance(ticket_left, Ticket) and why is not None:
-                ticket_left.put(why)
+            if isinstance(handle_left, GenerationHandle) and why is not None:
+                handle_left.put(why)
         if self.disk is not None:
             self.disk.close()
         self.runner.executor.close()
@@ -210,7 +210,7 @@ class Engine:
                 return
             with self.lock:
                 self._postprocess(plan, logits, time.perf_counter() - started)
-        ended = [t.sequence for t in self.tickets.values() if t.sequence.stop_reason is not None]
+        ended = [handle.sequence for handle in self.handles.values() if handle.sequence.stop_reason is not None]
         if ended:
             with self.lock:
                 for sequence in ended:
@@ -235,14 +235,14 @@ class Engine:
                 self._tell_progress(sequence, sequence.n_cached)
                 self.last = self.last if sequence.background else sequence
 
-    def _tell_progress(self, sequence: Sequence, done: int) -> None:
-        self.tickets[sequence.number].put(Prefill(done, sequence.n_cached, sequence.n_prompt, sequence.note))
+    def _tell_progress(self, sequence: GenerationState, done: int) -> None:
+        self.handles[sequence.number].put(Prefill(done, sequence.n_cached, sequence.n_prompt, sequence.note))
 
     def _postprocess(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
         """Take what the step found; what goes wrong with one row is the end of that generation alone."""
         if any(n > 1 for _, n in plan.work):
             self.scheduler.observe(plan.n_rows, seconds)
-        ended: list[tuple[int, Sequence]] = []  # rows after which there is a token to choose
+        ended: list[tuple[int, GenerationState]] = []  # rows after which there is a token to choose
         for row, (sequence, n) in enumerate(plan.work):
             try:
                 if not bool(logits.finite[row]):
@@ -255,7 +255,7 @@ class Engine:
                     ended.append((row, sequence))
         self._choose(logits, ended)
 
-    def _choose(self, logits: Logits, ended: SequenceOf[tuple[int, Sequence]]) -> None:
+    def _choose(self, logits: Logits, ended: Sequence[tuple[int, GenerationState]]) -> None:
         """Go on with the next tokens of these rows' sequences: of all at once, one by one where that fails."""
         try:
             tokens = pick(logits, ended)
@@ -271,7 +271,7 @@ class Engine:
             except Exception as error:
                 self._fail([sequence], error)
 
-    def _take(self, sequence: Sequence, n: int, seconds: float) -> None:
+    def _take(self, sequence: GenerationState, n: int, seconds: float) -> None:
         """Count the next n tokens of a sequence as computed."""
         prompt_left = sequence.n_prompt - sequence.n_computed
         sequence.n_computed += n
@@ -282,43 +282,43 @@ class Engine:
             sequence.prefill_rows += n
             self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
 
-    def _go_on(self, sequence: Sequence, token_id: int) -> None:
+    def _go_on(self, sequence: GenerationState, token_id: int) -> None:
         """Take the next token, or end."""
         if sequence.background:
             sequence.stop_reason = "length"
             return
-        ticket = self.tickets[sequence.number]
+        handle = self.handles[sequence.number]
         n_before, period_before = sequence.n_tokens, sequence.loop_period
         sequence.append(token_id, time.perf_counter())
         if sequence.n_tokens > n_before:
-            ticket.put(NewToken(sequence.token_ids[-1]))
+            handle.put(NewToken(sequence.token_ids[-1]))
         if sequence.loop_period != period_before:
-            ticket.put(Loop(sequence.loop_period))
+            handle.put(Loop(sequence.loop_period))
         if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:
             sequence.stop_reason = "length"
 
     def _drop_cancelled(self) -> None:
-        for ticket in list(self.tickets.values()):
-            if ticket.sequence.cancelled.is_set():
-                ticket.sequence.stop_reason = "cancelled"
-                self._finish(ticket.sequence)
+        for handle in list(self.handles.values()):
+            if handle.sequence.cancelled.is_set():
+                handle.sequence.stop_reason = "cancelled"
+                self._finish(handle.sequence)
 
-    def _finish(self, sequence: Sequence) -> None:
+    def _finish(self, sequence: GenerationState) -> None:
         sequence.kv_bytes = cache_bytes(sequence.cache, self.runner.block_sizes)
         if sequence is self.last:
             self.last_states = self._states(sequence)
         self.scheduler.finish(sequence)
         sequence.kept_kv_bytes = max(0, used_bytes(self.store, self.runner.block_sizes) - sequence.kv_bytes)
-        self.tickets.pop(sequence.number).put(Finished(sequence))
+        self.handles.pop(sequence.number).put(Finished(sequence))
 
-    def _states(self, sequence: Sequence) -> tuple[str, ...]:
+    def _states(self, sequence: GenerationState) -> tuple[str, ...]:
         return block_states(self.store, sequence, () if self.disk is None else self.disk.restored)
 
-    def _fail(self, sequences: Iterable[Sequence], error: Exception) -> None:
+    def _fail(self, sequences: Iterable[GenerationState], error: Exception) -> None:
         """End these generations with an error; nothing they computed is kept."""
         for sequence in sequences:
-            ticket = self.tickets.pop(sequence.number)
+            handle = self.handles.pop(sequence.number)
             try:
                 self.scheduler.abandon(sequence)
             finally:
-                ticket.put(as_localrun_error(error))
+                handle.put(as_localrun_error(error))

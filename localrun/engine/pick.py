@@ -1,14 +1,14 @@
 """From the logits of a step to the next tokens of its sequences."""
 
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 
+from localrun.engine.generation import GenerationState
 from localrun.engine.philox import uniforms
-from localrun.engine.sequence import Sequence
 from localrun.ops.interface import Logits
 from localrun.ops.sampling import Draw
 
 
-def pick(logits: Logits, wanted: SequenceOf[tuple[int, Sequence]]) -> list[int]:
+def pick(logits: Logits, wanted: Sequence[tuple[int, GenerationState]]) -> list[int]:
     """The next token of each sequence, chosen by its settings from its row; neighbours change nothing."""
     sampled = [(row, sequence) for row, sequence in wanted if sequence.request.settings.temperature > 0]
     drawn = dict(zip([row for row, _ in sampled], logits.choose(draws_of(sampled)), strict=True)) if sampled else {}
@@ -16,7 +16,7 @@ def pick(logits: Logits, wanted: SequenceOf[tuple[int, Sequence]]) -> list[int]:
     return [drawn[row] if row in drawn else int(best[row]) for row, _ in wanted]
 
 
-def draws_of(sampled: SequenceOf[tuple[int, Sequence]]) -> list[Draw]:
+def draws_of(sampled: Sequence[tuple[int, GenerationState]]) -> list[Draw]:
     """How the next token of each sequence is drawn."""
     numbers = uniforms([s.request.seed for _, s in sampled], [s.n_tokens for _, s in sampled])
     draws = []

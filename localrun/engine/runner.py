@@ -1,13 +1,13 @@
 """Runs steps: turns a plan into a StepInput, replays the program, hands back logits."""
 
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 
 from localrun.backends.executor import Executor
 from localrun.cache.blocks import NO_BLOCK, BlockTable
 from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
+from localrun.engine.generation import GenerationState
 from localrun.engine.scheduler import StepPlan
-from localrun.engine.sequence import Sequence
 from localrun.fit.groups import group_layers
 from localrun.model.config import ModelConfig
 from localrun.ops.interface import Angles, CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
@@ -19,7 +19,7 @@ from localrun.ops.rope import RopeKind, query_scales
 class Runner:
     """A model's program and cache on one backend."""
 
-    def __init__(self, config: ModelConfig, executor: Executor, codecs: SequenceOf[KVCodec] | None = None) -> None:
+    def __init__(self, config: ModelConfig, executor: Executor, codecs: Sequence[KVCodec] | None = None) -> None:
         """`codecs`: of every layer, as the executor has them."""
         self.executor = executor
         self.vocab_size = config.vocab_size
@@ -32,9 +32,7 @@ class Runner:
         """One step; the logits of the last token of every sequence of the plan. Raises StepCancelled."""
         return self.submit(plan, cancel).result()
 
-    def submit(
-        self, plan: StepPlan, cancel: CancelFlag | None = None, drafts: SequenceOf[SequenceOf[int]] = ()
-    ) -> Handle:
+    def submit(self, plan: StepPlan, cancel: CancelFlag | None = None, drafts: Sequence[Sequence[int]] = ()) -> Handle:
         """Begin a step; its result may be read later, and is valid until the next one is submitted.
 
         `drafts`: token ids to verify after those planned, one entry a sequence (or none at all), that its cache has
@@ -56,10 +54,10 @@ class Runner:
 
     def compute(
         self,
-        spans: SequenceOf[tuple[SequenceOf[int], int]],
-        views: SequenceOf[SequenceInput],
-        logits_rows: SequenceOf[int],
-        adjust: SequenceOf[LogitAdjust | None] = (),
+        spans: Sequence[tuple[Sequence[int], int]],
+        views: Sequence[SequenceInput],
+        logits_rows: Sequence[int],
+        adjust: Sequence[LogitAdjust | None] = (),
         cancel: CancelFlag | None = None,
     ) -> Logits:
         """A step over `spans` (token ids, first position), one a sequence."""
@@ -67,10 +65,10 @@ class Runner:
 
     def submit_spans(
         self,
-        spans: SequenceOf[tuple[SequenceOf[int], int]],
-        views: SequenceOf[SequenceInput],
-        logits_rows: SequenceOf[int],
-        adjust: SequenceOf[LogitAdjust | None],
+        spans: Sequence[tuple[Sequence[int], int]],
+        views: Sequence[SequenceInput],
+        logits_rows: Sequence[int],
+        adjust: Sequence[LogitAdjust | None],
         cancel: CancelFlag | None,
     ) -> Handle:
         """Likewise, without waiting for it."""
@@ -89,7 +87,7 @@ class Runner:
         )
         return self.executor.run(step)
 
-    def sink_cos_sin(self, positions: SequenceOf[int]) -> list[Angles]:
+    def sink_cos_sin(self, positions: Sequence[int]) -> list[Angles]:
         """Of the positions that queries take towards block 0: no further from it than the window allows."""
         if self.sink_window is None:
             return []
@@ -124,7 +122,7 @@ class Runner:
         return coded + [self.executor.ring_bytes(group) for group in rings]
 
 
-def cache_input(groups: SequenceOf[Group], cache: SequenceCache, start: int, n: int) -> SequenceInput:
+def cache_input(groups: Sequence[Group], cache: SequenceCache, start: int, n: int) -> SequenceInput:
     """Where a sequence's blocks are in a step over its tokens start … start+n-1; the tables are the cache's own."""
     coded = cache.tables[: len(groups)]
     rings: list[BlockTable | None] = []  # none where all codecs are native
@@ -144,13 +142,13 @@ def cache_input(groups: SequenceOf[Group], cache: SequenceCache, start: int, n: 
     )
 
 
-def sequence_input(blocks: SequenceOf[tuple[int, ...]], length: int, n_groups: int) -> SequenceInput:
+def sequence_input(blocks: Sequence[tuple[int, ...]], length: int, n_groups: int) -> SequenceInput:
     """Block tables by group from blocks by position."""
     table = tuple(tuple(block[group] for block in blocks) for group in range(n_groups))
     return SequenceInput(length, table, first=(0,) * n_groups)
 
 
-def cache_layers(config: ModelConfig, codecs: SequenceOf[KVCodec] | None = None) -> list[CacheLayer]:
+def cache_layers(config: ModelConfig, codecs: Sequence[KVCodec] | None = None) -> list[CacheLayer]:
     """Where each layer of a model keeps what it keeps."""
     places: dict[int, CacheLayer] = {}
     for number, group in enumerate(group_layers(config.layers, codecs)):
@@ -159,7 +157,7 @@ def cache_layers(config: ModelConfig, codecs: SequenceOf[KVCodec] | None = None)
     return [places[layer] for layer in range(config.n_layers)]
 
 
-def adjust_of(sequence: Sequence, draft: SequenceOf[int] = ()) -> LogitAdjust | None:
+def adjust_of(sequence: GenerationState, draft: Sequence[int] = ()) -> LogitAdjust | None:
     """What a request does to its logits, once the tokens of `draft` have been answered, too; None: nothing."""
     settings = sequence.request.settings
     if not settings.adjusts_logits and not sequence.request.logit_bias:

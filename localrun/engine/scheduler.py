@@ -11,9 +11,9 @@ from itertools import islice
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
+from localrun.engine.generation import GenerationState
 from localrun.engine.restore import Restore
 from localrun.engine.room import has_room
-from localrun.engine.sequence import Sequence
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS
 
 ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
@@ -28,7 +28,7 @@ RETRY_STEPS = 32  # after which one that found no room is tried again though not
 class StepPlan:
     """Sequences of a step and how many of their tokens, from n_computed on, it computes."""
 
-    work: tuple[tuple[Sequence, int], ...]
+    work: tuple[tuple[GenerationState, int], ...]
 
     @property
     def n_rows(self) -> int:
@@ -56,15 +56,15 @@ class Scheduler:
         self.disk = disk
         self.wake = wake
         self.max_running = max_running
-        self.waiting: deque[Sequence] = deque()
-        self.background: deque[Sequence] = deque()
-        self.running: list[Sequence] = []
+        self.waiting: deque[GenerationState] = deque()
+        self.background: deque[GenerationState] = deque()
+        self.running: list[GenerationState] = []
         self.block_tokens = store.block_tokens
         self.rows_per_second = float(self.block_tokens)  # the first chunk is a block, and tells how fast others are
         self.turn = 0  # of the last chunk; a new prompt comes after whoever waits for this one
         self.retry = 0  # steps until it is worth looking for room again
 
-    def add(self, sequence: Sequence) -> None:
+    def add(self, sequence: GenerationState) -> None:
         (self.background if sequence.background else self.waiting).append(sequence)
 
     @property
@@ -76,7 +76,7 @@ class Scheduler:
     def schedule(self) -> StepPlan:
         """The next step; empty when nothing can run."""
         self._admit()
-        work: list[tuple[Sequence, int]] = []
+        work: list[tuple[GenerationState, int]] = []
         for sequence in [s for s in self.running if not s.prefilling]:
             if self._make_room(sequence, 1):
                 work.append((sequence, 1))
@@ -89,21 +89,21 @@ class Scheduler:
         if n_rows >= self.block_tokens and seconds > 0:
             self.rows_per_second = 0.5 * self.rows_per_second + 0.5 * n_rows / seconds
 
-    def finish(self, sequence: Sequence) -> None:
+    def finish(self, sequence: GenerationState) -> None:
         """Give back what an ended sequence holds; its computed tokens stay in the prefix tree."""
         self._leave(sequence)
         if sequence.cache is not None:
             self.store.close(sequence.cache, sequence.token_ids[: sequence.n_computed])
             sequence.cache = None
 
-    def abandon(self, sequence: Sequence) -> None:
+    def abandon(self, sequence: GenerationState) -> None:
         """Give back what a failed sequence holds; nothing it computed is kept."""
         self._leave(sequence)
         if sequence.cache is not None:
             self.store.abandon(sequence.cache)
             sequence.cache = None
 
-    def _leave(self, sequence: Sequence) -> None:
+    def _leave(self, sequence: GenerationState) -> None:
         for line in (self.waiting, self.background, self.running):
             if sequence in line:
                 line.remove(sequence)
@@ -125,7 +125,7 @@ class Scheduler:
             if len(self.running) >= self.max_running or not self._open(sequence):
                 return
 
-    def _is_restored(self, sequence: Sequence) -> bool:
+    def _is_restored(self, sequence: GenerationState) -> bool:
         """Whether what is on disk of it is in memory; else bring some more."""
         if self.disk is None or sequence.admitted:
             return True
@@ -134,7 +134,7 @@ class Scheduler:
         sequence.restore.advance(RESTORE_SECONDS if self.running else ALONE_SECONDS)
         return sequence.restore.is_over
 
-    def _open(self, sequence: Sequence) -> bool:
+    def _open(self, sequence: GenerationState) -> bool:
         """Let it run, unless it has to wait for room: whoever runs would only push it out again."""
         if self.running:
             if self.retry:
@@ -156,13 +156,13 @@ class Scheduler:
         self.running.append(sequence)
         return True
 
-    def _growth(self, sequence: Sequence) -> int:
+    def _growth(self, sequence: GenerationState) -> int:
         """Tokens that should find room besides, lest it is pushed out soon. Whoever was pushed out had all its work
         thrown away: it comes back when all that is still to be written fits, or when it is alone."""
         to_come = sum(s.n_to_come for s in (*self.running, sequence))
         return to_come if sequence.admitted else min(to_come, HEADROOM_TOKENS)
 
-    def _make_room(self, sequence: Sequence, n: int) -> int:
+    def _make_room(self, sequence: GenerationState, n: int) -> int:
         """Blocks for the next n tokens, or for as many as there is room for, at the cost of younger sequences.
 
         0 when the sequence has to wait or to end.
@@ -182,12 +182,12 @@ class Scheduler:
                 return n
         return 0
 
-    def _preempt(self, sequence: Sequence) -> None:
+    def _preempt(self, sequence: GenerationState) -> None:
         self.finish(sequence)
         sequence.n_computed = 0
         (self.background if sequence.background else self.waiting).appendleft(sequence)
 
-    def _chunks(self, rows: int, seconds: float) -> list[tuple[Sequence, int]]:
+    def _chunks(self, rows: int, seconds: float) -> list[tuple[GenerationState, int]]:
         """At most `rows` rows of prompts, and no more than fit the time: shared by all that are being read.
 
         The shortest go first, and in turns where there are fewer blocks than prompts.
@@ -207,7 +207,7 @@ class Scheduler:
                 rows -= n
         return work
 
-    def _chunk(self, sequence: Sequence, rows: int) -> int:
+    def _chunk(self, sequence: GenerationState, rows: int) -> int:
         """Tokens of a prompt that so many rows compute, up to its end or a block's; 0 where they reach neither."""
         if sequence.n_computed + rows >= sequence.n_tokens:
             return sequence.n_tokens - sequence.n_computed

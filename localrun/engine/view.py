@@ -1,14 +1,13 @@
 """What the cache holds of one sequence, for people to look at. No tensors."""
 
-from collections.abc import Container
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.node import Node
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
-from localrun.engine.sequence import Sequence
+from localrun.engine.generation import GenerationState
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class StoreView:
 
 
 def view_store(
-    store: CacheStore, block_sizes: SequenceOf[int], n_tokens: int, states: tuple[str, ...], chat_bytes: int
+    store: CacheStore, block_sizes: Sequence[int], n_tokens: int, states: tuple[str, ...], chat_bytes: int
 ) -> StoreView:
     """`block_sizes`: bytes of a block of every pool."""
     coded = store.pools[: len(store.groups)]
@@ -47,18 +46,18 @@ def view_store(
     )
 
 
-def used_bytes(store: CacheStore, block_sizes: SequenceOf[int]) -> int:
+def used_bytes(store: CacheStore, block_sizes: Sequence[int]) -> int:
     """Bytes of all blocks that anybody holds."""
     return sum((p.n_blocks - p.n_free) * size for p, size in zip(store.pools, block_sizes, strict=True))
 
 
-def cache_bytes(cache: SequenceCache | None, block_sizes: SequenceOf[int]) -> int:
+def cache_bytes(cache: SequenceCache | None, block_sizes: Sequence[int]) -> int:
     """Bytes of all blocks that a sequence reads."""
     tables = [] if cache is None else cache.tables
     return sum(len(t.held()) * size for t, size in zip(tables, block_sizes, strict=False))
 
 
-def block_states(store: CacheStore, sequence: Sequence, restored: Container[Node] = ()) -> tuple[str, ...]:
+def block_states(store: CacheStore, sequence: GenerationState, restored: Container[Node] = ()) -> tuple[str, ...]:
     """One letter for each block of a sequence that still holds them, by group; `restored` nodes came from the disk."""
     cache = sequence.cache
     if cache is None:

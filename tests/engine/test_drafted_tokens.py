@@ -12,10 +12,10 @@ from localrun_testing.small_model import greedy, text
 from localrun.backends.cpu.library import load_library
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
+from localrun.engine.generation import GenerationState
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import StepPlan
-from localrun.engine.sequence import Sequence
 from localrun.ops.interface import Logits
 
 CASES = {
@@ -36,7 +36,7 @@ class Text:
     def __init__(self, engine: Engine, prompt: list[int], chat: bool = True) -> None:
         self.runner: Runner = engine.runner
         self.store: CacheStore = engine.store
-        self.sequence = Sequence(replace(greedy(prompt, 100), settings=PENALTIES))
+        self.sequence = GenerationState(replace(greedy(prompt, 100), settings=PENALTIES))
         self.sequence.admit(self.store.open(prompt) if chat else self.store.open_private())
 
     def step(self, n: int, draft: tuple[int, ...] = (), accepted: int = 0) -> Logits:
@@ -135,8 +135,8 @@ def check_taken_back(case: CacheCase, native: bool, n_text: int, n_left: int) ->
         fresh.close()
 
 
-def replace_ids(sequence: Sequence, ids: list[int], n_computed: int) -> Sequence:
+def replace_ids(sequence: GenerationState, ids: list[int], n_computed: int) -> GenerationState:
     """The same cache under another text."""
-    other = Sequence(replace(sequence.request, prompt=tuple(ids)))
+    other = GenerationState(replace(sequence.request, prompt=tuple(ids)))
     other.cache, other.n_computed = sequence.cache, n_computed
     return other

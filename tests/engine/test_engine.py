@@ -14,10 +14,10 @@ from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
 from localrun.base.events import Prefill
 from localrun.engine.engine import Engine
+from localrun.engine.generation import GenerationState
+from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler
-from localrun.engine.sequence import Sequence
-from localrun.engine.ticket import Finished, NewToken, Ticket
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def engine() -> Iterator[Engine]:
     engine.close()
 
 
-def answer(ticket: Ticket) -> list[int]:
-    sequence = finish(ticket)
+def answer(handle: GenerationHandle) -> list[int]:
+    sequence = finish(handle)
     return sequence.token_ids[sequence.n_prompt :]
 
 
@@ -63,8 +63,8 @@ def test_regenerate_and_branch_reuse_and_agree_with_a_fresh_engine(engine: Engin
 
 def test_side_by_side_equals_one_by_one(engine: Engine) -> None:
     prompts = [text(n, seed=n) for n in (5, 70, 64, 1)]
-    tickets = [engine.submit(greedy(prompt, 12)) for prompt in prompts]
-    assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt, 12) for prompt in prompts]
+    handles = [engine.submit(greedy(prompt, 12)) for prompt in prompts]
+    assert [answer(handle) for handle in handles] == [fresh_answer(prompt, 12) for prompt in prompts]
 
 
 def test_requests_that_come_together_begin_together(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,17 +82,17 @@ def test_requests_that_come_together_begin_together(engine: Engine, monkeypatch:
 
     monkeypatch.setattr(engine, "_step", wait_and_step)
     monkeypatch.setattr(engine.runner, "run", watched)
-    tickets = [engine.submit(greedy(text(5, seed), 3)) for seed in range(6)]
+    handles = [engine.submit(greedy(text(5, seed), 3)) for seed in range(6)]
     all_there.set()
-    for ticket in tickets:
-        answer(ticket)
+    for handle in handles:
+        answer(handle)
     assert n_running[1] == 6, "the first step may have begun with the first request"
 
 
 def test_more_sequences_than_blocks_are_preempted_and_still_right(monkeypatch: pytest.MonkeyPatch) -> None:
     preempted, preempt = [], Scheduler._preempt
 
-    def counted(scheduler: Scheduler, sequence: Sequence) -> None:
+    def counted(scheduler: Scheduler, sequence: GenerationState) -> None:
         preempted.append(sequence)
         preempt(scheduler, sequence)
 
@@ -100,8 +100,8 @@ def test_more_sequences_than_blocks_are_preempted_and_still_right(monkeypatch: p
     engine = small_engine(ctx=128, n_blocks=3, ops=RowReferenceOps)
     prompts = [text(50, seed=n) for n in range(3)]
     try:
-        tickets = [engine.submit(greedy(prompt, 30)) for prompt in prompts]
-        assert [answer(ticket) for ticket in tickets] == [fresh_answer(prompt, 30) for prompt in prompts]
+        handles = [engine.submit(greedy(prompt, 30)) for prompt in prompts]
+        assert [answer(handle) for handle in handles] == [fresh_answer(prompt, 30) for prompt in prompts]
         assert preempted
     finally:
         engine.close()
@@ -110,8 +110,8 @@ def test_more_sequences_than_blocks_are_preempted_and_still_right(monkeypatch: p
 def test_a_seed_gives_the_same_answer_whatever_runs_beside_it(engine: Engine) -> None:
     request = replace(greedy(text(40), 30), settings=SamplerSettings(temperature=1.5), seed=42)
     alone = answer(engine.submit(request))
-    tickets = [engine.submit(r) for r in (greedy(text(90, 3)), request, replace(request, seed=43))]
-    answers = [answer(ticket) for ticket in tickets]
+    handles = [engine.submit(r) for r in (greedy(text(90, 3)), request, replace(request, seed=43))]
+    answers = [answer(handle) for handle in handles]
     assert answers[1] == alone != answers[2]
 
 
@@ -120,7 +120,7 @@ def test_many_sampled_answers_side_by_side_are_those_alone() -> None:
     requests = [replace(greedy(text(5, n), 4), settings=chain, seed=n) for n in range(20)]
     engine = small_engine(ctx=1024, n_blocks=40, ops=RowReferenceOps)
     try:
-        together = [finish(ticket).token_ids for ticket in [engine.submit(request) for request in requests]]
+        together = [finish(handle).token_ids for handle in [engine.submit(request) for request in requests]]
         assert together == [finish(engine.submit(request)).token_ids for request in requests]
     finally:
         engine.close()
@@ -160,13 +160,13 @@ def test_prefill_is_chunked_and_reported(engine: Engine) -> None:
 def test_cancel_keeps_what_was_generated_and_the_engine_goes_on(engine: Engine) -> None:
     prompt = text(60)
     free = answer(engine.submit(greedy(prompt, 30)))
-    ticket = engine.submit(greedy(prompt, 400))
+    handle = engine.submit(greedy(prompt, 400))
     got = []
-    for event in ticket:
+    for event in handle:
         if isinstance(event, NewToken):
             got.append(event.token_id)
             if len(got) == 4:
-                ticket.cancel()
+                handle.cancel()
         if isinstance(event, Finished):
             assert event.sequence.stop_reason == "cancelled"
     assert got[:4] == free[:4]
@@ -177,9 +177,9 @@ def test_cancel_keeps_what_was_generated_and_the_engine_goes_on(engine: Engine) 
 def test_cancel_at_random_moments_never_corrupts_the_cache(engine: Engine) -> None:
     prompts = [text(100, seed=n % 3) + text(20, seed=n) for n in range(7)]
     for prompt in prompts:
-        ticket = engine.submit(greedy(prompt, 200))
-        threading.Timer(random.Random(len(prompt)).uniform(0, 0.05), ticket.cancel).start()
-        finish(ticket)
+        handle = engine.submit(greedy(prompt, 200))
+        threading.Timer(random.Random(len(prompt)).uniform(0, 0.05), handle.cancel).start()
+        finish(handle)
     for prompt in prompts[:3]:
         assert answer(engine.submit(greedy(prompt))) == fresh_answer(prompt)
 
@@ -211,9 +211,9 @@ def test_a_bug_inside_a_step_reaches_the_caller_and_the_next_request_works(
 
 def test_closing_ends_what_runs() -> None:
     engine = small_engine()
-    ticket = engine.submit(greedy(text(5), 400))
+    handle = engine.submit(greedy(text(5), 400))
     engine.close()
-    assert finish(ticket).stop_reason in ("cancelled", "length")
+    assert finish(handle).stop_reason in ("cancelled", "length")
     assert not engine.thread.is_alive()
 
 

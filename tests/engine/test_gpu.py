@@ -32,8 +32,8 @@ from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.diagnose.perplexity import perplexity
 from localrun.engine.engine import Engine
+from localrun.engine.handle import NewToken
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.ticket import NewToken
 from localrun.ops.layouts import F32, FILE, Layout
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
@@ -214,7 +214,7 @@ def test_side_by_side_equals_one_by_one_equals_the_cpu(device: torch.device) -> 
         engine = case.engine(native=False, device=where, ops=ReferenceOps)
         for together in (True, False):
             if together:
-                ended = [finish(ticket) for ticket in [engine.submit(greedy(prompt, N_TOKENS)) for prompt in prompts]]
+                ended = [finish(handle) for handle in [engine.submit(greedy(prompt, N_TOKENS)) for prompt in prompts]]
             else:
                 ended = [finish(engine.submit(greedy(prompt, N_TOKENS))) for prompt in prompts]
             answers.append([sequence.token_ids for sequence in ended])
@@ -236,15 +236,15 @@ def test_sampling_and_penalties_are_those_of_the_cpu(device: torch.device) -> No
 def test_cancel_is_prompt_and_leaves_a_cache_that_is_right(device: torch.device) -> None:
     case = CacheCase(GEMMA, "q8", window_blocks=6)
     engine = case.engine(native=False, device=device, ops=ReferenceOps)
-    ticket = engine.submit(greedy(text(60), 900))
+    handle = engine.submit(greedy(text(60), 900))
     got = []
-    for event in ticket:
+    for event in handle:
         if isinstance(event, NewToken):
             got.append(event.token_id)
             if len(got) == 4:
-                ticket.cancel()
+                handle.cancel()
     assert 4 <= len(got) < 100
-    assert ticket.sequence.stop_reason == "cancelled"
+    assert handle.sequence.stop_reason == "cancelled"
     again = finish(engine.submit(greedy(text(60), 30))).token_ids
     engine.close()
     fresh = case.engine(native=False, keep_prefixes=False, device=torch.device("cpu"), ops=ReferenceOps)

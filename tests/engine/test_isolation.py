@@ -15,9 +15,9 @@ from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, UsageError
 from localrun.engine import engine as engine_module
 from localrun.engine.engine import Engine
+from localrun.engine.generation import GenerationRequest, GenerationState
+from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.engine.ticket import Finished, NewToken, Ticket
 from localrun.ops.interface import StepCancelled
 
 POISON = 13
@@ -39,8 +39,8 @@ def unpoisoned(prompt: list[int]) -> GenerationRequest:
     return replace(greedy(prompt, 30), logit_bias={POISON: -1e6})
 
 
-def answer(ticket: Ticket) -> list[int]:
-    sequence = finish(ticket)
+def answer(handle: GenerationHandle) -> list[int]:
+    sequence = finish(handle)
     return sequence.token_ids[sequence.n_prompt :]
 
 
@@ -76,11 +76,11 @@ def test_values_that_are_no_numbers_end_their_own_answer_only(poisoned: Engine) 
     poisoned.store.tree.clear()
     bad = [*prompts[1], POISON, *clean_text(40, 7)]
     poisoned.scheduler.rows_per_second = 64.0  # in chunks of a block
-    tickets = [poisoned.submit(unpoisoned(prompt)) for prompt in (prompts[0], bad, *prompts[1:])]
+    handles = [poisoned.submit(unpoisoned(prompt)) for prompt in (prompts[0], bad, *prompts[1:])]
     with pytest.raises(ModelFileError) as caught:
-        finish(tickets.pop(1))
+        finish(handles.pop(1))
     assert caught.value.code == "NONFINITE"
-    assert [answer(ticket) for ticket in tickets] == alone
+    assert [answer(handle) for handle in handles] == alone
 
 
 def test_nothing_of_a_failed_answer_stays_in_the_cache(poisoned: Engine) -> None:
@@ -101,17 +101,17 @@ def test_an_exception_while_choosing_ends_its_own_answer_only(
     alone = [answer(engine.submit(greedy(prompt, 12))) for prompt in prompts]
     from localrun.engine.pick import pick
 
-    def broken(logits: Any, wanted: list[tuple[int, Sequence]]) -> list[int]:
+    def broken(logits: Any, wanted: list[tuple[int, GenerationState]]) -> list[int]:
         if any(sequence.request.seed == 666 and sequence.n_generated == 3 for _, sequence in wanted):
             raise error
         return pick(logits, wanted)
 
     monkeypatch.setattr(engine_module, "pick", broken)
     requests = [*(greedy(prompt, 12) for prompt in prompts), replace(greedy(text(33), 12), seed=666)]
-    tickets = [engine.submit(request) for request in requests]
+    handles = [engine.submit(request) for request in requests]
     with pytest.raises(LocalrunError, match=r"broken on purpose|memory ran out|told"):
-        finish(tickets.pop())
-    assert [answer(ticket) for ticket in tickets] == alone
+        finish(handles.pop())
+    assert [answer(handle) for handle in handles] == alone
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_what_is_wrong_with_a_request_is_said_before_it_runs(engine: Engine, cha
     with pytest.raises(UsageError) as caught:
         engine.submit(replace(greedy([1, 2]), **change))
     assert caught.value.hint
-    assert all(finish(ticket).n_generated == 40 for ticket in others)
+    assert all(finish(handle).n_generated == 40 for handle in others)
 
 
 def test_a_step_that_fails_ends_those_in_it_and_the_engine_goes_on(
@@ -152,11 +152,11 @@ def test_a_step_that_fails_ends_those_in_it_and_the_engine_goes_on(
 
     engine.scheduler.max_running = 1
     monkeypatch.setattr(engine.runner, "run", broken_once)
-    tickets = [engine.submit(replace(greedy(text(9), 5), seed=seed)) for seed in (0, 666, 1, 666)]
-    for ticket in tickets[1::2]:
+    handles = [engine.submit(replace(greedy(text(9), 5), seed=seed)) for seed in (0, 666, 1, 666)]
+    for handle in handles[1::2]:
         with pytest.raises(EngineError, match="broken on purpose"):
-            finish(ticket)
-    assert [finish(ticket).n_generated for ticket in tickets[::2]] == [5, 5]
+            finish(handle)
+    assert [finish(handle).n_generated for handle in handles[::2]] == [5, 5]
     assert n_failed == 2
 
 
@@ -164,11 +164,11 @@ def test_answers_that_end_throw_no_step_of_others_away(engine: Engine, monkeypat
     discarded = discarded_steps(engine, monkeypatch)
 
     def ask_and_leave(request: GenerationRequest) -> None:
-        ticket = engine.submit(request)
-        for event in ticket:
+        handle = engine.submit(request)
+        for event in handle:
             if isinstance(event, Finished):
                 break
-        ticket.cancel()  # as everybody does who leaves a stream
+        handle.cancel()  # as everybody does who leaves a stream
 
     long = engine.submit(greedy(text(400), 60))
     short = [threading.Thread(target=ask_and_leave, args=(greedy(text(9, n), 3 + n),)) for n in range(14)]
@@ -185,12 +185,12 @@ def test_one_that_is_cancelled_costs_the_others_no_step(engine: Engine, monkeypa
     discarded = discarded_steps(engine, monkeypatch)
     long = engine.submit(greedy(text(50), 80))
     for n in range(10):
-        ticket = engine.submit(greedy(text(90, n), 60))
-        for event in ticket:
+        handle = engine.submit(greedy(text(90, n), 60))
+        for event in handle:
             if isinstance(event, NewToken):
                 break
-        ticket.cancel()
-        assert finish(ticket).stop_reason == "cancelled"
+        handle.cancel()
+        assert finish(handle).stop_reason == "cancelled"
     assert answer(long) == alone
     assert discarded == []
 
@@ -206,10 +206,10 @@ def test_a_step_that_nobody_waits_for_is_cut_short(engine: Engine, monkeypatch: 
         raise StepCancelled
 
     monkeypatch.setattr(engine.runner, "run", endless)
-    ticket = engine.submit(greedy(text(50)))
+    handle = engine.submit(greedy(text(50)))
     assert started.wait(PATIENCE)
-    ticket.cancel()
-    assert finish(ticket).stop_reason == "cancelled"
+    handle.cancel()
+    assert finish(handle).stop_reason == "cancelled"
     started.clear()
     warm = engine.warm(text(45))
     assert warm is not None
@@ -219,22 +219,22 @@ def test_a_step_that_nobody_waits_for_is_cut_short(engine: Engine, monkeypatch: 
 
 
 def test_after_the_end_nobody_waits(engine: Engine) -> None:
-    ticket = engine.submit(greedy(text(5), 400))
+    handle = engine.submit(greedy(text(5), 400))
     engine.close()
-    assert finish(ticket).stop_reason in ("cancelled", "length")
+    assert finish(handle).stop_reason in ("cancelled", "length")
     with pytest.raises(EngineError, match="is closed"):
         engine.submit(greedy(text(5)))
     assert engine.warm(text(5)) is None
     with pytest.raises(EngineError, match="is closed"):
         engine.view()
-    late = Ticket(Sequence(greedy([1])), engine.interrupt, engine.why_gone)
+    late = GenerationHandle(GenerationState(greedy([1])), engine.interrupt, engine.why_gone)
     with pytest.raises(EngineError, match="is closed"):
         finish(late)
     engine.close()
 
 
-def ask_in_a_child(engine: Engine, ticket: Ticket, said: Any) -> None:
-    for ask in (lambda: engine.submit(greedy([1])), lambda: finish(ticket), engine.view):
+def ask_in_a_child(engine: Engine, handle: GenerationHandle, said: Any) -> None:
+    for ask in (lambda: engine.submit(greedy([1])), lambda: finish(handle), engine.view):
         try:
             ask()
             said.put("answered")
@@ -248,13 +248,13 @@ def ask_in_a_child(engine: Engine, ticket: Ticket, said: Any) -> None:
 def test_a_forked_child_is_told_at_once(engine: Engine) -> None:
     context = multiprocessing.get_context("fork")
     said = context.SimpleQueue()
-    ticket = engine.submit(greedy(text(5), 500))
-    child = context.Process(target=ask_in_a_child, args=(engine, ticket, said))
+    handle = engine.submit(greedy(text(5), 500))
+    child = context.Process(target=ask_in_a_child, args=(engine, handle, said))
     child.start()
     child.join(PATIENCE)
     assert child.exitcode == 0
     assert all("forked" in said.get() for _ in range(3))
-    finish(ticket)
+    finish(handle)
     assert answer(engine.submit(greedy(text(5), 4)))
 
 
@@ -295,11 +295,11 @@ def test_a_thread_that_dies_lets_everybody_go(engine: Engine, monkeypatch: pytes
         raise SystemExit
 
     monkeypatch.setattr(engine.runner, "run", dying)
-    ticket = engine.submit(greedy(text(5), 500))
-    assert finish(ticket).stop_reason == "cancelled"
+    handle = engine.submit(greedy(text(5), 500))
+    assert finish(handle).stop_reason == "cancelled"
     engine.thread.join(PATIENCE)
     with pytest.raises(EngineError, match="has stopped"):
         engine.submit(greedy(text(5)))
-    unheard = Ticket(Sequence(greedy([1])), engine.interrupt, engine.why_gone)
+    unheard = GenerationHandle(GenerationState(greedy([1])), engine.interrupt, engine.why_gone)
     with pytest.raises(EngineError, match="has stopped"):
         finish(unheard)

@@ -8,9 +8,9 @@ from localrun_testing.small_model import finish, greedy, small_engine
 
 from localrun.base.events import Loop
 from localrun.engine.engine import Engine
+from localrun.engine.generation import GenerationState
+from localrun.engine.handle import NewToken
 from localrun.engine.loops import CHECK_TOKENS, MAX_PERIOD, MIN_TIMES, MIN_TOKENS, loop_period
-from localrun.engine.sequence import Sequence
-from localrun.engine.ticket import NewToken
 
 
 def searched_period(ids: list[int]) -> int:
@@ -59,11 +59,11 @@ def circling(monkeypatch: pytest.MonkeyPatch) -> Engine:
     return small_engine(ctx=1024, n_blocks=17)
 
 
-def run(engine: Engine, *, stop_on_loop: bool) -> tuple[list[NewToken | Loop], Sequence]:
+def run(engine: Engine, *, stop_on_loop: bool) -> tuple[list[NewToken | Loop], GenerationState]:
     try:
-        ticket = engine.submit(replace(greedy([5, 6, 7], 900), stop_on_loop=stop_on_loop))
-        events = [event for event in ticket if isinstance(event, NewToken | Loop)]
-        return events, ticket.sequence
+        handle = engine.submit(replace(greedy([5, 6, 7], 900), stop_on_loop=stop_on_loop))
+        events = [event for event in handle if isinstance(event, NewToken | Loop)]
+        return events, handle.sequence
     finally:
         engine.close()
 

@@ -15,7 +15,7 @@ from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.base.errors import EngineError, ModelFileError, UsageError
 from localrun.base.events import Prefill
 from localrun.engine.engine import Engine
-from localrun.engine.ticket import NewToken
+from localrun.engine.handle import NewToken
 from localrun.ops.interface import StepCancelled
 
 NATIVE = load_library() is not None
@@ -216,10 +216,10 @@ def test_what_was_computed_survives_a_cancel_and_an_error(
     engine = native(CacheCase(LLAMA), engines)
     engine.scheduler.rows_per_second = 64.0
     prompt = text(600)
-    ticket = engine.submit(greedy(prompt, 2))
-    for event in ticket:
+    handle = engine.submit(greedy(prompt, 2))
+    for event in handle:
         if isinstance(event, Prefill) and event.done >= 128:
-            ticket.cancel()
+            handle.cancel()
     assert finish(engine.submit(greedy(prompt[:129], 1))).n_cached == 128
     other = text(300, 1)
     finish(engine.submit(greedy(other, 1)))
@@ -290,17 +290,17 @@ def test_rolling_is_refused_where_positions_do_not_allow_it(engines: list[Engine
 def test_warming_fills_the_cache_and_gives_way_at_once(engines: list[Engine]) -> None:
     engine = native(CacheCase(LLAMA), engines)
     prompt = text(700)
-    ticket = engine.warm(prompt)
-    assert ticket is not None
-    assert finish(ticket).n_generated == 0
+    handle = engine.warm(prompt)
+    assert handle is not None
+    assert finish(handle).n_generated == 0
     assert finish(engine.submit(greedy(prompt, 2))).n_cached == 699
     engine.scheduler.rows_per_second = 64.0
     other = text(900, 1)
-    ticket = engine.warm(other)
-    assert ticket is not None
+    handle = engine.warm(other)
+    assert handle is not None
     assert finish(engine.submit(greedy(text(30, 2), 2))).n_generated == 2
-    assert ticket.sequence.stop_reason is None, "the request did not wait for it"
-    assert finish(ticket).stop_reason == "length"
+    assert handle.sequence.stop_reason is None, "the request did not wait for it"
+    assert finish(handle).stop_reason == "length"
     assert finish(engine.submit(greedy(other, 1))).n_cached == 899
     assert engine.warm([]) is None
     assert engine.warm(text(2000)) is None
@@ -320,13 +320,13 @@ def test_a_step_nobody_waits_for_is_cut_short(engines: list[Engine], monkeypatch
         return run(plan, cancel)
 
     monkeypatch.setattr(engine.runner, "run", slow)
-    ticket = engine.warm(text(500))
-    assert ticket is not None
+    handle = engine.warm(text(500))
+    assert handle is not None
     while not engine.scheduler.running:
         pass
     assert finish(engine.submit(greedy(text(20, 1), 1))).n_generated == 1
     assert cut
-    finish(ticket)
+    finish(handle)
 
 
 def test_the_view_shows_every_block(engines: list[Engine]) -> None:
@@ -358,6 +358,6 @@ def test_more_sequences_than_the_pools_hold_take_turns(name: str, engines: list[
     case = replace(CASES[name], n_blocks=14, window_blocks=9, ring_blocks=9)
     crowded, fresh = native(case, engines), native(CASES[name], engines, keep_prefixes=False)
     prompts = [text(100 + 20 * n, n) for n in range(6)]
-    tickets = [crowded.submit(greedy(prompt, 40)) for prompt in prompts]
-    found = [finish(ticket).token_ids for ticket in tickets]
+    handles = [crowded.submit(greedy(prompt, 40)) for prompt in prompts]
+    found = [finish(handle).token_ids for handle in handles]
     assert found == [finish(fresh.submit(greedy(prompt, 40))).token_ids for prompt in prompts]

@@ -1,6 +1,6 @@
 """The sampler chain on candidates against the textbook chain on the full row."""
 
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from localrun.backends.reference.logits import finish_logits
 from localrun.base.request import Sampling
+from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.philox import uniform
 from localrun.engine.pick import pick
 from localrun.engine.sampler import SamplerSettings, resolve_settings
-from localrun.engine.sequence import GenerationRequest, Sequence
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.sampling import Draw, best_ids, choose, choose_of_row
 from localrun.ops.token_counts import TokenCounts
@@ -45,7 +45,7 @@ def textbook(logits: torch.Tensor, chain: SamplerSettings) -> torch.Tensor:
     return p / p.sum()
 
 
-def chosen(logits: torch.Tensor, chain: SamplerSettings, draws: SequenceOf[float]) -> list[int]:
+def chosen(logits: torch.Tensor, chain: SamplerSettings, draws: Sequence[float]) -> list[int]:
     """Our way: on 256 candidates, and on the full row only if those cannot tell."""
     row = finish_logits(logits.clone()[None], [LogitAdjust(temperature=chain.temperature)])
     few = row.top_ids[0], row.top_values[0], float(row.logsumexp[0]), False
@@ -124,7 +124,7 @@ def test_a_whole_step_is_sampled_as_its_rows_alone() -> None:
     chains = [[SamplerSettings(temperature=0.0), *CHAINS][n % 7] for n in range(40)]
     step = finish_logits(logits.clone(), [LogitAdjust(temperature=chain.temperature) for chain in chains])
     requests = [GenerationRequest((1, 2, 3), 5, frozenset(), chain, seed=n) for n, chain in enumerate(chains)]
-    wanted = list(enumerate(map(Sequence, requests)))[3:]
+    wanted = list(enumerate(map(GenerationState, requests)))[3:]
     found = pick(step, wanted)
     assert found == [pick(step, [one])[0] for one in wanted]
     for (row, sequence), token in zip(wanted, found, strict=True):

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from localrun_testing.small_model import FULL, WINDOWED, greedy
 
 from localrun.cache.store import CacheStore
+from localrun.engine.generation import GenerationState
 from localrun.engine.room import has_room
 from localrun.engine.scheduler import Scheduler, StepPlan
-from localrun.engine.sequence import Sequence
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec
 from localrun.ops.kv import BLOCK_TOKENS
@@ -38,7 +38,7 @@ class PretendEngine:
         self.preempted: Counter[int] = Counter()
         preempt = self.scheduler._preempt
 
-        def counted(sequence: Sequence) -> None:
+        def counted(sequence: GenerationState) -> None:
             self.preempted[sequence.number] += 1
             youngest = self.scheduler.running[-1]
             assert sequence is youngest or sequence.background, "the youngest is pushed out first"
@@ -46,16 +46,16 @@ class PretendEngine:
 
         self.scheduler._preempt = counted  # type: ignore[method-assign]
 
-    def add(self, n_prompt: int, n_answer: int, start: SequenceOf[int] = (), background: bool = False) -> Sequence:
+    def add(self, n_prompt: int, n_answer: int, start: Sequence[int] = (), background: bool = False) -> GenerationState:
         prompt = [*start, *self.rng.choices(range(97), k=n_prompt - len(start))]
-        sequence = Sequence(replace(greedy(prompt, n_answer), background=background))
+        sequence = GenerationState(replace(greedy(prompt, n_answer), background=background))
         self.scheduler.add(sequence)
         return sequence
 
-    def step(self) -> list[tuple[Sequence, int]]:
+    def step(self) -> list[tuple[GenerationState, int]]:
         return self.take(self.scheduler.schedule())
 
-    def take(self, plan: StepPlan) -> list[tuple[Sequence, int]]:
+    def take(self, plan: StepPlan) -> list[tuple[GenerationState, int]]:
         self.n_steps += 1
         self.n_rows += plan.n_rows
         assert plan.n_rows <= MAX_ROWS
@@ -82,7 +82,7 @@ def test_a_full_pool_computes_little_twice_and_everybody_ends(seed: int, layers:
     room = engine.store.pools[0].n_blocks * BLOCK_TOKENS
     coming = [(rng.randrange(1, room // 3), rng.randrange(1, room // 4)) for _ in range(40)]
     shared = rng.choices(range(97), k=rng.choice([0, 100]))
-    all_of_them: list[Sequence] = []
+    all_of_them: list[GenerationState] = []
     limit = 100 + sum(n_prompt + n_answer for n_prompt, n_answer in coming)
     while len(all_of_them) < len(coming) or engine.scheduler.busy:
         if len(all_of_them) < len(coming) and rng.random() < 0.3:
@@ -170,10 +170,10 @@ class Demands:
 
     engine: PretendEngine
     max_running: int
-    admitted: list[Sequence] = field(default_factory=list)  # in the order in which they were first let in
+    admitted: list[GenerationState] = field(default_factory=list)  # in the order in which they were first let in
     idle: Counter[int] = field(default_factory=Counter)  # steps since each that runs was computed
 
-    def check(self, work: list[tuple[Sequence, int]], before: dict[int, tuple[int, bool]]) -> None:
+    def check(self, work: list[tuple[GenerationState, int]], before: dict[int, tuple[int, bool]]) -> None:
         """`before`: tokens computed, and whether it decoded, when the step began, of each of the step."""
         running, waiting = self.engine.scheduler.running, self.engine.scheduler.waiting
         assert sum(n for _, n in work) <= MAX_ROWS
@@ -207,7 +207,7 @@ def test_every_step_meets_the_demands(
     engine = PretendEngine(n_blocks, seed=seed, max_running=max_running)
     engine.scheduler.rows_per_second = speed
     demands = Demands(engine, max_running)
-    coming, everybody, wait = list(arrivals), list[Sequence](), 0
+    coming, everybody, wait = list(arrivals), list[GenerationState](), 0
     while coming or engine.scheduler.busy:
         while coming and wait >= coming[0][0]:
             _, n_prompt, n_answer, background = coming.pop(0)

@@ -16,9 +16,9 @@ from localrun.base.machine import Memory
 from localrun.base.request import KVCodecName, LoadOptions
 from localrun.base.resources import resource
 from localrun.cli.app import run_command_line
+from localrun.engine.generation import GenerationRequest
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.sequence import GenerationRequest
 from localrun.hub.preview import fit_stored
 from localrun.hub.stored import stored_at
 from localrun.model.load import allocated_bytes

@@ -12,10 +12,10 @@ from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
+from localrun.engine.generation import GenerationRequest, GenerationState
+from localrun.engine.handle import Finished, GenerationHandle
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.sequence import GenerationRequest, Sequence
-from localrun.engine.ticket import Finished, Ticket
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import Model
@@ -138,9 +138,9 @@ def text(n_tokens: int, seed: int = 0) -> list[int]:
     return random.Random(seed).choices(range(VOCAB_SIZE), k=n_tokens)
 
 
-def finish(ticket: Ticket) -> Sequence:
+def finish(handle: GenerationHandle) -> GenerationState:
     """The sequence of a generation, once it has ended."""
-    for event in ticket:
+    for event in handle:
         if isinstance(event, Finished):
             return event.sequence
     raise AssertionError("no end")

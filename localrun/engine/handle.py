@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from localrun.base.errors import EngineError, LocalrunError
 from localrun.base.events import Loop, Prefill
-from localrun.engine.sequence import Sequence
+from localrun.engine.generation import GenerationState
 
 WAIT_SECONDS = 1.0  # between two looks at whether the engine is still there
 
@@ -20,23 +20,23 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A generation ended; its Sequence holds the figures."""
+    """A generation ended; its GenerationState holds the figures."""
 
-    sequence: Sequence
+    sequence: GenerationState
 
 
 EngineEvent = Prefill | NewToken | Loop | Finished | LocalrunError
 
 
 @dataclass(eq=False, slots=True)
-class Ticket:
+class GenerationHandle:
     """Iterate it for its events, `cancel` it from any thread.
 
     `interrupt` has the engine look at cancellations now; `why_gone` says why no more events can come, None as long as
     they can.
     """
 
-    sequence: Sequence
+    sequence: GenerationState
     interrupt: Callable[[], None]
     why_gone: Callable[[], LocalrunError | None]
     events: "queue.SimpleQueue[EngineEvent]" = field(default_factory=queue.SimpleQueue)

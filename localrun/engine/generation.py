@@ -70,7 +70,7 @@ class GenerationRequest:
 
 
 @dataclass(eq=False, slots=True)
-class Sequence:
+class GenerationState:
     """The state of one generation."""
 
     request: GenerationRequest
