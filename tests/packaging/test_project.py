@@ -15,7 +15,7 @@ from localrun_testing import REPOSITORY
 
 from localrun.base.resources import resource
 from localrun.hub.catalogue import BUILTIN, read_catalogue
-from tools import write_json_docs, write_operations_docs
+from tools import write_json_docs, write_models_docs, write_operations_docs
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 IMPORT_NAMES = {"huggingface-hub": "huggingface_hub", "markdown-it-py": "markdown_it"}  # where the two differ
@@ -53,7 +53,9 @@ def test_every_file_the_catalogue_names_ships() -> None:
     assert read_catalogue()[BUILTIN]["files"]
 
 
-@pytest.mark.parametrize("script", [write_json_docs, write_operations_docs], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "script", [write_json_docs, write_models_docs, write_operations_docs], ids=lambda module: module.__name__
+)
 def test_a_generated_page_is_up_to_date(script: ModuleType) -> None:
     assert script.PAGE.read_text("utf-8") == script.page(), f"run `python -m {script.__name__}`"
 

@@ -1,7 +1,4 @@
-"""Qwen3.5 and 3.6 (language model): three layers with Gated DeltaNet to each one with gated attention.
-
-All layers are dense, or all are mixtures with a shared expert.
-"""
+"""Qwen3.5 and 3.6: three layers with Gated DeltaNet to each one with gated attention."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -56,6 +53,8 @@ class Qwen35(Arch):
 
 
 class Qwen35Moe(Qwen35):
+    """Qwen3.5 and 3.6 as mixtures of experts (35B-A3B): every layer has some, and a shared one with a gate."""
+
     name = "qwen3_5_moe"
     gguf: ClassVar[tuple[str, ...]] = ("qwen35moe",)
     hf: ClassVar[tuple[str, ...]] = ("Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration")

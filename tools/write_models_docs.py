@@ -1,0 +1,86 @@
+"""Write docs/models.md from the table of architectures, the types of weights and the codecs of the cache."""
+
+import inspect
+import sys
+from pathlib import Path
+
+from localrun.backends.registry import BACKENDS
+from localrun.formats.quant import QUANT_TYPES
+from localrun.model.archs import ARCHS
+from localrun.model.archs.base import Arch
+from localrun.ops.kv import KV_CODECS
+
+PAGE = Path(__file__).parents[1] / "docs" / "models.md"
+SQUARE = 4096  # rows and columns of the matrix whose bytes are told
+HEAD = """# Models
+
+What can be loaded. A file says which architecture it has; `localrun show` and `localrun fit` tell whether that runs
+here before a byte of weights is downloaded.
+
+This page is made by `python -m tools.write_models_docs` from the tables that the loader itself reads; change those.
+
+## Architectures
+
+Of each: what it is, its name in GGUF files (`general.architecture`), and its class in the `config.json` of a
+safetensors folder. Of models that also see or hear, the language model is read and the rest of the file left alone.
+
+| | what it is | in GGUF | in `config.json` |
+|---|---|---|---|
+"""
+COVERAGE = """
+How much of what people download that is: of 532.6 million downloads of models up to 40 billion parameters, counted
+by architecture in the table that the `llmfit` package 1.1.17 carries (2026-10-08), the dense architectures above
+that predate 2026 have 43 %, Qwen3.5 and 3.6 24 %, the language models of Qwen2-VL, Qwen2.5-VL and Qwen3-VL 8.5 %,
+Qwen3's mixtures 1.5 %. Of models released in 2026 alone the first have 6 % and Qwen3.5 and 3.6 61 %. Repositories
+that hold nothing but GGUF files are mostly missing in that table.
+"""
+TYPES = """
+## Weights
+
+Types of tensors, by their names in GGUF files; safetensors checkpoints are F32, F16 or BF16, and can be held as
+Q8_0 (`--precision int8`) or Q4_0 (`--precision int4`). Bits are those of a weight, scales included: in the file,
+and as the CPU backend holds a matrix in memory.
+
+| type | bits in the file | bits in memory |
+|---|---|---|
+"""
+CODECS = """
+## Cache
+
+Keys and values are held as one of these (`--kv`), bits of a number without scales; a state of a recurrent layer
+always as f32.
+
+| codec | keys | values |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    sections = (HEAD, *map(architecture, ARCHS), COVERAGE, TYPES, *map(weights, QUANT_TYPES), CODECS, *codecs())
+    return "".join(sections)
+
+
+def architecture(arch: Arch) -> str:
+    """What an architecture is, by the first sentence of its class or, where that has none, of its file."""
+    cls = type(arch)
+    text = inspect.cleandoc(cls.__doc__ or sys.modules[cls.__module__].__doc__ or "").split("\n\n")[0]
+    return f"| {arch.name} | {' '.join(text.split())} | {names(arch.gguf)} | {names(arch.hf)} |\n"
+
+
+def names(declared: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in declared)
+
+
+def weights(name: str) -> str:
+    cpu, bits = BACKENDS["cpu"], QUANT_TYPES[name].bits
+    held = cpu.matrix_bytes(name, SQUARE, SQUARE) * 8 / SQUARE**2 if cpu.layout_name(name) else None
+    return f"| {name} | {bits:.3g} | {'not on the CPU backend' if held is None else f'{held:.3g}'} |\n"
+
+
+def codecs() -> list[str]:
+    return [f"| {codec.name} | {codec.k_bits} | {codec.v_bits} |\n" for codec in KV_CODECS.values()]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
