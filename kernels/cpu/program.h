@@ -128,8 +128,11 @@ typedef struct {
   const lr_value* a;
   lr_value* chosen;        // rows of `a` by place, in the formats that experts read
   const lr_routes* routes;
+  const float* choice_bias;  // [n_experts], added to the scores where experts are chosen; or null
   int32_t normalize;       // the weights of a row sum to one
   int32_t reads_f32;       // experts read `chosen` in f32, too
+  int32_t sigmoid;         // scores are the router's through a sigmoid, else through a softmax
+  float scale;             // of the weights
 } lr_route;
 
 typedef struct {
@@ -159,7 +162,7 @@ typedef struct {
 } lr_sigmoid_mul;
 
 typedef struct {
-  const lr_value* x;
+  const lr_value* x;    // [channels], or where it is gated a gate before, a gate after and x, [channels] each
   lr_value* out;        // the sum of weight[tap][c] · x of the row taps - 1 - tap before, and its bias
   const float* weight;  // [taps][channels]
   const float* bias;    // [channels] or null
@@ -167,6 +170,8 @@ typedef struct {
   int32_t silu;         // of the sum, or the sum itself
   int32_t layer;
   int32_t state_at;     // x of the last taps - 1 rows, [taps - 1][channels], from this number of the state on
+  int32_t gated;        // x is multiplied by the first gate, the result by the second
+  int32_t reserved;
 } lr_short_conv;
 
 typedef struct {

@@ -1,6 +1,7 @@
 """The shape of a model for questions that need no weights: its layers, and how many parameters a token uses."""
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from localrun.base.errors import ModelFileError
 from localrun.cache.kinds.interface import CacheKind
@@ -59,7 +60,10 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
     n_params = embedding * (1 if tied else 2)
     active = embedding  # the output matrix; of the embedding a token reads one row
     for layer in config.layers:
-        attention = 2 * config.hidden_size * layer.head_dim * (layer.n_heads + layer.n_kv_heads)
+        if layer.mixer is None:
+            mixing = 2 * config.hidden_size * layer.head_dim * (layer.n_heads + layer.n_kv_heads)
+        else:
+            mixing = sum(prod(shape) for shape in layer.mixer.matrices(config.hidden_size).values())
         if layer.mixture:
             one = 3 * config.hidden_size * layer.ffn_size
             shared = 3 * config.hidden_size * layer.mixture.shared_size
@@ -70,8 +74,8 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
         else:
             feed_forward = experts.n * 3 * config.hidden_size * experts.ffn_size
             used = feed_forward * experts.used // experts.n
-        n_params += attention + feed_forward
-        active += attention + used
+        n_params += mixing + feed_forward
+        active += mixing + used
     return Shape(config, n_params, active, obstacle)
 
 

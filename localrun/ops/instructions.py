@@ -127,18 +127,20 @@ class ShortConv:
     """A causal convolution along every sequence, each channel by itself, then `act` -> f32 [R, channels].
 
     A row at p gets bias + the sum over j < taps of weight[:, j] · x at p - taps + 1 + j; before a text x is 0. The x of
-    the last taps - 1 tokens are the layer's state from its number `state_at` on.
+    the last taps - 1 tokens are the layer's state from its number `state_at` on. Where it is `gated`, `x` has two gates
+    before its own channels: the first is multiplied with what goes into the convolution, the second with the result.
     """
 
     name: ClassVar = "short_conv"
     n_results: ClassVar = 1
-    x: Value
+    x: Value  # [R, channels], or where it is gated [R, 3 · channels]
     weight: Vector  # [channels · taps]
     taps: int
     layer: int
     state_at: int = 0
     bias: Vector | None = None  # [channels]
     act: Literal["none", "silu"] = "none"
+    gated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

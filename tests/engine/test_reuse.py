@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from localrun_testing.cache_engine import GEMMA, HYBRID, LLAMA, MISTRAL, CacheCase
+from localrun_testing.cache_engine import GEMMA, HYBRID, LFM, LLAMA, MISTRAL, CacheCase
 from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
 from localrun_testing.waiting import PATIENCE
 
@@ -33,6 +33,8 @@ CASES = {
     "linear attention": CacheCase(HYBRID, "f16", window_blocks=24),
     "linear attention q8": CacheCase(HYBRID, "q8", window_blocks=24),
     "linear attention q4": CacheCase(HYBRID, "q4", window_blocks=12),
+    "short convolutions": CacheCase(LFM, "f16", window_blocks=24),
+    "short convolutions q4": CacheCase(LFM, "q4", window_blocks=12),
     "a user's window": CacheCase(LLAMA, "f16", user_window=130),
     "a user's window q8": CacheCase(GEMMA, "q8", window_blocks=4, user_window=130),
 }

@@ -13,6 +13,7 @@ from localrun.fit.precisions import bits_of
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Experts, make_shape
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
+from localrun.model.short_conv import GatedShortConv
 from localrun.ops.types import Routing
 
 GIB = 1 << 30
@@ -139,6 +140,11 @@ def test_parameters_are_counted() -> None:
     assert make_shape(known, tied=False) == replace(shape, config=known)
     assert shape.n_params == pytest.approx(30.5e9, rel=0.01)  # "30B-A3B": 30.5 B, of which 3.3 B are active
     assert shape.active_params == pytest.approx(3.0e9, rel=0.05)
+    attends = LayerSpec("full", None, 0, n_heads=32, n_kv_heads=8, head_dim=64, ffn_size=8192)
+    convolves = replace(attends, kind="recurrent", mixer=GatedShortConv(2048, taps=3))
+    layers = (attends,) * 6 + (convolves,) * 10
+    lfm2 = ModelConfig("lfm2", 2048, 65536, 128000, 1e-5, layers, (RopeSpec(1e6, 64),))
+    assert make_shape(lfm2, tied=True).n_params == pytest.approx(1.17e9, rel=0.001)  # "LFM2-1.2B": 1.17 B
 
 
 @pytest.mark.parametrize(

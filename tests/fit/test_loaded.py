@@ -50,6 +50,20 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
         loaded.engine.close()
 
 
+@pytest.mark.parametrize("kind", ["qwen3.5-moe", "lfm2", "lfm2-moe"])
+def test_working_memory_of_layers_with_a_state_is_planned(kind: str, tmp_path: Path) -> None:
+    loaded = load(LoadOptions(save(kind, tmp_path), threads=1, ctx=128))
+    try:
+        executor = loaded.engine.runner.executor
+        assert executor.kv_nbytes == loaded.plan.kv_bytes
+        if isinstance(executor, CpuExecutor):
+            arena = sum(n_bytes for _, n_bytes in executor.reserved)
+            unused_logits = (MAX_ROWS - max_sequences(128)) * 4 * loaded.plan.config.vocab_size
+            assert 0.5 * loaded.plan.scratch_bytes < arena <= loaded.plan.scratch_bytes + unused_logits
+    finally:
+        loaded.engine.close()
+
+
 @pytest.mark.parametrize("kind", ["qwen3-moe", "phi3", "ministral-3"])
 def test_show_and_fit_and_a_load_say_the_same_of_weights(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -21,6 +21,9 @@ class NativeMixture:
     qtypes: tuple[str, str, str]
     top_k: int = 2
     normalize: bool = True
+    sigmoid: bool = False
+    choice_bias: Tensor | None = None
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         self.router = NativeMatrix(sample("F32", N_EXPERTS, HIDDEN, seed=1), "F32", HIDDEN)
@@ -52,7 +55,9 @@ class NativeMixture:
         score = abi.Linear(a=point(a.c), n_weights=1, out_scale=1.0, make_formats=chosen.c.formats)
         score.weight[0], score.out[0] = point(self.router.c), point(scores.c)
         reads_f32 = not (gate.activation_format and up.activation_format)
-        route = abi.Route(point(scores.c), point(a.c), point(chosen.c), routes, self.normalize, reads_f32)
+        bias = None if self.choice_bias is None else self.choice_bias.data_ptr()
+        how = (bias, self.normalize, reads_f32, self.sigmoid, self.scale)
+        route = abi.Route(point(scores.c), point(a.c), point(chosen.c), routes, *how)
         widen = abi.Experts(a=point(chosen.c), out=point(hidden.c), routes=routes, act=abi.ACTIVATIONS["silu_mul"])
         widen.weight[0], widen.weight[1] = point(gate.c), point(up.c)
         narrow = abi.Experts(a=point(hidden.c), out=point(y.c), routes=routes, make_formats=down.activation_format)
@@ -68,11 +73,12 @@ class NativeMixture:
     def by_hand(self, x: Tensor) -> Tensor:
         """Each row through its experts, one product of the library after the other."""
         (scores,) = linear(x, [self.router])
-        shares = torch.softmax(scores.double(), -1)
+        shares = scores.double().sigmoid() if self.sigmoid else torch.softmax(scores.double(), -1)
         out = torch.zeros(len(x), HIDDEN, dtype=torch.double)
         for row, share in enumerate(shares):
-            best = share.argsort(descending=True, stable=True)[: self.top_k].tolist()
-            total = share[best].sum() if self.normalize else 1.0
+            rank = share if self.choice_bias is None else share + self.choice_bias
+            best = rank.argsort(descending=True, stable=True)[: self.top_k].tolist()
+            total = (share[best].sum() if self.normalize else 1.0) / self.scale
             for e in best:
                 gate, up, down = (matrices[e] for matrices in self.each)
                 (hidden,) = linear(x[row : row + 1], [gate, up], act="silu_mul")
@@ -92,6 +98,19 @@ def test_a_row_goes_through_its_experts(isa: str, qtypes: tuple[str, str, str]) 
     for n in (1, 40):
         expected = mixture.by_hand(rows(n))
         assert bool(((mixture.run(rows(n)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("sigmoid", [True, False])
+def test_a_bias_has_a_say_in_the_choice_and_none_in_the_weights(isa: str, sigmoid: bool, normalize: bool) -> None:
+    bias = torch.tensor([0.5, -0.5, 0.0, 0.3, -0.2])
+    mixture = NativeMixture(("F32", "F32", "F32"), 2, normalize, sigmoid, bias, scale=2.5)
+    expected = mixture.by_hand(rows(40))
+    assert bool(((mixture.run(rows(40)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
+    biased = mixture.chosen
+    mixture.choice_bias = None
+    mixture.run(rows(40))
+    assert not torch.equal(mixture.chosen, biased)
 
 
 @pytest.mark.parametrize("qtypes", [("Q4_K", "Q4_K", "Q6_K"), ("F16", "F16", "F16")])

@@ -85,6 +85,7 @@ bool good_routes(const lr_routes* routes) {
 
 bool good_route(const lr_route* op) {
   if (!good_routes(op->routes) || !holds(op->scores, op->routes->n_experts) || !op->a) return false;
+  if (!isfinite(op->scale)) return false;
   return holds(op->a, op->a->width) && holds(op->chosen, op->a->width) && op->chosen->stride == op->a->stride;
 }
 
@@ -118,8 +119,10 @@ bool has_state(const lr_program* program, int32_t layer, int32_t at, int64_t n) 
 
 bool good_short_conv(const lr_short_conv* op, const lr_program* program) {
   if (op->taps < 2 || op->taps > LR_MAX_TAPS || !op->weight || !op->x || op->x->width < 1) return false;
-  if (!holds(op->x, op->x->width) || !holds(op->out, op->x->width) || op->out->f32 == op->x->f32) return false;
-  return has_state(program, op->layer, op->state_at, (int64_t)(op->taps - 1) * op->x->width);
+  const int32_t n_channels = op->x->width / (op->gated ? 3 : 1);
+  if (op->gated && op->x->width != 3 * n_channels) return false;
+  if (!holds(op->x, op->x->width) || !holds(op->out, n_channels) || op->out->f32 == op->x->f32) return false;
+  return has_state(program, op->layer, op->state_at, (int64_t)(op->taps - 1) * n_channels);
 }
 
 bool good_gated_delta_rule(const lr_gated_delta_rule* op, const lr_program* program) {

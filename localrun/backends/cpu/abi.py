@@ -147,8 +147,11 @@ class Route(Structure):
         ("a", POINTER(Value)),
         ("chosen", POINTER(Value)),
         ("routes", POINTER(Routes)),
+        ("choice_bias", c_void_p),
         ("normalize", c_int32),
         ("reads_f32", c_int32),
+        ("sigmoid", c_int32),
+        ("scale", c_float),
     )
 
 
@@ -190,6 +193,8 @@ class ShortConv(Structure):
         ("silu", c_int32),
         ("layer", c_int32),
         ("state_at", c_int32),
+        ("gated", c_int32),
+        ("reserved", c_int32),
     )
 
 

@@ -12,12 +12,12 @@ from localrun.backends.cpu.limits import CpuLimitProbe
 from localrun.backends.cpu.scratch import arena_bytes, state_block_bytes
 from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
-from localrun.model.config import LayerSpec, Mixture, ModelConfig, RecurrentMixer
+from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.delta_net import DeltaNet
+from localrun.model.short_conv import GatedShortConv
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
-from localrun.ops.types import Routing
 
 if TYPE_CHECKING:
     from localrun.backends.cpu.executor import CpuExecutor
@@ -145,15 +145,15 @@ class CpuBackend:
 
 def mixes_natively(mixer: RecurrentMixer) -> bool:
     """Whether the kernels know a kind of recurrent layer, and have its sizes."""
+    if isinstance(mixer, GatedShortConv):
+        return mixer.taps <= abi.MAX_TAPS
     if not isinstance(mixer, DeltaNet) or mixer.taps > abi.MAX_TAPS:
         return False
     return mixer.key_dim % 2 == 0 and mixer.value_dim % abi.DELTA_PANEL == 0
 
 
 def routes_natively(spec: LayerSpec) -> bool:
-    """Whether the kernels know how a layer chooses among its experts: by softmax, without groups or biases."""
+    """Whether the kernels know how a layer chooses among its experts: without groups, and biases of other kinds."""
     mixture = spec.mixture
     assert mixture is not None
-    routing = Routing(mixture.routing.n_used, normalize=mixture.routing.normalize)
-    plain = Mixture(mixture.n_experts, routing, mixture.shared_size, mixture.shared_gate)
-    return mixture == plain and spec.gated_activation in abi.ACTIVATIONS
+    return mixture.routing.n_groups == 1 and not mixture.biases and spec.gated_activation in abi.ACTIVATIONS

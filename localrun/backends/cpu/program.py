@@ -116,7 +116,7 @@ class ProgramBuilder:
 
     def moe(self, op: Moe, out: int) -> Iterator[Native]:
         """The scores, which rows go where, gate and up of every expert, down, the shared expert, and the sum."""
-        assert (op.router.bias, op.router.choice_bias) == (None, None), "the backend refuses such models"
+        assert op.router.bias is None, "the backend refuses such models"
         router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
         gate, up, down = (weight for weight, _ in (op.experts.gate, op.experts.up, op.experts.down))
         make_formats, total = self.missing_formats(op.a), self.result(out, self.values[op.a.index].width)
@@ -132,8 +132,11 @@ class ProgramBuilder:
             a=self.value(op.a),
             chosen=ctypes.pointer(chosen),
             routes=routes,
+            choice_bias=self.vector(op.router.choice_bias),
             normalize=op.router.routing.normalize,
             reads_f32=reads_f32,
+            sigmoid=op.router.routing.score == "sigmoid",
+            scale=op.router.routing.scale,
         )
         widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
         widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
@@ -234,7 +237,7 @@ class ProgramBuilder:
         yield op.name, abi.SigmoidMul(x=self.value(op.x), gate=self.value(op.gate), out=made)
 
     def short_conv(self, op: ShortConv, out: int) -> Iterator[Native]:
-        n_channels = self.values[op.x.index].width
+        n_channels = self.values[op.x.index].width // (3 if op.gated else 1)
         by_tap = np.asarray(op.weight).reshape(n_channels, op.taps).T
         yield (
             op.name,
@@ -247,6 +250,7 @@ class ProgramBuilder:
                 silu=op.act == "silu",
                 layer=op.layer,
                 state_at=op.state_at,
+                gated=op.gated,
             ),
         )
 

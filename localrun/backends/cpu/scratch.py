@@ -1,8 +1,9 @@
 """Working memory of the largest step in the native library, and states: counted before anything is loaded."""
 
 from localrun.backends.cpu.abi import SCRATCH_BYTES, STRIDE
-from localrun.model.config import Mixture, ModelConfig
+from localrun.model.config import Mixture, ModelConfig, RecurrentMixer
 from localrun.model.delta_net import DeltaNet
+from localrun.model.short_conv import GatedShortConv
 from localrun.ops.largest_step import MAX_ROWS
 
 
@@ -15,14 +16,14 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     """
     widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
     hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
-    keys = max(spec.n_kv_heads * spec.head_dim for spec in config.layers)
+    keys = max((spec.n_kv_heads * spec.head_dim for spec in config.layers if not spec.mixer), default=0)
     ffn = max((spec.ffn_size for spec in config.layers if not spec.mixture), default=0)
     plain = (hidden, hidden, queries, queries, keys, keys)
     coded = (hidden, queries, ffn)
     row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
     row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
     row += 4 * 2 * _stride(queries) if any(spec.gated for spec in config.layers) else 0
-    row += max((_delta_net_row(spec.mixer) for spec in config.layers if isinstance(spec.mixer, DeltaNet)), default=0)
+    row += max((_mixer_row(spec.mixer) for spec in config.layers if spec.mixer), default=0)
     logits = sequences * config.vocab_size * 4
     return MAX_ROWS * row + logits + threads * SCRATCH_BYTES
 
@@ -39,6 +40,13 @@ def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
     choice = 4 * sum(map(_stride, (*coded, hidden))) + 2 * sum(map(_stride, coded)) + 12
     every = 4 * sum(map(_stride, (mixture.n_experts, *shared))) + 2 * _stride(mixture.shared_size)
     return every + mixture.routing.n_used * choice
+
+
+def _mixer_row(mixer: RecurrentMixer) -> int:
+    if isinstance(mixer, DeltaNet):
+        return _delta_net_row(mixer)
+    assert isinstance(mixer, GatedShortConv), "the backend refuses other kinds"
+    return 4 * (_stride(3 * mixer.channels) + _stride(mixer.channels)) + 2 * _stride(mixer.channels)
 
 
 def _delta_net_row(mixer: DeltaNet) -> int:

@@ -22,11 +22,13 @@ def rows_by_sequence(step: StepInput) -> Iterator[tuple[int, list[int]]]:
 
 
 def short_conv(pool: KVPool, op: ShortConv) -> Tensor:
-    n, width = op.x.shape[-1], op.taps - 1
-    weight, out = op.weight.view(n, op.taps), torch.empty_like(op.x)
+    before_gate, after_gate, x = op.x.chunk(3, dim=-1) if op.gated else (None, None, op.x)
+    x = x if before_gate is None else before_gate * x
+    n, width = x.shape[-1], op.taps - 1
+    weight, out = op.weight.view(n, op.taps), torch.empty_like(x)
     for sequence, rows in rows_by_sequence(pool.step):
         before = pool.state(op.layer, sequence)[op.state_at : op.state_at + width * n].view(width, n)
-        inputs = torch.cat((before, op.x[rows]))  # [taps - 1 + rows, channels]
+        inputs = torch.cat((before, x[rows]))  # [taps - 1 + rows, channels]
         y = torch.zeros_like(inputs[width:]) if op.bias is None else op.bias.expand(len(rows), n)
         for tap in range(op.taps):
             y = y + weight[:, tap] * inputs[tap : tap + len(rows)]
@@ -34,7 +36,7 @@ def short_conv(pool: KVPool, op: ShortConv) -> Tensor:
         for index, row in enumerate(rows):
             last = inputs[index + 1 : index + op.taps]
             pool.put_state(op.layer, sequence, pool.step.positions[row], last.flatten(), op.state_at)
-    return out
+    return out if after_gate is None else after_gate * out
 
 
 def gated_delta_rule(pool: KVPool, op: GatedDeltaRule) -> Tensor:

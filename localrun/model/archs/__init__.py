@@ -7,6 +7,7 @@ from localrun.model.archs.base import Arch
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.gemma3 import Gemma3
 from localrun.model.archs.granite import Granite
+from localrun.model.archs.lfm2 import Lfm2, Lfm2Moe
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.mistral import Mistral
 from localrun.model.archs.mixtral import Mixtral
@@ -33,6 +34,8 @@ ARCHS: tuple[Arch, ...] = (
     Qwen35(),
     Qwen35Moe(),
     Mixtral(),
+    Lfm2(),
+    Lfm2Moe(),
 )
 
 

@@ -86,8 +86,8 @@ class Arch:
     def base_layer(self, fields: Fields) -> LayerSpec:
         """A layer but for what depends on its place; `fields` as it has them."""
         heads, hidden = fields["n_heads"], fields["hidden_size"]
-        kv_heads = fields["n_kv_heads"] or heads
-        if heads % kv_heads:
+        kv_heads = heads if fields["n_kv_heads"] is None else fields["n_kv_heads"]
+        if kv_heads and heads % kv_heads:
             raise fields.error(f"{heads} query heads cannot share {kv_heads} key-value heads")
         if fields["head_dim"] is None and hidden % heads:
             raise fields.error(f"a hidden size of {hidden} cannot be split into {heads} heads")
@@ -123,6 +123,8 @@ class Arch:
         if fields["n_experts"] and self.experts is not None:
             has_experts = self.layers_with_experts(fields)
             layers = [self.experts.layer(spec, fields) if has_experts[i] else spec for i, spec in enumerate(layers)]
+        if any(spec.mixer is None and not spec.n_kv_heads for spec in layers):
+            raise fields.error("a layer with attention has no heads of keys and values")
         return tuple(layers)
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:

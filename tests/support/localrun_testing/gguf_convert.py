@@ -42,6 +42,8 @@ ARCHS = {
     "olmo3": "olmo2",
     "granite": "granite",
     "smollm3": "smollm3",
+    "lfm2": "lfm2",
+    "lfm2_moe": "lfm2moe",
 }
 PAIRS_INTERLEAVED = {
     "llama",
@@ -53,6 +55,7 @@ NORMS_AROUND_ZERO = {"gemma2", "gemma3", "qwen35", "qwen35moe"}  # the checkpoin
 POST_NORMED = {"gemma2", "gemma3", "olmo2", "qwen35", "qwen35moe"}  # or what would be ffn_norm is called so
 
 MODEL_TENSORS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+MODEL_TENSORS |= {"model.embedding_norm": "token_embd_norm"}
 LAYER_TENSORS = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
@@ -76,6 +79,18 @@ LAYER_TENSORS = {
     "linear_attn.conv1d": "ssm_conv1d",
     "linear_attn.norm": "ssm_norm",
     "linear_attn.out_proj": "ssm_out",
+    "operator_norm": "attn_norm",
+    "ffn_norm": "ffn_norm",
+    "self_attn.out_proj": "attn_output",
+    "self_attn.q_layernorm": "attn_q_norm",
+    "self_attn.k_layernorm": "attn_k_norm",
+    "conv.conv": "shortconv.conv",
+    "conv.in_proj": "shortconv.in_proj",
+    "conv.out_proj": "shortconv.out_proj",
+    "feed_forward.w1": "ffn_gate",
+    "feed_forward.w3": "ffn_up",
+    "feed_forward.w2": "ffn_down",
+    "feed_forward.gate": "ffn_gate_inp",
     "mlp.gate": "ffn_gate_inp",
     "block_sparse_moe.gate": "ffn_gate_inp",
     "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
@@ -129,10 +144,10 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     if hasattr(config, "intermediate_size"):
-        writer.add_feed_forward_length(config.intermediate_size)
+        writer.add_feed_forward_length(lfm2_ffn(config) if arch == "lfm2" else config.intermediate_size)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_head_count_kv(kv_heads(config))
+    writer.add_layer_norm_rms_eps(getattr(config, "rms_norm_eps", None) or config.norm_eps)
     writer.add_key_length(head_dim)
     writer.add_value_length(head_dim)
     writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
@@ -150,6 +165,9 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
     if arch in {"qwen35", "qwen35moe"}:
         add_delta_net(writer, config)
+    if arch in {"lfm2", "lfm2moe"}:
+        writer.add_shortconv_l_cache(config.conv_L_cache)
+        writer.add_vocab_size(config.vocab_size)
     if arch == "gemma3":
         writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
     if arch == "gemma2":
@@ -169,6 +187,9 @@ def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     if hasattr(config, "shared_expert_intermediate_size"):
         writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    if config.model_type == "lfm2_moe":
+        writer.add_leading_dense_block_count(config.num_dense_layers)
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     if config.model_type == "glm4_moe":
         writer.add_leading_dense_block_count(config.first_k_dense_replace)
         writer.add_expert_shared_count(config.n_shared_experts)
@@ -177,6 +198,20 @@ def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
         writer.add_expert_weights_scale(config.routed_scaling_factor)
         writer.add_expert_weights_norm(config.norm_topk_prob)
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def kv_heads(config: Any) -> int | list[int]:
+    """Heads of keys and values; a number a layer where some are convolutions and have none."""
+    kinds, n = getattr(config, "layer_types", None) or [], config.num_key_value_heads
+    return [0 if kind == "conv" else n for kind in kinds] if "conv" in kinds else n
+
+
+def lfm2_ffn(config: Any) -> int:
+    """What config.json's size of a feed-forward network comes to."""
+    if not config.block_auto_adjust_ff_dim:
+        return int(config.intermediate_size)
+    size, step = int(config.block_ffn_dim_multiplier * int(2 * config.intermediate_size / 3)), config.block_multiple_of
+    return int(step * -(-size // step))
 
 
 def add_delta_net(writer: gguf.GGUFWriter, config: Any) -> None:
@@ -255,7 +290,7 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                     data = data + 1
                 if "linear_attn" in hf_name and short != "ssm_norm":
                     data = tiled_heads(hf_name, data, config)
-                if short == "ssm_conv1d":
+                if short == "ssm_conv1d" or name.endswith("shortconv.conv.weight"):
                     data = data.squeeze(1)
                 if hf_name.endswith("A_log"):
                     data = -data.exp()
@@ -284,14 +319,14 @@ def gguf_name(hf_name: str, arch: str) -> str:
     """`model.layers.3.self_attn.q_proj.weight` → `blk.3.attn_q.weight`; of an expert with `#` and its number."""
     if hf_name.endswith((".A_log", ".dt_bias")):
         return f"blk.{hf_name.split('.')[2]}.{'ssm_a' if hf_name.endswith('A_log') else 'ssm_dt.bias'}"
-    if hf_name.endswith(".mlp.gate.e_score_correction_bias"):
+    if hf_name.endswith((".mlp.gate.e_score_correction_bias", ".feed_forward.expert_bias")):
         return f"blk.{hf_name.split('.')[2]}.exp_probs_b.bias"
     stem, kind = hf_name.rsplit(".", 1)
     layer = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", stem)
     if layer is None:
         return f"{MODEL_TENSORS[stem]}.{kind}"
     number, part = layer.groups()
-    if expert := re.fullmatch(r"(?:mlp|block_sparse_moe)\.experts\.(\d+)\.(.+)", part):
+    if expert := re.fullmatch(r"(?:mlp|block_sparse_moe|feed_forward)\.experts\.(\d+)\.(.+)", part):
         return f"blk.{number}.{EXPERT_TENSORS[expert[2]]}.{kind}#{expert[1]}"
     if part == "post_attention_layernorm" and arch in POST_NORMED:
         return f"blk.{number}.post_attention_norm.{kind}"

@@ -21,6 +21,7 @@ from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import Model
 from localrun.model.delta_net import DeltaNet
 from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
+from localrun.model.short_conv import GatedShortConv
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
@@ -31,6 +32,7 @@ CPU = torch.device("cpu")
 FULL = LayerSpec("full", None, 0, n_heads=4, n_kv_heads=2, head_dim=8, ffn_size=48, attn_scale=8**-0.5)
 WINDOWED = replace(FULL, kind="window", window=20)
 DELTA = replace(FULL, kind="recurrent", rope=None, mixer=DeltaNet(2, 4, 16, 32, taps=4, eps=1e-5, tiled=True))
+CONV = replace(FULL, kind="recurrent", rope=None, mixer=GatedShortConv(HIDDEN, taps=3))
 
 
 def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: int = 0) -> Model:
@@ -51,7 +53,9 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
         if spec.mixer is not None:
             matrices = {name: matrix(*shape) for name, shape in spec.mixer.matrices(HIDDEN).items()}
             vectors = {name: torch.randn(prod(n), generator=generator) for name, n in spec.mixer.vectors().items()}
-            return MixerWeights(matrices, {**vectors, "decay": -vectors["decay"].abs()})
+            if "decay" in vectors:
+                vectors["decay"] = -vectors["decay"].abs()
+            return MixerWeights(matrices, vectors)
         return AttentionWeights(
             q=linear(spec.n_heads * spec.head_dim, HIDDEN),
             k=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),

@@ -72,6 +72,13 @@ def _gemma(**changes: Any) -> dict[str, Any]:
     )
 
 
+def _lfm2(**changes: Any) -> dict[str, Any]:
+    kinds = ["conv", "conv", "full_attention", "conv", "full_attention", "conv"]
+    settings = _config(num_hidden_layers=6, layer_types=kinds, tie_word_embeddings=True, norm_eps=1e-5, **changes)
+    del settings["rms_norm_eps"]
+    return settings
+
+
 _GEMMA2_CAPS = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 5.0}
 _LLAMA3_ROPE = {
     "rope_type": "llama3",
@@ -102,6 +109,15 @@ _PIXTRAL_EYES = {
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "head_dim": 16,
+}
+_LFM2_EYES = {
+    "model_type": "siglip2_vision_model",
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_patches": 16,
+    "patch_size": 4,
 }
 _NO_EPS = {"rms_norm_eps": 0.0}  # llama.cpp does not read it for qwen2vl
 _FULL = {"sliding_window": None}
@@ -220,6 +236,18 @@ TINY_MODELS: dict[str, TinyModel] = {
         "mixtral",
         _config(head_dim=24, num_local_experts=4, num_experts_per_tok=2, sliding_window=None),
     ),
+    "lfm2": TinyModel("lfm2", _lfm2(block_multiple_of=16, block_ffn_dim_multiplier=1.3)),
+    "lfm2-vl": TinyModel("lfm2_vl", _lfm2(block_auto_adjust_ff_dim=False), vision=_LFM2_EYES),
+    "lfm2-moe": TinyModel(
+        "lfm2_moe",
+        _lfm2(
+            conv_L_cache=4,
+            num_dense_layers=2,
+            num_experts=6,
+            num_experts_per_tok=3,
+            moe_intermediate_size=48,
+        ),
+    ),
     "gemma2": TinyModel("gemma2", _gemma(num_hidden_layers=4, **_GEMMA2_CAPS)),
     # 46 layers is how a GGUF reader recognises the 27B model, whose score scale is not 1/sqrt(head_dim).
     "gemma2-27b": TinyModel(
@@ -307,6 +335,9 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
                 parameter.copy_(noise * 3.0 * parameter.shape[-1] ** -0.5)
             else:
                 parameter.copy_(noise * 1.2 * parameter.shape[-1] ** -0.5)
+        for name, buffer in model.named_buffers():
+            if name.endswith(("expert_bias", "e_score_correction_bias")):
+                buffer.copy_(torch.randn(buffer.shape, generator=generator) * 0.1)
 
 
 def round_weights(model: Any, qtype: str) -> Any:
@@ -349,6 +380,10 @@ def hub_spelling(config: Config) -> dict[str, Any]:
         eyes = {key: config[key] for key in ("architectures", "model_type", "tie_word_embeddings", "vision_config")}
         return older_text | eyes
     older = dict(config)
+    if older["model_type"] == "lfm2":
+        older["block_ff_dim"] = older.pop("intermediate_size")
+        older["full_attn_idxs"] = [i for i, kind in enumerate(older.pop("layer_types")) if kind == "full_attention"]
+        older["tie_embedding"] = older.pop("tie_word_embeddings")
     rope = dict(older.pop("rope_parameters"))
     if older["model_type"] == "gemma3_text":
         older["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
