@@ -80,7 +80,7 @@ def test_a_stopped_prefill_counts_what_was_computed(client: LocalClient, monkeyp
         steps += 1
         if steps == 3:
             for sequence, _ in arguments[0].work:
-                engine.handles[sequence.number].cancel()
+                engine.generations.handles[sequence.number].cancel()
         return run(*arguments)
 
     monkeypatch.setattr(engine.runner, "run", stop_in_the_third)

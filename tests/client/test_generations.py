@@ -117,12 +117,12 @@ def test_one_that_nobody_holds_is_cancelled() -> None:
         engine = client.model.engine
         client.generate(ask("Hello!", 400))
         gc.collect()
-        until(lambda: not engine.handles and engine.inbox.empty())
+        until(lambda: not engine.generations.handles and engine.inbox.empty())
         generation = client.generate(ask("Hello!", 400))
         next(generation)
         del generation
         gc.collect()
-        until(lambda: not engine.handles)
+        until(lambda: not engine.generations.handles)
         assert Listener(client.generate(ask("Hello!", 5))).end().completion_tokens == 5
 
 

@@ -145,7 +145,7 @@ def test_a_stream_that_is_left_ends(llm: localrun.LLM) -> None:
         break
     assert llm._client is not None
     engine = llm._client.model.engine
-    until(lambda: not engine.handles)
+    until(lambda: not engine.generations.handles)
 
 
 def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:

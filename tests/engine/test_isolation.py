@@ -14,6 +14,7 @@ from localrun_testing.waiting import PATIENCE, until
 from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, UsageError
 from localrun.engine import engine as engine_module
+from localrun.engine import generations
 from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken
@@ -106,7 +107,7 @@ def test_an_exception_while_choosing_ends_its_own_answer_only(
             raise error
         return pick(logits, wanted)
 
-    monkeypatch.setattr(engine_module, "pick", broken)
+    monkeypatch.setattr(generations, "pick", broken)
     requests = [*(greedy(prompt, 12) for prompt in prompts), replace(greedy(text(33), 12), seed=666)]
     handles = [engine.submit(request) for request in requests]
     with pytest.raises(LocalrunError, match=r"broken on purpose|memory ran out|told"):

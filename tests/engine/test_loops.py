@@ -55,7 +55,7 @@ def circling(monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An engine whose answers are 3 random ids, then five ids over and over."""
     ids = [11, 12, 13, *[1, 2, 3, 2, 4] * 1000]
     pick = lambda _logits, wanted: [ids[sequence.n_generated] for _, sequence in wanted]  # noqa: E731
-    monkeypatch.setattr("localrun.engine.engine.pick", pick)
+    monkeypatch.setattr("localrun.engine.generations.pick", pick)
     return small_engine(ctx=1024, n_blocks=17)
 
 

@@ -30,18 +30,18 @@ def progress(engine: Engine, ids: list[int]) -> tuple[list[Prefill], list[int]]:
         return logits
 
     engine.runner.run = counted  # type: ignore[method-assign]
-    tell = engine._tell_progress
+    tell = engine.generations._tell_progress
 
     def noted(sequence, done):  # type: ignore[no-untyped-def]
         told.append(rows)
         tell(sequence, done)
 
-    engine._tell_progress = noted  # type: ignore[method-assign]
+    engine.generations._tell_progress = noted  # type: ignore[method-assign]
     try:
         events = [event for event in engine.submit(greedy(ids, 1)) if isinstance(event, Prefill)]
     finally:
         engine.runner.run = run  # type: ignore[method-assign]
-        engine._tell_progress = tell  # type: ignore[method-assign]
+        engine.generations._tell_progress = tell  # type: ignore[method-assign]
     return events, told
 
 

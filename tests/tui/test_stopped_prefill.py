@@ -34,7 +34,7 @@ def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.Mon
             done.append(sum(n for _, n in plan.work))
             if len(done) == 3:
                 for sequence, _ in plan.work:
-                    client.model.engine.handles[sequence.number].cancel()
+                    client.model.engine.generations.handles[sequence.number].cancel()
             return run(plan, *rest)
 
         monkeypatch.setattr(client.model.engine.runner, "run", stop_in_the_third)

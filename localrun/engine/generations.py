@@ -1,0 +1,149 @@
+"""All generations under way: what a step found becomes their next tokens, and whoever waits for them is told."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from localrun.base.errors import ModelFileError
+from localrun.base.events import Loop, Prefill, StopReason
+from localrun.engine.generation import GenerationState
+from localrun.engine.handle import Finished, GenerationHandle, NewToken, as_localrun_error
+from localrun.engine.pick import pick
+from localrun.engine.scheduler import Scheduler, StepPlan
+from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
+from localrun.ops.interface import Logits
+
+
+class Generations:
+    """Handles by number of their sequences. Not locked: the engine sees to that."""
+
+    def __init__(self, scheduler: Scheduler, block_sizes: Sequence[int], ctx: int) -> None:
+        """`block_sizes`: bytes of a block of every pool."""
+        self.scheduler, self.store = scheduler, scheduler.store
+        self.block_sizes, self.ctx = block_sizes, ctx
+        self.handles: dict[int, GenerationHandle] = {}
+        self.last: GenerationState | None = None  # the newest that somebody waited for
+        self.last_states: tuple[str, ...] = ("",) * len(self.store.groups)  # of its blocks, once it has ended
+
+    @property
+    def sequences(self) -> list[GenerationState]:
+        return [handle.sequence for handle in self.handles.values()]
+
+    def add(self, handle: GenerationHandle) -> None:
+        self.handles[handle.sequence.number] = handle
+        self.scheduler.add(handle.sequence)
+
+    def view(self) -> StoreView:
+        """What the cache holds now."""
+        if self.last is None:
+            return view_store(self.store, self.block_sizes, 0, self.last_states, 0)
+        states, n_bytes = self.last_states, self.last.kv_bytes
+        if self.last.cache is not None:
+            states, n_bytes = self._states(self.last), cache_bytes(self.last.cache, self.block_sizes)
+        return view_store(self.store, self.block_sizes, self.last.n_computed, states, n_bytes)
+
+    def announce(self) -> None:
+        """Tell what is cached of newly admitted sequences, before anything is computed."""
+        for sequence in self.scheduler.running:
+            if not sequence.announced:
+                sequence.announced = True
+                self._tell_progress(sequence, sequence.n_cached)
+                self.last = self.last if sequence.background else sequence
+
+    def take(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
+        """Take what a step found; what goes wrong with one row is the end of that generation alone."""
+        if any(n > 1 for _, n in plan.work):
+            self.scheduler.observe(plan.n_rows, seconds)
+        ended: list[tuple[int, GenerationState]] = []  # rows after which there is a token to choose
+        for row, (sequence, n) in enumerate(plan.work):
+            try:
+                if not bool(logits.finite[row]):
+                    raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
+                self._commit(sequence, n, seconds)
+            except Exception as error:
+                self.fail([sequence], error)
+            else:
+                if sequence.n_computed == sequence.n_tokens:
+                    ended.append((row, sequence))
+        self._choose(logits, ended)
+
+    def drop_cancelled(self) -> None:
+        for sequence in self.sequences:
+            if sequence.cancelled.is_set():
+                self._finish(sequence, "cancelled")
+
+    def finish_ended(self) -> None:
+        for sequence in self.sequences:
+            if sequence.stop_reason is not None:
+                self._finish(sequence, sequence.stop_reason)
+
+    def cancel_all(self) -> None:
+        for sequence in self.sequences:
+            self._finish(sequence, "cancelled")
+
+    def fail(self, sequences: Iterable[GenerationState], error: Exception) -> None:
+        """End these with an error; nothing they computed is kept."""
+        for sequence in sequences:
+            handle = self.handles.pop(sequence.number)
+            try:
+                self.scheduler.abandon(sequence)
+            finally:
+                handle.put(as_localrun_error(error))
+
+    def _commit(self, sequence: GenerationState, n: int, seconds: float) -> None:
+        """Count the next n tokens of a sequence as computed."""
+        prompt_left = sequence.n_prompt - sequence.n_computed
+        sequence.n_computed += n
+        assert sequence.cache is not None
+        self.store.commit(sequence.cache, sequence.token_ids, sequence.n_computed)
+        if prompt_left > 0:
+            sequence.prefill_seconds += seconds
+            sequence.prefill_rows += n
+            self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
+
+    def _choose(self, logits: Logits, ended: Sequence[tuple[int, GenerationState]]) -> None:
+        """Go on with the next tokens of these rows' sequences: of all at once, one by one where that fails."""
+        try:
+            tokens = pick(logits, ended)
+        except Exception as error:
+            for one in ended if len(ended) > 1 else ():
+                self._choose(logits, [one])
+            if len(ended) == 1:
+                self.fail([ended[0][1]], error)
+            return
+        for (_, sequence), token in zip(ended, tokens, strict=True):
+            try:
+                self._go_on(sequence, token)
+            except Exception as error:
+                self.fail([sequence], error)
+
+    def _go_on(self, sequence: GenerationState, token_id: int) -> None:
+        """Take the next token, or end."""
+        if sequence.background:
+            sequence.stop_reason = "length"
+            return
+        handle = self.handles[sequence.number]
+        n_before, period_before = sequence.n_tokens, sequence.loop_period
+        sequence.append(token_id, time.perf_counter())
+        if sequence.n_tokens > n_before:
+            handle.put(NewToken(sequence.token_ids[-1]))
+        if sequence.loop_period != period_before:
+            handle.put(Loop(sequence.loop_period))
+        if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:
+            sequence.stop_reason = "length"
+
+    def _finish(self, sequence: GenerationState, reason: StopReason) -> None:
+        """Give back what it holds, and tell whoever waits."""
+        sequence.stop_reason = reason
+        sequence.kv_bytes = cache_bytes(sequence.cache, self.block_sizes)
+        if sequence is self.last:
+            self.last_states = self._states(sequence)
+        self.scheduler.finish(sequence)
+        sequence.kept_kv_bytes = max(0, used_bytes(self.store, self.block_sizes) - sequence.kv_bytes)
+        self.handles.pop(sequence.number).put(Finished(sequence))
+
+    def _states(self, sequence: GenerationState) -> tuple[str, ...]:
+        disk = self.scheduler.disk
+        return block_states(self.store, sequence, () if disk is None else disk.restored)
+
+    def _tell_progress(self, sequence: GenerationState, done: int) -> None:
+        self.handles[sequence.number].put(Prefill(done, sequence.n_cached, sequence.n_prompt, sequence.note))
