@@ -95,7 +95,7 @@ def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool 
 
 
 def catch_up(cache: DiskCache) -> None:
-    while cache.save_one() == 0.0 or cache.n_written < cache.n_sent:
+    while cache.save_one() == 0.0 or cache.writer.n_written < cache.writer.n_given:
         time.sleep(0.001)
 
 

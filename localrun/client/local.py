@@ -63,7 +63,7 @@ class LocalClient:
             used_blocks=held.used_blocks,
             total_blocks=held.total_blocks,
             tree_tokens=held.tree_tokens,
-            disk_bytes=0 if engine.disk is None else engine.disk.nbytes,
+            disk_bytes=0 if engine.disk is None else engine.disk.writer.nbytes,
             memory=(
                 MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.model.weights)),
                 MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),

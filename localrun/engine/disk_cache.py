@@ -4,8 +4,6 @@ Only blocks of kept chats are written: while the engine is idle, when they would
 goes before writing: a user waits for what is read.
 """
 
-import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,16 +17,11 @@ from localrun.cache.disk import DiskTier, Found
 from localrun.cache.keys import Key
 from localrun.cache.node import Node
 from localrun.cache.store import CacheStore
-from localrun.cache.total import known_total, note_total
-from localrun.cache.trim import trim
+from localrun.engine.disk_writer import DiskWriter, Unwritten
 
 Read = Callable[[int, int], bytes]  # (pool, block) -> the backend's private bytes
 Write = Callable[[int, int, memoryview], None]
-QUEUE_BYTES = 8 << 20  # of blocks on their way to the disk
-FEWEST_QUEUED = 4  # blocks
-QUIET_SECONDS = 0.005  # without a block read, before one is written
 BUSY_SECONDS = 0.1  # until a writer that has as many may take another
-STALLED_SECONDS = 20.0  # for one block, after which the end does not wait for the disk any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,41 +33,21 @@ class Missing:
     n_known: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritten:
-    """A block on its way to the disk; without parts it is there already and only belongs to one more chat."""
-
-    key: Key
-    ids: tuple[int, ...]
-    parts: list[bytes]
-    chats: tuple[str, ...]
-
-
 class DiskCache:
     """Moves blocks between a store and a DiskTier. All is called on the engine's thread, but what says otherwise.
 
-    `problem` is why nothing is written any more, in words for the user. `n_dropped` counts blocks that were lost since
-    the disk was slower than the engine.
+    `n_dropped` counts blocks that were lost since the disk was slower than the engine.
     """
 
     def __init__(self, store: CacheStore, disk: DiskTier, read: Read, write: Write, budget: int) -> None:
         """`budget`: bytes on disk, of all models together."""
-        self.store, self.disk, self.read, self.write, self.budget = store, disk, read, write, budget
+        self.store, self.disk, self.read, self.write = store, disk, read, write
         self.saved: set[bytes] = set()  # hashes of blocks that are on disk, or on their way
         self.restored: WeakSet[Node] = WeakSet()  # what came from the disk
-        self.problem = ""
         self.n_dropped = 0
-        self.nbytes = 0  # on disk, as far as is known
-        self.n_sent = self.n_written = 0  # blocks that the writer was given, and those that it is done with
-        self._given_up = False  # nobody waits for the writer any more
-        self._closing = threading.Event()
-        self._last_read = 0.0  # when somebody looked for a block
+        self.writer = DiskWriter(disk, budget, self.saved)
         self._unsaved: deque[Node] = deque()
-        self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(disk.sizes)))
-        self._claims: deque[tuple[Key, str]] = deque()  # of blocks that are on disk
         store.on_claim, store.tree.on_evict = self._note_claim, self._spill
-        self._writer = threading.Thread(target=self._write_all, name="localrun-disk-cache", daemon=True)
-        self._writer.start()
 
     def restore(self, token_ids: Sequence[int]) -> int:
         """Bring back what is on disk of `token_ids` beyond what the tree knows. Gives the tokens brought back."""
@@ -91,9 +64,9 @@ class DiskCache:
 
     def find(self, missing: Missing) -> Iterator[Found]:
         """Read what is there, block by block. From any thread."""
-        self._last_read = time.monotonic()
+        self.writer.last_read = time.monotonic()
         for found in self.disk.read_on(missing.before, missing.token_ids, missing.n_known):
-            self._last_read = time.monotonic()
+            self.writer.last_read = time.monotonic()
             yield found
 
     def insert(self, token_ids: Sequence[int], found: Iterable[Found]) -> int:
@@ -128,35 +101,24 @@ class DiskCache:
     def save_one(self) -> float | None:
         """Send one block that is not on disk yet to the writer. Gives the seconds until there may be more to do, None
         when all is saved: until something is computed again there is no need to look."""
-        if self.problem:
+        if self.writer.problem:
             self._unsaved.clear()
-        if self._unsaved and self._queue.full():
+        if self._unsaved and self.writer.is_full:
             return BUSY_SECONDS
-        while self._unsaved:
-            if (block := self._unwritten(self._unsaved.popleft())) is not None:
-                self._queue.put_nowait(block)
-                return 0.0
+        for block in self._left():
+            self.writer.give(block)
+            return 0.0
         return None
 
     def close(self) -> None:
         """Save all that is left, and wait for it as long as the disk gets on."""
-        self._closing.set()
-        while self._unsaved:
-            if (block := self._unwritten(self._unsaved.popleft())) is not None and not self._put(block):
-                break
-        self._given_up = not self._put(None)
-        while self._writer.is_alive():
-            before = self.n_written
-            self._writer.join(STALLED_SECONDS)
-            if self.n_written == before:
-                self._given_up = True
-                return
+        self.writer.close(self._left())
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of it."""
         lost = f"{self.n_dropped:,} blocks were not kept: the disk is slower than what is computed"
-        return (*([self.problem] if self.problem else ()), *([lost] if self.n_dropped else ()))
+        return (*([self.writer.problem] if self.writer.problem else ()), *([lost] if self.n_dropped else ()))
 
     def _insert(self, one: Found, parent: Node | None) -> Node:
         """One block from the disk into the tree. Raises OutOfBlocks."""
@@ -186,9 +148,15 @@ class DiskCache:
         """A node belongs to a kept chat from now on."""
         key = self._key(node)
         if key.own in self.saved:
-            self._claims.append((key, chat))
+            self.writer.claim(key, chat)
         else:
             self._unsaved.append(node)
+
+    def _left(self) -> Iterator[Unwritten]:
+        """What is not on disk yet, read block by block."""
+        while self._unsaved:
+            if (block := self._unwritten(self._unsaved.popleft())) is not None:
+                yield block
 
     def _unwritten(self, node: Node) -> Unwritten | None:
         """A node as it is to be written; None where there is no need to, or no use in it."""
@@ -200,91 +168,17 @@ class DiskCache:
 
     def _spill(self, node: Node) -> None:
         """A node is about to lose a block: write it first, unless the disk is behind."""
-        if not node.chats or self.problem:
+        if not node.chats or self.writer.problem:
             return
         key = self._key(node)
         if key.own in self.saved:
             return
-        if self._queue.full():
+        if self.writer.is_full:
             self.n_dropped += 1
         else:
-            self._queue.put_nowait(self._read(node, key))
+            self.writer.give(self._read(node, key))
 
     def _read(self, node: Node, key: Key) -> Unwritten:
         self.saved.add(key.own)
-        self.n_sent += 1
         parts = [b"" if b == NO_BLOCK else self.read(pool, b) for pool, b in enumerate(node.blocks)]
         return Unwritten(key, node.ids, parts, tuple(node.chats))
-
-    def _put(self, block: Unwritten | None) -> bool:
-        """Hand over to the writer, however long that takes; False where it does not write any more."""
-        while self._writer.is_alive() and not (self.problem and block):
-            before = self.n_written
-            try:
-                self._queue.put(block, timeout=STALLED_SECONDS)
-                return True
-            except queue.Full:
-                if self.n_written == before:
-                    return False
-        return False
-
-    def _write_all(self) -> None:
-        """The writer's thread. When the disk fails it takes what comes and drops it: nobody waits for it."""
-        self._try(self._begin)
-        while (block := self._queue.get()) is not None:
-            self._let_others_read()
-            self._try(partial(self._write, block))
-            self.n_written += 1
-            if self._given_up:
-                return
-        self._try(self._finish)
-
-    def _let_others_read(self) -> None:
-        """Wait while blocks are read, as long as there is room for those that are to be written."""
-        while time.monotonic() - self._last_read < QUIET_SECONDS and not self._queue.full():
-            if self._closing.wait(QUIET_SECONDS):
-                return
-
-    def _try(self, work: Callable[[], None]) -> None:
-        try:
-            if not self.problem:
-                work()
-        except OSError as error:
-            self.problem = f"nothing more is kept on disk: {error.strerror or error}: {self.disk.root}"
-        except Exception as error:  # a bug of ours must not stop the engine
-            self.problem = f"nothing more is kept on disk: {type(error).__name__}: {error}"
-
-    def _begin(self) -> None:
-        known = known_total(self.disk.root)
-        self.nbytes = known or 0
-        if known is None or known > self.budget:
-            self._trim()
-
-    def _write(self, block: Unwritten) -> None:
-        self._write_claims()
-        self.nbytes += self.disk.save(block.key, block.ids, block.parts, block.chats)
-        if self.nbytes > self.budget:
-            self._trim()
-
-    def _finish(self) -> None:
-        self._write_claims()
-        if self.nbytes > self.budget:
-            self._trim()
-        elif self.n_written:
-            note_total(self.disk.root, self.nbytes)
-
-    def _write_claims(self) -> None:
-        claimed: dict[str, list[Key]] = {}
-        while self._claims:
-            key, chat = self._claims.popleft()
-            claimed.setdefault(chat, []).append(key)
-        for chat, keys in claimed.items():
-            self.disk.claim(keys, [chat])
-
-    def _trim(self) -> None:
-        """Make room for a while, not only for the next block: looking through all that is there takes time."""
-        room = self.budget - self.budget // 16 if self.nbytes > self.budget else self.budget
-        self.nbytes, removed = trim(self.disk.root, room, self.disk.label)
-        note_total(self.disk.root, self.nbytes, looked=True)
-        own = self.disk.fingerprint.hex()
-        self.saved.difference_update(bytes.fromhex(block.own) for block in removed if block.fingerprint == own)

@@ -23,7 +23,8 @@ from localrun.cache.kinds.attention import Attention
 from localrun.cache.store import CacheStore
 from localrun.client.local import LocalClient
 from localrun.engine import load as load_module
-from localrun.engine.disk_cache import QUEUE_BYTES, DiskCache
+from localrun.engine.disk_cache import DiskCache
+from localrun.engine.disk_writer import QUEUE_BYTES
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import plan_load
 
@@ -268,7 +269,7 @@ def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
     store = CacheStore([Group((0,), Attention(1, 8, 8))], [100])
     tier = DiskTier(home / "kv", "f", [QUEUE_BYTES // 8])
     cache = DiskCache(store, tier, lambda pool, block: b"x", lambda pool, block, data: None, BUDGET)
-    cache._last_read = time.monotonic() + 1000  # as if all that time somebody read
+    cache.writer.last_read = time.monotonic() + 1000  # as if all that time somebody read
     ids = list(range(64 * 12))
     sequence = store.open(ids, None, "a")
     store.extend(sequence, 0, len(ids))
@@ -278,7 +279,7 @@ def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
     assert written == []
     until(lambda: cache.save_one() is None)
     assert 0 < len(written) < 12, "eight blocks fill the queue"
-    cache._last_read = 0.0
+    cache.writer.last_read = 0.0
     until(lambda: len(written) == 12)
     cache.close()
 

@@ -50,7 +50,7 @@ def opened() -> Iterator[list[DiskCache]]:
 
 def written(disk: DiskCache) -> None:
     """Wait until the writer has nothing left to do."""
-    until(lambda: disk._queue.empty() and disk.n_written == disk.n_sent)
+    until(lambda: disk.writer.is_idle)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -125,7 +125,7 @@ def test_a_disk_that_is_slower_loses_blocks_and_counts_them_and_nobody_waits(
         return save(self, key, ids, parts, chats)
 
     monkeypatch.setattr(DiskTier, "save", slow)
-    monkeypatch.setattr("localrun.engine.disk_cache.QUEUE_BYTES", 0)
+    monkeypatch.setattr("localrun.engine.disk_writer.QUEUE_BYTES", 0)
     disk = disk_cache(model, tmp_path)
     opened.append(disk)
     for n in range(8):
@@ -158,35 +158,35 @@ def test_a_disk_that_fails_says_so_and_holds_up_nobody(
         monkeypatch.setattr("localrun.cache.disk.is_erased", fail)
     for n in range(8):
         serve(model, text(330, n), chat=f"{n}", disk=disk)
-    until(lambda: disk.problem or (disk._queue.empty() and disk.n_written == disk.n_sent))
+    until(lambda: disk.writer.problem or (disk.writer.is_idle))
     serve(model, text(330, 0), chat="another that claims what is there", disk=disk)
-    until(lambda: disk.problem)
+    until(lambda: disk.writer.problem)
     assert str(getattr(failure, "strerror", None) or failure) in disk.notes[0]
     serve(model, text(330, 9), chat="9", disk=disk)
     assert disk.save_one() is None
     disk.close()
-    assert not disk._writer.is_alive()
+    assert not disk.writer.is_alive
 
 
 def test_closing_does_not_wait_for_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = MODELS["full"]()
     hangs = threading.Event()
-    monkeypatch.setattr("localrun.engine.disk_cache.STALLED_SECONDS", 0.05)
-    monkeypatch.setattr("localrun.engine.disk_cache.QUEUE_BYTES", 0)
+    monkeypatch.setattr("localrun.engine.disk_writer.STALLED_SECONDS", 0.05)
+    monkeypatch.setattr("localrun.engine.disk_writer.QUEUE_BYTES", 0)
     monkeypatch.setattr(DiskTier, "save", lambda *_, **__: hangs.wait(60) and 0)
     disk = disk_cache(model, tmp_path)
     for n in range(8):
         serve(model, text(330, n), chat=f"{n}", disk=disk)
     disk.close()
-    assert disk._writer.is_alive()
+    assert disk.writer.is_alive
     hangs.set()
-    until(lambda: not disk._writer.is_alive())
+    until(lambda: not disk.writer.is_alive)
 
 
 def test_closing_without_a_writer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a forked child, where only the forking thread goes on."""
     monkeypatch.setattr(threading.Thread, "start", lambda self: None)
-    monkeypatch.setattr("localrun.engine.disk_cache.QUEUE_BYTES", 0)
+    monkeypatch.setattr("localrun.engine.disk_writer.QUEUE_BYTES", 0)
     model = MODELS["full"]()
     disk = disk_cache(model, tmp_path)
     for n in range(8):
@@ -202,7 +202,7 @@ def test_a_folder_that_is_none_any_more(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "kv")
     (tmp_path / "kv").write_bytes(b"")
     disk.close()
-    assert disk.problem
+    assert disk.writer.problem
 
 
 def test_every_damaged_block_is_replaced_by_one_recompute(tmp_path: Path) -> None:

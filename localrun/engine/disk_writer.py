@@ -1,0 +1,161 @@
+"""The thread that writes blocks to the disk, beside the engine. Reading goes before writing: a user waits for that."""
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from localrun.cache.disk import DiskTier
+from localrun.cache.keys import Key
+from localrun.cache.total import known_total, note_total
+from localrun.cache.trim import trim
+
+QUEUE_BYTES = 8 << 20  # of blocks on their way to the disk
+FEWEST_QUEUED = 4  # blocks
+QUIET_SECONDS = 0.005  # without a block read, before one is written
+STALLED_SECONDS = 20.0  # for one block, after which nobody waits for the disk any more
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A block on its way to the disk; without parts it is there already and only belongs to one more chat."""
+
+    key: Key
+    ids: tuple[int, ...]
+    parts: list[bytes]
+    chats: tuple[str, ...]
+
+
+class DiskWriter:
+    """Writes what it is given, and keeps all that is on disk within `budget` bytes. Called on the engine's thread.
+
+    `problem` is why nothing is written any more, in words for the user. When the disk fails it takes what comes and
+    drops it: nobody waits for it.
+    """
+
+    def __init__(self, disk: DiskTier, budget: int, saved: set[bytes]) -> None:
+        """`saved`: hashes of blocks that are on disk, or on their way; those that are removed leave it."""
+        self.disk, self.budget, self.saved = disk, budget, saved
+        self.problem = ""
+        self.nbytes = 0  # on disk, as far as is known
+        self.n_given = self.n_written = 0  # blocks that it was given, and those that it is done with
+        self.last_read = 0.0  # when somebody looked for a block, by time.monotonic
+        self._given_up = False  # nobody waits for it any more
+        self._ending = threading.Event()  # nobody reads any more
+        self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(disk.sizes)))
+        self._claims: deque[tuple[Key, str]] = deque()  # of blocks that are on disk
+        self._thread = threading.Thread(target=self._write_all, name="localrun-disk-cache", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def is_full(self) -> bool:
+        return self._queue.full()
+
+    @property
+    def is_idle(self) -> bool:
+        """All that it was given is written."""
+        return self._queue.empty() and self.n_written == self.n_given
+
+    def give(self, block: Unwritten) -> None:
+        """A block to write; there must be room for it."""
+        self.n_given += 1
+        self._queue.put_nowait(block)
+
+    def claim(self, key: Key, chat: str) -> None:
+        """A block that is on disk belongs to one more chat."""
+        self._claims.append((key, chat))
+
+    def close(self, last: Iterable[Unwritten]) -> None:
+        """Write these, too, and wait for all as long as the disk gets on."""
+        self._ending.set()
+        for block in last:
+            self.n_given += 1
+            if not self._put(block):
+                break
+        self._given_up = not self._put(None)
+        while self.is_alive:
+            before = self.n_written
+            self._thread.join(STALLED_SECONDS)
+            if self.n_written == before:
+                self._given_up = True
+                return
+
+    def _put(self, block: Unwritten | None) -> bool:
+        """Hand over, however long that takes; False where nothing is written any more."""
+        while self.is_alive and not (self.problem and block):
+            before = self.n_written
+            try:
+                self._queue.put(block, timeout=STALLED_SECONDS)
+                return True
+            except queue.Full:
+                if self.n_written == before:
+                    return False
+        return False
+
+    def _write_all(self) -> None:
+        """The thread."""
+        self._try(self._begin)
+        while (block := self._queue.get()) is not None:
+            self._let_others_read()
+            self._try(partial(self._write, block))
+            self.n_written += 1
+            if self._given_up:
+                return
+        self._try(self._finish)
+
+    def _let_others_read(self) -> None:
+        """Wait while blocks are read, as long as there is room for those that are to be written."""
+        while time.monotonic() - self.last_read < QUIET_SECONDS and not self._queue.full():
+            if self._ending.wait(QUIET_SECONDS):
+                return
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            if not self.problem:
+                work()
+        except OSError as error:
+            self.problem = f"nothing more is kept on disk: {error.strerror or error}: {self.disk.root}"
+        except Exception as error:  # a bug of ours must not stop the engine
+            self.problem = f"nothing more is kept on disk: {type(error).__name__}: {error}"
+
+    def _begin(self) -> None:
+        known = known_total(self.disk.root)
+        self.nbytes = known or 0
+        if known is None or known > self.budget:
+            self._trim()
+
+    def _write(self, block: Unwritten) -> None:
+        self._write_claims()
+        self.nbytes += self.disk.save(block.key, block.ids, block.parts, block.chats)
+        if self.nbytes > self.budget:
+            self._trim()
+
+    def _finish(self) -> None:
+        self._write_claims()
+        if self.nbytes > self.budget:
+            self._trim()
+        elif self.n_written:
+            note_total(self.disk.root, self.nbytes)
+
+    def _write_claims(self) -> None:
+        claimed: dict[str, list[Key]] = {}
+        while self._claims:
+            key, chat = self._claims.popleft()
+            claimed.setdefault(chat, []).append(key)
+        for chat, keys in claimed.items():
+            self.disk.claim(keys, [chat])
+
+    def _trim(self) -> None:
+        """Make room for a while, not only for the next block: looking through all that is there takes time."""
+        room = self.budget - self.budget // 16 if self.nbytes > self.budget else self.budget
+        self.nbytes, removed = trim(self.disk.root, room, self.disk.label)
+        note_total(self.disk.root, self.nbytes, looked=True)
+        own = self.disk.fingerprint.hex()
+        self.saved.difference_update(bytes.fromhex(block.own) for block in removed if block.fingerprint == own)
