@@ -32,7 +32,7 @@ class WeightRef:
     file_shape: tuple[int, ...] = ()  # of each tensor, where it is not `shape`
     every: int = 1
     transposed: bool = False  # the tensor is [n_experts, columns, rows]
-    head_rows: int = 0  # of a head there, where heads of two weights take turns: this one has the first or second half
+    starts: tuple[int, ...] = ()  # rows there with which equal stretches of ours begin, where they lie apart
     is_log: bool = False  # the file has the logarithm of the vector times -1
 
     @property
@@ -42,8 +42,8 @@ class WeightRef:
     @property
     def part_rows(self) -> int:
         """Rows of ours that lie together in the file."""
-        if self.head_rows:
-            return self.head_rows // 2
+        if self.starts:
+            return self.shape[0] // len(self.starts)
         of_expert = self.shape[0] // self.n_experts
         whole = len(self.file_shape) == 3 and self.file_shape[1] == of_expert and not self.transposed
         return self.shape[0] if whole else of_expert
@@ -52,9 +52,18 @@ class WeightRef:
         """The tensor that a part lies in, and the row there (of the file's own rows) with which its matrix begins."""
         if self.names:
             return self.names[part], 0
-        if self.head_rows:
-            return self.name, part * self.head_rows
+        if self.starts:
+            return self.name, self.starts[part]
         return self.name, part * self.file_shape[1] if part else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Where a weight lies in a tensor of several: its rows are equal stretches, which begin at `starts` of `n_rows`."""
+
+    tensor: str  # by our name
+    starts: tuple[int, ...]
+    n_rows: int
 
 
 def check_tensor(source: TensorSource, ref: WeightRef) -> None:

@@ -72,8 +72,12 @@ class Namer:
         yield from self.ffn_refs(index, spec)
 
     def mixer_refs(self, index: int, mixer: RecurrentMixer) -> Iterator[tuple[str, WeightRef]]:
+        fused = self.arch.fused_rows(mixer)
         for name, shape in mixer.matrices(self.config.hidden_size).items():
-            yield name, self.ref(name, shape, index)
+            ref, rows = self.ref(name, shape, index), fused.get(name)
+            if rows and (tensor := self.name(rows.tensor, index)) in self.source.tensors:
+                ref = replace(ref, name=tensor, starts=rows.starts, file_shape=(rows.n_rows, shape[1]))
+            yield name, ref
         for name, sizes in mixer.vectors().items():
             is_conv = len(sizes) == 2 and not self.gguf  # torch has a channel of each group in the middle
             file_shape = (sizes[0], 1, sizes[1]) if is_conv else sizes
@@ -105,7 +109,8 @@ class Namer:
         q = self.ref("q", (spec.n_heads * spec.head_dim, self.config.hidden_size), index)
         in_file = (2 * q.shape[0], q.shape[1])
         for place, name in enumerate(("q", "attn_gate")):
-            yield name, replace(q, first_row=place * spec.head_dim, head_rows=2 * spec.head_dim, file_shape=in_file)
+            starts = tuple(range(place * spec.head_dim, in_file[0], 2 * spec.head_dim))
+            yield name, replace(q, starts=starts, file_shape=in_file)
 
     def ffn_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
         hidden = self.config.hidden_size

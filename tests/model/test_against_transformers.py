@@ -11,6 +11,7 @@ from localrun_testing.gguf_convert import prepare, write
 from localrun_testing.oracle import difference, model_logits, reference_logits, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, round_weights, save
+from safetensors import safe_open
 
 from localrun.backends.reference.rows import RowReferenceOps
 from localrun.ops.layouts import F32, FILE
@@ -89,6 +90,22 @@ def test_gguf_with_q_k_and_v_in_one_tensor(
     write(writer)
     ids = token_ids(40, VOCAB_SIZE)
     found = difference(Stepper(tmp_path / "fused.gguf").logits(ids), reference(name, "gguf", ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
+def test_the_first_files_of_qwen3_next_have_queries_keys_values_and_gates_in_one_tensor(
+    tiny_folder: TinyFile, tmp_path: Path, reference: Reference
+) -> None:
+    writer = prepare(tiny_folder("qwen3-next"), tmp_path / "fused.gguf")
+    tensors = writer.tensors[0]
+    with safe_open(tiny_folder("qwen3-next") / "model.safetensors", framework="np") as file:
+        for index in range(3):
+            del tensors[f"blk.{index}.attn_qkv.weight"], tensors[f"blk.{index}.attn_gate.weight"]
+            fused = file.get_tensor(f"model.layers.{index}.linear_attn.in_proj_qkvz.weight")
+            writer.add_tensor(f"blk.{index}.ssm_in.weight", fused)
+    write(writer)
+    ids = token_ids(40, VOCAB_SIZE)
+    found = difference(Stepper(tmp_path / "fused.gguf").logits(ids), reference("qwen3-next", "gguf", ids))
     assert found.within(MAX_ABS, NMSE), found
 
 

@@ -65,7 +65,7 @@ def test_every_instruction_set_stays_close_to_the_reference(
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("name", ["qwen3.5", "qwen3.5-moe", "lfm2", "lfm2-moe"])
+@pytest.mark.parametrize("name", ["qwen3.5", "qwen3.5-moe", "qwen3-next", "lfm2", "lfm2-moe"])
 def test_linear_attention_on_every_instruction_set(
     name: str,
     isa: str,

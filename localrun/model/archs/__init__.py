@@ -17,6 +17,7 @@ from localrun.model.archs.qwen2 import Qwen2
 from localrun.model.archs.qwen3 import Qwen3
 from localrun.model.archs.qwen3_5 import Qwen35, Qwen35Moe
 from localrun.model.archs.qwen3_moe import Qwen3Moe
+from localrun.model.archs.qwen3_next import Qwen3Next
 from localrun.model.archs.smollm3 import SmolLM3
 
 ARCHS: tuple[Arch, ...] = (
@@ -33,6 +34,7 @@ ARCHS: tuple[Arch, ...] = (
     Qwen3Moe(),
     Qwen35(),
     Qwen35Moe(),
+    Qwen3Next(),
     Mixtral(),
     Lfm2(),
     Lfm2Moe(),

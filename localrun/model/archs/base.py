@@ -16,9 +16,10 @@ from localrun.model.archs.reading import (
     vocab_size,
     windowed_kinds,
 )
-from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf
+from localrun.model.weight_ref import Stretches
 from localrun.ops.types import Activation, QKNorm
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -190,6 +191,10 @@ class Arch:
         if pattern is None or (isinstance(pattern, int) and pattern >= 0):
             return pattern
         raise fields.error(f"{clean(key)} should be a number or one flag a layer")
+
+    def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, Stretches]:
+        """Matrices of a mixer that a file may have in one tensor with others, and where they are there."""
+        return {}
 
     def read_activation(self, fields: Fields) -> Activation:
         if fields.format == "gguf":

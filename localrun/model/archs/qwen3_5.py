@@ -21,6 +21,7 @@ class Qwen35(Arch):
     gguf_names: ClassVar = {"ffn_norm": "blk.{}.post_attention_norm.weight"}
     hf_norm_offset = 1.0
     qk_norm = "head"
+    tiled_in_gguf: ClassVar[bool] = True  # heads of values lie in the order in which ggml repeats those of keys
     defaults: ClassVar = {"partial_rotary_factor": 0.25, "rms_eps": 1e-6}
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
@@ -49,7 +50,8 @@ class Qwen35(Arch):
         value_dim = fields.required("state_width") // n_values if gguf else fields.required("state_value_dim")
         if n_values % n_keys or not value_dim:
             raise fields.error(f"{n_values} heads of values cannot share {n_keys} heads of keys")
-        return DeltaNet(n_keys, n_values, key_dim, value_dim, taps, fields["rms_eps"], tiled=gguf)
+        tiled = gguf and self.tiled_in_gguf
+        return DeltaNet(n_keys, n_values, key_dim, value_dim, taps, fields["rms_eps"], tiled)
 
 
 class Qwen35Moe(Qwen35):

@@ -32,6 +32,7 @@ ARCHS = {
     "qwen3_moe": "qwen3moe",
     "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe",
+    "qwen3_next": "qwen3next",
     "qwen2_moe": "qwen2moe",
     "glm4_moe": "glm4moe",
     "mixtral": "llama",
@@ -51,8 +52,9 @@ PAIRS_INTERLEAVED = {
     "granite",
     "smollm3",
 }  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
-NORMS_AROUND_ZERO = {"gemma2", "gemma3", "qwen35", "qwen35moe"}  # the checkpoint stores w - 1, the GGUF stores w
-POST_NORMED = {"gemma2", "gemma3", "olmo2", "qwen35", "qwen35moe"}  # or what would be ffn_norm is called so
+DELTA_NETS = {"qwen35", "qwen35moe", "qwen3next"}
+NORMS_AROUND_ZERO = {"gemma2", "gemma3", *DELTA_NETS}  # the checkpoint stores w - 1, the GGUF stores w
+POST_NORMED = {"gemma2", "gemma3", "olmo2", *DELTA_NETS}  # or what would be ffn_norm is called so
 
 MODEL_TENSORS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 MODEL_TENSORS |= {"model.embedding_norm": "token_embd_norm"}
@@ -74,6 +76,7 @@ LAYER_TENSORS = {
     "mlp.gate_up_proj": "ffn_up",
     "linear_attn.in_proj_qkv": "attn_qkv",
     "linear_attn.in_proj_z": "attn_gate",
+    "linear_attn.in_proj_ba": "ssm_ba",
     "linear_attn.in_proj_a": "ssm_alpha",
     "linear_attn.in_proj_b": "ssm_beta",
     "linear_attn.conv1d": "ssm_conv1d",
@@ -163,7 +166,7 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_sliding_window(config.sliding_window or 0)
     if config.model_type == "olmo3":
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
-    if arch in {"qwen35", "qwen35moe"}:
+    if arch in DELTA_NETS:
         add_delta_net(writer, config)
     if arch in {"lfm2", "lfm2moe"}:
         writer.add_shortconv_l_cache(config.conv_L_cache)
@@ -234,6 +237,16 @@ def tiled_heads(name: str, data: torch.Tensor, config: Any) -> torch.Tensor:
     return torch.cat((first, turned), dim)
 
 
+def qkv_and_z(block: str, data: torch.Tensor, config: Any) -> Iterator[tuple[str, Array]]:
+    """What each head of keys has in turn, apart: all queries, keys and values, and all gates."""
+    key_dim, n_keys = config.linear_key_head_dim, config.linear_num_key_heads
+    values = config.linear_value_head_dim * config.linear_num_value_heads // n_keys
+    parts = data.unflatten(0, (n_keys, -1)).split((key_dim, key_dim, values, values), 1)
+    q, k, v, z = (part.flatten(0, 1).numpy() for part in parts)
+    yield f"{block}.attn_qkv.weight", np.concatenate((q, k, v))
+    yield f"{block}.attn_gate.weight", z
+
+
 def global_rope(config: Any) -> dict[str, Any]:
     """The rope settings of the full-attention layers."""
     rope: dict[str, Any] = config.rope_parameters
@@ -281,6 +294,9 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
     for shard in sorted(folder.glob("*.safetensors")):
         with safe_open(shard, framework="pt") as file:
             for hf_name in sorted(filter(is_text, file.keys())):
+                if hf_name.endswith("in_proj_qkvz.weight"):
+                    yield from qkv_and_z(f"blk.{hf_name.split('.')[2]}", file.get_tensor(hf_name).float(), config)
+                    continue
                 name = gguf_name(hf_name.replace("language_model.", "").replace("model.model.", "model."), arch)
                 data = file.get_tensor(hf_name).float()
                 short = name.split(".")[-2]
@@ -288,7 +304,7 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                     data = interleave_pairs(data, heads[short])
                 if arch in NORMS_AROUND_ZERO and short.endswith("norm") and short != "ssm_norm":
                     data = data + 1
-                if "linear_attn" in hf_name and short != "ssm_norm":
+                if arch != "qwen3next" and "linear_attn" in hf_name and short != "ssm_norm":
                     data = tiled_heads(hf_name, data, config)
                 if short == "ssm_conv1d" or name.endswith("shortconv.conv.weight"):
                     data = data.squeeze(1)

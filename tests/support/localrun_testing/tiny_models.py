@@ -221,6 +221,23 @@ TINY_MODELS: dict[str, TinyModel] = {
             sliding_window=None,
         ),
     ),
+    "qwen3-next": TinyModel(
+        "qwen3_next",
+        _config(
+            num_hidden_layers=4,
+            head_dim=32,
+            rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
+            linear_num_key_heads=2,
+            linear_num_value_heads=6,
+            linear_key_head_dim=32,
+            linear_value_head_dim=32,
+            num_experts=6,
+            num_experts_per_tok=3,
+            moe_intermediate_size=48,
+            shared_expert_intermediate_size=80,
+            norm_topk_prob=True,
+        ),
+    ),
     "qwen3-moe": TinyModel(
         "qwen3_moe",
         _config(
@@ -320,7 +337,7 @@ def build(name: str, **config_changes: Any) -> Any:
 def randomise(model: torch.nn.Module, seed: int) -> None:
     """Replace every weight so that each matters: norms spread around 1, biases are not zero, logits are well apart."""
     generator = torch.Generator().manual_seed(seed)
-    zero_centred_norms = type(model).__name__.startswith(("Gemma", "Qwen3_5"))
+    zero_centred_norms = type(model).__name__.startswith(("Gemma", "Qwen3_5", "Qwen3Next"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
