@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.paths import writable_folder
-from localrun.formats.source import TensorSource
+from localrun.formats.weights import WeightFiles
 
 CHUNK_BYTES = 1 << 20
 SETTLED_SECONDS = 2.0  # since the last change of a file, before its times tell the next one: clocks of disks are coarse
@@ -32,9 +32,9 @@ Stamp = list[int]
 class Identity:
     """Found out on a thread of its own from the moment it is made."""
 
-    def __init__(self, source: TensorSource) -> None:
+    def __init__(self, source: WeightFiles) -> None:
         self._found = ""
-        self._files = sorted({info.file for info in source.tensors.values()})
+        self._files = sorted(source.files)
         if source.path.is_dir():
             self._files += [path for name in _BESIDE if (path := source.path / name).is_file()]
         self._thread = threading.Thread(target=self._look, name="localrun-identity", daemon=True)

@@ -31,10 +31,10 @@ class OpenedModel:
 
 def open_model(options: LoadOptions) -> OpenedModel:
     """Open and check the files. Raises ModelFileError or NotFoundError."""
-    source: TensorSource = open_model_file(options.path)
-    identity = Identity(source) if options.disk_cache and options.prefix_cache else None
-    text = load_text(source)
-    source = in_precision(source, options.precision)
+    opened = open_model_file(options.path)
+    identity = Identity(opened) if options.disk_cache and options.prefix_cache else None
+    text = load_text(opened)
+    source = in_precision(opened, options.precision)
     config = read_config(source)
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)

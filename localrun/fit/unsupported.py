@@ -35,7 +35,6 @@ _KEYS = {
     "state_value_dim": ("", "linear_value_head_dim"),
 }
 _MOST = 1 << 20  # of any number here
-_ALTERNATING = {"gpt-oss": 2, "gpt_oss": 2}  # windowed but for every n-th layer, where the file does not say
 
 
 def unsupported_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[CacheKind, ...]:
@@ -87,7 +86,6 @@ class _Reader:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values
         self.arch = values.get("general.architecture")
-        self.model_type = self.arch or values.get("model_type")
 
     def value(self, name: str) -> Any:
         gguf, hf = _KEYS[name]
@@ -108,5 +106,5 @@ class _Reader:
         pattern = self.value("pattern")
         if isinstance(pattern, list) and len(pattern) == n_layers:
             return [one is True or one in (1, "sliding_attention") for one in pattern]
-        every = pattern if type(pattern) is int else _ALTERNATING.get(str(self.model_type), 0)
+        every = pattern if type(pattern) is int else 0
         return [every > 1 and (index + 1) % every != 0 for index in range(n_layers)]

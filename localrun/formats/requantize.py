@@ -26,12 +26,13 @@ SHRINKS = [0.72 + 0.02 * step for step in range(18)]  # of the largest value tha
 class RequantizedSource:
     """`source` with its float matrices in `qtype`, encoded row by row as they are read; the rest is as it was.
 
-    `stacked`: whether tensors of three dimensions are matrices one after the other, to be encoded likewise.
+    Tensors of three dimensions are matrices one after the other. `turned`: they are [n, columns, rows] there, and
+    appear as [n, rows, columns] where they are encoded; `read_turned` reads them.
     """
 
     source: TensorSource
     qtype: str
-    stacked: bool = True
+    turned: bool = False
 
     @property
     def path(self) -> Path:
@@ -54,25 +55,35 @@ class RequantizedSource:
         return {name: self._as_read(info) for name, info in self.source.tensors.items()}
 
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
-        raw = self.source.read(name, first_row, n_rows)
-        before, after = self.source.tensors[name], self.tensors[name]
-        if before.qtype == after.qtype:
+        return self._encoded(name, self.source.read(name, first_row, n_rows))
+
+    def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
+        return self._encoded(name, self.source.read_turned(name, matrix, columns))
+
+    def _encoded(self, name: str, raw: bytearray) -> bytearray:
+        """Whole rows of a tensor, as it appears."""
+        stored, info = QUANT_TYPES[self.source.tensors[name].qtype], self.tensors[name]
+        if stored.name == info.qtype:
             return raw
         import torch
 
-        n_cols = before.shape[-1]
-        stored = torch.frombuffer(raw, dtype=torch.uint8)
-        weights = QUANT_TYPES[before.qtype].decode(
-            stored, (len(raw) // QUANT_TYPES[before.qtype].nbytes((n_cols,)), n_cols)
+        n_cols = info.shape[-1]
+        weights = stored.decode(
+            torch.frombuffer(raw, dtype=torch.uint8), (len(raw) // stored.nbytes((n_cols,)), n_cols)
         )
-        return bytearray(ENCODERS[after.qtype](weights).numpy().tobytes())
+        return bytearray(ENCODERS[info.qtype](weights).numpy().tobytes())
 
     def _as_read(self, info: TensorInfo) -> TensorInfo:
-        is_matrix = len(info.shape) == 2 or (len(info.shape) == 3 and self.stacked)
-        if not is_matrix or info.qtype not in FLOAT_TYPES or info.shape[-1] % GROUP:
+        shape = info.shape
+        is_matrix = len(shape) in (2, 3) and not info.name.endswith("bias")  # those of all experts are rows
+        if not is_matrix or info.qtype not in FLOAT_TYPES:
+            return info
+        if len(shape) == 3 and self.turned:
+            shape = (shape[0], shape[2], shape[1])
+        if shape[-1] % GROUP:
             return info
         qtype = VOCABULARY_TYPE if info.name.endswith(VOCABULARY_NAMES) else self.qtype
-        return replace(info, qtype=qtype, nbytes=QUANT_TYPES[qtype].nbytes(info.shape))
+        return replace(info, shape=shape, qtype=qtype, nbytes=QUANT_TYPES[qtype].nbytes(shape))
 
 
 def encode_on_one_thread_each() -> None:
@@ -111,6 +122,7 @@ def encode_q4_0(weights: Tensor) -> Tensor:
         error = (q4_codes(blocks, scale) * scale.float()[:, None] - blocks).square().sum(1)
         better = error < best_error
         best_scale, best_error = torch.where(better, scale, best_scale), torch.where(better, error, best_error)
+    best_scale[~extreme[:, 0].isfinite()] = torch.nan  # no error of such a block is the least
     codes = (q4_codes(blocks, best_scale) + 8).to(torch.uint8)
     nibbles = codes[:, :16] | (codes[:, 16:] << 4)
     return torch.cat((best_scale[:, None].view(torch.uint8), nibbles), dim=1)

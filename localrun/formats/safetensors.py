@@ -10,6 +10,7 @@ from localrun.base.errors import NotFoundError
 from localrun.formats.files import bad_file, list_folder, open_regular, read_small, shown
 from localrun.formats.json_files import read_json
 from localrun.formats.metadata import Metadata
+from localrun.formats.mxfp4_pairs import Mxfp4Pair, find_pairs, join_blocks, join_pairs
 from localrun.formats.safetensors_shards import Shard, join_tensors, open_set, open_shard, read_index
 from localrun.formats.weights import WeightFiles
 
@@ -30,7 +31,20 @@ class SafetensorsFolder(WeightFiles):
     tokenizer_config: Metadata
     tokenizer_json: Path | None
     chat_templates: Mapping[str, str]  # by name; the usual one is "default"
+    pairs: Mapping[str, Mxfp4Pair]  # tensors that are two in the files
     format: Literal["safetensors"] = "safetensors"
+
+    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
+        """As of every file; a tensor that lies there as codes and scales as one."""
+        pair = self.pairs.get(name)
+        if pair is None:
+            return super().read(name, first_row, n_rows)
+        import numpy as np
+
+        n_blocks = pair.blocks_of_row
+        scales = np.frombuffer(self.read_rows(pair.scales, first_row, n_rows), np.uint8)
+        codes = np.frombuffer(self.read_rows(pair.codes, first_row * n_blocks, len(scales)), np.uint8)
+        return join_blocks(codes, scales)
 
     @property
     def chat_template(self) -> str | None:
@@ -54,6 +68,8 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     if not shards and not names & {"config.json", "tokenizer.json"}:
         raise NotFoundError(f"there is no model in the folder {shown(str(path))}", "it holds no .safetensors or .gguf")
     tokenizer_config = _config(folder, names, "tokenizer_config.json")
+    tensors = join_tensors(shards)
+    pairs = find_pairs(tensors)
     return SafetensorsFolder(
         path=path,
         folder=folder,
@@ -62,7 +78,8 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
         tokenizer_config=tokenizer_config,
         tokenizer_json=folder / "tokenizer.json" if "tokenizer.json" in names else None,
         chat_templates=_chat_templates(folder, names, tokenizer_config),
-        tensors=join_tensors(shards),
+        tensors=join_pairs(tensors, pairs),
+        pairs=pairs,
         stamps={shard.path: shard.stamp for shard in shards},
     )
 

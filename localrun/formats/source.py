@@ -34,3 +34,7 @@ class TensorSource(Protocol):
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
         """The raw bytes of a tensor (or of some of its rows), read from the file, not mapped."""
         ...
+
+    def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
+        """Some columns of a matrix of a tensor of floats [n, rows, columns], as rows of the type in `tensors`."""
+        ...

@@ -41,9 +41,26 @@ class WeightFiles:
         Read from the file into new memory each time; any thread may call. Raises ModelFileError MISSING_TENSOR, or
         CHANGED when the file is not the one that was checked; ValueError for rows that do not exist.
         """
-        info = self.tensors.get(name)
-        if info is None:
+        return self.read_rows(self.info(name), first_row, n_rows)
+
+    def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
+        """Some columns of a matrix of a tensor of floats [n, rows, columns], as rows. Raises as `read` does."""
+        import numpy as np
+
+        _, rows, _ = self.info(name).shape
+        numbers = np.frombuffer(self.read(name, matrix * rows, rows), np.uint8).reshape(
+            rows, self.info(name).shape[2], -1
+        )
+        return bytearray(np.ascontiguousarray(numbers[:, columns].swapaxes(0, 1)).data)
+
+    def info(self, name: str) -> TensorInfo:
+        """Of a tensor by its name; ModelFileError where there is none."""
+        if (info := self.tensors.get(name)) is None:
             raise bad_file("MISSING_TENSOR", f"there is no tensor {shown(name)}", self.path)
+        return info
+
+    def read_rows(self, info: TensorInfo, first_row: int, n_rows: int | None) -> bytearray:
+        """The bytes of some rows of a tensor as it lies in its file."""
         row_bytes = QUANT_TYPES[info.qtype].nbytes(info.shape[-1:])
         total = info.nbytes // row_bytes
         count = total - first_row if n_rows is None else n_rows

@@ -12,6 +12,7 @@ from localrun.formats.gguf_cursor import ARRAY, Cursor
 from localrun.formats.gguf_header import read_header
 from localrun.formats.json_files import parse_json
 from localrun.formats.metadata import Metadata
+from localrun.formats.mxfp4_pairs import find_pairs, join_pairs
 from localrun.formats.safetensors_header import read_header as read_safetensors_header
 from localrun.formats.source import TensorInfo
 from localrun.hub.api import RemoteFile, RemoteRepo, file_url, patiently, read_small_file
@@ -53,6 +54,9 @@ class RemoteModel:
         if info.file not in self.fetches or info.nbytes > MAX_TENSOR_BYTES:
             raise HubError(f"{self.path} is not downloaded")
         return bytearray(self.fetches[info.file](info.offset, info.nbytes))
+
+    def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
+        raise HubError(f"{self.path} is not downloaded")
 
 
 class RangeReader:
@@ -120,6 +124,7 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> R
         tensors |= header.tensors if is_gguf else read_safetensors_header(fetch, file.size, place)
     if not is_gguf:
         values = parse_json(read_small_file(http, repo, "config.json"), path, "BAD_CONFIG")
+        tensors = join_pairs(tensors, find_pairs(tensors))
     return RemoteModel(path, path.suffix[1:], Metadata(values, path), 0, tensors, fetches)
 
 
@@ -169,6 +174,8 @@ def stored_precision(config: Mapping[str, Any]) -> str:
     quantization = config.get("quantization_config")
     if isinstance(quantization, dict) and isinstance(quantization.get("bits"), int):
         return f"int{quantization['bits']}"
+    if isinstance(quantization, dict) and quantization.get("quant_method") == "mxfp4":
+        return "mxfp4"
     dtype = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
     return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype, "")
 

@@ -110,6 +110,7 @@ class LayerSpec:
     mixture: Mixture | None = None
     sink_window: int | None = None  # tokens a query sees besides the first block; never beside `window`
     mixer: RecurrentMixer | None = None  # in the place of attention
+    sinks: bool = False  # every head has a learned score that joins the softmax and adds no value
     gated: bool = False  # what attention gives is multiplied by the sigmoid of a gate, element by element
 
     @property

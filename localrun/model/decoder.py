@@ -51,7 +51,7 @@ def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
     turned_twice = spec.sink_window is not None and spec.rope is not None
     norms = (spec.qk_norm, layer.q_norm, layer.k_norm, eps)
     q, *sink_q = ops(RopeAppend(q, k, v, index, spec.rope, *norms, sink_query=turned_twice))
-    rules = (spec.attn_scale, spec.attn_softcap, spec.window)
+    rules = (spec.attn_scale, spec.attn_softcap, spec.window, weights.sinks)
     sink_query = sink_q[0] if sink_q else None
     (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window))
     if gate:

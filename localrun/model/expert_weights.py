@@ -6,7 +6,7 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.names import GGUF_EXPERTS
 from localrun.model.config import Mixture
-from localrun.model.weight_ref import WeightRef
+from localrun.model.weight_ref import FLOAT_TYPES, WeightRef
 
 
 class ExpertNamer:
@@ -52,8 +52,9 @@ class ExpertNamer:
         if names := self.names_of_each(weight, n):
             return WeightRef(names[0], shape, 0, None, 0.0, names, *counts, file_shape=(rows, columns))
         name, first, every, in_file = self.in_one(weight, rows)
-        turned = not self.gguf and self.rules.transposed
-        file_shape = (n, columns, in_file) if turned else (n, in_file, columns)
+        qtype = self.source.tensors[name].qtype if name in self.source.tensors else ""
+        turned = not self.gguf and self.rules.transposed and qtype != "MXFP4"
+        file_shape = (n, columns, in_file) if turned and qtype in FLOAT_TYPES else (n, in_file, columns)
         return WeightRef(name, shape, first, None, 0.0, (), *counts, file_shape, every, turned)
 
     def biases_of_all(self, weight: str, rows: int, mixture: Mixture) -> WeightRef:

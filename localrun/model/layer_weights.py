@@ -9,13 +9,17 @@ from localrun.ops.layouts import Packed, Vector
 
 @dataclass(frozen=True, slots=True)
 class AttentionWeights:
-    """What makes queries, keys, values and, where there is one, the gate of their result; and the output matrix."""
+    """What makes queries, keys, values and, where there is one, the gate of their result; and the output matrix.
+
+    `sinks` are scores that join the softmax of each head.
+    """
 
     q: LinearWeight
     k: LinearWeight
     v: LinearWeight
     o: LinearWeight
     gate: LinearWeight | None = None
+    sinks: Vector | None = None  # [n_heads]
 
 
 @dataclass(frozen=True, slots=True)

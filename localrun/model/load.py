@@ -146,7 +146,7 @@ class Loader:
     def attention(self, prefix: str) -> AttentionWeights:
         q, k, v, o = (self.linear(prefix + name) for name in "qkvo")
         gate = self.linear(prefix + "attn_gate") if prefix + "attn_gate" in self.refs else None
-        return AttentionWeights(q, k, v, o, gate)
+        return AttentionWeights(q, k, v, o, gate, self.vector(prefix + "sinks"))
 
     def mixer(self, prefix: str, mixer: RecurrentMixer) -> MixerWeights:
         matrices = {name: self.matrix(prefix + name) for name in mixer.matrices(0)}
@@ -195,29 +195,44 @@ class Loader:
         for part in range(first // in_each, -(-(first + count) // in_each)):
             start, end = max(first - part * in_each, 0), min(first + count - part * in_each, in_each)
             if ref.transposed:
-                parts.append(self.read_transposed(ref, part)[start:end].ravel())
+                assert (start, end) == (0, in_each), "slabs are whole experts"
+                parts.append(self.read_turned(ref, part))
             else:
-                name, begin = ref.place(part)
-                parts.append(self.read(name, begin + ref.first_row + start, end - start))
+                parts.append(self.read_every(ref, part, start, end))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def read_transposed(self, ref: WeightRef, part: int) -> np.ndarray:
-        """The matrix of one expert, uint8 [rows, columns, bytes of a number]."""
+    def read_every(self, ref: WeightRef, part: int, start: int, end: int) -> np.ndarray:
+        """Rows start … end of a part; where they take turns with those of another weight, all are read."""
         name, begin = ref.place(part)
-        _, n_cols, n_rows = ref.file_shape
-        numbers = self.read(name, begin, n_cols).reshape(n_cols, n_rows, -1)
-        return numbers[:, ref.first_row :: ref.every][:, : ref.part_rows].swapaxes(0, 1)
+        first, place = divmod(ref.first_row, ref.every)
+        raw = self.read(name, begin + first * ref.every + start * ref.every, (end - start) * ref.every)
+        return raw if ref.every == 1 else raw.reshape(end - start, ref.every, -1)[:, place].ravel()
+
+    def read_turned(self, ref: WeightRef, part: int) -> np.ndarray:
+        """The matrix of one expert of a tensor that has its columns one after the other."""
+        columns = slice(ref.first_row, ref.first_row + ref.part_rows * ref.every, ref.every)
+        raw = np.frombuffer(self.source.read_turned(ref.name, part, columns), np.uint8)
+        info = self.source.tensors[ref.name]
+        if first_not_finite(info.qtype, raw) is not None:
+            told = f"expert {part:,} of the tensor {shown(ref.name)} is not finite"
+            raise bad_file("NOT_FINITE", told, info.file, info.offset)
+        return self.counted(raw)
 
     def bytes_read(self, ref: WeightRef) -> int:
-        """What is read of the files for a weight: vectors and turned matrices whole, of other tensors its rows."""
-        if len(ref.shape) == 1 or ref.transposed:
+        """What is read of the files for a weight: vectors whole, else its rows and those in turns with them."""
+        if len(ref.shape) == 1:
             return sum(self.source.tensors[name].nbytes for name in ref.tensors)
-        return QUANT_TYPES[self.source.tensors[ref.name].qtype].nbytes(ref.shape)
+        n_bytes = QUANT_TYPES[self.source.tensors[ref.name].qtype].nbytes(ref.shape)
+        return n_bytes if ref.transposed else n_bytes * ref.every
 
     def read(self, name: str, first_row: int, n_rows: int | None) -> np.ndarray:
         """The bytes of a tensor, or of some of its rows, as flat uint8."""
         raw = np.frombuffer(self.source.read(name, first_row, n_rows), np.uint8)
         self.check_finite(name, first_row, raw)
+        return self.counted(raw)
+
+    def counted(self, raw: np.ndarray) -> np.ndarray:
+        """What has been read, once the progress of it is told."""
         self.done += raw.nbytes
         self.progress(self.done, self.total)
         return raw

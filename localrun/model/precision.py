@@ -11,8 +11,8 @@ from localrun.model.archs import arch_of
 def in_precision(source: TensorSource, precision: str) -> TensorSource:
     """`source` with its float matrices quantised while they are read, where `precision` asks for that.
 
-    Matrices of all experts in one tensor are quantised like those of each, row by row. Those that a checkpoint keeps
-    transposed stay as they are: their rows are not those of the file.
+    Matrices of all experts in one tensor are quantised like those of each, row by row; so are those that a checkpoint
+    keeps transposed.
     """
     if source.format != "safetensors" or precision not in PRECISIONS:
         return source
@@ -20,4 +20,4 @@ def in_precision(source: TensorSource, precision: str) -> TensorSource:
     with suppress(ModelFileError):  # sizes are told of architectures that cannot run, too
         rules = arch_of(source).experts
         transposed = rules is not None and rules.transposed
-    return RequantizedSource(source, PRECISIONS[precision], stacked=not transposed)
+    return RequantizedSource(source, PRECISIONS[precision], transposed)

@@ -17,8 +17,11 @@ LONGROPE = ("longrope", "su")
 UNSCALED = ("none", "default", "dynamic", "mrope")
 
 
-def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int) -> RopeSpec:
-    """The rope of a GGUF file: scaling keys under `rope.scaling.`, divisors in small F32 tensors."""
+def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int, truncate: bool = True) -> RopeSpec:
+    """The rope of a GGUF file: scaling keys under `rope.scaling.`, divisors in small F32 tensors.
+
+    `truncate`: whether the ramp of YaRN begins and ends at whole pairs.
+    """
     keys = source.metadata
     prefix = f"{fields.prefix}.rope.scaling."
     scaling = {
@@ -28,6 +31,7 @@ def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int
         "attention_factor": keys.get(prefix + "attn_factor"),
         "beta_fast": keys.get(prefix + "yarn_beta_fast"),
         "beta_slow": keys.get(prefix + "yarn_beta_slow"),
+        "truncate": truncate,
         "mscale": 1.0,
         "mscale_all_dim": keys.get(prefix + "yarn_log_multiplier"),
     }

@@ -31,7 +31,7 @@ class WeightRef:
     n_used: int = 1
     file_shape: tuple[int, ...] = ()  # of each tensor, where it is not `shape`
     every: int = 1
-    transposed: bool = False  # the tensor is [n_experts, columns, rows]
+    transposed: bool = False  # the tensor is [n_experts, columns, rows] in the file
     starts: tuple[int, ...] = ()  # rows there with which equal stretches of ours begin, where they lie apart
     is_log: bool = False  # the file has the logarithm of the vector times -1
 
@@ -77,7 +77,7 @@ def check_tensor(source: TensorSource, ref: WeightRef) -> None:
         if info.shape != expected:
             shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} {shapes}", path=path, offset=info.offset)
-        needs_floats = len(expected) == 1 or len(ref.shape) == 1 or ref.transposed
+        needs_floats = len(expected) == 1 or len(ref.shape) == 1
         if info.qtype in INTEGER_TYPES or (needs_floats and info.qtype not in FLOAT_TYPES):
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} cannot be of type {info.qtype}", path=path)
         if info.qtype != source.tensors[ref.name].qtype:

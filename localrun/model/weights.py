@@ -99,6 +99,8 @@ class Namer:
                     yield name, self.ref(name, (rows, hidden), index, turns.get(name))
         if spec.gated:
             yield from self.gated_refs(index, spec)
+        if spec.sinks:
+            yield "sinks", self.ref("sinks", (spec.n_heads,), index)
         if self.name("qkv_bias", index) in self.source.tensors:
             yield from self.fused_refs("qkv_bias", index, {f"{name}_bias": n for name, n in heads.items()}, (), turns)
         yield "o", self.ref("o", (hidden, q_rows), index)

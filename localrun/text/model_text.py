@@ -13,7 +13,7 @@ from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.text.history import note, splice
 from localrun.text.prompt import encode_rendered, render_chat
-from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, reasoning_tags
+from localrun.text.reasoning import ReasoningTags, Splitter, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
 
@@ -90,12 +90,10 @@ class ModelText:
         """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""
         return {} if wish == "auto" else self.template.capabilities.thinking_arguments(wish == "on")
 
-    def splitter(self, prompt: Sequence[int]) -> ReasoningSplitter | None:
+    def splitter(self, prompt: Sequence[int]) -> Splitter | None:
         """Tells thinking from answer, starting where the prompt left off."""
-        if self.tags is None:
-            return None
-        inside = self.tags.starts_inside(self.tokenizer.decode(prompt[-TAIL_TOKENS:], special=True))
-        return ReasoningSplitter(self.tags.open, self.tags.close, inside, self.tags.hidden)
+        end = self.tokenizer.decode(prompt[-TAIL_TOKENS:], special=True)
+        return None if self.tags is None else self.tags.splitter(end)
 
     @property
     def visible_ids(self) -> frozenset[int]:

@@ -1,23 +1,35 @@
 """Where a model thinks aloud: the tags around it, and the splitter that keeps thinking and answer apart."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from localrun.base.events import Channel
+from localrun.text.harmony import ENDS, START, HarmonySplitter
 from localrun.text.stop import first_partial
 from localrun.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningTags:
-    """Thinking is between `open` and `close`; `hidden` texts frame the answer and are no part of it."""
+    """Thinking is between `open` and `close`; `hidden` texts frame the answer and are no part of it.
+
+    With `headers` these are the marks of a format where every message has one (Harmony).
+    """
 
     open: str
     close: str
     hidden: tuple[str, ...] = ()
+    headers: bool = False
 
     def starts_inside(self, prompt: str) -> bool:
         """Whether the prompt itself opens the thinking, so that the model goes on with it."""
         return prompt.rstrip().endswith(self.open.rstrip())
+
+    def splitter(self, prompt: str) -> "Splitter":
+        """Tells thinking from answer, starting where the end of the prompt left off."""
+        if self.headers:
+            return HarmonySplitter(prompt)
+        return ReasoningSplitter(self.open, self.close, self.starts_inside(prompt), self.hidden)
 
     def visible_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
         """Control tokens the tags are made of: a Detokenizer has to show them, or the tags are never seen."""
@@ -29,11 +41,7 @@ class ReasoningTags:
 KNOWN_TAGS: tuple[tuple[str, ReasoningTags], ...] = (
     (
         "<|channel|>analysis",  # gpt-oss
-        ReasoningTags(
-            "<|channel|>analysis<|message|>",
-            "<|end|>",
-            ("<|start|>assistant", "<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
-        ),
+        ReasoningTags("<|channel|>analysis<|message|>", "<|end|>", (START, *ENDS), headers=True),
     ),
     ("<|channel>thought", ReasoningTags("<|channel>thought\n", "<channel|>")),  # Gemma 4
     ("<|begin|>assistant<|think|>", ReasoningTags("<|think|>", "<|end|>", ("<|begin|>assistant", "<|content|>"))),
@@ -108,3 +116,6 @@ class ReasoningSplitter:
             return
         self._after_tag = False
         pieces.append(("thinking" if self._inside else "answer", text))
+
+
+Splitter: TypeAlias = ReasoningSplitter | HarmonySplitter

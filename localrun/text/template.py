@@ -46,7 +46,8 @@ class Capabilities:
         if "thinking_mode" in self.variables:
             return {"thinking_mode": "enabled" if on else "disabled"}
         if "reasoning_effort" in self.variables:
-            return {"reasoning_effort": "high" if on else next(iter(self.efforts), "low")}
+            least = next((effort for effort in self.efforts if effort not in ("medium", "high")), "low")
+            return {"reasoning_effort": "high" if on else least}
         return {}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from localrun_testing.cache_engine import GEMMA, HYBRID, LFM, LLAMA, MISTRAL, CacheCase
+from localrun_testing.cache_engine import GEMMA, GPT_OSS, HYBRID, LFM, LLAMA, MISTRAL, CacheCase
 from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
 from localrun_testing.waiting import PATIENCE
 
@@ -30,6 +30,10 @@ CASES = {
     "mixed, full layers q8": CacheCase(GEMMA, "q8", window_blocks=4),
     "mixed q8": CacheCase(GEMMA, "q8", "q8", window_blocks=4),
     "mixed, full layers q4": CacheCase(GEMMA, "q4", window_blocks=4),
+    "learned sinks": CacheCase(GPT_OSS, "f16", window_blocks=4),
+    "learned sinks, full layers q8": CacheCase(GPT_OSS, "q8", window_blocks=4),
+    "learned sinks k8v4": CacheCase(GPT_OSS, "k8v4", "k8v4", window_blocks=4),
+    "learned sinks in a user's window": CacheCase(GPT_OSS, "q8", window_blocks=4, user_window=130),
     "linear attention": CacheCase(HYBRID, "f16", window_blocks=24),
     "linear attention q8": CacheCase(HYBRID, "q8", window_blocks=24),
     "linear attention q4": CacheCase(HYBRID, "q4", window_blocks=12),

@@ -100,13 +100,6 @@ QWEN3_NEXT = {
             id="Qwen3-Next, GGUF",
         ),
         pytest.param(
-            gguf("gpt-oss", attention__sliding_window=128),
-            config(24, 8, 64),
-            131072,
-            3 * GIB + 12 * 3 * 64 * 2048,
-            id="gpt-oss-20b",
-        ),
-        pytest.param(
             {"text_config": {"sliding_window": 512, "layer_types": ["sliding_attention"] * 5 + ["full_attention"]}},
             config(6, 1, 256),
             8192,

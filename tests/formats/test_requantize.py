@@ -8,6 +8,7 @@ import torch
 from gguf import GGMLQuantizationType, quants
 from localrun_testing.tiny_models import save
 
+from localrun.formats.finite import first_not_finite
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ENCODERS, RequantizedSource, encode_q4_0
 from localrun.formats.safetensors import open_safetensors
@@ -44,6 +45,15 @@ def test_no_other_scale_of_the_search_would_be_better() -> None:
             for d in sign * row.abs().max() / 8 * torch.linspace(0.7, 1.1, 400)
         )
         assert float((decoded - row).square().sum()) <= best * 1.1
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+@pytest.mark.parametrize("qtype", ENCODERS)
+def test_what_is_no_number_does_not_become_one(qtype: str, bad: float) -> None:
+    weights = torch.randn(3, 64, generator=torch.Generator().manual_seed(1))
+    weights[1, 40] = bad
+    raw = ENCODERS[qtype](weights).flatten()
+    assert first_not_finite(qtype, raw.numpy()) == 3  # the second block of row 1
 
 
 def test_zeros_stay_zeros() -> None:

@@ -40,7 +40,7 @@ def test_logits(name: str, file_format: str, chunking: str, tiny_stepper: TinySt
     assert found.within(MAX_ABS, NMSE), found
 
 
-@pytest.mark.parametrize("name", ["llama", "mistral", "gemma3"])
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "gpt-oss"])
 def test_logits_over_several_blocks(name: str, tiny_folder: TinyFile, reference: Reference) -> None:
     ids = token_ids(200, VOCAB_SIZE)
     logits = Stepper(tiny_folder(name), ctx=256).logits(ids, random_chunks(200, seed=1))
@@ -122,7 +122,7 @@ def test_a_half_precision_cache_stays_close(tiny_gguf: TinyFile, reference: Refe
     assert found.same_top1 == 1.0
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma3"])
+@pytest.mark.parametrize("name", ["llama", "gemma3", "gpt-oss"])
 def test_row_mode_is_exact_over_any_cutting(name: str, tiny_gguf: TinyFile, reference: Reference) -> None:
     ids = token_ids(40, VOCAB_SIZE)
     stepper = Stepper(tiny_gguf(name), ops=RowReferenceOps)

@@ -57,6 +57,7 @@ OPTIONS = [
     pytest.param({}, id="plain"),
     pytest.param({"softcap": 5.0, "window": 70, "sinks": SINKS}, id="all"),
     pytest.param({"window": 64}, id="window"),
+    pytest.param({"sinks": SINKS}, id="sinks"),
 ]
 
 

@@ -68,6 +68,7 @@ EXACT = [
     *(KVCase(codec, 64, n_tokens=600) for codec in CODED),
     *(KVCase(codec, 40, 6, 2, 600, window=100, softcap=4.0, sinks=True) for codec in CODED),
     *(KVCase(codec, 192, 2, 1, 600, sink_window=130) for codec in CODED),
+    *(KVCase(codec, 64, 16, 2, 600, window=window, sinks=True) for codec in CODED for window in (None, 128)),
 ]
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from localrun.backends.cpu import abi
 
 HIDDEN, FFN, N_EXPERTS = 512, 256, 5
+GPT_OSS = ("MXFP4", "MXFP4", "MXFP4")
 
 
 @dataclass
@@ -24,6 +25,8 @@ class NativeMixture:
     sigmoid: bool = False
     choice_bias: Tensor | None = None
     scale: float = 1.0
+    act: str = "silu_mul"
+    biases: bool = False  # of the router and of every expert
 
     def __post_init__(self) -> None:
         self.router = NativeMatrix(sample("F32", N_EXPERTS, HIDDEN, seed=1), "F32", HIDDEN)
@@ -34,6 +37,8 @@ class NativeMixture:
             raw = sample(qtype, N_EXPERTS * n_rows, n_cols, seed + 2)
             self.all.append(NativeMatrix(raw, qtype, n_cols))
             self.each.append([NativeMatrix(part, qtype, n_cols) for part in raw.split(n_rows)])
+        draw, widths = torch.Generator().manual_seed(9), (N_EXPERTS, *(N_EXPERTS * n_rows for n_rows, _ in shapes))
+        self.bias = [torch.randn(n, generator=draw) if self.biases else torch.zeros(n) for n in widths]
 
     def run(self, x: Tensor, residual: Tensor | None = None, scale: float = 1.0, threads: int = 2) -> Tensor:
         """As the library computes it, in one program -> f32 [R, HIDDEN]."""
@@ -54,14 +59,16 @@ class NativeMixture:
         point = ctypes.pointer
         score = abi.Linear(a=point(a.c), n_weights=1, out_scale=1.0, make_formats=chosen.c.formats)
         score.weight[0], score.out[0] = point(self.router.c), point(scores.c)
+        score.bias[0], *bias = (b.data_ptr() if self.biases else None for b in self.bias)
         reads_f32 = not (gate.activation_format and up.activation_format)
-        bias = None if self.choice_bias is None else self.choice_bias.data_ptr()
-        how = (bias, self.normalize, reads_f32, self.sigmoid, self.scale)
+        choice_bias = None if self.choice_bias is None else self.choice_bias.data_ptr()
+        how = (choice_bias, self.normalize, reads_f32, self.sigmoid, self.scale)
         route = abi.Route(point(scores.c), point(a.c), point(chosen.c), routes, *how)
-        widen = abi.Experts(a=point(chosen.c), out=point(hidden.c), routes=routes, act=abi.ACTIVATIONS["silu_mul"])
+        widen = abi.Experts(a=point(chosen.c), out=point(hidden.c), routes=routes, act=abi.ACTIVATIONS[self.act])
         widen.weight[0], widen.weight[1] = point(gate.c), point(up.c)
+        widen.bias[0], widen.bias[1], narrow_bias = bias
         narrow = abi.Experts(a=point(hidden.c), out=point(y.c), routes=routes, make_formats=down.activation_format)
-        narrow.weight[0] = point(down.c)
+        narrow.weight[0], narrow.bias[0] = point(down.c), narrow_bias
         combine = abi.Combine(y=point(y.c), out=point(out.c), routes=routes, scale=scale)
         if rest is not None:
             combine.residual = point(rest.c)
@@ -72,7 +79,8 @@ class NativeMixture:
 
     def by_hand(self, x: Tensor) -> Tensor:
         """Each row through its experts, one product of the library after the other."""
-        (scores,) = linear(x, [self.router])
+        (scores,) = linear(x, [self.router], self.bias[:1])
+        of_each = [bias.view(N_EXPERTS, -1) for bias in self.bias[1:]]
         shares = scores.double().sigmoid() if self.sigmoid else torch.softmax(scores.double(), -1)
         out = torch.zeros(len(x), HIDDEN, dtype=torch.double)
         for row, share in enumerate(shares):
@@ -81,8 +89,9 @@ class NativeMixture:
             total = (share[best].sum() if self.normalize else 1.0) / self.scale
             for e in best:
                 gate, up, down = (matrices[e] for matrices in self.each)
-                (hidden,) = linear(x[row : row + 1], [gate, up], act="silu_mul")
-                out[row] += share[e] / total * linear(hidden, [down])[0][0].double()
+                gate_bias, up_bias, down_bias = (bias[e] for bias in of_each)
+                (hidden,) = linear(x[row : row + 1], [gate, up], [gate_bias, up_bias], act=self.act)
+                out[row] += share[e] / total * linear(hidden, [down], [down_bias])[0][0].double()
         return out.float()
 
 
@@ -113,9 +122,18 @@ def test_a_bias_has_a_say_in_the_choice_and_none_in_the_weights(isa: str, sigmoi
     assert not torch.equal(mixture.chosen, biased)
 
 
-@pytest.mark.parametrize("qtypes", [("Q4_K", "Q4_K", "Q6_K"), ("F16", "F16", "F16")])
+@pytest.mark.parametrize("qtypes", [GPT_OSS, ("Q8_0", "Q8_0", "Q8_0"), ("BF16", "BF16", "BF16")])
+def test_experts_have_biases_and_a_clamped_activation(isa: str, qtypes: tuple[str, str, str]) -> None:
+    mixture = NativeMixture(qtypes, top_k=4, act="clamped_silu_mul", biases=True)
+    for n in (1, 40):
+        expected = mixture.by_hand(rows(n))
+        assert bool(((mixture.run(rows(n)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
+
+
+@pytest.mark.parametrize("qtypes", [("Q4_K", "Q4_K", "Q6_K"), ("F16", "F16", "F16"), GPT_OSS])
 def test_a_row_alone_is_the_row_among_others(isa: str, qtypes: tuple[str, str, str]) -> None:
-    mixture, x = NativeMixture(qtypes, top_k=3), rows(80)
+    act = "clamped_silu_mul" if qtypes == GPT_OSS else "silu_mul"
+    mixture, x = NativeMixture(qtypes, top_k=3, act=act, biases=qtypes == GPT_OSS), rows(80)
     together = mixture.run(x)
     for n, threads in ((1, 1), (2, 1), (17, 3), (64, 2)):
         for first in range(0, len(x) - n + 1, max(n, 13)):

@@ -6,8 +6,11 @@ import torch.nn.functional as F
 from localrun_testing.native_ops import NativeMatrix, decoded, linear, nmse, sample
 from torch import Tensor
 
+from localrun.backends.reference.ops import activate
 from localrun.formats.quant import QUANT_TYPES
+from localrun.ops.types import GatedActivation
 
+ACTIVATIONS: tuple[GatedActivation, ...] = ("silu_mul", "gelu_mul", "clamped_silu_mul")
 NMSE_LIMIT = 5e-4  # activations are rounded to 8 bits
 LAYOUTS = [
     "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4", "NVFP4", "Q2_K", "Q3_K", "Q4_K",
@@ -111,30 +114,31 @@ def test_weights_of_different_layouts_share_one_linear(isa: str) -> None:
         assert torch.equal(found, alone + b)
 
 
-@pytest.mark.parametrize("act", ["silu_mul", "gelu_mul"])
+@pytest.mark.parametrize("act", ACTIVATIONS)
 @pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("F32", "Q8_0")])
-def test_gate_and_up_end_in_one(isa: str, act: str, types: tuple[str, str]) -> None:
+def test_gate_and_up_end_in_one(isa: str, act: GatedActivation, types: tuple[str, str]) -> None:
     matrices = [NativeMatrix(sample(t, 49, 256, seed), t, 256) for seed, t in enumerate(types)]
     x, bias = rows(7, 256) * 0.3, [rows(1, 49, 5)[0], rows(1, 49, 6)[0]]
     gate, up = linear(x, matrices, bias)
     residual = rows(7, 49, 8)
     (found,) = linear(x, matrices, bias, act=act, out_scale=0.5, residual=residual)
-    activated = F.silu(gate.double()) if act == "silu_mul" else F.gelu(gate.double(), approximate="tanh")
-    torch.testing.assert_close(found.double(), residual + 0.5 * activated * up, rtol=1e-5, atol=1e-5)
+    expected = residual + 0.5 * activate(gate.double(), up.double(), act)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_activations_are_exact_far_out(isa: str) -> None:
-    """silu and gelu of what no exponential can hold."""
+    """Of what no exponential can hold, and beyond the limits of the clamped one."""
     x = torch.tensor([[-1e4, -200.0, -90.0, -1.0, 0.0, 1.0, 90.0, 1e4]])
     eye = NativeMatrix(torch.eye(8).view(torch.uint8).reshape(8, -1), "F32", 8)
     ones = NativeMatrix(torch.zeros(8, 8).view(torch.uint8).reshape(8, -1), "F32", 8)
-    for act, expected in (("silu_mul", F.silu(x)), ("gelu_mul", F.gelu(x, approximate="tanh"))):
-        (found,) = linear(x, [eye, ones], [torch.zeros(8), torch.ones(8)], act=act)
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-30)
+    for act in ACTIVATIONS:
+        for up in (1.0, -100.0, 100.0):
+            (found,) = linear(x, [eye, ones], [torch.zeros(8), torch.full((8,), up)], act=act)
+            torch.testing.assert_close(found, activate(x, torch.tensor(up), act), rtol=1e-6, atol=1e-30)
 
 
-@pytest.mark.parametrize("act", ["silu_mul", "gelu_mul"])
-def test_activations_hide_nothing_that_is_no_number(isa: str, act: str) -> None:
+@pytest.mark.parametrize("act", ACTIVATIONS)
+def test_activations_hide_nothing_that_is_no_number(isa: str, act: GatedActivation) -> None:
     x = torch.zeros(1, 8)
     x[0, 3] = torch.nan
     one = torch.zeros(8, 8)

@@ -15,11 +15,13 @@ from torch import Tensor
 class Case:
     """Weights of one width that share their activations: some side by side, and gate and up of other types."""
 
-    def __init__(self, n_cols: int, listed: tuple[str, ...], gated: tuple[str, str], n_tokens: int) -> None:
+    def __init__(
+        self, n_cols: int, listed: tuple[str, ...], gated: tuple[str, str], n_tokens: int, act: str = "silu_mul"
+    ) -> None:
         self.listed, self.gated = (self.matrices(types, n_cols) for types in (listed, gated))
         x = torch.randn(n_tokens, n_cols, generator=torch.Generator().manual_seed(n_cols))
         self.x = NativeValue(n_tokens, n_cols, data=x)
-        self.n_tokens = n_tokens
+        self.n_tokens, self.act = n_tokens, act
 
     @staticmethod
     def matrices(types: tuple[str, ...], n_cols: int) -> list[NativeMatrix]:
@@ -38,7 +40,7 @@ class Case:
             keep += [a, *places]
             instructions += [
                 instruction(linear_op(a, self.listed, places[:-2])),
-                instruction(linear_op(a, self.gated, places[-2:-1], act="silu_mul")),
+                instruction(linear_op(a, self.gated, places[-2:-1], act=self.act)),
                 instruction(linear_op(a, self.listed[:1], places[-1:])),
             ]
         run(instructions, n, threads)
@@ -75,6 +77,13 @@ def test_rows_together_are_what_each_is_alone(isa: str, n_cols: int) -> None:
     else:  # tiles of eight tokens at most
         counts = [1 + (n - 1) % 128 for n in counts[::4]]
     Case(n_cols, listed_at(index), PAIRS[index % len(PAIRS)], max(counts)).check(counts)
+
+
+@pytest.mark.parametrize("gated", [("MXFP4", "MXFP4"), ("MXFP4", "BF16")], ids="-".join)
+def test_a_width_that_is_no_multiple_of_256(isa: str, gated: tuple[str, str]) -> None:
+    """2880, of gpt-oss: the last block of a row is of 64 columns."""
+    counts = [3, 20] if isa == "generic" else [7, 97, 130] if isa == "amx" else [5, 66, 97]
+    Case(2880, ("MXFP4", "Q8_0", "Q5_1", "BF16"), gated, max(counts), act="clamped_silu_mul").check(counts)
 
 
 @pytest.mark.slow

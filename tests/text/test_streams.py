@@ -102,14 +102,6 @@ def test_a_template_without_tags_does_not_think_aloud() -> None:
     assert reasoning_tags("{{ message.content }}") is None
 
 
-def test_gpt_oss_frames_are_no_part_of_the_answer() -> None:
-    tags = reasoning_tags("<|channel|>analysis<|message|>")
-    assert tags is not None
-    splitter = ReasoningSplitter(tags.open, tags.close, hidden=tags.hidden)
-    text = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello"
-    assert splitter.push(text) + splitter.flush() == [("thinking", "hm"), ("answer", "Hello")]
-
-
 def test_ids_beyond_the_vocabulary_have_no_text() -> None:
     stream = Detokenizer(tokenizer())
     assert [stream.push(len(PIECES)), stream.push(-1), stream.push(1)] == ["", "", "a"]

@@ -45,7 +45,7 @@ bool good_norm(const lr_norm* op) {
 
 bool good_linear(const lr_linear* op) {
   if (op->n_weights < 1 || op->n_weights > LR_MAX_WEIGHTS) return false;
-  if (op->act < LR_ACT_NONE || op->act > LR_ACT_GELU_MUL) return false;
+  if (op->act < LR_ACT_NONE || op->act >= LR_N_ACTS) return false;
   for (int32_t i = 0; i < op->n_weights; i++) {
     if (!multiplies(op->weight[i], op->a)) return false;
     const int32_t n_rows = op->weight[i]->n_rows;
@@ -90,7 +90,7 @@ bool good_route(const lr_route* op) {
 }
 
 bool good_experts(const lr_experts* op) {
-  if (!good_routes(op->routes) || op->act < LR_ACT_NONE || op->act > LR_ACT_GELU_MUL) return false;
+  if (!good_routes(op->routes) || op->act < LR_ACT_NONE || op->act >= LR_N_ACTS) return false;
   const bool gated = op->act != LR_ACT_NONE;
   if (gated != (op->weight[1] != nullptr)) return false;
   for (int32_t i = 0; i < 1 + gated; i++) {

@@ -23,7 +23,7 @@ OPS = (
     "gated_delta_rule",
 )
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
-ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2}
+ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2, "clamped_silu_mul": 3}
 KV_CODES = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
 PROBE_INT8, PROBE_F16 = 0, 1
 BLOCK_TOKENS = 64
@@ -159,6 +159,7 @@ class Experts(Structure):
     _fields_ = (
         ("a", POINTER(Value)),
         ("weight", POINTER(Matrix) * 2),
+        ("bias", c_void_p * 2),
         ("out", POINTER(Value)),
         ("routes", POINTER(Routes)),
         ("act", c_int32),

@@ -153,7 +153,7 @@ def mixes_natively(mixer: RecurrentMixer) -> bool:
 
 
 def routes_natively(spec: LayerSpec) -> bool:
-    """Whether the kernels know how a layer chooses among its experts: without groups, and biases of other kinds."""
+    """Whether the kernels know how a layer chooses among its experts: without groups."""
     mixture = spec.mixture
     assert mixture is not None
-    return mixture.routing.n_groups == 1 and not mixture.biases and spec.gated_activation in abi.ACTIVATIONS
+    return mixture.routing.n_groups == 1 and spec.gated_activation in abi.ACTIVATIONS

@@ -116,9 +116,8 @@ class ProgramBuilder:
 
     def moe(self, op: Moe, out: int) -> Iterator[Native]:
         """The scores, which rows go where, gate and up of every expert, down, the shared expert, and the sum."""
-        assert op.router.bias is None, "the backend refuses such models"
         router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
-        gate, up, down = (weight for weight, _ in (op.experts.gate, op.experts.up, op.experts.down))
+        (gate, gate_bias), (up, up_bias), (down, down_bias) = op.experts.gate, op.experts.up, op.experts.down
         make_formats, total = self.missing_formats(op.a), self.result(out, self.values[op.a.index].width)
         scores = self.kept(take(router.n_rows, 0))
         chosen = self.kept(take(gate.n_cols, self.activation_format_of(gate) | self.activation_format_of(up), n_used))
@@ -126,6 +125,7 @@ class ProgramBuilder:
         y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
         routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
         score = self.product(op.a, ((router, scores),), make_formats)
+        score.bias[0] = self.vector(op.router.bias)
         reads_f32 = not (self.activation_format_of(gate) and self.activation_format_of(up))
         route = abi.Route(
             scores=ctypes.pointer(scores),
@@ -140,10 +140,11 @@ class ProgramBuilder:
         )
         widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
         widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
+        widen.bias[0], widen.bias[1] = self.vector(gate_bias), self.vector(up_bias)
         narrow = abi.Experts(
             a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_formats=hidden.formats
         )
-        narrow.weight[0] = self.matrix(down)
+        narrow.weight[0], narrow.bias[0] = self.matrix(down), self.vector(down_bias)
         combine = abi.Combine(
             y=ctypes.pointer(y), residual=self.value(op.residual), out=total, routes=routes, scale=op.out_scale
         )

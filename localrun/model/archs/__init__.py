@@ -6,6 +6,7 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.gemma3 import Gemma3
+from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.granite import Granite
 from localrun.model.archs.lfm2 import Lfm2, Lfm2Moe
 from localrun.model.archs.llama import Llama
@@ -38,6 +39,7 @@ ARCHS: tuple[Arch, ...] = (
     Mixtral(),
     Lfm2(),
     Lfm2Moe(),
+    GptOss(),
 )
 
 

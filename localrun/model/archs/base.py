@@ -51,6 +51,7 @@ class Arch:
     full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
     window_rope: ClassVar[int] = 0  # index of the rope that windowed layers use
     experts: ClassVar[ExpertRules | None] = None  # of layers whose feed-forward part is a mixture of experts
+    quantization: ClassVar[str] = ""  # of checkpoints: the `quant_method` that their tensors are read in
     defaults: ClassVar[Mapping[str, Any]] = {}  # of fields that published files leave out
 
     def config(self, source: TensorSource) -> ModelConfig:
@@ -76,7 +77,10 @@ class Arch:
     def check_supported(self, fields: Fields) -> None:
         if fields["n_experts"] and self.experts is None:
             raise ModelFileError("UNSUPPORTED", NO_MIXTURE, path=fields.path)
-        if fields.format != "gguf" and fields.values_by_key.get("quantization_config"):
+        quantization = None if fields.format == "gguf" else fields.values_by_key.get("quantization_config")
+        if quantization and not (
+            isinstance(quantization, dict) and quantization.get("quant_method") == self.quantization
+        ):
             raise ModelFileError(
                 "UNSUPPORTED",
                 "its weights are quantised in a way that cannot be read",

@@ -13,6 +13,7 @@ GGUF_NAMES: dict[str, str] = {
     "k_bias": "blk.{}.attn_k.bias",
     "v_bias": "blk.{}.attn_v.bias",
     "o_bias": "blk.{}.attn_output.bias",
+    "sinks": "blk.{}.attn_sinks.weight",
     "q_norm": "blk.{}.attn_q_norm.weight",
     "k_norm": "blk.{}.attn_k_norm.weight",
     "attn_post_norm": "blk.{}.post_attention_norm.weight",
@@ -65,6 +66,7 @@ HF_NAMES: dict[str, str] = {
     "k_bias": "layers.{}.self_attn.k_proj.bias",
     "v_bias": "layers.{}.self_attn.v_proj.bias",
     "o_bias": "layers.{}.self_attn.o_proj.bias",
+    "sinks": "layers.{}.self_attn.sinks",
     "q_norm": "layers.{}.self_attn.q_norm.weight",
     "k_norm": "layers.{}.self_attn.k_norm.weight",
     "ffn_norm": "layers.{}.post_attention_layernorm.weight",
@@ -111,4 +113,11 @@ HF_MIXTRAL_NAMES: dict[str, str] = {
     "expert_gate": "layers.{}.block_sparse_moe.experts.{}.w1.weight",
     "expert_up": "layers.{}.block_sparse_moe.experts.{}.w3.weight",
     "expert_down": "layers.{}.block_sparse_moe.experts.{}.w2.weight",
+}
+HF_GPT_OSS_NAMES: dict[str, str] = {
+    "router": "layers.{}.mlp.router.weight",
+    "router_bias": "layers.{}.mlp.router.bias",
+    **HF_FUSED_EXPERTS,
+    "experts_gate_up_bias": "layers.{}.mlp.experts.gate_up_proj_bias",
+    "experts_down_bias": "layers.{}.mlp.experts.down_proj_bias",
 }

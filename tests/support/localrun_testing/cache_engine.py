@@ -29,6 +29,7 @@ from localrun_testing.small_model import CONV, CPU, DELTA, FULL, WINDOWED, moved
 GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now and then
 MISTRAL = (replace(WINDOWED, window=100),) * 3
 LLAMA = (FULL,) * 3
+GPT_OSS = tuple(replace(spec, sinks=True) for spec in (WINDOWED, FULL) * 2)
 HYBRID = (DELTA, DELTA, FULL) * 2  # linear attention, and a full layer now and then
 LFM = (CONV, CONV, FULL) * 2  # short convolutions, likewise
 

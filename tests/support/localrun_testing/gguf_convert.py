@@ -45,6 +45,7 @@ ARCHS = {
     "smollm3": "smollm3",
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2moe",
+    "gpt_oss": "gpt-oss",
 }
 PAIRS_INTERLEAVED = {
     "llama",
@@ -54,7 +55,7 @@ PAIRS_INTERLEAVED = {
 }  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
 DELTA_NETS = {"qwen35", "qwen35moe", "qwen3next"}
 NORMS_AROUND_ZERO = {"gemma2", "gemma3", *DELTA_NETS}  # the checkpoint stores w - 1, the GGUF stores w
-POST_NORMED = {"gemma2", "gemma3", "olmo2", *DELTA_NETS}  # or what would be ffn_norm is called so
+POST_NORMED = {"gemma2", "gemma3", "olmo2", "gpt-oss", *DELTA_NETS}  # or what would be ffn_norm is called so
 
 MODEL_TENSORS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 MODEL_TENSORS |= {"model.embedding_norm": "token_embd_norm"}
@@ -95,6 +96,7 @@ LAYER_TENSORS = {
     "feed_forward.w2": "ffn_down",
     "feed_forward.gate": "ffn_gate_inp",
     "mlp.gate": "ffn_gate_inp",
+    "mlp.router": "ffn_gate_inp",
     "block_sparse_moe.gate": "ffn_gate_inp",
     "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
     **{
@@ -127,7 +129,7 @@ def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     add_hyperparameters(writer, arch, config)
     add_vocabulary(writer, folder)
     for name, data in [*stacked(tensors(folder, arch, config)), *rope_tensors(config)]:
-        encoded, encoding = encode(data, "F32" if "ffn_gate_inp" in name else qtype)
+        encoded, encoding = encode(data, "F32" if "ffn_gate_inp" in name or name.endswith(".bias") else qtype)
         writer.add_tensor(name, encoded, raw_dtype=encoding)
     return writer
 
@@ -162,7 +164,7 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         add_experts(writer, config, n_experts)
     if arch in PAIRS_INTERLEAVED:
         writer.add_vocab_size(config.vocab_size)
-    if config.model_type in {"gemma2", "gemma3_text", "phi3", "olmo3"}:
+    if config.model_type in {"gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss"}:
         writer.add_sliding_window(config.sliding_window or 0)
     if config.model_type == "olmo3":
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
@@ -193,6 +195,8 @@ def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
     if config.model_type == "lfm2_moe":
         writer.add_leading_dense_block_count(config.num_dense_layers)
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if config.model_type == "gpt_oss":
+        writer.add_expert_feed_forward_length(config.intermediate_size)
     if config.model_type == "glm4_moe":
         writer.add_leading_dense_block_count(config.first_k_dense_replace)
         writer.add_expert_shared_count(config.n_shared_experts)
@@ -262,9 +266,10 @@ def add_rope_scaling(writer: gguf.GGUFWriter, config: Any, rope: dict[str, Any])
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
-        if "llama_4_scaling_beta" in rope:
+        if "beta_fast" in rope:
             writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
             writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+        if "llama_4_scaling_beta" in rope:
             writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
             writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     elif kind == "longrope":
@@ -297,6 +302,9 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                 if hf_name.endswith("in_proj_qkvz.weight"):
                     yield from qkv_and_z(f"blk.{hf_name.split('.')[2]}", file.get_tensor(hf_name).float(), config)
                     continue
+                if arch == "gpt-oss" and (fused := hf_name.partition(".mlp.experts."))[1]:
+                    yield from fused_experts(fused[0], fused[2], file.get_tensor(hf_name).float())
+                    continue
                 name = gguf_name(hf_name.replace("language_model.", "").replace("model.model.", "model."), arch)
                 data = file.get_tensor(hf_name).float()
                 short = name.split(".")[-2]
@@ -311,6 +319,15 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                 if hf_name.endswith("A_log"):
                     data = -data.exp()
                 yield name, data.squeeze(0).numpy()  # the gate of a shared expert is a vector there
+
+
+def fused_experts(layer: str, part: str, data: torch.Tensor) -> Iterator[tuple[str, Array]]:
+    """The experts of gpt-oss: matrices lie transposed, and rows of gate and up take turns."""
+    kind, number = "bias" if part.endswith("_bias") else "weight", layer.rpartition(".")[2]
+    data = data if kind == "bias" else data.transpose(1, 2)
+    parts = {"gate": data[:, ::2], "up": data[:, 1::2]} if part.startswith("gate_up") else {"down": data}
+    for name, rows in parts.items():
+        yield f"blk.{number}.ffn_{name}_exps.{kind}", rows.contiguous().numpy()
 
 
 def stacked(every: Iterable[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
@@ -337,6 +354,8 @@ def gguf_name(hf_name: str, arch: str) -> str:
         return f"blk.{hf_name.split('.')[2]}.{'ssm_a' if hf_name.endswith('A_log') else 'ssm_dt.bias'}"
     if hf_name.endswith((".mlp.gate.e_score_correction_bias", ".feed_forward.expert_bias")):
         return f"blk.{hf_name.split('.')[2]}.exp_probs_b.bias"
+    if hf_name.endswith(".self_attn.sinks"):
+        return f"blk.{hf_name.split('.')[2]}.attn_sinks.weight"
     stem, kind = hf_name.rsplit(".", 1)
     layer = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", stem)
     if layer is None:

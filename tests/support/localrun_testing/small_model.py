@@ -61,6 +61,7 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
             k=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
             v=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
             o=linear(HIDDEN, spec.n_heads * spec.head_dim),
+            sinks=torch.randn(spec.n_heads, generator=generator) if spec.sinks else None,
         )
 
     weights = [

@@ -102,6 +102,13 @@ _LONGROPE = {
 }
 _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 _QUARTER_MROPE = {**_MROPE, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.25}
+_UNEVEN_YARN = {  # whose ramp begins and ends between pairs
+    **_YARN,
+    "rope_theta": 1500.0,
+    "original_max_position_embeddings": 256,
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+}
 _QWEN_EYES = {"depth": 1, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48}
 _PIXTRAL_EYES = {
     "hidden_size": 32,
@@ -265,6 +272,19 @@ TINY_MODELS: dict[str, TinyModel] = {
             moe_intermediate_size=48,
         ),
     ),
+    "gpt-oss": TinyModel(
+        "gpt_oss",
+        _config(
+            head_dim=32,
+            attention_bias=True,
+            intermediate_size=64,
+            num_local_experts=6,
+            num_experts_per_tok=3,
+            sliding_window=16,
+            rope_parameters={**_UNEVEN_YARN, "truncate": False},
+        ),
+        llama_cpp_view={"rope_parameters": {**_UNEVEN_YARN, "truncate": True}},
+    ),
     "gemma2": TinyModel("gemma2", _gemma(num_hidden_layers=4, **_GEMMA2_CAPS)),
     # 46 layers is how a GGUF reader recognises the 27B model, whose score scale is not 1/sqrt(head_dim).
     "gemma2-27b": TinyModel(
@@ -348,6 +368,12 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
                 parameter.copy_(noise - 2.0)
             elif name.endswith("bias"):
                 parameter.copy_(noise * 0.3)
+            elif name.endswith("sinks"):
+                parameter.copy_(noise)
+            elif name.endswith("experts.gate_up_proj") and "GptOss" in type(model).__name__:  # the clamp bites
+                parameter.copy_(noise * 3.0 * parameter.shape[-1] ** -0.5)
+            elif name.endswith("experts.down_proj") and "GptOss" in type(model).__name__:  # up to 56 is multiplied
+                parameter.copy_(noise * 0.2 * parameter.shape[-1] ** -0.5)
             elif "embed_tokens" in name or "lm_head" in name:
                 parameter.copy_(noise * 3.0 * parameter.shape[-1] ** -0.5)
             else:

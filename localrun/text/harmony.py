@@ -1,0 +1,76 @@
+"""Harmony, the format of gpt-oss: every message has a header that names its channel, and a text."""
+
+import re
+
+from localrun.base.events import Channel
+from localrun.text.stop import first_partial
+
+START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
+ASSISTANT = START + "assistant"  # how a prompt ends: the model goes on with the header
+ENDS = ("<|end|>", "<|return|>", "<|call|>")
+_RECIPIENT = re.compile(r"\bto=([\w.-]+)")
+
+
+class HarmonySplitter:
+    """Splits a stream into thinking (the channel `analysis`) and answer (`final`, `commentary`), wherever it is cut.
+
+    Headers are dropped, but for the function that a message calls. An empty line parts messages of one kind. `prompt`
+    is the end of what the stream goes on from.
+    """
+
+    def __init__(self, prompt: str = ASSISTANT) -> None:
+        self._channel: Channel = "thinking" if prompt.endswith(f"{CHANNEL}analysis{MESSAGE}") else "answer"
+        self._header = "" if prompt.endswith(ASSISTANT) else None  # what there is of one; None within a text
+        self._said: dict[Channel, bool] = {"answer": False, "thinking": False}
+        self._fresh = False  # nothing of this message was told yet
+        self._held = ""
+
+    def push(self, text: str) -> list[tuple[Channel, str]]:
+        """The pieces that are certain, in order; none is empty."""
+        self._held += text
+        pieces: list[tuple[Channel, str]] = []
+        while (found := self._next_mark()) is not None:
+            start, mark = found
+            self._take(self._held[:start], pieces)
+            self._held = self._held[start + len(mark) :]
+            self._pass(mark, pieces)
+        safe = first_partial(self._held, self._marks())
+        self._take(self._held[:safe], pieces)
+        self._held = self._held[safe:]
+        return pieces
+
+    def flush(self) -> list[tuple[Channel, str]]:
+        """The rest, which turned out to be no header."""
+        rest, self._header, self._held = (self._header or "") + self._held, None, ""
+        pieces: list[tuple[Channel, str]] = []
+        self._take(rest, pieces)
+        return pieces
+
+    def _marks(self) -> tuple[str, ...]:
+        return (START, CHANNEL, *ENDS) if self._header is None else (MESSAGE,)
+
+    def _next_mark(self) -> tuple[int, str] | None:
+        found = [(start, mark) for mark in self._marks() if (start := self._held.find(mark)) >= 0]
+        return min(found, default=None)
+
+    def _pass(self, mark: str, pieces: list[tuple[Channel, str]]) -> None:
+        """Go over a mark: into a header, out of one, or out of a message."""
+        if mark in ENDS:
+            self._channel = "answer"
+        elif mark == MESSAGE:
+            header, self._header = self._header or "", None
+            self._channel = "thinking" if CHANNEL + "analysis" in header else "answer"
+            self._fresh = True
+            if called := _RECIPIENT.search(header):
+                self._take(f"{called[1]} ", pieces)
+        else:
+            self._header = mark
+
+    def _take(self, text: str, pieces: list[tuple[Channel, str]]) -> None:
+        """Text that is no mark, of a header or of a message."""
+        if self._header is not None:
+            self._header += text
+        elif text:
+            parted = self._fresh and self._said[self._channel]
+            pieces.append((self._channel, "\n\n" + text if parted else text))
+            self._said[self._channel], self._fresh = True, False

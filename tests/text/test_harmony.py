@@ -1,0 +1,121 @@
+"""Harmony: channels of a stream wherever it is cut, and a chat whose template leaves thoughts out of the history."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from localrun_testing.vocabularies import byte_level
+
+from localrun.base.request import Request, Sampling
+from localrun.client.rewritten_history import rewritten_history
+from localrun.engine.answer import AnswerStream
+from localrun.text.harmony import HarmonySplitter
+from localrun.text.model_text import ModelText
+from localrun.text.reasoning import reasoning_tags
+from localrun.text.template import ChatTemplate
+from localrun.text.tokenizer import tokenizer_from_gguf
+
+CONTROL = ("<|return|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>", "<|call|>", "<|constrain|>")
+TEMPLATE = """<|start|>system<|message|>Reasoning: {{ reasoning_effort or 'medium' }}<|end|>
+{%- for m in messages %}
+{%- if m.role == 'assistant' %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}<|end|>
+{%- else %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}<|start|>assistant{% endif %}{# <|channel|>analysis #}"""
+HEADERS = {
+    "<|channel|>analysis": ("thinking", ""),
+    "<|channel|>final": ("answer", ""),
+    "<|channel|>commentary": ("answer", ""),
+    "<|channel|>commentary to=functions.look_up <|constrain|>json": ("answer", "functions.look_up "),
+    " to=functions.now<|channel|>commentary json": ("answer", "functions.now "),
+}
+MESSAGES = st.lists(st.tuples(st.sampled_from([*HEADERS]), st.text("ab<|>\n", min_size=1, max_size=12)), max_size=5)
+
+
+@pytest.fixture(scope="module")
+def text() -> ModelText:
+    tokenizer = tokenizer_from_gguf(byte_level(specials=CONTROL, bos_token_id=None, eos_token_id=267))
+    return ModelText(tokenizer, ChatTemplate(TEMPLATE), reasoning_tags(TEMPLATE), Sampling(), ())
+
+
+def ask(question: str) -> Request:
+    return Request(messages=({"role": "user", "content": question},))
+
+
+@given(MESSAGES, st.lists(st.integers(1, 7), min_size=1, max_size=20))
+def test_channels_are_those_of_the_messages(messages: list[tuple[str, str]], sizes: list[int]) -> None:
+    stream = ""
+    said: dict[str, list[str]] = {"answer": [], "thinking": []}
+    for index, (header, body) in enumerate(messages):
+        stream += ("<|end|><|start|>assistant" if index else "") + f"{header}<|message|>{body}"
+        channel, called = HEADERS[header]
+        said[channel].append(called + body)
+    splitter, found, at = HarmonySplitter(), {"answer": "", "thinking": ""}, 0
+    while at < len(stream):
+        size = sizes[at % len(sizes)]
+        for name, piece in splitter.push(stream[at : at + size]):
+            assert piece
+            found[name] += piece
+        at += size
+    for name, piece in splitter.flush():
+        found[name] += piece
+    assert found == {name: "\n\n".join(texts) for name, texts in said.items()}
+
+
+def test_a_header_that_never_ends_is_shown() -> None:
+    splitter = HarmonySplitter()
+    assert splitter.push("<|channel|>final and no more") == []
+    assert splitter.flush() == [("answer", "<|channel|>final and no more")]
+
+
+def test_a_prompt_may_open_the_thought() -> None:
+    tags = reasoning_tags(TEMPLATE)
+    assert tags is not None
+    assert tags.splitter("<|start|>assistant<|channel|>analysis<|message|>").push("hm") == [("thinking", "hm")]
+    assert tags.splitter("<|start|>assistant<|channel|>final<|message|>").push("hm") == [("answer", "hm")]
+    assert tags.splitter("a raw prompt").push("hm<|end|>") == [("answer", "hm")]
+
+
+def test_the_ids_of_an_answer_become_its_channels(text: ModelText) -> None:
+    """Control tokens reach the splitter, and of these no more than return and call end an answer."""
+    tokenizer = text.tokenizer
+    assert {tokenizer.token_text(i) for i in tokenizer.eog_ids} == {"<|return|>", "<|call|>"}
+    said = "<|channel|>analysis<|message|>hello?<|end|><|start|>assistant<|channel|>final<|message|>hello world"
+    answer = AnswerStream(text, (), text.encode_request(ask("hi")))
+    for token_id in tokenizer.encode(said, special=True):
+        list(answer.push(token_id))
+    list(answer.flush())
+    assert (answer.text("thinking"), answer.text("answer")) == ("hello?", "hello world")
+
+
+@pytest.mark.parametrize("thought", ["hello? 12", ""])
+def test_the_history_without_thoughts_is_known_before_the_next_turn(text: ModelText, thought: str) -> None:
+    """Known ids are kept up to where the thought began, and the rest is what the next turn begins with."""
+    tokenizer, request, said = text.tokenizer, ask("hi"), "hello world"
+    prompt = text.encode_request(request)
+    analysis = f"<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant" if thought else ""
+    written = f"{analysis}<|channel|>final<|message|>{said}<|return|>"
+    known = [*prompt, *tokenizer.encode(written, special=True)]
+    again = rewritten_history(text, request, said, thought, known)
+    turn = ({"role": "assistant", "content": said, "reasoning_content": thought}, {"role": "user", "content": "12?"})
+    following = text.prepare(Request(messages=request.messages + turn, known_ids=tuple(known)))
+    shown = tokenizer.decode(again, special=True)
+    assert shown.endswith(f"<|start|>assistant<|channel|>final<|message|>{said}<|end|><|start|>user<|message|>")
+    assert following.ids[: len(again)] == again
+    assert following.n_kept == (len(prompt) + 1 if thought else len(known) - 1)
+    assert "rewrote turn 1" in following.note
+
+
+def test_the_published_template(shared_dir: Path) -> None:
+    template = ChatTemplate((shared_dir / "vectors" / "templates" / "openai-gpt-oss-120b.jinja").read_text())
+    tags, abilities = reasoning_tags(template.source), template.capabilities
+    assert tags is not None
+    assert tags.headers
+    assert abilities.thinking_arguments(True) == {"reasoning_effort": "high"}
+    assert abilities.thinking_arguments(False) == {"reasoning_effort": "low"}
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo", "reasoning_content": "hm"}]
+    written = template.render([*turns, {"role": "user", "content": "so?"}], reasoning_effort="low")
+    assert "Reasoning: low" in written
+    assert "hm" not in written
+    assert written.endswith("<|channel|>final<|message|>yo<|end|><|start|>user<|message|>so?<|end|><|start|>assistant")
