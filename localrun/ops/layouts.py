@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from localrun.formats.quant import QUANT_TYPES
@@ -35,7 +36,7 @@ class RowReader:
 
     def slab_rows(self, multiple: int = 1) -> int:
         """Rows of a slab of about SLAB_BYTES, a multiple of `multiple` and of the granule."""
-        step = multiple * self.granule
+        step = lcm(multiple, self.granule)
         return max(1, SLAB_BYTES // QUANT_TYPES[self.qtype].nbytes((self.n_cols,)) // step) * step
 
 

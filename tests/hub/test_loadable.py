@@ -8,6 +8,7 @@ import gguf
 import numpy as np
 import pytest
 from localrun_testing.fake_hub import FakeHub
+from localrun_testing.mxfp4_checkpoint import save_mxfp4
 from localrun_testing.stub_gguf import stub_gguf, tensors_of
 
 from localrun.base.errors import ModelFileError
@@ -185,6 +186,22 @@ def test_so_is_a_checkpoint_in_shards(
     said, _ = hub_says(CHECKPOINTS[reason])
     assert said == loader_says(tmp_path, CHECKPOINTS[reason])
     assert bool(said) == (reason not in ("whole", "a rope"))
+
+
+@pytest.mark.parametrize("missing", ["", "model-2.safetensors"])
+def test_codes_and_scales_in_two_files_are_one_tensor(
+    tmp_path: Path, hub_says: Callable[[Files], tuple[str, int]], missing: str
+) -> None:
+    """gpt-oss in MXFP4: with the scales it runs, and without them it does not."""
+    save_mxfp4(tmp_path)
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir() if "token" not in path.name}
+    if missing:
+        del files[missing], files["model.safetensors.index.json"]
+        (tmp_path / missing).unlink()
+        (tmp_path / "model.safetensors.index.json").unlink()
+    said, _ = hub_says(files)
+    assert said == loader_says(tmp_path, files)
+    assert ("gate_up_proj' is missing" in said) == bool(missing)
 
 
 @pytest.mark.parametrize("reason", ROPES)

@@ -18,6 +18,8 @@ from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, TinyModel, build, save
 from safetensors.torch import load_file, save_file
 
+from localrun.backends.cpu.backend import CpuBackend
+from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.registry import BACKENDS, choose_backend
 from localrun.base.errors import ModelFileError
@@ -35,7 +37,7 @@ from localrun.model.load import Loader, allocated_bytes, held_bytes, load_model,
 from localrun.model.precision import in_precision
 from localrun.model.weight_ref import check_tensor
 from localrun.ops.instructions import Experts, Moe, Router
-from localrun.ops.layouts import F32, FILE, Layout
+from localrun.ops.layouts import F32, FILE, Layout, RowReader
 from localrun.ops.types import Routing
 
 MAX_ABS, NMSE = 1e-4, 1e-9
@@ -217,6 +219,21 @@ def test_transposed_experts_are_quantised_as_each_would_be(precision: str, tmp_p
         assert loaded.qtype == qtype
         assert torch.equal(loaded.planes[0].flatten(), torch.cat(encoded))
     assert allocated_bytes(weights) == held_bytes(small, read_weight_refs(small, read_config(small)), FILE.nbytes)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_kernels_read_transposed_experts_one_by_one(precision: str, tmp_path: Path) -> None:
+    """Slabs of whole experts, on several threads: packed they are what the reference decodes."""
+    if why := BACKENDS["cpu"].why_unavailable():
+        pytest.skip(why)
+    small = in_precision(open_safetensors(save("gpt-oss", tmp_path)), precision)
+    rows = RowReader(PRECISIONS[precision], 6 * 2880, 2880, lambda first, n: np.empty(0, np.uint8), granule=2880)
+    assert rows.slab_rows(multiple=16) == 2880
+    packed, plain = (load_model(small, layout).weights for layout in (CpuLayout(CpuBackend().calls, 2), F32))
+    for found, expected in zip(packed.layers, plain.layers, strict=True):
+        for weight in ("gate", "up", "down"):
+            matrices = (getattr(layer, weight)[0].unpack() for layer in (found, expected))
+            assert torch.equal(*matrices)
 
 
 @pytest.mark.parametrize("native_threads", [0, 2])
