@@ -19,8 +19,8 @@ from localrun.hub.api import RemoteRepo, read_repo
 from localrun.hub.catalogue import CatalogueModel, catalogue_shape, read_catalogue
 from localrun.hub.http import Http, NetworkError
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
-from localrun.hub.remote import read_remote, stored_precision, without_rope_tensors
-from localrun.hub.stored import StoredModel
+from localrun.hub.remote import read_remote, without_rope_tensors
+from localrun.hub.stored import StoredModel, config_precision
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
 from localrun.model.precision import in_precision
@@ -191,7 +191,7 @@ def _read_shape(
         try:
             model = read_remote(http, repo, variant)
             if variant.format == "safetensors":
-                named = replace(variant, precision=stored_precision(model.metadata))
+                named = replace(variant, precision=config_precision(model.metadata))
                 variants = [named if each is variant else each for each in variants]
             return shape_of(without_rope_tensors(model)), "", variants
         except (ModelFileError, NotFoundError) as error:  # another file of the same model may be better

@@ -169,17 +169,6 @@ def _is_enough(values: Mapping[str, Any]) -> bool:
     return (_TOKENS in values or f"{arch}.vocab_size" in values) and all(f"{arch}.{key}" in values for key in needed)
 
 
-def stored_precision(config: Mapping[str, Any]) -> str:
-    """How the weights of a safetensors model are stored, by its config.json; empty where it does not say."""
-    quantization = config.get("quantization_config")
-    if isinstance(quantization, dict) and isinstance(quantization.get("bits"), int):
-        return f"int{quantization['bits']}"
-    if isinstance(quantization, dict) and quantization.get("quant_method") == "mxfp4":
-        return "mxfp4"
-    dtype = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
-    return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype, "")
-
-
 def without_rope_tensors(model: RemoteModel) -> RemoteModel:
     """The same model for a question that positions do not matter to: the divisors of a GGUF's longrope lie in tensors,
     and key-values alone leave it unread."""

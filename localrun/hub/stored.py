@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -84,10 +84,13 @@ def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredMod
         yield StoredModel(model, config_precision(config), place, size, "safetensors", source)
 
 
-def config_precision(config: dict[str, Any]) -> str:
+def config_precision(config: Mapping[str, Any]) -> str:
+    """How the weights of a safetensors model are stored, by its config.json; empty where it does not say."""
     quantization = config.get("quantization_config")
     if isinstance(quantization, dict) and isinstance(quantization.get("bits"), int):
         return f"int{quantization['bits']}"
+    if isinstance(quantization, dict) and quantization.get("quant_method") == "mxfp4":
+        return "mxfp4"
     dtype = str(config.get("dtype") or config.get("torch_dtype") or "")
     return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype.removeprefix("torch."), "")
 

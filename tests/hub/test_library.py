@@ -50,6 +50,7 @@ def test_split_models_are_one_row_and_incomplete_ones_none(home: Path) -> None:
         ({"dtype": "bfloat16"}, "bf16"),
         ({"torch_dtype": "float16"}, "fp16"),
         ({"torch_dtype": "float16", "quantization_config": {"quant_method": "gptq", "bits": 4}}, "int4"),
+        ({"dtype": "bfloat16", "quantization_config": {"quant_method": "mxfp4"}}, "mxfp4"),
         ({"architectures": []}, ""),
     ],
 )
