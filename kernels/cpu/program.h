@@ -14,7 +14,7 @@
 #define LR_MAX_EXPERTS 512
 #define LR_MAX_VOCAB (1 << 24)  // ids of a row of logits: candidates are looked for in a thread's scratch
 #define LR_MAX_TAPS 16       // of a short convolution
-#define LR_DELTA_PANEL 32    // columns of a state of the delta rule that lie together
+#define LR_DELTA_PANEL 32    // columns of a state of the delta rule or a selective scan that lie together
 #define LR_SCALE_DIMS 128    // dims of a head that share a scale in the codes of keys and values
 
 // Formats of activations that a linear can read. F32 is always there; norm and the first linear that reads a value make the
@@ -27,7 +27,8 @@ enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED
 // beside their codes for as long as rows read them so.
 enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
-  LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_N_OPS };
+  LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE,
+  LR_OP_SELECTIVE_SCAN, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts/layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -192,6 +193,22 @@ typedef struct {
 } lr_gated_delta_rule;
 
 typedef struct {
+  const lr_value* xbc;   // [n_heads·head_dim], then [n_groups·state_dim] twice
+  const lr_value* z;     // [n_heads·head_dim]
+  const lr_value* dt;    // [n_heads]
+  lr_value* out;         // as z
+  const float* decay;    // [n_heads], below 0
+  const float* dt_bias;  // [n_heads]
+  const float* skip;     // [n_heads]
+  const float* norm;     // [n_heads·head_dim]
+  int32_t n_heads, head_dim, n_groups, state_dim;
+  int32_t layer;
+  int32_t state_at;      // the states of all heads from this number of the state on
+  float eps;
+  int32_t reserved;
+} lr_selective_scan;
+
+typedef struct {
   int32_t op;
   int32_t reserved;
   union {
@@ -207,6 +224,7 @@ typedef struct {
     lr_sigmoid_mul sigmoid_mul;
     lr_short_conv short_conv;
     lr_gated_delta_rule gated_delta_rule;
+    lr_selective_scan selective_scan;
   };
 } lr_instruction;
 

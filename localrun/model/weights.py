@@ -79,9 +79,15 @@ class Namer:
                 ref = replace(ref, name=tensor, starts=rows.starts, file_shape=(rows.n_rows, shape[1]))
             yield name, ref
         for name, sizes in mixer.vectors().items():
-            is_conv = len(sizes) == 2 and not self.gguf  # torch has a channel of each group in the middle
-            file_shape = (sizes[0], 1, sizes[1]) if is_conv else sizes
-            yield name, replace(self.ref(name, (prod(sizes),), index), file_shape=file_shape)
+            ref = self.ref(name, (prod(sizes),), index)
+            yield name, replace(ref, file_shape=self.vector_shape(ref.name, mixer, name, sizes))
+
+    def vector_shape(self, tensor: str, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """Of a mixer's vector in the file; whoever rewrites a GGUF may drop dims of one."""
+        if not self.gguf:
+            return (sizes[0], 1, sizes[1]) if len(sizes) == 2 else sizes  # torch: a channel of each group
+        info = self.source.tensors.get(tensor)
+        return sizes if info and info.shape == sizes else self.arch.vector_in_gguf(mixer, name, sizes)
 
     def attention_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
         hidden, q_rows, kv_rows = self.config.hidden_size, spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
@@ -120,7 +126,7 @@ class Namer:
             experts = ExpertNamer(self.arch, self.source, self.prefix, index)
             yield from experts.refs(spec.mixture, hidden, spec.ffn_size)
             return
-        if self.arch.qkv_fused:
+        if self.arch.qkv_fused or (not self.gguf and "gate_up" in self.arch.hf_names):
             yield from self.fused_refs("gate_up", index, {"gate": spec.ffn_size, "up": spec.ffn_size}, (hidden,))
         else:
             yield "gate", self.ref("gate", (spec.ffn_size, hidden), index)
@@ -166,7 +172,8 @@ class Namer:
 
     def name(self, weight: str, index: int = 0) -> str:
         if weight in self.fused:
-            return self.prefix + self.fused[weight].format(index)
+            own = {} if self.gguf else self.arch.hf_names
+            return self.prefix + own.get(weight, self.fused[weight]).format(index)
         if self.gguf:
             return (self.arch.gguf_names.get(weight) or GGUF_NAMES[weight]).format(index)
         if weight == "output":

@@ -174,6 +174,34 @@ class GatedDeltaRule:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectiveScan:
+    """A state space layer with a state S [head_dim, state_dim] a head (Mamba-2: Dao and Gu 2024), then a gated norm of
+    each group -> f32 [R, n_heads · head_dim].
+
+    Every token: step = softplus(dt + dt_bias), S = exp(decay · step) · S + (step · x) ⊗ b, and y = S c + skip · x,
+    where the heads of a group share b and c. The result is g / rms(g) · norm of g = y · silu(z), a group at a time.
+    The states are those of the layer from its number `state_at` on.
+    """
+
+    name: ClassVar = "selective_scan"
+    n_results: ClassVar = 1
+    xbc: Value  # [R, n_heads · head_dim + 2 · n_groups · state_dim]
+    z: Value  # [R, n_heads · head_dim]
+    dt: Value  # [R, n_heads]
+    decay: Vector  # [n_heads], below 0
+    dt_bias: Vector  # [n_heads]
+    skip: Vector  # [n_heads]
+    norm: Vector  # [n_heads · head_dim]
+    eps: float
+    n_heads: int
+    head_dim: int
+    n_groups: int
+    state_dim: int
+    layer: int
+    state_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Router:
     """Chooses experts for a row by a @ weight.T + bias, as its `routing` says."""
 
@@ -238,7 +266,17 @@ class LogitsOf:
 
 
 Instruction: TypeAlias = (
-    Embed | Norm | Linear | RopeAppend | Attention | SigmoidMul | ShortConv | GatedDeltaRule | Moe | LogitsOf
+    Embed
+    | Norm
+    | Linear
+    | RopeAppend
+    | Attention
+    | SigmoidMul
+    | ShortConv
+    | GatedDeltaRule
+    | SelectiveScan
+    | Moe
+    | LogitsOf
 )
 INSTRUCTIONS = (
     Embed,
@@ -249,6 +287,7 @@ INSTRUCTIONS = (
     SigmoidMul,
     ShortConv,
     GatedDeltaRule,
+    SelectiveScan,
     Moe,
     LogitsOf,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from localrun_testing.cache_engine import GEMMA, GPT_OSS, HYBRID, LFM, LLAMA, MISTRAL, CacheCase
+from localrun_testing.cache_engine import GEMMA, GPT_OSS, GRANITE_H, HYBRID, LFM, LLAMA, MISTRAL, CacheCase
 from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
 from localrun_testing.waiting import PATIENCE
 
@@ -39,6 +39,8 @@ CASES = {
     "linear attention q4": CacheCase(HYBRID, "q4", window_blocks=12),
     "short convolutions": CacheCase(LFM, "f16", window_blocks=24),
     "short convolutions q4": CacheCase(LFM, "q4", window_blocks=12),
+    "state space": CacheCase(GRANITE_H, "f16", window_blocks=24),
+    "state space q8": CacheCase(GRANITE_H, "q8", window_blocks=12),
     "a user's window": CacheCase(LLAMA, "f16", user_window=130),
     "a user's window q8": CacheCase(GEMMA, "q8", window_blocks=4, user_window=130),
 }

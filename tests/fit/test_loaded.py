@@ -50,7 +50,7 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
         loaded.engine.close()
 
 
-@pytest.mark.parametrize("kind", ["qwen3.5-moe", "lfm2", "lfm2-moe"])
+@pytest.mark.parametrize("kind", ["qwen3.5-moe", "lfm2", "lfm2-moe", "granite-hybrid"])
 def test_working_memory_of_layers_with_a_state_is_planned(kind: str, tmp_path: Path) -> None:
     loaded = load(LoadOptions(save(kind, tmp_path), threads=1, ctx=128))
     try:

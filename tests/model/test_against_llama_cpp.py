@@ -46,7 +46,9 @@ def test_perplexity(file_type: str, text: str, tmp_path: Path) -> None:
         assert found.ppl == pytest.approx(expected, rel=TOLERANCE)
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma3", "smollm3", "qwen3.5", "qwen3-next", "lfm2", "lfm2-moe"])
+@pytest.mark.parametrize(
+    "name", ["llama", "qwen3", "gemma3", "smollm3", "qwen3.5", "qwen3-next", "lfm2", "lfm2-moe", "granite-hybrid"]
+)
 def test_greedy_text(name: str, tiny_gguf: Callable[..., Path]) -> None:
     """The whole way: tokenizer, BOS, chunks, cache, sampler."""
     prompt, n_tokens = "the cat sat on the hat", 40

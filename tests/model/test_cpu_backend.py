@@ -22,6 +22,7 @@ from localrun.model.load import load_model
 
 IDS = token_ids(150, VOCAB_SIZE)
 QUANT_TYPES = ("F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4")
+RECURRENT = ("qwen3.5", "lfm2-moe", "granite-hybrid")
 ISAS = ("generic", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm")
 
 
@@ -41,9 +42,7 @@ def test_logits_match_transformers(
 
 
 @pytest.mark.parametrize("codec", ["f32", "f16"])
-@pytest.mark.parametrize(
-    "name", ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "qwen3.5", "lfm2-moe", "gpt-oss"]
-)
+@pytest.mark.parametrize("name", ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", *RECURRENT])
 def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, tiny_folder: Callable[..., Path]) -> None:
     model = Stepper(tiny_folder(name), codec=codec, native_threads=2)
     whole = model.logits(IDS)
@@ -67,7 +66,7 @@ def test_every_instruction_set_stays_close_to_the_reference(
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("name", ["qwen3.5", "qwen3.5-moe", "qwen3-next", "lfm2", "lfm2-moe", "gpt-oss"])
+@pytest.mark.parametrize("name", [*RECURRENT, "qwen3.5-moe", "qwen3-next", "lfm2", "granite-hybrid-moe", "gpt-oss"])
 def test_layers_of_their_own_kind_on_every_instruction_set(
     name: str,
     isa: str,

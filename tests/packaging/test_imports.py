@@ -40,7 +40,19 @@ ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: vers
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
     *(
         f"localrun.backends.reference.{name}"
-        for name in ("attention", "delta_net", "executor", "kv_codes", "logits", "moe", "ops", "pool", "rows", "states")
+        for name in (
+            "attention",
+            "delta_net",
+            "executor",
+            "kv_codes",
+            "logits",
+            "moe",
+            "ops",
+            "pool",
+            "rows",
+            "selective_scan",
+            "states",
+        )
     ),
 )
 POSIX_ONLY = ("fcntl", "resource", "termios")

@@ -137,6 +137,18 @@ bool good_gated_delta_rule(const lr_gated_delta_rule* op, const lr_program* prog
   return has_state(program, op->layer, op->state_at, width * op->key_dim);
 }
 
+bool good_selective_scan(const lr_selective_scan* op, const lr_program* program) {
+  const int32_t n_heads = op->n_heads, n_groups = op->n_groups;
+  if (n_groups < 1 || n_heads < n_groups || n_heads % n_groups || n_heads > LR_MAX_HEADS) return false;
+  if (op->state_dim < 2 || op->state_dim > 1024 || op->state_dim % 2) return false;
+  if (op->head_dim < 1 || op->head_dim > 1024 || op->head_dim % LR_DELTA_PANEL) return false;
+  const int64_t width = (int64_t)n_heads * op->head_dim, keys = (int64_t)n_groups * op->state_dim;
+  if (!holds(op->xbc, width + 2 * keys) || !holds(op->z, width) || !holds(op->out, width)) return false;
+  if (!holds(op->dt, n_heads) || op->out->f32 == op->xbc->f32 || op->out->f32 == op->z->f32) return false;
+  if (!op->decay || !op->dt_bias || !op->skip || !op->norm) return false;
+  return has_state(program, op->layer, op->state_at, width * op->state_dim);
+}
+
 bool good_instruction(const lr_instruction* instruction, const lr_program* program) {
   switch (instruction->op) {
     case LR_OP_EMBED: return good_embed(&instruction->embed);
@@ -150,7 +162,8 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_COMBINE: return good_combine(&instruction->combine);
     case LR_OP_SIGMOID_MUL: return good_sigmoid_mul(&instruction->sigmoid_mul);
     case LR_OP_SHORT_CONV: return good_short_conv(&instruction->short_conv, program);
-    default: return good_gated_delta_rule(&instruction->gated_delta_rule, program);
+    case LR_OP_GATED_DELTA_RULE: return good_gated_delta_rule(&instruction->gated_delta_rule, program);
+    default: return good_selective_scan(&instruction->selective_scan, program);
   }
 }
 

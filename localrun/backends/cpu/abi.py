@@ -21,6 +21,7 @@ OPS = (
     "sigmoid_mul",
     "short_conv",
     "gated_delta_rule",
+    "selective_scan",
 )
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2, "clamped_silu_mul": 3}
@@ -30,7 +31,7 @@ BLOCK_TOKENS = 64
 STRIDE = 256  # elements that rows of arena buffers are rounded up to
 SCRATCH_BYTES = 2 << 20  # of every thread
 MAX_TAPS = 16  # of a short convolution
-DELTA_PANEL = 32  # columns of a state of the delta rule that lie together
+DELTA_PANEL = 32  # columns of a state of the delta rule or a selective scan that lie together
 MAX_HEAD_DIM, SCALE_DIMS = 256, 128  # dims of a head that share a scale
 MAX_SCALES = MAX_HEAD_DIM // SCALE_DIMS  # of a head
 
@@ -220,6 +221,27 @@ class GatedDeltaRule(Structure):
     )
 
 
+class SelectiveScan(Structure):
+    _fields_ = (
+        ("xbc", POINTER(Value)),
+        ("z", POINTER(Value)),
+        ("dt", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("decay", c_void_p),
+        ("dt_bias", c_void_p),
+        ("skip", c_void_p),
+        ("norm", c_void_p),
+        ("n_heads", c_int32),
+        ("head_dim", c_int32),
+        ("n_groups", c_int32),
+        ("state_dim", c_int32),
+        ("layer", c_int32),
+        ("state_at", c_int32),
+        ("eps", c_float),
+        ("reserved", c_int32),
+    )
+
+
 class AnyOp(Union):
     _fields_ = (
         ("embed", Embed),
@@ -234,6 +256,7 @@ class AnyOp(Union):
         ("sigmoid_mul", SigmoidMul),
         ("short_conv", ShortConv),
         ("gated_delta_rule", GatedDeltaRule),
+        ("selective_scan", SelectiveScan),
     )
 
 

@@ -24,6 +24,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "lr_sigmoid_mul": abi.SigmoidMul,
     "lr_short_conv": abi.ShortConv,
     "lr_gated_delta_rule": abi.GatedDeltaRule,
+    "lr_selective_scan": abi.SelectiveScan,
     "lr_instruction": abi.Instruction,
     "lr_kv_pool": abi.KVPoolC,
     "lr_kv_codes": abi.KVCodesC,

@@ -14,6 +14,7 @@ from localrun.base.machine import peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.delta_net import DeltaNet
+from localrun.model.mamba2 import Mamba2
 from localrun.model.short_conv import GatedShortConv
 from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
@@ -145,11 +146,11 @@ class CpuBackend:
 
 def mixes_natively(mixer: RecurrentMixer) -> bool:
     """Whether the kernels know a kind of recurrent layer, and have its sizes."""
-    if isinstance(mixer, GatedShortConv):
-        return mixer.taps <= abi.MAX_TAPS
-    if not isinstance(mixer, DeltaNet) or mixer.taps > abi.MAX_TAPS:
+    if not isinstance(mixer, DeltaNet | GatedShortConv | Mamba2) or mixer.taps > abi.MAX_TAPS:
         return False
-    return mixer.key_dim % 2 == 0 and mixer.value_dim % abi.DELTA_PANEL == 0
+    if isinstance(mixer, DeltaNet):
+        return mixer.key_dim % 2 == 0 and mixer.value_dim % abi.DELTA_PANEL == 0
+    return not isinstance(mixer, Mamba2) or (mixer.state_dim % 2 == 0 and mixer.head_dim % abi.DELTA_PANEL == 0)
 
 
 def routes_natively(spec: LayerSpec) -> bool:

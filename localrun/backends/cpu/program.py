@@ -17,6 +17,7 @@ from localrun.ops.instructions import (
     Moe,
     Norm,
     RopeAppend,
+    SelectiveScan,
     SharedExpert,
     ShortConv,
     SigmoidMul,
@@ -272,6 +273,28 @@ class ProgramBuilder:
                 key_dim=op.key_dim,
                 value_dim=op.value_dim,
                 tiled=op.tiled,
+                layer=op.layer,
+                state_at=op.state_at,
+                eps=op.eps,
+            ),
+        )
+
+    def selective_scan(self, op: SelectiveScan, out: int) -> Iterator[Native]:
+        yield (
+            op.name,
+            abi.SelectiveScan(
+                xbc=self.value(op.xbc),
+                z=self.value(op.z),
+                dt=self.value(op.dt),
+                out=self.result(out, op.n_heads * op.head_dim),
+                decay=self.vector(op.decay),
+                dt_bias=self.vector(op.dt_bias),
+                skip=self.vector(op.skip),
+                norm=self.vector(op.norm),
+                n_heads=op.n_heads,
+                head_dim=op.head_dim,
+                n_groups=op.n_groups,
+                state_dim=op.state_dim,
                 layer=op.layer,
                 state_at=op.state_at,
                 eps=op.eps,

@@ -3,6 +3,7 @@
 from localrun.backends.cpu.abi import SCRATCH_BYTES, STRIDE
 from localrun.model.config import Mixture, ModelConfig, RecurrentMixer
 from localrun.model.delta_net import DeltaNet
+from localrun.model.mamba2 import Mamba2
 from localrun.model.short_conv import GatedShortConv
 from localrun.ops.largest_step import MAX_ROWS
 
@@ -45,6 +46,9 @@ def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
 def _mixer_row(mixer: RecurrentMixer) -> int:
     if isinstance(mixer, DeltaNet):
         return _delta_net_row(mixer)
+    if isinstance(mixer, Mamba2):
+        values = (mixer.channels, mixer.channels, mixer.width, mixer.n_heads, mixer.width)
+        return 4 * (sum(map(_stride, values)) + 2 * mixer.n_heads) + 2 * _stride(mixer.width)
     assert isinstance(mixer, GatedShortConv), "the backend refuses other kinds"
     return 4 * (_stride(3 * mixer.channels) + _stride(mixer.channels)) + 2 * _stride(mixer.channels)
 

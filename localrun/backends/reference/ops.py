@@ -15,6 +15,7 @@ from localrun.backends.reference.kv_codes import rotate_hadamard
 from localrun.backends.reference.logits import finish_logits
 from localrun.backends.reference.moe import mixture
 from localrun.backends.reference.pool import KVPool
+from localrun.backends.reference.selective_scan import selective_scan
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -24,6 +25,7 @@ from localrun.ops.instructions import (
     Moe,
     Norm,
     RopeAppend,
+    SelectiveScan,
     ShortConv,
     SigmoidMul,
 )
@@ -136,6 +138,9 @@ class ReferenceOps:
 
     def gated_delta_rule(self, op: GatedDeltaRule) -> tuple[Tensor]:
         return (gated_delta_rule(self.pool, op),)
+
+    def selective_scan(self, op: SelectiveScan) -> tuple[Tensor]:
+        return (selective_scan(self.pool, op),)
 
     def moe(self, op: Moe) -> tuple[Tensor]:
         out = mixture(self, op) * op.out_scale

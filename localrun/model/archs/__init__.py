@@ -8,6 +8,7 @@ from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.gemma3 import Gemma3
 from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.granite import Granite
+from localrun.model.archs.granite_hybrid import GraniteHybrid
 from localrun.model.archs.lfm2 import Lfm2, Lfm2Moe
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.mistral import Mistral
@@ -31,6 +32,7 @@ ARCHS: tuple[Arch, ...] = (
     Phi3(),
     Olmo2(),
     Granite(),
+    GraniteHybrid(),
     SmolLM3(),
     Qwen3Moe(),
     Qwen35(),

@@ -200,6 +200,10 @@ class Arch:
         """Matrices of a mixer that a file may have in one tensor with others, and where they are there."""
         return {}
 
+    def vector_in_gguf(self, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a vector of a mixer there, of so many numbers as `sizes`."""
+        return sizes
+
     def read_activation(self, fields: Fields) -> Activation:
         if fields.format == "gguf":
             return self.activation

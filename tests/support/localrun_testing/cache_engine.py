@@ -24,13 +24,14 @@ from localrun.model.decoder import Model
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.layouts import Packed, RowReader
-from localrun_testing.small_model import CONV, CPU, DELTA, FULL, WINDOWED, moved, small_model, with_parts
+from localrun_testing.small_model import CONV, CPU, DELTA, FULL, MAMBA, WINDOWED, moved, small_model, with_parts
 
 GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now and then
 MISTRAL = (replace(WINDOWED, window=100),) * 3
 LLAMA = (FULL,) * 3
 GPT_OSS = tuple(replace(spec, sinks=True) for spec in (WINDOWED, FULL) * 2)
 HYBRID = (DELTA, DELTA, FULL) * 2  # linear attention, and a full layer now and then
+GRANITE_H = (MAMBA, FULL, MAMBA, MAMBA)  # a state space, likewise
 LFM = (CONV, CONV, FULL) * 2  # short convolutions, likewise
 
 

@@ -43,6 +43,7 @@ ARCHS = {
     "olmo3": "olmo2",
     "granite": "granite",
     "smollm3": "smollm3",
+    "granitemoehybrid": "granitehybrid",
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2moe",
     "gpt_oss": "gpt-oss",
@@ -51,6 +52,7 @@ PAIRS_INTERLEAVED = {
     "llama",
     "mistral3",
     "granite",
+    "granitehybrid",
     "smollm3",
 }  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
 DELTA_NETS = {"qwen35", "qwen35moe", "qwen3next"}
@@ -75,6 +77,12 @@ LAYER_TENSORS = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
     "mlp.gate_up_proj": "ffn_up",
+    "mamba.in_proj": "ssm_in",
+    "mamba.conv1d": "ssm_conv1d",
+    "mamba.norm": "ssm_norm",
+    "mamba.out_proj": "ssm_out",
+    "block_sparse_moe.router.layer": "ffn_gate_inp",
+    "block_sparse_moe.output_linear": "ffn_down_exps",
     "linear_attn.in_proj_qkv": "attn_qkv",
     "linear_attn.in_proj_z": "attn_gate",
     "linear_attn.in_proj_ba": "ssm_ba",
@@ -149,7 +157,7 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     if hasattr(config, "intermediate_size"):
-        writer.add_feed_forward_length(lfm2_ffn(config) if arch == "lfm2" else config.intermediate_size)
+        writer.add_feed_forward_length(ffn_size(config))
     writer.add_head_count(config.num_attention_heads)
     writer.add_head_count_kv(kv_heads(config))
     writer.add_layer_norm_rms_eps(getattr(config, "rms_norm_eps", None) or config.norm_eps)
@@ -178,7 +186,9 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     if arch == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
-    if arch == "granite":
+    if arch == "granitehybrid":
+        add_mamba(writer, config)
+    if arch in {"granite", "granitehybrid"}:
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
@@ -207,15 +217,29 @@ def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
 
 
+def add_mamba(writer: gguf.GGUFWriter, config: Any) -> None:
+    writer.add_ssm_conv_kernel(config.mamba_d_conv)
+    writer.add_ssm_state_size(config.mamba_d_state)
+    writer.add_ssm_group_count(config.mamba_n_groups)
+    writer.add_ssm_inner_size(config.mamba_expand * config.hidden_size)
+    writer.add_ssm_time_step_rank(config.mamba_n_heads)
+    writer.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
+    writer.add_rope_scaling_finetuned(config.position_embedding_type == "rope")
+
+
 def kv_heads(config: Any) -> int | list[int]:
     """Heads of keys and values; a number a layer where some are convolutions and have none."""
     kinds, n = getattr(config, "layer_types", None) or [], config.num_key_value_heads
-    return [0 if kind == "conv" else n for kind in kinds] if "conv" in kinds else n
+    if config.model_type not in {"lfm2", "lfm2_moe", "granitemoehybrid"}:
+        return int(n)
+    return [n if kind == "full_attention" else 0 for kind in kinds]
 
 
-def lfm2_ffn(config: Any) -> int:
+def ffn_size(config: Any) -> int:
     """What config.json's size of a feed-forward network comes to."""
-    if not config.block_auto_adjust_ff_dim:
+    if config.model_type == "granitemoehybrid" and not config.num_local_experts:
+        return int(config.shared_intermediate_size)
+    if config.model_type != "lfm2" or not config.block_auto_adjust_ff_dim:
         return int(config.intermediate_size)
     size, step = int(config.block_ffn_dim_multiplier * int(2 * config.intermediate_size / 3)), config.block_multiple_of
     return int(step * -(-size // step))
@@ -239,6 +263,17 @@ def tiled_heads(name: str, data: torch.Tensor, config: Any) -> torch.Tensor:
     first, heads = data.split((keys, data.shape[dim] - keys), dim)
     turned = heads.unflatten(dim, (n_keys, n_values // n_keys, -1)).transpose(dim, dim + 1).flatten(dim, dim + 2)
     return torch.cat((first, turned), dim)
+
+
+def granite_parts(hf_name: str, data: torch.Tensor, config: Any) -> Iterator[tuple[str, Array]]:
+    """Gate and up apart, of all experts or of the part that every token uses: the only one where there are none."""
+    block, shared = f"blk.{hf_name.split('.')[2]}", "shared_mlp" in hf_name
+    suffix = "_exps" if not shared else "_shexp" if config.num_local_experts else ""
+    if "output_linear" in hf_name:
+        yield f"{block}.ffn_down{suffix}.weight", data.numpy()
+        return
+    for part, rows in zip(("gate", "up"), data.chunk(2, dim=-2), strict=True):
+        yield f"{block}.ffn_{part}{suffix}.weight", rows.numpy()
 
 
 def qkv_and_z(block: str, data: torch.Tensor, config: Any) -> Iterator[tuple[str, Array]]:
@@ -305,6 +340,9 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                 if arch == "gpt-oss" and (fused := hf_name.partition(".mlp.experts."))[1]:
                     yield from fused_experts(fused[0], fused[2], file.get_tensor(hf_name).float())
                     continue
+                if hf_name.endswith(("input_linear.weight", "shared_mlp.output_linear.weight")):
+                    yield from granite_parts(hf_name, file.get_tensor(hf_name).float(), config)
+                    continue
                 name = gguf_name(hf_name.replace("language_model.", "").replace("model.model.", "model."), arch)
                 data = file.get_tensor(hf_name).float()
                 short = name.split(".")[-2]
@@ -314,10 +352,14 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                     data = data + 1
                 if arch != "qwen3next" and "linear_attn" in hf_name and short != "ssm_norm":
                     data = tiled_heads(hf_name, data, config)
-                if short == "ssm_conv1d" or name.endswith("shortconv.conv.weight"):
+                if name.endswith(("ssm_conv1d.weight", "shortconv.conv.weight")):
                     data = data.squeeze(1)
                 if hf_name.endswith("A_log"):
                     data = -data.exp()
+                if hf_name.endswith((".mamba.A_log", ".mamba.D")):
+                    data = data[:, None]
+                if hf_name.endswith(".mamba.norm.weight"):
+                    data = data.unflatten(0, (config.mamba_n_groups, -1))
                 yield name, data.squeeze(0).numpy()  # the gate of a shared expert is a vector there
 
 
@@ -350,6 +392,8 @@ def is_text(hf_name: str) -> bool:
 
 def gguf_name(hf_name: str, arch: str) -> str:
     """`model.layers.3.self_attn.q_proj.weight` → `blk.3.attn_q.weight`; of an expert with `#` and its number."""
+    if hf_name.endswith(".mamba.D"):
+        return f"blk.{hf_name.split('.')[2]}.ssm_d"
     if hf_name.endswith((".A_log", ".dt_bias")):
         return f"blk.{hf_name.split('.')[2]}.{'ssm_a' if hf_name.endswith('A_log') else 'ssm_dt.bias'}"
     if hf_name.endswith((".mlp.gate.e_score_correction_bias", ".feed_forward.expert_bias")):

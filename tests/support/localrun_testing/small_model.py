@@ -21,6 +21,7 @@ from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import Model
 from localrun.model.delta_net import DeltaNet
 from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
+from localrun.model.mamba2 import Mamba2
 from localrun.model.short_conv import GatedShortConv
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
@@ -32,6 +33,7 @@ CPU = torch.device("cpu")
 FULL = LayerSpec("full", None, 0, n_heads=4, n_kv_heads=2, head_dim=8, ffn_size=48, attn_scale=8**-0.5)
 WINDOWED = replace(FULL, kind="window", window=20)
 DELTA = replace(FULL, kind="recurrent", rope=None, mixer=DeltaNet(2, 4, 16, 32, taps=4, eps=1e-5, tiled=True))
+MAMBA = replace(FULL, kind="recurrent", rope=None, mixer=Mamba2(4, 32, 2, 16, taps=4, eps=1e-5))
 CONV = replace(FULL, kind="recurrent", rope=None, mixer=GatedShortConv(HIDDEN, taps=3))
 
 

@@ -25,6 +25,7 @@ transformers.logging.disable_progress_bar()
 
 VOCAB_SIZE = 300
 BOS_ID, EOS_ID = 0, 1
+OLDER_KINDS = {"linear_attention": "mamba", "full_attention": "attention"}
 Config = Mapping[str, Any]
 
 
@@ -70,6 +71,14 @@ def _gemma(**changes: Any) -> dict[str, Any]:
         hidden_activation="gelu_pytorch_tanh",
         **changes,
     )
+
+
+def _granite_hybrid(**changes: Any) -> dict[str, Any]:
+    kinds = ["linear_attention", "full_attention", "linear_attention", "linear_attention"]
+    settings = _config(num_hidden_layers=4, layer_types=kinds, tie_word_embeddings=True, shared_intermediate_size=160)
+    mamba = {"mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_d_state": 24, "mamba_d_head": 32, "mamba_d_conv": 4}
+    scales = {"embedding_multiplier": 6.0, "residual_multiplier": 0.4, "attention_multiplier": 0.15}
+    return {**settings, **mamba, **scales, "logits_scaling": 2.5, **changes}
 
 
 def _lfm2(**changes: Any) -> dict[str, Any]:
@@ -326,6 +335,14 @@ TINY_MODELS: dict[str, TinyModel] = {
             logits_scaling=2.5,
         ),
     ),
+    "granite-hybrid": TinyModel("granitemoehybrid", _granite_hybrid(num_local_experts=0)),
+    "granite-hybrid-moe": TinyModel(
+        "granitemoehybrid",
+        _granite_hybrid(
+            num_local_experts=6, num_experts_per_tok=3, intermediate_size=48, position_embedding_type="rope"
+        ),
+        llama_cpp_view={},
+    ),
     "smollm3": TinyModel(
         "smollm3",
         _config(
@@ -427,6 +444,8 @@ def hub_spelling(config: Config) -> dict[str, Any]:
         older["block_ff_dim"] = older.pop("intermediate_size")
         older["full_attn_idxs"] = [i for i, kind in enumerate(older.pop("layer_types")) if kind == "full_attention"]
         older["tie_embedding"] = older.pop("tie_word_embeddings")
+    if older["model_type"] == "granitemoehybrid":
+        older["layer_types"] = [OLDER_KINDS[kind] for kind in older["layer_types"]]
     rope = dict(older.pop("rope_parameters"))
     if older["model_type"] == "gemma3_text":
         older["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
