@@ -49,7 +49,7 @@ def _catalogue_row(name: str) -> dict[str, Any]:
         "repo": model.get("gguf") or model.get("safetensors"),
         "source": "catalogue",
         "n_params": shape.n_params if shape else None,
-        "max_context": model.get("max_context"),
+        "max_context": shape.config.max_context if shape else None,
         "licence": model["licence"],
         "downloads": None,
         "gated": None,

@@ -61,7 +61,8 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
     active = embedding  # the output matrix; of the embedding a token reads one row
     for layer in config.layers:
         if layer.mixer is None:
-            mixing = 2 * config.hidden_size * layer.head_dim * (layer.n_heads + layer.n_kv_heads)
+            heads = 2 * (layer.n_heads + layer.n_kv_heads) + (layer.n_heads if layer.gated else 0)
+            mixing = config.hidden_size * layer.head_dim * heads
         else:
             mixing = sum(prod(shape) for shape in layer.mixer.matrices(config.hidden_size).values())
         if layer.mixture:

@@ -29,7 +29,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("keys", "answer"), [(["enter"], "builtin"), (["down", "enter"], "models")])
 def test_two_ways_to_begin(keys: list[str], answer: str) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
-        await until_text(pilot, "Qwen3 4B")
+        await until_text(pilot, "Qwen3.5 4B")
         shown = screen_text(pilot.app)
         assert "16.0 GiB of memory, 10.0 GiB of it free" in shown
         assert "Apache-2.0" in shown

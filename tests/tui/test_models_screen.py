@@ -123,7 +123,7 @@ def test_a_default_model_that_is_deleted_is_the_default_no_more(stored: Path) ->
 def test_the_catalogue_says_what_fits() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "★")
-        assert "Qwen3 4B  ★" in screen_text(pilot.app).partition("SPEED")[2].splitlines()[1]
+        assert "Qwen3.5 4B  ★" in screen_text(pilot.app).partition("SPEED")[2].splitlines()[1]
         look_for(pilot, "llama")
         await pilot.press("end")
         shown = screen_text(pilot.app)
@@ -147,12 +147,12 @@ def test_the_first_model_is_usual_fits_and_is_fluent(monkeypatch: pytest.MonkeyP
     rows = catalogue_rows(10 << 30, [])
     first = first_model(rows, 16 << 30)
     assert first is not None
-    assert first.name == "qwen3-4b"  # the usual 8 B is too slow for 40 GB/s
+    assert first.name == "qwen3.5-4b"  # the usual 9 B is too slow for 40 GB/s
     assert first_model(catalogue_rows(1 << 29, []), 16 << 30) is None
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(400e9, 200e9))
     fast = first_model(catalogue_rows(20 << 30, []), 16 << 30)
     assert fast is not None
-    assert fast.name == "qwen3-8b"
+    assert fast.name == "qwen3.5-9b"
 
 
 def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
 
 def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
     thinks = " · thinks first" if row.entry.get("thinking") else ""
-    context = f"up to {row.entry['max_context']:,} tokens" if "max_context" in row.entry else ""
+    context = f"up to {row.shape.config.max_context:,} tokens" if row.shape else ""
     repo = row.entry.get("gguf") or row.entry.get("safetensors", "")
     about = say(" · ".join(part for part in (repo, context) if part) + thinks, _MUTED)
     if row.obstacle:

@@ -11,10 +11,11 @@ from localrun.client.endpoint import Endpoint
 from localrun.fit.estimate import FLUENT_TPS, USUAL_CONTEXT, FitRow, Verdict
 from localrun.fit.plan import margin_of
 from localrun.fit.precisions import bits_of
+from localrun.fit.shape import Shape
 from localrun.hub.access import Access
 from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
-from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggest
+from localrun.hub.catalogue import CatalogueModel, catalogue_shape, search_catalogue, suggest
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.http import Http
 from localrun.hub.library import scan
@@ -53,10 +54,17 @@ class CatalogueRow:
 
     name: str
     entry: CatalogueModel
-    n_params: int
+    shape: Shape | None
     best: FitRow | None
     on_disk: bool
-    obstacle: str = ""
+
+    @property
+    def n_params(self) -> int:
+        return self.shape.n_params if self.shape else 0
+
+    @property
+    def obstacle(self) -> str:
+        return self.shape.obstacle if self.shape else ""
 
     @property
     def verdict(self) -> Verdict:
@@ -100,17 +108,15 @@ def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[Catalogue
     http = Http(Access(offline=True))
     rows = []
     for name, entry in search_catalogue("").items():
-        wanted, n_params, best, obstacle = find_on_hub(name), 0, None, ""
+        wanted, best = find_on_hub(name), None
         repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
         try:
             assert wanted is not None
-            found = preview(http, wanted)
-            n_params = found.shape.n_params if found.shape else 0
-            obstacle = found.shape.obstacle if found.shape else ""
-            best = fit_preview(found, budget, USUAL_CONTEXT).recommended
+            best = fit_preview(preview(http, wanted), budget, USUAL_CONTEXT).recommended
         except LocalrunError:  # the catalogue does not know its shape
             pass
-        rows.append(CatalogueRow(name, entry, n_params, best, bool(there & {name.lower(), *repos}), obstacle))
+        on_disk = bool(there & {name.lower(), *repos})
+        rows.append(CatalogueRow(name, entry, catalogue_shape(entry), best, on_disk))
     return rows
 
 
