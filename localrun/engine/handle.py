@@ -8,7 +8,7 @@ from localrun.base.errors import EngineError, LocalrunError
 from localrun.base.events import Loop, Prefill
 from localrun.engine.generation import GenerationState
 
-WAIT_SECONDS = 1.0  # between two looks at whether the engine is still there
+WAIT_SECONDS = 0.5  # without an event, before a look at whether the engine is still there
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,14 @@ class GenerationHandle:
             self.interrupt()
 
     def _next(self) -> EngineEvent:
+        why: LocalrunError | None = None
         while True:
-            why = self.why_gone()  # before the queue is looked at: what is put later never comes
             try:
                 return self.events.get(timeout=0 if why else WAIT_SECONDS)
             except queue.Empty:
                 if why:
                     raise why from None
+                why = self.why_gone()  # what was put before that is looked for once more
 
 
 def as_localrun_error(error: Exception) -> LocalrunError:

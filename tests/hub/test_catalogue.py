@@ -131,7 +131,9 @@ def test_search() -> None:
     assert BUILTIN not in search_catalogue("")
 
 
-@pytest.mark.parametrize(("gib", "name"), [(4, "qwen3.5-2b"), (8, "qwen3.5-4b"), (16, "qwen3.5-9b"), (512, "qwen3.5-9b")])
+@pytest.mark.parametrize(
+    ("gib", "name"), [(4, "qwen3.5-2b"), (8, "qwen3.5-4b"), (16, "qwen3.5-9b"), (512, "qwen3.5-9b")]
+)
 def test_the_first_model_suits_the_machine(gib: int, name: str) -> None:
     assert suggest(gib << 30) == name
     assert name in MODELS
