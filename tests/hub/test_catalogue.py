@@ -42,6 +42,7 @@ PUBLISHED = {
     "gemma-3-12b": 11.8,
     "qwen3-14b": 14.8,
     "phi-4": 14.7,
+    "gpt-oss-20b": 20.9,
     "gemma-3-27b": 27.0,
     "qwen3-30b-a3b": 30.5,
     "qwen3-32b": 32.8,
