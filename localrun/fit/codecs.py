@@ -13,7 +13,8 @@ BEST_FIRST = ("f16", "q8", "k8v4", "q4")
 LOSSLESS = ("f16", "q8")  # nobody sees a difference
 ENOUGH = 8192  # tokens of context for which precision is given up
 SMALL = 3e9  # parameters below which 4-bit keys have been seen to break a model
-SINK_ARCHS = ("gpt-oss", "gpt_oss", "deepseek4", "deepseek_v4")  # their first scores are outliers that 4 bits lose
+# Models with learned sinks whose layers are not known: the first scores are outliers that 4 bits lose.
+SINK_ARCHS = ("deepseek4", "deepseek_v4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ChosenCodec:
 
 def q4_objection(config: ModelConfig) -> str:
     """Why q4 is known to break this model; empty where it is not."""
-    if config.arch in SINK_ARCHS:
+    if config.arch in SINK_ARCHS or any(spec.sinks for spec in config.layers):
         return "4-bit keys break models with attention sinks"
     if make_shape(config, tied=True).n_params < SMALL:
         return "4-bit keys break models of fewer than 3 billion parameters"

@@ -307,4 +307,6 @@ def test_a_codec_that_the_backend_lacks_is_a_usage_error() -> None:
 def test_what_four_bits_break() -> None:
     assert not q4_objection(config())
     assert "3 billion" in q4_objection(config(4, hidden=512))
-    assert "sinks" in q4_objection(dataclasses.replace(config(), arch="gpt-oss"))
+    layers = tuple(dataclasses.replace(layer, sinks=True) for layer in config().layers)
+    assert "sinks" in q4_objection(dataclasses.replace(config(), layers=layers))
+    assert "sinks" in q4_objection(dataclasses.replace(config(), arch="deepseek4"))

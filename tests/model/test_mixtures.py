@@ -221,6 +221,17 @@ def test_transposed_experts_are_quantised_as_each_would_be(precision: str, tmp_p
     assert allocated_bytes(weights) == held_bytes(small, read_weight_refs(small, read_config(small)), FILE.nbytes)
 
 
+def test_transposed_experts_of_odd_sizes_stay_floats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of 48 numbers are no blocks of 32: what can be quantised is, beside what cannot."""
+    odd = {**TINY_MODELS["gpt-oss"].config, "intermediate_size": 48}
+    monkeypatch.setitem(TINY_MODELS, "gpt-oss", TinyModel("gpt_oss", odd))
+    folder, ids = save("gpt-oss", tmp_path), token_ids(40, VOCAB_SIZE)
+    weights = load_model(in_precision(open_safetensors(folder), "int8"), FILE).weights.layers[1]
+    assert [matrix.qtype for matrix, _ in (weights.gate, weights.up, weights.down)] == ["Q8_0", "Q8_0", "F32"]
+    found = difference(Stepper(folder).logits(ids), reference_logits(folder, ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_kernels_read_transposed_experts_one_by_one(precision: str, tmp_path: Path) -> None:
     """Slabs of whole experts, on several threads: packed they are what the reference decodes."""
