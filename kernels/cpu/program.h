@@ -7,7 +7,7 @@
 #define LR_BLOCK_TOKENS 64   // tokens of a KV block
 #define LR_STRIDE 256        // elements that rows of an arena buffer are rounded up to
 #define LR_SPLIT_BLOCKS 8     // blocks of one online softmax before states are merged: splits of 512 positions
-#define LR_MAX_HEAD_DIM 256
+#define LR_MAX_HEAD_DIM 512
 #define LR_MAX_HEADS 4096
 #define LR_MAX_WEIGHTS 4     // matrices of one linear
 #define LR_MAX_CANDIDATES 256
@@ -27,8 +27,8 @@ enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED
 // beside their codes for as long as rows read them so.
 enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
-  LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE,
-  LR_OP_SELECTIVE_SCAN, LR_N_OPS };
+  LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_OP_SELECTIVE_SCAN, LR_OP_EMBED_MAPPED,
+  LR_OP_GELU_MUL, LR_OP_SCALE, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts/layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -58,12 +58,22 @@ typedef struct {
   float scale;
 } lr_embed;
 
+// Rows of a matrix as a file has them, which is mapped: pages are read when they are touched.
+typedef struct {
+  const uint8_t* rows;  // of blocks of `gguf_type`
+  lr_value* out;
+  float scale;
+  int32_t gguf_type;
+  int32_t n_rows, n_cols;
+} lr_embed_mapped;
+
 typedef struct {
   const lr_value* x;
   const lr_value* residual;  // or null; then out = norm(x)·weight
   lr_value* out;
-  const float* weight;
+  const float* weight;  // [size]
   float eps;
+  int32_t size;         // each so many numbers of a row are normed by themselves
 } lr_norm;
 
 typedef struct {
@@ -80,7 +90,7 @@ typedef struct {
 
 typedef struct {
   const lr_value* q;
-  const lr_value* k;
+  const lr_value* k;      // null, and v: nothing is stored
   const lr_value* v;
   lr_value* out;          // q after rope, f32 [rows][n_heads·head_dim]
   lr_value* sink_out;     // q rotated by sink_cos and sink_sin, or null
@@ -90,6 +100,8 @@ typedef struct {
   int32_t rope;           // rope kind, -1: none
   int32_t qk_norm;
   float eps;
+  int32_t v_norm;         // heads of v are normed, without a weight
+  int32_t reserved;
 } lr_rope_append;
 
 typedef struct {
@@ -134,6 +146,7 @@ typedef struct {
   int32_t reads_f32;       // experts read `chosen` in f32, too
   int32_t sigmoid;         // scores are the router's through a sigmoid, else through a softmax
   float scale;             // of the weights
+  const float* expert_scale;  // [n_experts], of what each expert gives; or null
 } lr_route;
 
 typedef struct {
@@ -162,6 +175,21 @@ typedef struct {
   const lr_value* gate;
   lr_value* out;  // x · sigmoid(gate)
 } lr_sigmoid_mul;
+
+typedef struct {
+  const lr_value* gate;  // [n]
+  const lr_value* x;
+  lr_value* out;         // gelu(gate) · the n numbers of x from `first` on
+  int32_t first;
+  int32_t reserved;
+} lr_gelu_mul;
+
+typedef struct {
+  const lr_value* x;
+  lr_value* out;  // factor · x
+  float factor;
+  int32_t reserved;
+} lr_scaling;
 
 typedef struct {
   const lr_value* x;    // [channels], or where it is gated a gate before, a gate after and x, [channels] each
@@ -225,6 +253,9 @@ typedef struct {
     lr_short_conv short_conv;
     lr_gated_delta_rule gated_delta_rule;
     lr_selective_scan selective_scan;
+    lr_embed_mapped embed_mapped;
+    lr_gelu_mul gelu_mul;
+    lr_scaling scale;
   };
 } lr_instruction;
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import lcm
 
 from localrun.cache.kinds.interface import CacheKind, PoolRules
+from localrun.cache.kinds.shared import Shared
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 
@@ -49,11 +50,12 @@ def make_groups(
 ) -> tuple[Group, ...]:
     """Put layers that keep the same kind in the same codec on the same device together, in order of first appearance.
 
-    `devices`: of every layer, where there are several.
+    Layers that keep nothing are in none. `devices`: of every layer, where there are several.
     """
     members: dict[tuple[CacheKind, KVCodec, str], list[int]] = {}
     for layer, key in enumerate(zip(kinds, codecs, devices or [""] * len(kinds), strict=True)):
-        members.setdefault(key, []).append(layer)
+        if not isinstance(key[0], Shared):
+            members.setdefault(key, []).append(layer)
     block_tokens = lcm(BLOCK_TOKENS, *(kind.entry_tokens for kind in kinds))
     return tuple(
         Group(tuple(layers), kind, codec, block_tokens, device) for (kind, codec, device), layers in members.items()

@@ -9,7 +9,8 @@ from localrun.cache.prefix import Match
 
 
 class ReusePlanner:
-    """Knows the layers of a model as the cache sees them: `layer_groups[i]` is the group of layer i."""
+    """Knows the layers of a model as the cache sees them: `layer_groups` are the groups of those that keep
+    something, in their order."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.groups, self.rules, self.ring_of = tuple(groups), pool_rules(groups), ring_pools(groups)

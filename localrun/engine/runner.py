@@ -149,12 +149,13 @@ def sequence_input(blocks: Sequence[tuple[int, ...]], length: int, n_groups: int
 
 
 def cache_layers(config: ModelConfig, codecs: Sequence[KVCodec] | None = None) -> list[CacheLayer]:
-    """Where each layer of a model keeps what it keeps."""
+    """Where each layer of a model keeps what it keeps; one that keeps nothing reads where another does."""
     places: dict[int, CacheLayer] = {}
     for number, group in enumerate(group_layers(config.layers, codecs)):
         for index, layer in enumerate(group.layers):
             places[layer] = group.kind.layer(number, index, config.layers[layer].n_heads)
-    return [places[layer] for layer in range(config.n_layers)]
+    sources = (spec.shares_cache for spec in config.layers)
+    return [places[layer if source is None else source] for layer, source in enumerate(sources)]
 
 
 def adjust_of(sequence: GenerationState, draft: Sequence[int] = ()) -> LogitAdjust | None:

@@ -16,7 +16,8 @@ from localrun.model.fields import Fields
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`n_params` counts all parameters, `active_params` those that compute one token. `obstacle`: why it cannot run.
+    """`n_params` counts all parameters, `active_params` those that compute one token, `mapped_params` those that stay
+    in the file. `obstacle`: why it cannot run.
 
     `caches` is what each layer keeps where that is not what `config` says, as in a model that cannot run.
     """
@@ -26,6 +27,12 @@ class Shape:
     active_params: int
     obstacle: str = ""
     caches: tuple[CacheKind, ...] = ()
+    mapped_params: int = 0
+
+    @property
+    def held_params(self) -> int:
+        """Those that are held in memory."""
+        return self.n_params - self.mapped_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +66,15 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
     embedding = config.vocab_size * config.hidden_size
     n_params = embedding * (1 if tied else 2)
     active = embedding  # the output matrix; of the embedding a token reads one row
+    of_all = config.n_layers * config.per_layer_size
+    besides = 3 * config.hidden_size * of_all  # a projection for all layers, and two matrices in each
+    n_params += besides
+    active += besides
     for layer in config.layers:
         if layer.mixer is None:
-            heads = 2 * (layer.n_heads + layer.n_kv_heads) + (layer.n_heads if layer.gated else 0)
+            n_q_matrices = 3 if layer.gated else 2  # with that of the result
+            n_kv_matrices = 0 if layer.shares_cache is not None else 1 if layer.k_is_v else 2
+            heads = n_q_matrices * layer.n_heads + n_kv_matrices * layer.n_kv_heads
             mixing = config.hidden_size * layer.head_dim * heads
         else:
             mixing = sum(prod(shape) for shape in layer.mixer.matrices(config.hidden_size).values())
@@ -77,7 +90,8 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
             used = feed_forward * experts.used // experts.n
         n_params += mixing + feed_forward
         active += mixing + used
-    return Shape(config, n_params, active, obstacle)
+    mapped = config.vocab_size * of_all
+    return Shape(config, n_params + mapped, active, obstacle, mapped_params=mapped)
 
 
 def _experts(source: TensorSource) -> Experts | None:

@@ -1,5 +1,6 @@
 """Opening and reading files that may be anything: pipes, devices, half a download, replaced while in use."""
 
+import mmap
 import os
 import stat
 from collections.abc import Callable
@@ -103,6 +104,21 @@ def read_range(path: Path, offset: int, n_bytes: int, stamp: Stamp) -> bytearray
         if stamp_of(file) == stamp and len(data := read_up_to(file, path, offset, n_bytes)) == n_bytes:
             return data
     raise bad_file("CHANGED", "the file changed after it was opened", path, offset, "load the model again")
+
+
+def map_range(path: Path, offset: int, n_bytes: int) -> memoryview:
+    """`n_bytes` of a file, read as they are looked at and never all at once; the file is open as long as the view."""
+    start = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+    with open_regular(path) as file:
+        if stamp_of(file).size < offset + n_bytes:
+            raise bad_file("CHANGED", "the file changed after it was opened", path, offset, "load the model again")
+        try:
+            mapped = mmap.mmap(file.fileno(), offset - start + n_bytes, access=mmap.ACCESS_READ, offset=start)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+    if hasattr(mmap, "MADV_RANDOM"):
+        mapped.madvise(mmap.MADV_RANDOM)  # rows are far apart: reading ahead would be for nothing
+    return memoryview(mapped)[offset - start :]
 
 
 def read_small(path: Path, max_bytes: int) -> bytes:

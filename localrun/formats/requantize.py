@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FLOAT_TYPES = ("F32", "F16", "BF16")
 PRECISIONS = {"int8": "Q8_0", "int4": "Q4_0"}
 VOCABULARY_TYPE = "Q8_0"  # of embedding and output: they are few, and four bits hurt them most
+MAPPED_NAME = "embed_tokens_per_layer.weight"  # stays in its file
 VOCABULARY_NAMES = ("embed_tokens.weight", "lm_head.weight", "token_embd.weight", "output.weight")
 GROUP = 32
 SHRINKS = [0.72 + 0.02 * step for step in range(18)]  # of the largest value that a 4-bit scale is made to reach
@@ -76,7 +77,7 @@ class RequantizedSource:
     def _as_read(self, info: TensorInfo) -> TensorInfo:
         shape = info.shape
         is_matrix = len(shape) in (2, 3) and not info.name.endswith("bias")  # those of all experts are rows
-        if not is_matrix or info.qtype not in FLOAT_TYPES:
+        if not is_matrix or info.qtype not in FLOAT_TYPES or info.name.endswith(MAPPED_NAME):
             return info
         if len(shape) == 3 and self.turned:
             shape = (shape[0], shape[2], shape[1])

@@ -202,8 +202,8 @@ def _read_shape(
 def _estimated(precision: str, shape: Shape) -> Candidate:
     """A precision of which only the bits a weight are known."""
     file_bytes = int(shape.n_params * bits_of(precision) / 8)
-    held = int(file_bytes * held_share(precision))
-    active = held * shape.active_params // shape.n_params
+    held = int(file_bytes * held_share(precision)) * shape.held_params // shape.n_params
+    active = held * shape.active_params // shape.held_params
     return Candidate(precision, held, active, bits_of(precision), approximate=True, file_bytes=file_bytes)
 
 
@@ -211,13 +211,15 @@ def _in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shap
     """A precision of a model that is here: its bytes as a load would hold them."""
     loaded = in_precision(source, precision)
     weights = held_bytes(loaded)
-    active = int(weights * shape.active_params / shape.n_params)
+    active = int(weights * shape.active_params / shape.held_params)
     bits = 8 * sum(tensor.nbytes for tensor in loaded.tensors.values()) / max(source.n_params, 1)
     return Candidate(precision, weights, active, bits, file_bytes=source.nbytes)
 
 
 def _candidate(variant: Variant, shape: Shape | None) -> Candidate:
     precision = variant.precision or PurePosixPath(variant.files[0].path).stem
-    weights = int(variant.weights_bytes * held_share(precision))
-    active = weights * shape.active_params // shape.n_params if shape else weights
+    weights = active = int(variant.weights_bytes * held_share(precision))
+    if shape is not None:
+        weights = weights * shape.held_params // shape.n_params
+        active = weights * shape.active_params // shape.held_params
     return Candidate(precision, weights, active, bits_of(precision), file_bytes=variant.bytes)

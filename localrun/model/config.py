@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from localrun.cache.kinds.attention import Attention
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.recurrent import Recurrent
+from localrun.cache.kinds.shared import Shared
 from localrun.ops.types import Activation, GatedActivation, QKNorm, Routing
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Mixture:
     shared_gate: bool = False  # it counts as much as a gate of its own says
     choice_bias: bool = False  # is added to the scores where experts are chosen, and not where they are weighed
     biases: bool = False  # of the router and of every expert
+    apart: bool = False  # the shared expert, the others and the router have norms of their own, and experts a scale
 
 
 class RecurrentMixer(Protocol):
@@ -112,6 +114,9 @@ class LayerSpec:
     mixer: RecurrentMixer | None = None  # in the place of attention
     sinks: bool = False  # every head has a learned score that joins the softmax and adds no value
     gated: bool = False  # what attention gives is multiplied by the sigmoid of a gate, element by element
+    v_norm: bool = False  # of each head of values, without a weight
+    k_is_v: bool = False  # what makes keys makes values, too: they differ by norms and rope
+    shares_cache: int | None = None  # the earlier layer whose keys and values it reads, in place of its own
 
     @property
     def gated_activation(self) -> GatedActivation:
@@ -122,6 +127,8 @@ class LayerSpec:
         """What the layer keeps of a sequence."""
         if self.mixer is not None:
             return Recurrent(self.mixer.state_size)
+        if self.shares_cache is not None:
+            return Shared()
         window = self.window if self.sink_window is None else self.sink_window
         return Attention(self.n_kv_heads, self.head_dim, self.head_dim, window, sink=self.sink_window is not None)
 
@@ -141,6 +148,7 @@ class ModelConfig:
     logit_scale: float = 1.0
     logit_softcap: float | None = None
     query_scale: QueryScale | None = None
+    per_layer_size: int = 0  # numbers that every layer is given of a token besides, by a table of its own; 0: none
     n_draft_layers: int = 0  # that a file has besides, to guess tokens after the next one
 
     @property

@@ -3,11 +3,20 @@
 from dataclasses import dataclass, replace
 
 from localrun.model.config import LayerSpec, ModelConfig
-from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
+from localrun.model.layer_weights import (
+    AttentionWeights,
+    LayerWeights,
+    MixerWeights,
+    ModelWeights,
+    NormsApart,
+    PerLayerTable,
+    PerLayerWeights,
+)
 from localrun.ops.instructions import (
     Attention,
     Embed,
     Experts,
+    GeluMul,
     Linear,
     LinearWeight,
     LogitsOf,
@@ -15,6 +24,7 @@ from localrun.ops.instructions import (
     Norm,
     RopeAppend,
     Router,
+    Scale,
     SigmoidMul,
     Value,
 )
@@ -33,10 +43,15 @@ class Model:
         """Ask `ops` for one step of the model -> Logits."""
         config, weights = self.config, self.weights
         (x,) = ops(Embed(weights.embed, config.embed_scale))  # [R, hidden]
+        besides = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
             mixing_block = attention_block if spec.mixer is None else recurrent_block
             x = mixing_block(ops, x, index, spec, layer, config.rms_eps)
             x = ffn_block(ops, x, spec, layer, config.rms_eps)
+            if layer.per_layer is not None:
+                x = per_layer_block(ops, x, besides, index, layer.per_layer, config)
+            if layer.out_scale != 1.0:
+                (x,) = ops(Scale(x, layer.out_scale))
         (a,) = ops(Norm(x, weights.output_norm, config.rms_eps))
         (logits,) = ops(LogitsOf(a, weights.output, config.logit_scale, config.logit_softcap))
         return logits
@@ -46,17 +61,43 @@ def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
     weights = layer.mixing
     assert isinstance(weights, AttentionWeights)
     a = normed(ops, x, layer.attn_norm, eps)
-    gates = (weights.gate,) if weights.gate else ()
-    q, k, v, *gate = ops(Linear(a, (weights.q, weights.k, weights.v, *gates)))
+    q, k, v, gate = projections(ops, a, weights)
+    index = index if spec.shares_cache is None else spec.shares_cache
     turned_twice = spec.sink_window is not None and spec.rope is not None
-    norms = (spec.qk_norm, layer.q_norm, layer.k_norm, eps)
+    norms = (spec.qk_norm, layer.q_norm, layer.k_norm, eps, spec.v_norm)
     q, *sink_q = ops(RopeAppend(q, k, v, index, spec.rope, *norms, sink_query=turned_twice))
     rules = (spec.attn_scale, spec.attn_softcap, spec.window, weights.sinks)
     sink_query = sink_q[0] if sink_q else None
     (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window))
-    if gate:
-        (o,) = ops(SigmoidMul(o, gate[0]))
+    if gate is not None:
+        (o,) = ops(SigmoidMul(o, gate))
     return close_block(ops, x, o, weights.o, layer.attn_post_norm, spec.residual_scale, eps)
+
+
+def projections(ops: Ops, a: Value, weights: AttentionWeights) -> tuple[Value | None, ...]:
+    """q, k, v and gate, None for what the layer does not make; v is k where it has no matrix of its own."""
+    wanted = (weights.q, weights.k, weights.v, weights.gate)
+    made = iter(ops(Linear(a, tuple(weight for weight in wanted if weight is not None))))
+    q, k, v, gate = (None if weight is None else next(made) for weight in wanted)
+    return q, k, k if v is None else v, gate
+
+
+def per_layer_inputs(ops: Ops, x: Value, table: PerLayerTable, config: ModelConfig) -> Value:
+    """What every layer is given of a token besides -> f32 [R, n_layers · size]: a row of the table, and a projection
+    of the embedding."""
+    (row,) = ops(Embed(table.embed, config.per_layer_size**0.5))
+    (projected,) = ops(Linear(x, ((table.projection, None),), out_scale=config.hidden_size**-0.5))
+    (total,) = ops(Norm(projected, table.norm, config.rms_eps, residual=row))
+    return ops(Scale(total, 0.5**0.5))[0]
+
+
+def per_layer_block(
+    ops: Ops, x: Value, besides: Value, index: int, weights: PerLayerWeights, config: ModelConfig
+) -> Value:
+    """Add what the layer makes of its part of `besides`, gated by the residual stream."""
+    (gate,) = ops(Linear(x, ((weights.gate, None),)))
+    (gated,) = ops(GeluMul(gate, besides, index * config.per_layer_size))
+    return close_block(ops, x, gated, (weights.out, None), weights.norm, 1.0, config.rms_eps)
 
 
 def recurrent_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
@@ -78,6 +119,8 @@ def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: flo
 
 def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
     """A few of the layer's experts for each row, added to the residual stream."""
+    if layer.norms_apart is not None:
+        return branches_block(ops, x, a, spec, layer, layer.norms_apart, eps)
     experts = Experts(layer.gate, layer.up, layer.down, spec.gated_activation)
     op = Moe(a, router_of(spec, layer), experts, layer.shared, spec.residual_scale)
     if layer.ffn_post_norm is None:
@@ -86,12 +129,27 @@ def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWei
     return ops(Norm(y, layer.ffn_post_norm, eps, residual=x))[0]
 
 
+def branches_block(
+    ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWeights, norms: NormsApart, eps: float
+) -> Value:
+    """A network that every row goes to, and a few experts beside it: each has norms of its own, and so has the sum."""
+    assert layer.shared is not None
+    every, experts = layer.shared.expert, Experts(layer.gate, layer.up, layer.down, spec.gated_activation)
+    (hidden,) = ops(Linear(a, (every.gate, every.up), act=every.act))
+    (y,) = ops(Linear(hidden, (every.down,)))
+    (of_every,) = ops(Norm(y, norms.shared_post, eps))
+    (read,), (chosen_by,) = (ops(Norm(x, weight, eps)) for weight in (norms.experts, norms.router))
+    (y,) = ops(Moe(read, router_of(spec, layer), experts, chosen_by=chosen_by))
+    (both,) = ops(Norm(y, norms.experts_post, eps, residual=of_every))
+    return both if layer.ffn_post_norm is None else ops(Norm(both, layer.ffn_post_norm, eps, residual=x))[0]
+
+
 def router_of(spec: LayerSpec, layer: LayerWeights) -> Router:
     """How a layer chooses among its experts."""
     assert spec.mixture is not None
     assert layer.router is not None
     weight, bias = layer.router
-    return Router(weight, spec.mixture.routing, bias, layer.choice_bias)
+    return Router(weight, spec.mixture.routing, bias, layer.choice_bias, layer.expert_scale)
 
 
 def normed(ops: Ops, x: Value, norm: Vector | None, eps: float) -> Value:

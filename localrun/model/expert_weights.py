@@ -31,6 +31,15 @@ class ExpertNamer:
                 yield f"{weight}_bias", self.biases_of_all(weight, rows, mixture)
         if mixture.shared_size:
             yield from self.shared_refs(mixture, hidden)
+        if mixture.apart:
+            yield from self.apart_refs(n, hidden)
+
+    def apart_refs(self, n_experts: int, hidden: int) -> Iterator[tuple[str, WeightRef]]:
+        """Norms of the branches of a layer; that of the router leaves out what makes its products small."""
+        for name in ("shared_post_norm", "experts_norm", "experts_post_norm"):
+            yield name, WeightRef(self.name(name), (hidden,))
+        yield "router_norm", WeightRef(self.name("router_norm"), (hidden,), factor=hidden**-0.5)
+        yield "expert_scale", WeightRef(self.name("expert_scale"), (n_experts,))
 
     def shared_refs(self, mixture: Mixture, hidden: int) -> Iterator[tuple[str, WeightRef]]:
         size, fused = mixture.shared_size, self.name("shared_gate_up")
@@ -91,5 +100,5 @@ class ExpertNamer:
         if not self.gguf:
             template = self.arch.hf_names.get(weight, "")
             return template and self.prefix + template.format(self.index)
-        name = GGUF_EXPERTS[weight].format(self.index)
+        name = (self.arch.gguf_names.get(weight) or GGUF_EXPERTS[weight]).format(self.index)
         return "" if "gate_up" in weight and name not in self.source.tensors else name

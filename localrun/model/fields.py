@@ -44,6 +44,14 @@ FIELDS: dict[str, Field] = {
         Field("rope_theta_window", "rope.freq_base_swa", "rope_local_base_freq", float, 1.01, 1e12, None),
         Field("rope_dims", "rope.dimension_count", "", int, 2, 1024, None),
         Field("partial_rotary_factor", "", "partial_rotary_factor", float, 0.01, 1.0, None),
+        Field("n_shared_kv", "attention.shared_kv_layers", "num_kv_shared_layers", int, 0, 512, 0),
+        Field("window_head_dim", "attention.key_length_swa", "", int, 2, 1024, None),
+        Field("window_rope_dims", "rope.dimension_count_swa", "", int, 2, 1024, None),
+        Field("full_head_dim", "", "global_head_dim", int, 2, 1024, None),
+        Field("n_full_kv_heads", "", "num_global_key_value_heads", int, 1, 1024, None),
+        Field(
+            "per_layer_size", "embedding_length_per_layer_input", "hidden_size_per_layer_input", int, 0, 1 << 12, None
+        ),
         Field("window", "attention.sliding_window", "sliding_window", int, 0, 1 << 27, None),
         Field("attn_softcap", "attn_logit_softcapping", "attn_logit_softcapping", float, 0.0, 1e6, None),
         Field("logit_softcap", "final_logit_softcapping", "final_logit_softcapping", float, 0.0, 1e6, None),
@@ -75,7 +83,7 @@ FIELDS: dict[str, Field] = {
         Field("state_expand", "", "mamba_expand", int, 1, 64, 2),
         Field("state_width", "ssm.inner_size", "", int, 1, 1 << 20, None),
         Field("n_experts", "expert_count", "num_local_experts num_experts n_routed_experts", int, 0, 512, None),
-        Field("n_experts_used", "expert_used_count", "num_experts_per_tok", int, 0, 512, None),
+        Field("n_experts_used", "expert_used_count", "num_experts_per_tok top_k_experts", int, 0, 512, None),
         Field("expert_ffn_size", "expert_feed_forward_length", "moe_intermediate_size", int, 8, 1 << 20, None),
         Field("expert_every", "", "decoder_sparse_step", int, 1, 512, 1),
         Field("n_dense_layers", "leading_dense_block_count", "first_k_dense_replace num_dense_layers", int, 0, 512, 0),

@@ -11,12 +11,13 @@ from localrun.ops.layouts import Packed, Vector
 class AttentionWeights:
     """What makes queries, keys, values and, where there is one, the gate of their result; and the output matrix.
 
-    `sinks` are scores that join the softmax of each head.
+    Without `v` values are what `k` makes; without `k` the layer reads the keys and values of another. `sinks` are
+    scores that join the softmax of each head.
     """
 
     q: LinearWeight
-    k: LinearWeight
-    v: LinearWeight
+    k: LinearWeight | None
+    v: LinearWeight | None
     o: LinearWeight
     gate: LinearWeight | None = None
     sinks: Vector | None = None  # [n_heads]
@@ -28,6 +29,25 @@ class MixerWeights:
 
     matrices: Mapping[str, Packed]
     vectors: Mapping[str, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class PerLayerWeights:
+    """How a layer uses what it is given of a token besides (`ModelConfig.per_layer_size`)."""
+
+    gate: Packed  # [size, hidden]
+    out: Packed  # [hidden, size]
+    norm: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class NormsApart:
+    """Norms of a layer whose shared expert and other experts each have their own."""
+
+    shared_post: Vector  # of what the shared expert gives
+    experts: Vector  # of what the others read
+    experts_post: Vector  # of what they give
+    router: Vector  # of what the router reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +68,19 @@ class LayerWeights:
     router: LinearWeight | None = None
     choice_bias: Vector | None = None
     shared: SharedExpert | None = None
+    expert_scale: Vector | None = None
+    norms_apart: NormsApart | None = None
+    per_layer: PerLayerWeights | None = None
+    out_scale: float = 1.0  # of all that the layer gives
+
+
+@dataclass(frozen=True, slots=True)
+class PerLayerTable:
+    """What makes that which every layer is given of a token besides, those of all layers one after the other."""
+
+    embed: Packed  # [vocab, n_layers · size]
+    projection: Packed  # [n_layers · size, hidden]
+    norm: Vector  # [size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +91,4 @@ class ModelWeights:
     layers: tuple[LayerWeights, ...]
     output_norm: Vector
     output: Packed
+    per_layer: PerLayerTable | None = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from localrun.base.errors import DoesNotFitError
 from localrun.base.units import gib
-from localrun.formats.files import bad_file, shown
+from localrun.formats.files import bad_file, map_range, shown
 from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
 from localrun.formats.quant import QUANT_TYPES
@@ -18,18 +18,35 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.decoder import Model
-from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
+from localrun.model.layer_weights import (
+    AttentionWeights,
+    LayerWeights,
+    MixerWeights,
+    ModelWeights,
+    NormsApart,
+    PerLayerTable,
+    PerLayerWeights,
+)
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import weight_refs
 from localrun.ops.instructions import Experts, LinearWeight, SharedExpert
-from localrun.ops.layouts import Layout, Packed, RowReader, Vector
+from localrun.ops.layouts import MAPPED, Layout, Packed, RowReader, Vector
 from localrun.ops.memory import ran_out
 
 if TYPE_CHECKING:
     import torch
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
-VECTORS = ("attn_norm", "attn_post_norm", "ffn_norm", "ffn_post_norm", "q_norm", "k_norm", "choice_bias")
+VECTORS = (
+    "attn_norm",
+    "attn_post_norm",
+    "ffn_norm",
+    "ffn_post_norm",
+    "q_norm",
+    "k_norm",
+    "choice_bias",
+    "expert_scale",
+)
 
 
 def read_config(source: TensorSource) -> ModelConfig:
@@ -47,8 +64,8 @@ def held_bytes(source: TensorSource, refs: dict[str, WeightRef], matrix_bytes: C
     total = 0
     for ref in refs.values():
         if len(ref.shape) == 1:
-            total += 4 * ref.shape[0]
-        else:
+            total += 4 * ref.shape[0] if ref.shape != (1,) else 0  # a single number becomes an operand
+        elif not ref.mapped:
             total += matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)
     return total
 
@@ -68,7 +85,7 @@ def matrices_of_a_token(refs: dict[str, WeightRef]) -> list[WeightRef]:
     return [
         replace(ref, shape=(ref.shape[0] // ref.n_experts * ref.n_used, ref.shape[1]))
         for ref in read
-        if len(ref.shape) == 2
+        if len(ref.shape) == 2 and not ref.mapped
     ]
 
 
@@ -84,7 +101,7 @@ def allocated_bytes(weights: ModelWeights) -> int:
             visit(tuple(part.values()))
         elif is_dataclass(part) and not isinstance(part, Packed):
             visit(tuple(getattr(part, field.name) for field in fields(part)))
-        elif part is not None and not isinstance(part, str):
+        elif part is not None and not isinstance(part, (str, float)):
             found[id(part)] = part.nbytes
 
     visit(weights)
@@ -132,7 +149,7 @@ class Loader:
             embed = self.matrix("embed")
             layers = tuple(self.layer(index, spec) for index, spec in enumerate(config.layers))
             output = self.matrix("output") if "output" in self.refs else embed
-            return ModelWeights(embed, layers, self.required_vector("output_norm"), output)
+            return ModelWeights(embed, layers, self.required_vector("output_norm"), output, self.per_layer_table())
 
     def layer(self, index: int, spec: LayerSpec) -> LayerWeights:
         prefix = f"layers.{index}."
@@ -141,10 +158,38 @@ class Loader:
         vectors = {name: self.vector(prefix + name) for name in VECTORS}
         router = self.linear(prefix + "router") if spec.mixture else None
         shared = self.shared_expert(prefix, spec) if spec.mixture and spec.mixture.shared_size else None
-        return LayerWeights(mixing, gate, up, down, **vectors, router=router, shared=shared)
+        return LayerWeights(
+            mixing,
+            gate,
+            up,
+            down,
+            **vectors,
+            router=router,
+            shared=shared,
+            norms_apart=self.norms_apart(prefix) if spec.mixture and spec.mixture.apart else None,
+            per_layer=self.per_layer(prefix),
+            out_scale=self.number(prefix + "out_scale", 1.0),
+        )
+
+    def norms_apart(self, prefix: str) -> NormsApart:
+        names = ("shared_post_norm", "experts_norm", "experts_post_norm", "router_norm")
+        return NormsApart(*(self.required_vector(prefix + name) for name in names))
+
+    def per_layer_table(self) -> PerLayerTable | None:
+        if "per_layer_embed" not in self.refs:
+            return None
+        projection, norm = self.matrix("per_layer_projection"), self.required_vector("per_layer_norm")
+        return PerLayerTable(self.mapped("per_layer_embed"), projection, norm)
+
+    def per_layer(self, prefix: str) -> PerLayerWeights | None:
+        if prefix + "besides_gate" not in self.refs:
+            return None
+        gate, out = (self.matrix(f"{prefix}besides_{name}") for name in ("gate", "out"))
+        return PerLayerWeights(gate, out, self.required_vector(prefix + "besides_norm"))
 
     def attention(self, prefix: str) -> AttentionWeights:
-        q, k, v, o = (self.linear(prefix + name) for name in "qkvo")
+        q, o = self.linear(prefix + "q"), self.linear(prefix + "o")
+        k, v = (self.linear(prefix + name) if prefix + name in self.refs else None for name in "kv")
         gate = self.linear(prefix + "attn_gate") if prefix + "attn_gate" in self.refs else None
         return AttentionWeights(q, k, v, o, gate, self.vector(prefix + "sinks"))
 
@@ -174,10 +219,25 @@ class Loader:
         qtype = self.source.tensors[ref.name].qtype
         return self.layout.pack(RowReader(qtype, n_rows, n_cols, read, self.device, granule))
 
+    def mapped(self, name: str) -> Packed:
+        """A matrix that stays in the file."""
+        info = self.source.tensors[self.refs[name].name]
+        n_rows, n_cols = self.refs[name].shape
+        rows = np.frombuffer(map_range(info.file, info.offset, info.nbytes), np.uint8)
+        return Packed(MAPPED, info.qtype, n_rows, n_cols, (rows.reshape(n_rows, -1),))
+
+    def number(self, name: str, default: float) -> float:
+        """A vector of one."""
+        return float(self.floats(name)[0]) if name in self.refs else default
+
     def vector(self, name: str) -> Vector | None:
         return self.required_vector(name) if name in self.refs else None
 
     def required_vector(self, name: str) -> Vector:
+        return self.layout.vector(self.floats(name), self.device)
+
+    def floats(self, name: str) -> np.ndarray:
+        """The f32 numbers of a vector."""
         ref = self.refs[name]
         info = self.source.tensors[ref.name]
         values = read_floats(info.qtype, self.read(ref.name, 0, None), info.shape)
@@ -187,7 +247,8 @@ class Loader:
             values = values[row_order(ref.shape[0], *ref.interleaved)]
         if ref.is_log:
             values = -np.exp(values)
-        return self.layout.vector(values + np.float32(ref.offset), self.device)
+        adjusted: np.ndarray = (values + np.float32(ref.offset)) * np.float32(ref.factor)
+        return adjusted
 
     def read_rows(self, ref: WeightRef, first: int, count: int) -> np.ndarray:
         """Some rows of a weight as flat uint8, from as many places as they lie in."""
@@ -220,6 +281,8 @@ class Loader:
 
     def bytes_read(self, ref: WeightRef) -> int:
         """What is read of the files for a weight: vectors whole, else its rows and those in turns with them."""
+        if ref.mapped:
+            return 0
         if len(ref.shape) == 1:
             return sum(self.source.tensors[name].nbytes for name in ref.tensors)
         n_bytes = QUANT_TYPES[self.source.tensors[ref.name].qtype].nbytes(ref.shape)

@@ -11,9 +11,10 @@ from localrun.formats.source import TensorSource
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 
-SCALING_TYPES = ("none", "default", "dynamic", "mrope", "linear", "llama3", "yarn", "longrope", "su")
+SCALING_TYPES = ("none", "default", "dynamic", "mrope", "linear", "llama3", "yarn", "longrope", "su", "proportional")
 # dynamic scales only beyond max_context, where we never go; the three positions of mrope are equal for text
 LONGROPE = ("longrope", "su")
+STILL = 1e30  # divides the frequency of a pair that does not turn
 UNSCALED = ("none", "default", "dynamic", "mrope")
 
 
@@ -82,6 +83,8 @@ def scaled_rope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: 
         return RopeSpec(theta, dims, original_context=fields["max_context"] if rope_type == "dynamic" else None)
     if rope_type in LONGROPE:
         return _longrope(fields, scaling, theta, dims)
+    if rope_type == "proportional":
+        return RopeSpec(theta, dims, divisors=_proportional_divisors(fields, scaling, dims))
     factor = _number(fields, scaling, "factor", 1.0, 1e6)
     if rope_type == "linear":
         return RopeSpec(theta, dims, divisors=(factor,) * (dims // 2))
@@ -119,6 +122,13 @@ def _llama3_divisors(
         return float(1.0 / ((1 - smooth) / factor + smooth))
 
     return tuple(divisor(pair) for pair in range(dims // 2))
+
+
+def _proportional_divisors(fields: Fields, scaling: Mapping[str, Any], dims: int) -> tuple[float, ...]:
+    """The first pairs of a whole head turn, the others stand still (Gemma 4)."""
+    share = _number(fields, scaling, "partial_rotary_factor", 0.0, 1.0, 1.0)
+    factor, n_turning = _number(fields, scaling, "factor", 1.0, 1e6, 1.0), int(share * dims // 2)
+    return (factor,) * n_turning + (STILL,) * (dims // 2 - n_turning)
 
 
 def _yarn_divisors(
@@ -174,7 +184,7 @@ def _factors(fields: Fields, scaling: Mapping[str, Any], name: str, dims: int) -
 
 
 def _is_divisor(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 1e-6 <= value <= 1e9
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 1e-6 <= value <= 1.001 * STILL
 
 
 def _number(

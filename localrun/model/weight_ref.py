@@ -33,6 +33,8 @@ class WeightRef:
     every: int = 1
     transposed: bool = False  # the tensor is [n_experts, columns, rows] in the file
     starts: tuple[int, ...] = ()  # rows there with which equal stretches of ours begin, where they lie apart
+    factor: float = 1.0  # that the numbers of a vector are multiplied by
+    mapped: bool = False  # stays in the file: a step reads the rows it needs
     is_log: bool = False  # the file has the logarithm of the vector times -1
 
     @property

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from math import prod
 from types import MappingProxyType
 
@@ -59,9 +60,17 @@ class Namer:
         tied = self.says_tied()
         if tied is False or (tied is None and output.name in self.source.tensors):
             yield "output", output
+        if config.per_layer_size:
+            yield from self.per_layer_refs(config.per_layer_size, config.n_layers * config.per_layer_size)
         for index, spec in enumerate(config.layers):
             for name, ref in self.layer_refs(index, spec):
                 yield f"layers.{index}.{name}", ref
+
+    def per_layer_refs(self, size: int, of_all: int) -> Iterator[tuple[str, WeightRef]]:
+        """What makes that which layers are given of a token besides."""
+        yield "per_layer_embed", replace(self.ref("per_layer_embed", (self.config.vocab_size, of_all)), mapped=True)
+        yield "per_layer_projection", self.ref("per_layer_projection", (of_all, self.config.hidden_size))
+        yield "per_layer_norm", self.ref("per_layer_norm", (size,))
 
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
         norms = {"attn_norm": spec.pre_norm, "ffn_norm": spec.pre_norm}
@@ -70,6 +79,12 @@ class Namer:
             yield name, self.ref(name, (self.config.hidden_size,), index)
         yield from self.attention_refs(index, spec) if spec.mixer is None else self.mixer_refs(index, spec.mixer)
         yield from self.ffn_refs(index, spec)
+        if size := self.config.per_layer_size:
+            yield "besides_gate", self.ref("besides_gate", (size, self.config.hidden_size), index)
+            yield "besides_out", self.ref("besides_out", (self.config.hidden_size, size), index)
+            yield "besides_norm", self.ref("besides_norm", (self.config.hidden_size,), index)
+        if self.name("out_scale", index) in self.source.tensors:
+            yield "out_scale", self.ref("out_scale", (1,), index)
 
     def mixer_refs(self, index: int, mixer: RecurrentMixer) -> Iterator[tuple[str, WeightRef]]:
         fused = self.arch.fused_rows(mixer)
@@ -94,8 +109,9 @@ class Namer:
         if spec.qk_norm != "none":
             row = spec.qk_norm == "row"
             yield "q_norm", self.ref("q_norm", (q_rows if row else spec.head_dim,), index)
-            yield "k_norm", self.ref("k_norm", (kv_rows if row else spec.head_dim,), index)
-        heads = {"q": q_rows, "k": kv_rows, "v": kv_rows}
+            if spec.shares_cache is None:
+                yield "k_norm", self.ref("k_norm", (kv_rows if row else spec.head_dim,), index)
+        heads = {"q": q_rows} | dict.fromkeys(made_of_a_token(spec), kv_rows)
         turns = {"q": self.interleaved(spec, spec.n_heads), "k": self.interleaved(spec, spec.n_kv_heads)}
         if self.name("qkv", index) in self.source.tensors:  # any GGUF may be written so
             yield from self.fused_refs("qkv", index, heads, (hidden,), turns)
@@ -196,8 +212,23 @@ class Namer:
         that only draft."""
         if self.gguf:
             drafting = range(self.config.n_layers, self.config.n_layers + self.config.n_draft_layers)
-            return any(name.startswith(f"blk.{index}.") for index in drafting)
-        return name.endswith(("rotary_emb.inv_freq", "lm_head.weight")) or not name.startswith(self.prefix)
+            return name in self.unread or any(name.startswith(f"blk.{index}.") for index in drafting)
+        if name in self.unread or name.endswith(("rotary_emb.inv_freq", "lm_head.weight")):
+            return True
+        return not name.startswith(self.prefix)
+
+    @cached_property
+    def unread(self) -> set[str]:
+        """What files keep of layers that read the keys and values of another."""
+        sharing = (index for index, spec in enumerate(self.config.layers) if spec.shares_cache is not None)
+        return {self.name(weight, index) for index in sharing for weight in ("k", "v", "k_norm")}
+
+
+def made_of_a_token(spec: LayerSpec) -> tuple[str, ...]:
+    """What a layer has matrices for, of keys and values."""
+    if spec.shares_cache is not None:
+        return ()
+    return ("k",) if spec.k_is_v else ("k", "v")
 
 
 def hf_prefix(source: TensorSource) -> str:

@@ -36,12 +36,12 @@ class Embed:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """RMS norm of `x` times `weight`, plus `residual` where there is one -> f32 [R, n]."""
+    """RMS norm of every `size` numbers of `x` times `weight`, plus `residual` where there is one -> f32 [R, n]."""
 
     name: ClassVar = "norm"
     n_results: ClassVar = 1
     x: Value  # [R, n]
-    weight: Vector  # [n]
+    weight: Vector  # [size]
     eps: float
     residual: Value | None = None  # [R, n]
 
@@ -69,20 +69,23 @@ class Linear:
 class RopeAppend:
     """Norm q and k, turn them by rope kind `rope`, store k and v of every row -> q, f32 [R, n_heads, head_dim].
 
+    With `v_norm` heads of v have the norm of k, without a weight. Without k and v nothing is stored: the keys and
+    values in `layer` are another's.
     With `sink_query` a second result: the same q turned by `sink_cos_sin`, for the keys of block 0. A codec that
     rotates has all of them rotated: the stored k and v, and both queries.
     """
 
     name: ClassVar = "rope_append"
     q: Value  # [R, n_heads · head_dim]
-    k: Value  # [R, n_kv_heads · head_dim]
-    v: Value  # [R, n_kv_heads · head_dim]
+    k: Value | None  # [R, n_kv_heads · head_dim]
+    v: Value | None  # [R, n_kv_heads · head_dim]
     layer: int
     rope: int | None  # None: positions are not encoded
     qk_norm: QKNorm = "none"
     q_weight: Vector = None  # with a norm: of a head or of the whole row
     k_weight: Vector = None  # likewise
     eps: float = 0.0  # of the norm
+    v_norm: bool = False
     sink_query: bool = False
 
     @property
@@ -120,6 +123,27 @@ class SigmoidMul:
     n_results: ClassVar = 1
     x: Value
     gate: Value
+
+
+@dataclass(frozen=True, slots=True)
+class GeluMul:
+    """gelu(gate) · the n numbers of x from number `first` on, element by element -> f32 [R, n]."""
+
+    name: ClassVar = "gelu_mul"
+    n_results: ClassVar = 1
+    gate: Value  # [R, n]
+    x: Value  # [R, first + n or more]
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """factor · x -> f32 [R, n]."""
+
+    name: ClassVar = "scale"
+    n_results: ClassVar = 1
+    x: Value
+    factor: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +227,14 @@ class SelectiveScan:
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Chooses experts for a row by a @ weight.T + bias, as its `routing` says."""
+    """Chooses experts for a row by a @ weight.T + bias, as its `routing` says. What an expert gives counts as much more
+    as its `scale` says."""
 
     weight: Packed  # [n_experts, hidden]
     routing: Routing
     bias: Vector | None = None  # [n_experts]
     choice_bias: Vector | None = None  # [n_experts]
+    scale: Vector | None = None  # [n_experts]
 
     @property
     def n_experts(self) -> int:
@@ -237,7 +263,7 @@ class SharedExpert:
 class Moe:
     """residual + out_scale · (each row's chosen experts, weighted, summed best first, + the shared one)
 
-    -> f32 [R, hidden].
+    -> f32 [R, hidden]. The router reads `a`, or `chosen_by` where there is one.
     """
 
     name: ClassVar = "moe"
@@ -248,6 +274,7 @@ class Moe:
     shared: SharedExpert | None = None
     out_scale: float = 1.0
     residual: Value | None = None  # [R, hidden]
+    chosen_by: Value | None = None  # [R, hidden]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +299,8 @@ Instruction: TypeAlias = (
     | RopeAppend
     | Attention
     | SigmoidMul
+    | GeluMul
+    | Scale
     | ShortConv
     | GatedDeltaRule
     | SelectiveScan
@@ -285,6 +314,8 @@ INSTRUCTIONS = (
     RopeAppend,
     Attention,
     SigmoidMul,
+    GeluMul,
+    Scale,
     ShortConv,
     GatedDeltaRule,
     SelectiveScan,

@@ -52,7 +52,8 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
-        return sum(plane.nbytes for plane in self.planes)
+        """Of memory: none of what stays in its file."""
+        return 0 if self.layout is MAPPED else sum(plane.nbytes for plane in self.planes)
 
     def unpack(self, first: int = 0, n_rows: int | None = None) -> Tensor:
         """Rows first … first+n_rows as f32 [n_rows, n_cols]; a view where the layout is already f32."""
@@ -120,6 +121,21 @@ class FileLayout:
 
 
 @dataclass(frozen=True, slots=True)
+class MappedLayout(FileLayout):
+    """Rows that stay in the file and are read when they are looked up; the plane is a view of it, uint8 [n_rows, …]."""
+
+    name: str = "mapped"
+
+    def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
+        return 0
+
+    def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
+        wanted, device = (rows, None) if isinstance(rows, slice) else (rows.cpu().numpy(), rows.device)
+        raw = on_device(packed.planes[0][wanted].copy(), device)
+        return QUANT_TYPES[packed.qtype].decode(raw, (raw.shape[0], packed.n_cols))
+
+
+@dataclass(frozen=True, slots=True)
 class DenseLayout:
     """Decoded once to f32: the fastest the reference can do, at four bytes a weight."""
 
@@ -159,4 +175,5 @@ def on_device(values: np.ndarray, device: torch.device | None) -> Tensor:
 
 
 FILE = FileLayout()
+MAPPED = MappedLayout()
 F32 = DenseLayout()

@@ -50,8 +50,10 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
         loaded.engine.close()
 
 
-@pytest.mark.parametrize("kind", ["qwen3.5-moe", "lfm2", "lfm2-moe", "granite-hybrid"])
-def test_working_memory_of_layers_with_a_state_is_planned(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kind", ["qwen3.5-moe", "lfm2", "lfm2-moe", "granite-hybrid", "gemma4", "gemma4-e2b", "gemma4-moe"]
+)
+def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, tmp_path: Path) -> None:
     loaded = load(LoadOptions(save(kind, tmp_path), threads=1, ctx=128))
     try:
         executor = loaded.engine.runner.executor
@@ -64,7 +66,7 @@ def test_working_memory_of_layers_with_a_state_is_planned(kind: str, tmp_path: P
         loaded.engine.close()
 
 
-@pytest.mark.parametrize("kind", ["qwen3-moe", "phi3", "ministral-3"])
+@pytest.mark.parametrize("kind", ["qwen3-moe", "phi3", "ministral-3", "gemma4-e2b"])
 def test_show_and_fit_and_a_load_say_the_same_of_weights(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

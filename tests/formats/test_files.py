@@ -6,7 +6,7 @@ import pytest
 
 from localrun.base.errors import DoesNotFitError, ModelFileError
 from localrun.formats import files
-from localrun.formats.files import open_regular, read_small, read_up_to, shown
+from localrun.formats.files import map_range, open_regular, read_small, read_up_to, shown
 
 
 def test_reads_up_to_the_end(tmp_path: Path) -> None:
@@ -16,6 +16,15 @@ def test_reads_up_to_the_end(tmp_path: Path) -> None:
         assert read_up_to(file, path, 10, 5) == bytes(range(10, 15))
         assert read_up_to(file, path, 95, 50) == bytes(range(95, 100))
         assert read_up_to(file, path, 500, 5) == b""
+
+
+def test_a_view_of_a_file_begins_anywhere(tmp_path: Path) -> None:
+    path, data = tmp_path / "f", bytes(range(251)) * 2000
+    path.write_bytes(data)
+    for offset, n_bytes in ((0, 10), (1, 5), (131_072, 3), (200_001, 150_000), (len(data) - 1, 1)):
+        assert map_range(path, offset, n_bytes) == data[offset : offset + n_bytes]
+    with pytest.raises(ModelFileError, match="the file changed after it was opened"):
+        map_range(path, len(data) - 1, 2)
 
 
 def test_no_memory_is_not_a_bad_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,19 @@ def test_perplexity(file_type: str, text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["llama", "qwen3", "gemma3", "smollm3", "qwen3.5", "qwen3-next", "lfm2", "lfm2-moe", "granite-hybrid"]
+    "name",
+    [
+        "llama",
+        "qwen3",
+        "gemma3",
+        "gemma4-e2b",
+        "smollm3",
+        "qwen3.5",
+        "qwen3-next",
+        "lfm2",
+        "lfm2-moe",
+        "granite-hybrid",
+    ],
 )
 def test_greedy_text(name: str, tiny_gguf: Callable[..., Path]) -> None:
     """The whole way: tokenizer, BOS, chunks, cache, sampler."""

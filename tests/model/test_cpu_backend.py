@@ -42,7 +42,9 @@ def test_logits_match_transformers(
 
 
 @pytest.mark.parametrize("codec", ["f32", "f16"])
-@pytest.mark.parametrize("name", ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", *RECURRENT])
+@pytest.mark.parametrize(
+    "name", ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", "gemma4-e2b", *RECURRENT]
+)
 def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, tiny_folder: Callable[..., Path]) -> None:
     model = Stepper(tiny_folder(name), codec=codec, native_threads=2)
     whole = model.logits(IDS)
@@ -66,7 +68,20 @@ def test_every_instruction_set_stays_close_to_the_reference(
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("name", [*RECURRENT, "qwen3.5-moe", "qwen3-next", "lfm2", "granite-hybrid-moe", "gpt-oss"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *RECURRENT,
+        "qwen3.5-moe",
+        "qwen3-next",
+        "lfm2",
+        "granite-hybrid-moe",
+        "gpt-oss",
+        "gemma4",
+        "gemma4-e2b",
+        "gemma4-moe",
+    ],
+)
 def test_layers_of_their_own_kind_on_every_instruction_set(
     name: str,
     isa: str,

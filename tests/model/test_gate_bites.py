@@ -54,6 +54,17 @@ CONFIG_MISTAKES: dict[str, tuple[str, Callable[[ModelConfig], ModelConfig]]] = {
     "no score cap": ("gemma2", every_layer(attn_softcap=None)),
     "no logit cap": ("gemma2", lambda c: replace(c, logit_softcap=None)),
     "score scale of the smaller models": ("gemma2-27b", every_layer(attn_scale=24**-0.5)),
+    "one rope for heads of two sizes": ("gemma4", every_layer(rope=1)),
+    "pairs that should stand still turn": (
+        "gemma4",
+        lambda c: replace(c, ropes=tuple(replace(rope, divisors=None) for rope in c.ropes)),
+    ),
+    "values without a norm": ("gemma4-e2b", every_layer(v_norm=False)),
+    "scores scaled by the size of heads": ("gemma4", every_layer(attn_scale=24**-0.5)),
+    "the first layer's keys and values": (
+        "gemma4-e2b",
+        lambda c: replace(c, layers=tuple(replace(s, shares_cache=0) if s.shares_cache == 4 else s for s in c.layers)),
+    ),
     "embeddings not scaled": ("gemma3", lambda c: replace(c, embed_scale=1.0)),
     "residuals not scaled": ("granite", every_layer(residual_scale=1.0)),
     "logits not scaled": ("granite", lambda c: replace(c, logit_scale=1.0)),

@@ -42,7 +42,7 @@ def test_the_peer_decodes_one_by_one_as_it_does_at_once(tiny_gguf: Callable[...,
 def test_windows_matter_in_the_reference() -> None:
     """Every window of a recipe is small enough to change the logits of these tests, or it would prove nothing."""
     ids = token_ids(80, VOCAB_SIZE)
-    for name in ("mistral", "phi3", "gemma2", "gemma3"):
+    for name in ("mistral", "phi3", "gemma2", "gemma3", "gemma4"):
         windowed, full = model_logits(build(name), ids), model_logits(build(name, sliding_window=256), ids)
         assert torch.equal(windowed[0], full[0])
         assert difference(windowed, full).nmse > 1e-3, name

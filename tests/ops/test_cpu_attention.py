@@ -71,7 +71,7 @@ def long_case(head_dim: int, n_options: int) -> tuple[Shape, Rows, Tensor]:
 
 
 @pytest.mark.parametrize("n_options", range(len(OPTIONS)), ids=[option.id for option in OPTIONS])
-@pytest.mark.parametrize("head_dim", [8, 24, 40, 64, 80, 96, 128, 256])
+@pytest.mark.parametrize("head_dim", [8, 24, 40, 64, 80, 96, 128, 256, 512])
 @pytest.mark.parametrize("codec", ["f16", "f32"])
 def test_attention_matches_the_reference(library: ctypes.CDLL, codec: str, head_dim: int, n_options: int) -> None:
     shape, rows, wanted = long_case(head_dim, n_options)

@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -36,7 +37,9 @@ def make(shape: Shape, n: int, table: list[int], first: int = 0) -> Rows:
 
 
 @pytest.mark.parametrize("qk_norm", ["none", "head", "row"])
-@pytest.mark.parametrize(("head_dim", "half"), [(64, 32), (24, 12), (40, 7), (80, 0), (128, 32), (256, 128)])
+@pytest.mark.parametrize(
+    ("head_dim", "half"), [(64, 32), (24, 12), (40, 7), (80, 0), (128, 32), (256, 128), (512, 256)]
+)
 @pytest.mark.parametrize("codec", ["f16", "f32"])
 def test_q_and_k_are_normed_and_turned(
     library: ctypes.CDLL, codec: str, head_dim: int, half: int, qk_norm: str
@@ -62,6 +65,38 @@ def test_q_and_k_are_normed_and_turned(
     rtol, atol = (1e-5, 1e-6) if codec == "f32" else (0.01, 1e-4)
     assert torch.allclose(keys, prepared(rows.k, weights[1]), rtol=rtol, atol=atol)
     assert torch.equal(values, stored(library, codec, rows.v).view(70, 3, head_dim))
+    layer.close()
+
+
+@pytest.mark.parametrize("head_dim", [24, 256, 512])
+def test_heads_of_values_are_normed(library: ctypes.CDLL, head_dim: int) -> None:
+    layer = NativeLayer(library, Shape(4, 2, head_dim, "f32"), 2, n_threads=2)
+    layer.instructions[0].rope_append.v_norm = 1
+    layer.instructions[0].rope_append.eps = 1e-3
+    rows = make(layer.shape, 20, [1])
+    layer.run(rows)
+    keys, values = layer.export(1, 0, 20)
+    one = torch.ones(head_dim)
+    expected = rms_norm(rows.v.view(20, 2, head_dim), one, 1e-3)
+    torch.testing.assert_close(values, expected, rtol=2e-6, atol=1e-6)
+    assert torch.equal(keys, rows.k.view(20, 2, head_dim))
+    layer.close()
+
+
+@pytest.mark.parametrize("codec", ["f32", "f16", "q8"])
+def test_a_layer_without_keys_reads_those_of_another(library: ctypes.CDLL, codec: str) -> None:
+    shape = Shape(4, 2, 40, codec)
+    layer = NativeLayer(library, shape, 2, n_threads=2, n_ring=2)
+    rows = replace(make(shape, 20, [1]), ring=[0])
+    expected, before = layer.run(rows), layer.pool.clone()
+    append = layer.instructions[0].rope_append
+    append.k = append.v = None
+    assert torch.equal(layer.run(replace(rows, k=rows.k + 1, v=rows.v + 1)), expected)
+    assert torch.equal(layer.pool, before)
+    append.k = ctypes.pointer(layer.values["k"])
+    executor = ctypes.c_void_p()
+    arguments = (ctypes.byref(layer.program), layer.threads, 64, ctypes.byref(executor))
+    assert library.lr_program_create(*arguments) == BAD_ARGUMENT, "keys without values"
     layer.close()
 
 
@@ -136,7 +171,7 @@ def test_what_no_block_holds_is_refused(library: ctypes.CDLL) -> None:
         (1, 0, 64),
         (1, 1, 12),
         (1, 1, 0),
-        (1, 1, 512),
+        (1, 1, 520),
         (1, -2, 64),
     ):
         assert library.lr_kv_block_bytes(codec, heads, head_dim) == -1

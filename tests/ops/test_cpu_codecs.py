@@ -128,7 +128,7 @@ def test_what_left_the_window_may_be_lost(codec: str, executor: MakeExecutor) ->
 
 
 @pytest.mark.parametrize("codec", CODED)
-@pytest.mark.parametrize("head_dim", [8, 40, 64, 128, 136, 256])
+@pytest.mark.parametrize("head_dim", [8, 40, 64, 128, 136, 256, 512])
 def test_codes_are_those_of_the_codec(codec: str, head_dim: int, executor: MakeExecutor) -> None:
     """A block filled with plain numbers, exported as codes; and imported codes come back as they were."""
     case = KVCase(codec, head_dim, n_tokens=64)

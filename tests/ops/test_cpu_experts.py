@@ -27,6 +27,7 @@ class NativeMixture:
     scale: float = 1.0
     act: str = "silu_mul"
     biases: bool = False  # of the router and of every expert
+    expert_scale: Tensor | None = None
 
     def __post_init__(self) -> None:
         self.router = NativeMatrix(sample("F32", N_EXPERTS, HIDDEN, seed=1), "F32", HIDDEN)
@@ -62,7 +63,8 @@ class NativeMixture:
         score.bias[0], *bias = (b.data_ptr() if self.biases else None for b in self.bias)
         reads_f32 = not (gate.activation_format and up.activation_format)
         choice_bias = None if self.choice_bias is None else self.choice_bias.data_ptr()
-        how = (choice_bias, self.normalize, reads_f32, self.sigmoid, self.scale)
+        expert_scale = None if self.expert_scale is None else self.expert_scale.data_ptr()
+        how = (choice_bias, self.normalize, reads_f32, self.sigmoid, self.scale, expert_scale)
         route = abi.Route(point(scores.c), point(a.c), point(chosen.c), routes, *how)
         widen = abi.Experts(a=point(chosen.c), out=point(hidden.c), routes=routes, act=abi.ACTIVATIONS[self.act])
         widen.weight[0], widen.weight[1] = point(gate.c), point(up.c)
@@ -91,7 +93,8 @@ class NativeMixture:
                 gate, up, down = (matrices[e] for matrices in self.each)
                 gate_bias, up_bias, down_bias = (bias[e] for bias in of_each)
                 (hidden,) = linear(x[row : row + 1], [gate, up], [gate_bias, up_bias], act=self.act)
-                out[row] += share[e] / total * linear(hidden, [down], [down_bias])[0][0].double()
+                counts = 1.0 if self.expert_scale is None else self.expert_scale[e]
+                out[row] += counts * share[e] / total * linear(hidden, [down], [down_bias])[0][0].double()
         return out.float()
 
 
@@ -120,6 +123,13 @@ def test_a_bias_has_a_say_in_the_choice_and_none_in_the_weights(isa: str, sigmoi
     mixture.choice_bias = None
     mixture.run(rows(40))
     assert not torch.equal(mixture.chosen, biased)
+
+
+def test_what_an_expert_gives_is_scaled(isa: str) -> None:
+    scales = torch.tensor([0.5, -1.0, 2.0, 3.0, 0.1])
+    mixture = NativeMixture(("F32", "F32", "F32"), 3, scale=1.5, expert_scale=scales)
+    expected = mixture.by_hand(rows(40))
+    assert bool(((mixture.run(rows(40)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
 
 
 @pytest.mark.parametrize("qtypes", [GPT_OSS, ("Q8_0", "Q8_0", "Q8_0"), ("BF16", "BF16", "BF16")])

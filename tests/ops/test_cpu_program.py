@@ -51,7 +51,7 @@ BAD_LAYERS = [
     ("n_kv_heads", 0, BAD_ARGUMENT),
     ("n_heads", 1 << 20, BAD_ARGUMENT),
     ("head_dim", 12, UNSUPPORTED),
-    ("head_dim", 264, UNSUPPORTED),
+    ("head_dim", 520, UNSUPPORTED),
     ("head_dim", 0, UNSUPPORTED),
     ("head_dim", 128, BAD_ARGUMENT),  # more than the block holds
     ("codec", 9, UNSUPPORTED),
@@ -100,11 +100,11 @@ def test_an_invalid_program_is_refused(layer: NativeLayer) -> None:
         assert layer.library.lr_program_create(*arguments) == BAD_ARGUMENT
 
 
-OTHER = ("embed", "norm", "linear", "logits")
+OTHER = ("embed", "norm", "embed_mapped", "gelu_mul", "scale", "linear", "logits")
 
 
 def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.Matrix, dict[int, abi.Value]]:
-    """embed, norm, linear (gate and up) and logits over a matrix [64, 32]; never run."""
+    """Those of OTHER over a matrix [64, 32], linear with gate and up; never run."""
     memory = layer.pool.data_ptr()
     matrix = abi.Matrix(n_rows=64, n_cols=32, data=memory, n_bytes=4096)
     values = {width: abi.Value(f32=memory, width=width, stride=256) for width in (32, 64)}
@@ -114,11 +114,14 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
     linear.out[0] = wide
     ops: dict[str, ctypes.Structure] = {
         "embed": abi.Embed(weight, narrow, 1.0),
-        "norm": abi.Norm(narrow, narrow, narrow, memory, 1e-5),
+        "norm": abi.Norm(narrow, narrow, narrow, memory, 1e-5, 32),
+        "embed_mapped": abi.EmbedMapped(memory, narrow, 1.0, 0, 64, 32),
+        "gelu_mul": abi.GeluMul(narrow, wide, narrow, 32),
+        "scale": abi.Scale(narrow, narrow, 0.5),
         "linear": linear,
         "logits": abi.LogitsOp(narrow, weight, memory, narrow, 1.0, 0.0),
     }
-    instructions = (abi.Instruction * 4)()
+    instructions = (abi.Instruction * len(ops))()
     for instruction, (name, op) in zip(instructions, ops.items(), strict=True):
         instruction.op = abi.OPS.index(name)
         setattr(instruction, name, op)
@@ -127,8 +130,10 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
 
 def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
     instructions, matrix, values = other_ops(layer)
-    layer.program.instruction, layer.program.n_instructions = instructions, 4
-    embed, norm, linear, logits = (getattr(i, n) for i, n in zip(instructions, OTHER, strict=True))
+    layer.program.instruction, layer.program.n_instructions = instructions, len(OTHER)
+    embed, norm, mapped, gelu_mul, scale, linear, logits = (
+        getattr(i, n) for i, n in zip(instructions, OTHER, strict=True)
+    )
     wrong: list[tuple[ctypes.Structure, str, object]] = [
         (matrix, "n_rows", 0),
         (matrix, "n_rows", 65),  # more than the outputs hold
@@ -140,10 +145,21 @@ def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
         (linear, "n_weights", 0),
         (linear, "n_weights", 1),  # an activation takes two
         (linear, "n_weights", 5),
-        (linear, "act", 3),
+        (linear, "act", 4),
         (embed, "out", None),
         (norm, "weight", None),
         (norm, "x", None),
+        (norm, "size", 0),
+        (norm, "size", 31),
+        (mapped, "rows", None),
+        (mapped, "n_rows", 0),
+        (mapped, "gguf_type", 99),
+        (mapped, "n_cols", 64),  # more than the output holds
+        (gelu_mul, "first", -1),
+        (gelu_mul, "first", 33),
+        (gelu_mul, "gate", None),
+        (scale, "factor", float("inf")),
+        (scale, "x", None),
         (logits, "rows", None),
         (logits, "gathered", None),
         (logits, "softcap", -1.0),
@@ -165,10 +181,12 @@ def test_more_ids_than_candidates_are_found_among_are_refused(layer: NativeLayer
         assert create(layer) == status, n_rows
 
 
+@pytest.mark.parametrize("name", ["embed", "embed_mapped"])
 @pytest.mark.parametrize("token", [-1, 64, 2**31 - 1])
-def test_a_token_outside_the_embedding_is_refused(layer: NativeLayer, token: int) -> None:
+def test_a_token_outside_the_embedding_is_refused(layer: NativeLayer, token: int, name: str) -> None:
     instructions, _matrix, _values = other_ops(layer)
-    layer.program.instruction, layer.program.n_instructions = instructions, 1
+    embed = ctypes.pointer(instructions[OTHER.index(name)])
+    layer.program.instruction, layer.program.n_instructions = embed, 1
     step, _keep = layer.step(rows(3))
     tokens = abi.int32s([0, 63, token])
     step.token = ctypes.addressof(tokens)

@@ -13,6 +13,7 @@ from localrun_testing.native_ops import (
     NativeValue,
     decoded,
     instruction,
+    library,
     linear,
     nmse,
     run,
@@ -22,7 +23,8 @@ from torch import Tensor
 
 from localrun.backends.cpu import abi
 from localrun.backends.reference.logits import finish_logits
-from localrun.backends.reference.ops import rms_norm
+from localrun.backends.reference.ops import activate, rms_norm
+from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.token_counts import TokenCounts
 
@@ -35,7 +37,7 @@ def norm(x: Tensor, weight: Tensor, eps: float, residual: Tensor | None = None, 
     source, out = NativeValue(len(x), x.shape[1], data=x), NativeValue(len(x), x.shape[1], forms)
     held = Guarded(4 * len(weight))
     held.tensor(torch.float32, len(weight))[:] = weight
-    op = abi.Norm(x=ctypes.pointer(source.c), out=ctypes.pointer(out.c), weight=held.address, eps=eps)
+    op = abi.Norm(x=ctypes.pointer(source.c), out=ctypes.pointer(out.c), weight=held.address, eps=eps, size=len(weight))
     rest = None if residual is None else NativeValue(len(x), x.shape[1], data=residual)
     if rest is not None:
         op.residual = ctypes.pointer(rest.c)
@@ -51,6 +53,31 @@ def test_norm_is_that_of_the_reference(isa: str, width: int) -> None:
     found = norm(x, weight, 1e-5, residual).data
     torch.testing.assert_close(found, residual + rms_norm(x, weight, 1e-5), rtol=2e-6, atol=2e-6)
     assert torch.equal(norm(x[3:4], weight, 1e-5).data[0], norm(x, weight, 1e-5).data[3])
+
+
+@pytest.mark.parametrize(("n_runs", "size"), [(1, 24), (3, 16), (5, 17), (35, 256)])
+def test_runs_of_a_row_are_normed_by_themselves(isa: str, n_runs: int, size: int) -> None:
+    x, weight, residual = rows(3, n_runs * size) * 3, rows(1, size, 2)[0], rows(3, n_runs * size, 3)
+    expected = rms_norm(x.unflatten(1, (n_runs, size)), weight, 1e-6).flatten(1)
+    torch.testing.assert_close(norm(x, weight, 1e-6).data, expected, rtol=2e-6, atol=1e-6)
+    torch.testing.assert_close(norm(x, weight, 1e-6, residual).data, residual + expected, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize(("first", "n"), [(0, 1), (3, 17), (256, 256), (31, 40)])
+def test_gelu_of_a_gate_counts_for_a_part_of_x(isa: str, first: int, n: int) -> None:
+    gate, x = rows(4, n) * 4, rows(4, first + n + 5, 2)
+    values = [NativeValue(4, n, data=gate), NativeValue(4, first + n + 5, data=x), NativeValue(4, n)]
+    run([instruction(abi.GeluMul(*(ctypes.pointer(value.c) for value in values), first))], 4, threads=2)
+    expected = activate(gate, x[:, first : first + n], "gelu_mul")
+    torch.testing.assert_close(values[2].data, expected, rtol=3e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("width", [1, 17, 1536])
+def test_a_row_is_scaled(isa: str, width: int) -> None:
+    x = rows(3, width)
+    source, out = NativeValue(3, width, data=x), NativeValue(3, width)
+    run([instruction(abi.Scale(ctypes.pointer(source.c), ctypes.pointer(out.c), 0.3))], 3)
+    assert torch.equal(out.data, x * 0.3)
 
 
 def test_norm_makes_the_codes_that_linear_would_make(isa: str) -> None:
@@ -86,6 +113,21 @@ def test_embedding_takes_rows_by_id(isa: str, qtype: str) -> None:
         op = abi.Embed(weight=ctypes.pointer(matrix.c), out=ctypes.pointer(out.c), scale=scale)
         run([instruction(op)], len(ids), token=ctypes.addressof(token))
         assert torch.equal(out.data, decoded(qtype, raw, 256)[ids] * scale)
+
+
+@pytest.mark.parametrize("qtype", sorted(QUANT_TYPES))
+def test_embedding_takes_rows_of_a_files_own_blocks(isa: str, qtype: str) -> None:
+    kind = QUANT_TYPES[qtype]
+    if kind.gguf_id is None or library().layout_for(kind.gguf_id) < 0:
+        pytest.skip("the library does not read this type")
+    for n_cols in (256, 1280, *([288] if kind.block_size <= 32 else []), *([7] if kind.block_size == 1 else [])):
+        raw = sample(qtype, 20, n_cols)
+        ids = [19, 0, 7, 7]
+        token, out = abi.int32s(ids), NativeValue(len(ids), n_cols)
+        op = abi.EmbedMapped(raw.data_ptr(), ctypes.pointer(out.c), 2.0, kind.gguf_id, 20, n_cols)
+        run([instruction(op)], len(ids), token=ctypes.addressof(token))
+        expected = decoded(qtype, raw, n_cols)[ids] * 2.0
+        torch.testing.assert_close(out.data, expected, rtol=0, atol=0, equal_nan=True)
 
 
 def adjust_of(change: LogitAdjust | None, keep: list[Any]) -> abi.Adjust:

@@ -147,3 +147,5 @@ LR_API int lr_set_grid(int32_t gguf_type, const int8_t* values, int64_t n);
 LR_API int lr_pack(const lr_matrix* matrix, int32_t gguf_type, const void* raw, int32_t first_row, int32_t n_rows);
 // One row as float32 [n_cols], to the bit what the file says.
 LR_API int lr_dequantize_row(const lr_matrix* matrix, int32_t row, float* out);
+// A row of the file's own blocks as float32 [n_cols], the same numbers.
+LR_API int lr_dequantize_blocks(int32_t gguf_type, const void* raw, int32_t n_cols, float* out);

@@ -55,6 +55,8 @@ const Source* find_source(int32_t gguf_type) {
   return nullptr;
 }
 
+enum { PIECE = 256 };  // columns of a row that is dequantized from its blocks: whole blocks of every type
+
 // The number at `index` of a row of plain numbers, as float32.
 float plain_number(int32_t gguf_type, const uint8_t* raw, int32_t index) {
   const auto load = [&](auto value) {
@@ -204,6 +206,21 @@ int lr_pack(const lr_matrix* m, int32_t gguf_type, const void* raw, int32_t firs
     uint8_t* group = (uint8_t*)m->data + row / 16 * group_bytes;
     if (source->unpack) write_blocks(layout, *source, from, m->n_cols, group, row % 16);
     else write_plain(layout, gguf_type, from, m->n_cols, group, row % 16);
+  }
+  return LR_OK;
+}
+
+int lr_dequantize_blocks(int32_t gguf_type, const void* raw, int32_t n_cols, float* out) {
+  const Source* source = find_source(gguf_type);
+  if (!source || !raw || !out || lr_row_bytes(gguf_type, n_cols) < 0) return LR_BAD_ARGUMENT;
+  alignas(64) uint8_t group[PIECE * 16 * sizeof(float)];  // a row of one layout block and 15 that nobody reads
+  const uint8_t* from = (const uint8_t*)raw;
+  for (int32_t first = 0; first < n_cols; first += PIECE) {
+    const int32_t n = n_cols - first < PIECE ? n_cols - first : PIECE;
+    const lr_matrix piece = {16, n, source->layout, 0, group, lr_packed_bytes(source->layout, 16, n)};
+    if (const int wrong = lr_pack(&piece, gguf_type, from, 0, 1)) return wrong;
+    lr_dequantize_row(&piece, 0, out + first);
+    from += lr_row_bytes(gguf_type, n);
   }
   return LR_OK;
 }

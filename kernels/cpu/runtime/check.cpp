@@ -1,4 +1,5 @@
 #include "runtime/check.h"
+#include "layouts/layouts.h"
 
 #include <math.h>
 
@@ -38,7 +39,12 @@ int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
 
 bool good_embed(const lr_embed* op) { return is_matrix(op->weight) && holds(op->out, op->weight->n_cols); }
 
+bool good_embed_mapped(const lr_embed_mapped* op) {
+  return op->rows && op->n_rows > 0 && lr_row_bytes(op->gguf_type, op->n_cols) > 0 && holds(op->out, op->n_cols);
+}
+
 bool good_norm(const lr_norm* op) {
+  if (!op->x || op->size < 1 || op->x->width % op->size) return false;
   if (!op->weight || !op->x || op->x->width < 1 || !holds(op->x, op->x->width)) return false;
   return holds(op->out, op->x->width) && (!op->residual || holds(op->residual, op->x->width));
 }
@@ -63,10 +69,11 @@ bool good_rope_append(const lr_rope_append* op, const lr_program* program) {
   if (op->layer < 0 || op->layer >= program->n_layers) return false;
   const lr_cache_layer* layer = &program->layer[op->layer];
   const int64_t q = (int64_t)layer->n_heads * layer->head_dim, kv = (int64_t)layer->n_kv_heads * layer->head_dim;
-  if (!holds(op->q, q) || !holds(op->k, kv) || !holds(op->v, kv) || !holds(op->out, q)) return false;
+  if (!holds(op->q, q) || !holds(op->out, q) || !op->k != !op->v) return false;
+  if (op->k && (!holds(op->k, kv) || !holds(op->v, kv))) return false;
   if (op->out->f32 == op->q->f32) return false;  // a norm over the row would read heads that are done
   if (op->sink_out && (!holds(op->sink_out, q) || op->sink_out->f32 == op->q->f32)) return false;
-  return op->qk_norm == LR_QK_NORM_NONE || (op->q_weight && op->k_weight);
+  return op->qk_norm == LR_QK_NORM_NONE || (op->q_weight && (op->k_weight || !op->k));
 }
 
 bool good_attention(const lr_attention* op, const lr_program* program) {
@@ -109,6 +116,16 @@ bool good_combine(const lr_combine* op) {
 
 bool good_sigmoid_mul(const lr_sigmoid_mul* op) {
   return op->x && holds(op->x, op->x->width) && holds(op->gate, op->x->width) && holds(op->out, op->x->width);
+}
+
+bool good_gelu_mul(const lr_gelu_mul* op) {
+  if (!op->gate || op->gate->width < 1 || op->first < 0) return false;
+  const int32_t n = op->gate->width;
+  return holds(op->gate, n) && holds(op->x, (int64_t)op->first + n) && holds(op->out, n);
+}
+
+bool good_scale(const lr_scaling* op) {
+  return op->x && isfinite(op->factor) && holds(op->x, op->x->width) && holds(op->out, op->x->width);
 }
 
 // The layer has a state with room for `n` numbers from `at` on.
@@ -163,6 +180,9 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_SIGMOID_MUL: return good_sigmoid_mul(&instruction->sigmoid_mul);
     case LR_OP_SHORT_CONV: return good_short_conv(&instruction->short_conv, program);
     case LR_OP_GATED_DELTA_RULE: return good_gated_delta_rule(&instruction->gated_delta_rule, program);
+    case LR_OP_EMBED_MAPPED: return good_embed_mapped(&instruction->embed_mapped);
+    case LR_OP_GELU_MUL: return good_gelu_mul(&instruction->gelu_mul);
+    case LR_OP_SCALE: return good_scale(&instruction->scale);
     default: return good_selective_scan(&instruction->selective_scan, program);
   }
 }
@@ -170,8 +190,10 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
 // Every token has a row in every embedding.
 bool embeds(const lr_program* program, const lr_step* step) {
   for (int32_t i = 0; i < program->n_instructions; i++) {
-    if (program->instruction[i].op != LR_OP_EMBED) continue;
-    const int32_t n = program->instruction[i].embed.weight->n_rows;
+    const lr_instruction* instruction = &program->instruction[i];
+    const bool mapped = instruction->op == LR_OP_EMBED_MAPPED;
+    if (instruction->op != LR_OP_EMBED && !mapped) continue;
+    const int32_t n = mapped ? instruction->embed_mapped.n_rows : instruction->embed.weight->n_rows;
     for (int32_t row = 0; row < step->n_rows; row++)
       if (step->token[row] < 0 || step->token[row] >= n) return false;
   }

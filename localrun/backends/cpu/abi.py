@@ -22,6 +22,9 @@ OPS = (
     "short_conv",
     "gated_delta_rule",
     "selective_scan",
+    "embed_mapped",
+    "gelu_mul",
+    "scale",
 )
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2, "clamped_silu_mul": 3}
@@ -32,7 +35,7 @@ STRIDE = 256  # elements that rows of arena buffers are rounded up to
 SCRATCH_BYTES = 2 << 20  # of every thread
 MAX_TAPS = 16  # of a short convolution
 DELTA_PANEL = 32  # columns of a state of the delta rule or a selective scan that lie together
-MAX_HEAD_DIM, SCALE_DIMS = 256, 128  # dims of a head that share a scale
+MAX_HEAD_DIM, SCALE_DIMS = 512, 128  # dims of a head that share a scale
 MAX_SCALES = MAX_HEAD_DIM // SCALE_DIMS  # of a head
 
 
@@ -65,6 +68,17 @@ class Embed(Structure):
     _fields_ = (("weight", POINTER(Matrix)), ("out", POINTER(Value)), ("scale", c_float))
 
 
+class EmbedMapped(Structure):
+    _fields_ = (
+        ("rows", c_void_p),
+        ("out", POINTER(Value)),
+        ("scale", c_float),
+        ("gguf_type", c_int32),
+        ("n_rows", c_int32),
+        ("n_cols", c_int32),
+    )
+
+
 class Norm(Structure):
     _fields_ = (
         ("x", POINTER(Value)),
@@ -72,6 +86,7 @@ class Norm(Structure):
         ("out", POINTER(Value)),
         ("weight", c_void_p),
         ("eps", c_float),
+        ("size", c_int32),
     )
 
 
@@ -102,6 +117,8 @@ class RopeAppend(Structure):
         ("rope", c_int32),
         ("qk_norm", c_int32),
         ("eps", c_float),
+        ("v_norm", c_int32),
+        ("reserved", c_int32),
     )
 
 
@@ -153,6 +170,7 @@ class Route(Structure):
         ("reads_f32", c_int32),
         ("sigmoid", c_int32),
         ("scale", c_float),
+        ("expert_scale", c_void_p),
     )
 
 
@@ -183,6 +201,20 @@ class Combine(Structure):
 
 class SigmoidMul(Structure):
     _fields_ = (("x", POINTER(Value)), ("gate", POINTER(Value)), ("out", POINTER(Value)))
+
+
+class GeluMul(Structure):
+    _fields_ = (
+        ("gate", POINTER(Value)),
+        ("x", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("first", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class Scale(Structure):
+    _fields_ = (("x", POINTER(Value)), ("out", POINTER(Value)), ("factor", c_float), ("reserved", c_int32))
 
 
 class ShortConv(Structure):
@@ -257,6 +289,9 @@ class AnyOp(Union):
         ("short_conv", ShortConv),
         ("gated_delta_rule", GatedDeltaRule),
         ("selective_scan", SelectiveScan),
+        ("embed_mapped", EmbedMapped),
+        ("gelu_mul", GeluMul),
+        ("scale", Scale),
     )
 
 

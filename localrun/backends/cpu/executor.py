@@ -37,7 +37,8 @@ class CpuExecutor:
         self.make_pools(plan, n_blocks, ring_blocks)
         native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, layers))
         buffers = Buffers(self.reserve, max_rows)
-        builder = ProgramBuilder(record_instructions(forward), layers, buffers, layout.matrix, layout.activation_format)
+        known = (layout.matrix, layout.activation_format, layout.file_type)
+        builder = ProgramBuilder(record_instructions(forward), layers, buffers, *known)
         instructions = builder.build()
         self.keep = builder.keep
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
@@ -53,7 +54,7 @@ class CpuExecutor:
         self.blocks: list[CpuPool] = []  # [groups]
         self.ring: list[CpuPool | None] = []  # [groups], None where the codec is native
         for group, (count, ring_count) in enumerate(zip(n_blocks, ring_blocks, strict=True)):
-            members = [layer for layer in self.cache_layers if layer.group == group]
+            members = list(dict.fromkeys(layer for layer in self.cache_layers if layer.group == group))
             (codec,) = {plan.codecs[self.cache_layers.index(layer)] for layer in members}
             self.blocks.append(CpuPool(self.calls, codec, members, count))
             self.ring.append(None if codec.native else CpuPool(self.calls, KV_CODECS["f16"], members, ring_count))

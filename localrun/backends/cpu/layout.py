@@ -95,8 +95,7 @@ class CpuLayout:
         n_bytes = self.nbytes(rows.qtype, rows.n_rows, rows.n_cols)
         if n_bytes < 0:
             raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
-        if rows.qtype in GRIDS:
-            self.calls.set_grid(gguf_id(rows.qtype), grid_table(GRIDS[rows.qtype]).astype(np.int8).tobytes())
+        gguf_type = self.file_type(rows.qtype)
         memory = self.memory.take(n_bytes)
         if self.touching is not None:  # pages lie on the node of whoever touches them first: spread them over all
             self.calls.first_touch(self.touching, memory.ctypes.data, n_bytes)
@@ -105,7 +104,7 @@ class CpuLayout:
 
         def pack_slab(first: int) -> None:
             raw = np.ascontiguousarray(rows.read(first, min(step, rows.n_rows - first)))
-            self.calls.pack(self.matrix(packed), gguf_id(rows.qtype), raw.ctypes.data, first, len(raw))
+            self.calls.pack(self.matrix(packed), gguf_type, raw.ctypes.data, first, len(raw))
 
         for first in range(0, rows.n_rows, step):
             if self.threads is None:
@@ -114,6 +113,13 @@ class CpuLayout:
                 self.wait(SLABS_AHEAD * self.n_threads)
                 self.slabs.append(self.threads.submit(pack_slab, first))
         return packed
+
+    def file_type(self, qtype: str) -> int:
+        """The number of a quant type, whose blocks the library can read from now on."""
+        number = gguf_id(qtype)
+        if qtype in GRIDS:
+            self.calls.set_grid(number, grid_table(GRIDS[qtype]).astype(np.int8).tobytes())
+        return number
 
     def vector(self, values: np.ndarray, device: torch.device | None) -> np.ndarray:
         return values

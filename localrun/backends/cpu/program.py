@@ -12,11 +12,13 @@ from localrun.ops.instructions import (
     Attention,
     Embed,
     GatedDeltaRule,
+    GeluMul,
     Linear,
     LogitsOf,
     Moe,
     Norm,
     RopeAppend,
+    Scale,
     SelectiveScan,
     SharedExpert,
     ShortConv,
@@ -24,14 +26,15 @@ from localrun.ops.instructions import (
     Slot,
 )
 from localrun.ops.interface import CacheLayer
-from localrun.ops.layouts import Packed, Vector
+from localrun.ops.layouts import MAPPED, Packed, Vector
 from localrun.ops.program import Recorded
 
 Native: TypeAlias = tuple[str, Any]  # the name of a native operation, and its structure of operands
 
 
 class ProgramBuilder:
-    """Translates instructions one by one; `matrix_of` and `activation_format_of` know the layouts of weights."""
+    """Translates instructions one by one. `matrix_of` and `activation_format_of` know the layouts of weights,
+    `file_type` the numbers of quant types."""
 
     def __init__(
         self,
@@ -40,9 +43,10 @@ class ProgramBuilder:
         buffers: Buffers,
         matrix_of: Callable[[Packed], abi.Matrix],
         activation_format_of: Callable[[Packed], int],
+        file_type: Callable[[str], int],
     ) -> None:
         self.recorded, self.layers, self.buffers = recorded, layers, buffers
-        self.matrix_of, self.activation_format_of = matrix_of, activation_format_of
+        self.matrix_of, self.activation_format_of, self.file_type = matrix_of, activation_format_of, file_type
         self.values: dict[int, abi.Value] = {}
         self.keep: list[Any] = []  # what the C side points to
         self.shared_routes: dict[tuple[int, int], Any] = {}
@@ -71,26 +75,36 @@ class ProgramBuilder:
         for recorded in self.recorded:
             op = recorded.instruction
             if isinstance(op, Linear):
-                read = [weight for weight, _ in op.weights]
+                read = [(op.a, weight) for weight, _ in op.weights]
             elif isinstance(op, Moe):
-                read = [op.router.weight, op.experts.gate[0], op.experts.up[0]]
+                weights = [op.experts.gate[0], op.experts.up[0]]
                 if op.shared is not None:
-                    read += [op.shared.expert.gate[0], op.shared.expert.up[0]]
-                    read += [] if op.shared.gate is None else [op.shared.gate]
+                    weights += [op.shared.expert.gate[0], op.shared.expert.up[0]]
+                    weights += [] if op.shared.gate is None else [op.shared.gate]
+                read = [(op.chosen_by or op.a, op.router.weight), *((op.a, weight) for weight in weights)]
             else:
                 continue
-            for weight in read:
-                formats[op.a.index] = formats.get(op.a.index, 0) | self.activation_format_of(weight)
+            for a, weight in read:
+                formats[a.index] = formats.get(a.index, 0) | self.activation_format_of(weight)
         return formats
 
     def embed(self, op: Embed, out: int) -> Iterator[Native]:
         made = self.result(out, op.weight.n_cols)
+        if op.weight.layout is MAPPED:
+            yield "embed_mapped", self.embed_mapped(op, made)
+            return
         yield op.name, abi.Embed(weight=self.matrix(op.weight), out=made, scale=op.scale)
+
+    def embed_mapped(self, op: Embed, made: Any) -> abi.EmbedMapped:
+        """The same of rows that stay in their file."""
+        (rows,) = self.kept(op.weight).planes
+        number, shape = self.file_type(op.weight.qtype), (op.weight.n_rows, op.weight.n_cols)
+        return abi.EmbedMapped(rows.ctypes.data, made, op.scale, number, *shape)
 
     def norm(self, op: Norm, out: int) -> Iterator[Native]:
         made = self.result(out, self.values[op.x.index].width)
         native = abi.Norm(x=self.value(op.x), residual=self.value(op.residual), out=made, eps=op.eps)
-        native.weight = self.vector(op.weight)
+        native.weight, native.size = self.vector(op.weight), len(op.weight)
         yield op.name, native
 
     def linear(self, op: Linear, *out: int) -> Iterator[Native]:
@@ -119,13 +133,14 @@ class ProgramBuilder:
         """The scores, which rows go where, gate and up of every expert, down, the shared expert, and the sum."""
         router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
         (gate, gate_bias), (up, up_bias), (down, down_bias) = op.experts.gate, op.experts.up, op.experts.down
-        make_formats, total = self.missing_formats(op.a), self.result(out, self.values[op.a.index].width)
+        assert op.chosen_by is None or op.a.index in self.made_by_norm, "nobody else makes its formats"
+        routed_by, total = op.chosen_by or op.a, self.result(out, self.values[op.a.index].width)
         scores = self.kept(take(router.n_rows, 0))
         chosen = self.kept(take(gate.n_cols, self.activation_format_of(gate) | self.activation_format_of(up), n_used))
         hidden = self.kept(take(down.n_cols, self.activation_format_of(down), n_used))
         y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
         routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
-        score = self.product(op.a, ((router, scores),), make_formats)
+        score = self.product(routed_by, ((router, scores),), self.missing_formats(routed_by))
         score.bias[0] = self.vector(op.router.bias)
         reads_f32 = not (self.activation_format_of(gate) and self.activation_format_of(up))
         route = abi.Route(
@@ -138,6 +153,7 @@ class ProgramBuilder:
             reads_f32=reads_f32,
             sigmoid=op.router.routing.score == "sigmoid",
             scale=op.router.routing.scale,
+            expert_scale=self.vector(op.router.scale),
         )
         widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
         widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
@@ -214,6 +230,7 @@ class ProgramBuilder:
                 rope=-1 if op.rope is None else op.rope,
                 qk_norm=abi.QK_NORMS[op.qk_norm],
                 eps=op.eps,
+                v_norm=op.v_norm,
             ),
         )
 
@@ -237,6 +254,14 @@ class ProgramBuilder:
     def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Native]:
         made = self.result(out, self.values[op.x.index].width)
         yield op.name, abi.SigmoidMul(x=self.value(op.x), gate=self.value(op.gate), out=made)
+
+    def gelu_mul(self, op: GeluMul, out: int) -> Iterator[Native]:
+        made = self.result(out, self.values[op.gate.index].width)
+        yield op.name, abi.GeluMul(gate=self.value(op.gate), x=self.value(op.x), out=made, first=op.first)
+
+    def scale(self, op: Scale, out: int) -> Iterator[Native]:
+        made = self.result(out, self.values[op.x.index].width)
+        yield op.name, abi.Scale(x=self.value(op.x), out=made, factor=op.factor)
 
     def short_conv(self, op: ShortConv, out: int) -> Iterator[Native]:
         n_channels = self.values[op.x.index].width // (3 if op.gated else 1)

@@ -13,17 +13,21 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
 
     For every row of a step the residual stream twice, queries twice, keys, values, and what each linear reads in two
     forms; the gate of queries and what it leaves of them; in a mixture of experts what they read and give, for each of
-    the choices of a row; what recurrent layers make; logits; scratch memory of every thread.
+    the choices of a row; what recurrent layers make; what layers are given of a token besides; logits; scratch memory
+    of every thread. Layers of different shapes share none of them.
     """
-    widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
-    hidden, queries = config.hidden_size, widest.n_heads * widest.head_dim
-    keys = max((spec.n_kv_heads * spec.head_dim for spec in config.layers if not spec.mixer), default=0)
-    ffn = max((spec.ffn_size for spec in config.layers if not spec.mixture), default=0)
-    plain = (hidden, hidden, queries, queries, keys, keys)
-    coded = (hidden, queries, ffn)
+    hidden = config.hidden_size
+    queries = {spec.n_heads * spec.head_dim for spec in config.layers}
+    keys = {spec.n_kv_heads * spec.head_dim for spec in config.layers if not spec.mixer}
+    ffn = {spec.ffn_size for spec in config.layers if not spec.mixture}
+    plain = [hidden, hidden, *queries, *queries, *keys, *keys]
+    coded = [hidden, *queries, *ffn]
+    if size := config.per_layer_size:
+        plain += [*(config.n_layers * size,) * 3, size, hidden]
+        coded += [size, hidden]
     row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
     row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
-    row += 4 * 2 * _stride(queries) if any(spec.gated for spec in config.layers) else 0
+    row += 4 * 2 * sum(map(_stride, queries)) if any(spec.gated for spec in config.layers) else 0
     row += max((_mixer_row(spec.mixer) for spec in config.layers if spec.mixer), default=0)
     logits = sequences * config.vocab_size * 4
     return MAX_ROWS * row + logits + threads * SCRATCH_BYTES
@@ -40,6 +44,8 @@ def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
     shared = (mixture.shared_size, hidden, 1) if mixture.shared_size else ()
     choice = 4 * sum(map(_stride, (*coded, hidden))) + 2 * sum(map(_stride, coded)) + 12
     every = 4 * sum(map(_stride, (mixture.n_experts, *shared))) + 2 * _stride(mixture.shared_size)
+    if mixture.apart:  # what the router reads and what the others do, and what the shared expert comes to
+        every += (4 * 3 + 2 * 2) * _stride(hidden)
     return every + mixture.routing.n_used * choice
 
 

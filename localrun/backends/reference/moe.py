@@ -20,7 +20,8 @@ class Products(Protocol):
 def mixture(ops: Products, op: Moe) -> Tensor:
     """The chosen experts of each row of `op.a`, weighted, summed best first, and the shared one -> f32 [R, hidden]."""
     x: Tensor = op.a
-    weights, chosen = choose(ops.matmul(x, op.router.weight, op.router.bias), op.router)  # [R, n_used]
+    read = x if op.chosen_by is None else op.chosen_by
+    weights, chosen = choose(ops.matmul(read, op.router.weight, op.router.bias), op.router)  # [R, n_used]
     y = x.new_empty(*chosen.shape, x.shape[-1])
     for expert in chosen.unique().tolist():
         rows, choice = torch.where(chosen == expert)
@@ -48,7 +49,8 @@ def choose(raw: Tensor, router: Router) -> tuple[Tensor, Tensor]:
     weights = scores.gather(-1, chosen)
     if routing.normalize:
         weights = weights / weights.sum(-1, keepdim=True)
-    return weights * routing.scale, chosen
+    weights = weights * routing.scale
+    return weights if router.scale is None else weights * router.scale[chosen], chosen
 
 
 def feed_forward(ops: Products, x: Tensor, expert: Experts) -> Tensor:

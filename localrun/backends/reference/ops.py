@@ -20,11 +20,13 @@ from localrun.ops.instructions import (
     Attention,
     Embed,
     GatedDeltaRule,
+    GeluMul,
     Linear,
     LogitsOf,
     Moe,
     Norm,
     RopeAppend,
+    Scale,
     SelectiveScan,
     ShortConv,
     SigmoidMul,
@@ -68,10 +70,10 @@ class ReferenceOps:
         return (op.weight.unpack_rows(ids) * op.scale,)
 
     def norm(self, op: Norm) -> tuple[Tensor]:
-        normed = self.rms_norm(op.x, op.weight, op.eps)
+        normed = self.rms_norm(op.x.unflatten(-1, (-1, len(op.weight))), op.weight, op.eps).flatten(1)
         return (normed if op.residual is None else op.residual + normed,)
 
-    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    def rms_norm(self, x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
         return rms_norm(x, weight, eps)
 
     def linear(self, op: Linear) -> tuple[Tensor, ...]:
@@ -93,25 +95,37 @@ class ReferenceOps:
         return y if bias is None else y + bias
 
     def rope_append(self, op: RopeAppend) -> tuple[Tensor, ...]:
-        place, q, k = self.pool.layers[op.layer], op.q, op.k
-        if op.qk_norm == "row":
-            q, k = self.rms_norm(q, op.q_weight, op.eps), self.rms_norm(k, op.k_weight, op.eps)
-        q = q.unflatten(-1, (place.n_heads, place.head_dim))
-        k, v = (x.unflatten(-1, (place.n_kv_heads, place.head_dim)) for x in (k, op.v))
-        if op.qk_norm == "head":
-            q, k = self.rms_norm(q, op.q_weight, op.eps), self.rms_norm(k, op.k_weight, op.eps)
+        if op.k is not None and op.v is not None:
+            self.append(op, op.k, op.v)
+        q = self.heads(op.q, op.q_weight, self.pool.layers[op.layer].n_heads, op)
         queries = [q, q] if op.sink_query else [q]
         if op.rope is not None:
-            k = rotate(k, *self.cos_sin[op.rope])
             angles = (self.cos_sin[op.rope], *(kind[op.rope] for kind in [self.sink_cos_sin] if op.sink_query))
             queries = [rotate(x, *cos_sin) for x, cos_sin in zip(queries, angles, strict=True)]
         if self.query_scale is not None:
             queries = [x * self.query_scale for x in queries]
         if self.pool.codecs[op.layer].rotates:
-            k, v = (rotate_hadamard(x.clamp(-MAX_F16, MAX_F16)) for x in (k, v))
             queries = [rotate_hadamard(x) for x in queries]
-        self.pool.append(op.layer, k, v)
         return tuple(queries)
+
+    def append(self, op: RopeAppend, k: Tensor, v: Tensor) -> None:
+        """Store the keys and values of the step's rows."""
+        n_heads = self.pool.layers[op.layer].n_kv_heads
+        k, v = self.heads(k, op.k_weight, n_heads, op), v.unflatten(-1, (n_heads, -1))
+        if op.v_norm:
+            v = self.rms_norm(v, None, op.eps)
+        if op.rope is not None:
+            k = rotate(k, *self.cos_sin[op.rope])
+        if self.pool.codecs[op.layer].rotates:
+            k, v = (rotate_hadamard(x.clamp(-MAX_F16, MAX_F16)) for x in (k, v))
+        self.pool.append(op.layer, k, v)
+
+    def heads(self, x: Tensor, weight: Tensor, n_heads: int, op: RopeAppend) -> Tensor:
+        """Queries or keys after the norm of the row, or of each head -> [R, n_heads, head_dim]."""
+        if op.qk_norm == "row":
+            x = self.rms_norm(x, weight, op.eps)
+        x = x.unflatten(-1, (n_heads, -1))
+        return self.rms_norm(x, weight, op.eps) if op.qk_norm == "head" else x
 
     def attention(self, op: Attention) -> tuple[Tensor]:
         assert op.window is None or op.sink_window is None
@@ -132,6 +146,12 @@ class ReferenceOps:
 
     def sigmoid_mul(self, op: SigmoidMul) -> tuple[Tensor]:
         return (op.x * op.gate.sigmoid(),)
+
+    def gelu_mul(self, op: GeluMul) -> tuple[Tensor]:
+        return (activate(op.gate, op.x[:, op.first : op.first + op.gate.shape[-1]], "gelu_mul"),)
+
+    def scale(self, op: Scale) -> tuple[Tensor]:
+        return (op.x * op.factor,)
 
     def short_conv(self, op: ShortConv) -> tuple[Tensor]:
         return (short_conv(self.pool, op),)
@@ -157,9 +177,10 @@ class ReferenceOps:
         return (finish_logits(rows, self.step.adjust),)
 
 
-def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """x / sqrt(mean(x²) + eps) · weight over the last dim (Zhang and Sennrich 2019)."""
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+    normed = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+    return normed if weight is None else normed * weight
 
 
 def activate(gate: Tensor, up: Tensor, activation: GatedActivation) -> Tensor:

@@ -141,8 +141,8 @@ class KVPool:
         self.coded: list[BlockStore | StateStore] = []  # [groups]
         self.ring: list[BlockStore | None] = []  # [groups], None where the codec is native
         for group, (count, rings) in enumerate(zip(n_blocks, ring_blocks, strict=True)):
-            members = [layer for layer in self.layers if layer.group == group]
-            (codec,) = {c for layer, c in zip(self.layers, plan.codecs, strict=True) if layer.group == group}
+            members = list(dict.fromkeys(layer for layer in self.layers if layer.group == group))
+            (codec,) = {plan.codecs[self.layers.index(layer)] for layer in members}
             bits = (codec.k_bits, codec.v_bits)
             is_state = members[0].state_size > 0
             self.coded.append(

@@ -24,7 +24,7 @@ State = tuple[Tensor, Tensor, Tensor]  # running maximum [], sum [], weighted va
 class RowReferenceOps(ReferenceOps):
     """ReferenceOps whose batch, chunking and tiling cannot show in the result, bit for bit."""
 
-    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    def rms_norm(self, x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
         return torch.cat([rms_norm(row, weight, eps) for row in x.split(1)])
 
     def linear(self, op: Linear) -> tuple[Tensor, ...]:

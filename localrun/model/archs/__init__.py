@@ -6,6 +6,7 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.gemma3 import Gemma3
+from localrun.model.archs.gemma4 import Gemma4
 from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.granite import Granite
 from localrun.model.archs.granite_hybrid import GraniteHybrid
@@ -29,6 +30,7 @@ ARCHS: tuple[Arch, ...] = (
     Qwen3(),
     Gemma2(),
     Gemma3(),
+    Gemma4(),
     Phi3(),
     Olmo2(),
     Granite(),

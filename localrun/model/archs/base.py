@@ -71,6 +71,7 @@ class Arch:
             logit_scale=self.logit_scale(fields),
             logit_softcap=fields["logit_softcap"] or None,
             query_scale=query_scale(fields),
+            per_layer_size=fields["per_layer_size"] or 0,
             n_draft_layers=fields["n_draft_layers"],
         )
 

@@ -24,6 +24,7 @@ class ExpertRules:
     biases: bool = False  # of the router and of every expert
     shared_gate: bool = False  # the shared expert counts as much as a gate of its own says
     transposed: bool = False  # checkpoints keep matrices of all experts as [n_experts, columns, rows]
+    beside_dense: bool = False  # the dense network stays, as an expert that all tokens use; each has norms of its own
     in_turns: bool = False  # there gate and up, where they are one tensor, take turns row by row
 
     def layer(self, dense: LayerSpec, fields: Fields) -> LayerSpec:
@@ -37,12 +38,17 @@ class ExpertRules:
         mixture = Mixture(
             n_experts=n,
             routing=self.routing(fields),
-            shared_size=fields["shared_ffn_size"] or fields["n_shared_experts"] * ffn_size,
+            shared_size=dense.ffn_size if self.beside_dense else self.shared_size(fields, ffn_size),
             shared_gate=self.shared_gate,
             choice_bias=self.choice_bias,
             biases=self.biases,
+            apart=self.beside_dense,
         )
         return replace(dense, ffn_size=ffn_size, mixture=mixture)
+
+    def shared_size(self, fields: Fields, ffn_size: int) -> int:
+        """Of the shared experts together, `ffn_size` that of another."""
+        return int(fields["shared_ffn_size"] or fields["n_shared_experts"] * ffn_size)
 
     def routing(self, fields: Fields) -> Routing:
         n, n_used, n_groups = fields["n_experts"], fields["n_experts_used"], fields["n_expert_groups"] or 1

@@ -14,7 +14,7 @@ from localrun.model.rope import rope_from_hf
 class Gemma3(Gemma2):
     name = "gemma3"
     gguf = ("gemma3",)
-    hf = ("Gemma3ForCausalLM", "Gemma3ForConditionalGeneration")
+    hf: ClassVar[tuple[str, ...]] = ("Gemma3ForCausalLM", "Gemma3ForConditionalGeneration")
     hf_names = HF_POST_NORM_NAMES
     qk_norm = "head"
     full_every = 6

@@ -33,6 +33,10 @@ GPT_OSS = tuple(replace(spec, sinks=True) for spec in (WINDOWED, FULL) * 2)
 HYBRID = (DELTA, DELTA, FULL) * 2  # linear attention, and a full layer now and then
 GRANITE_H = (MAMBA, FULL, MAMBA, MAMBA)  # a state space, likewise
 LFM = (CONV, CONV, FULL) * 2  # short convolutions, likewise
+SHARING = (  # the last of each kind serve two layers more; values are keys before norm and rope, and normed
+    *(replace(spec, v_norm=True, k_is_v=spec is FULL) for spec in (WINDOWED, FULL, WINDOWED, FULL)),
+    *(replace(spec, shares_cache=source) for spec, source in ((WINDOWED, 2), (FULL, 3))),
+)
 
 
 @dataclass(frozen=True, slots=True)

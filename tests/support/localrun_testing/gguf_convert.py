@@ -38,6 +38,8 @@ ARCHS = {
     "mixtral": "llama",
     "gemma2": "gemma2",
     "gemma3_text": "gemma3",
+    "gemma4_text": "gemma4",
+    "gemma4_unified_text": "gemma4",
     "phi3": "phi3",
     "olmo2": "olmo2",
     "olmo3": "olmo2",
@@ -57,9 +59,16 @@ PAIRS_INTERLEAVED = {
 }  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
 DELTA_NETS = {"qwen35", "qwen35moe", "qwen3next"}
 NORMS_AROUND_ZERO = {"gemma2", "gemma3", *DELTA_NETS}  # the checkpoint stores w - 1, the GGUF stores w
-POST_NORMED = {"gemma2", "gemma3", "olmo2", "gpt-oss", *DELTA_NETS}  # or what would be ffn_norm is called so
+POST_NORMED = {"gemma2", "gemma3", "gemma4", "olmo2", "gpt-oss", *DELTA_NETS}  # or what would be ffn_norm is called so
 
-MODEL_TENSORS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+MODEL_TENSORS = {
+    "model.embed_tokens": "token_embd",
+    "model.embed_tokens_per_layer": "per_layer_token_embd",
+    "model.per_layer_model_projection": "per_layer_model_proj",
+    "model.per_layer_projection_norm": "per_layer_proj_norm",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+}
 MODEL_TENSORS |= {"model.embedding_norm": "token_embd_norm"}
 LAYER_TENSORS = {
     "input_layernorm": "attn_norm",
@@ -83,6 +92,13 @@ LAYER_TENSORS = {
     "mamba.out_proj": "ssm_out",
     "block_sparse_moe.router.layer": "ffn_gate_inp",
     "block_sparse_moe.output_linear": "ffn_down_exps",
+    "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
+    "post_feedforward_layernorm_1": "post_ffw_norm_1",
+    "post_feedforward_layernorm_2": "post_ffw_norm_2",
+    "router.proj": "ffn_gate_inp",
+    "per_layer_input_gate": "inp_gate",
+    "per_layer_projection": "proj",
+    "post_per_layer_input_norm": "post_norm",
     "linear_attn.in_proj_qkv": "attn_qkv",
     "linear_attn.in_proj_z": "attn_gate",
     "linear_attn.in_proj_ba": "ssm_ba",
@@ -113,6 +129,13 @@ LAYER_TENSORS = {
         for part in ("gate", "up", "down")
     },
 }
+GEMMA4_BARE = {  # names without .weight
+    ".layer_scalar": "layer_output_scale.weight",
+    ".router.scale": "ffn_gate_inp.scale",
+    ".router.per_expert_scale": "ffn_down_exps.scale",
+    ".experts.gate_up_proj": "ffn_gate_up_exps.weight",
+    ".experts.down_proj": "ffn_down_exps.weight",
+}
 EXPERT_TENSORS = {
     **dict.fromkeys(("gate_proj", "w1"), "ffn_gate_exps"),
     **dict.fromkeys(("up_proj", "w3"), "ffn_up_exps"),
@@ -132,6 +155,7 @@ def convert(folder: Path, target: Path, qtype: str = "F32") -> Path:
 def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     """Everything `convert` would write, still open to changes in the writer's `kv_data` and `tensors`."""
     config = transformers.AutoConfig.from_pretrained(folder).get_text_config()
+    config.allow_global_per_layer_attribute_access = True  # of Gemma 4: those of windowed layers
     arch = ARCHS[config.model_type]
     writer = gguf.GGUFWriter(target, arch)
     add_hyperparameters(writer, arch, config)
@@ -156,14 +180,15 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    if hasattr(config, "intermediate_size"):
+    if hasattr(config, "intermediate_size") and arch != "gemma4":
         writer.add_feed_forward_length(ffn_size(config))
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(kv_heads(config))
     writer.add_layer_norm_rms_eps(getattr(config, "rms_norm_eps", None) or config.norm_eps)
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
-    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if arch != "gemma4":
+        writer.add_head_count_kv(kv_heads(config))
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
+        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_rope_freq_base(rope["rope_theta"])
     if "mrope_section" in rope:
         writer.add_rope_dimension_sections([*rope["mrope_section"], 0])
@@ -181,6 +206,8 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     if arch in {"lfm2", "lfm2moe"}:
         writer.add_shortconv_l_cache(config.conv_L_cache)
         writer.add_vocab_size(config.vocab_size)
+    if arch == "gemma4":
+        add_gemma4(writer, config)
     if arch == "gemma3":
         writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
     if arch == "gemma2":
@@ -197,7 +224,8 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
 
 def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
     writer.add_expert_count(n_experts)
-    writer.add_expert_used_count(config.num_experts_per_tok)
+    used = getattr(config, "num_experts_per_tok", 0) or config.top_k_experts
+    writer.add_expert_used_count(used)
     if hasattr(config, "moe_intermediate_size"):
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     if hasattr(config, "shared_expert_intermediate_size"):
@@ -243,6 +271,27 @@ def ffn_size(config: Any) -> int:
         return int(config.intermediate_size)
     size, step = int(config.block_ffn_dim_multiplier * int(2 * config.intermediate_size / 3)), config.block_multiple_of
     return int(step * -(-size // step))
+
+
+def add_gemma4(writer: gguf.GGUFWriter, config: Any) -> None:
+    """Heads by kind of layer, feed-forward sizes by layer, and which layers have keys and values of their own."""
+    windowed = [kind == "sliding_attention" for kind in config.layer_types]
+    full = next(iter(config.per_layer_config[layer] for layer, short in enumerate(windowed) if not short))
+    n_own = config.num_hidden_layers - config.num_kv_shared_layers
+    n_kv_heads = [config.num_key_value_heads if short else full.num_key_value_heads for short in windowed]
+    sizes = [config.intermediate_size * (1 if i < n_own else 2) for i in range(config.num_hidden_layers)]
+    writer.add_feed_forward_length(sizes if config.use_double_wide_mlp else config.intermediate_size)
+    writer.add_head_count_kv(n_kv_heads)
+    writer.add_sliding_window(config.sliding_window)
+    writer.add_sliding_window_pattern(windowed)
+    writer.add_shared_kv_layers(config.num_kv_shared_layers)
+    writer.add_embedding_length_per_layer_input(getattr(config, "hidden_size_per_layer_input", 0))
+    for add in (writer.add_key_length, writer.add_value_length, writer.add_rope_dimension_count):
+        add(full.head_dim)
+    for add in (writer.add_key_length_swa, writer.add_value_length_swa, writer.add_rope_dimension_count_swa):
+        add(config.head_dim)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    writer.add_final_logit_softcapping(config.final_logit_softcapping)
 
 
 def add_delta_net(writer: gguf.GGUFWriter, config: Any) -> None:
@@ -321,6 +370,10 @@ def rope_tensors(config: Any) -> Iterator[tuple[str, Array]]:
     if rope["rope_type"] == "longrope":
         yield "rope_factors_long.weight", np.array(rope["long_factor"], dtype=np.float32)
         yield "rope_factors_short.weight", np.array(rope["short_factor"], dtype=np.float32)
+    elif rope["rope_type"] == "proportional":
+        n_pairs = config.per_layer_config[config.layer_types.index("full_attention")].head_dim // 2
+        n_turning = int(n_pairs * rope["partial_rotary_factor"])
+        yield "rope_freqs.weight", np.array([1.0] * n_turning + [1e30] * (n_pairs - n_turning), dtype=np.float32)
     elif rope["rope_type"] == "llama3":
         scaled, _ = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config)
         head_dim = scaled.numel() * 2
@@ -360,7 +413,9 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                     data = data[:, None]
                 if hf_name.endswith(".mamba.norm.weight"):
                     data = data.unflatten(0, (config.mamba_n_groups, -1))
-                yield name, data.squeeze(0).numpy()  # the gate of a shared expert is a vector there
+                if data.ndim > 1:  # the gate of a shared expert is a vector there
+                    data = data.squeeze(0)
+                yield name, data.numpy()
 
 
 def fused_experts(layer: str, part: str, data: torch.Tensor) -> Iterator[tuple[str, Array]]:
@@ -387,7 +442,10 @@ def stacked(every: Iterable[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
 
 def is_text(hf_name: str) -> bool:
     """Not of the eyes of a model that sees: a GGUF has those in a file of their own."""
-    return not any(part.startswith(("visual", "vision_tower", "multi_modal_projector")) for part in hf_name.split("."))
+    return not any(
+        part.startswith(("visual", "vision_tower", "embed_vision", "multi_modal_projector"))
+        for part in hf_name.split(".")
+    )
 
 
 def gguf_name(hf_name: str, arch: str) -> str:
@@ -396,6 +454,8 @@ def gguf_name(hf_name: str, arch: str) -> str:
         return f"blk.{hf_name.split('.')[2]}.ssm_d"
     if hf_name.endswith((".A_log", ".dt_bias")):
         return f"blk.{hf_name.split('.')[2]}.{'ssm_a' if hf_name.endswith('A_log') else 'ssm_dt.bias'}"
+    if found := next((name for ending, name in GEMMA4_BARE.items() if hf_name.endswith(ending)), ""):
+        return f"blk.{hf_name.split('.')[2]}.{found}"
     if hf_name.endswith((".mlp.gate.e_score_correction_bias", ".feed_forward.expert_bias")):
         return f"blk.{hf_name.split('.')[2]}.exp_probs_b.bias"
     if hf_name.endswith(".self_attn.sinks"):

@@ -293,7 +293,7 @@ CASES: tuple[KVCase, ...] = (
     *(KVCase(codec, n_tokens=270, sink_window=100, softcap=3.0, sinks=True) for codec in _CODECS),
     *(KVCase(codec, n_tokens=330, sink_window=192, rope=False) for codec in _CODECS),
     # every head_dim and every number of heads that share a key
-    *(KVCase(codec, head_dim, n_tokens=140) for codec in _CODECS for head_dim in (80, 96, 128, 256)),
+    *(KVCase(codec, head_dim, n_tokens=140) for codec in _CODECS for head_dim in (80, 96, 128, 256, 512)),
     *(KVCase(codec, 192, 2, 1, n_tokens=140) for codec in ("q8", "q4")),
     *(KVCase(codec, 64, heads, 1, n_tokens=140) for codec in _CODECS for heads in (1, 8)),
     # queries that grow with their position

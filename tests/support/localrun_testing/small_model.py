@@ -23,6 +23,7 @@ from localrun.model.delta_net import DeltaNet
 from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.model.mamba2 import Mamba2
 from localrun.model.short_conv import GatedShortConv
+from localrun.model.weights import made_of_a_token
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
@@ -58,10 +59,11 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
             if "decay" in vectors:
                 vectors["decay"] = -vectors["decay"].abs()
             return MixerWeights(matrices, vectors)
+        kv = [linear(spec.n_kv_heads * spec.head_dim, HIDDEN) for _ in made_of_a_token(spec)]
         return AttentionWeights(
             q=linear(spec.n_heads * spec.head_dim, HIDDEN),
-            k=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
-            v=linear(spec.n_kv_heads * spec.head_dim, HIDDEN),
+            k=kv[0] if kv else None,
+            v=kv[1] if len(kv) > 1 else None,
             o=linear(HIDDEN, spec.n_heads * spec.head_dim),
             sinks=torch.randn(spec.n_heads, generator=generator) if spec.sinks else None,
         )

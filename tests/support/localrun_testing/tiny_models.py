@@ -88,6 +88,15 @@ def _lfm2(**changes: Any) -> dict[str, Any]:
     return settings
 
 
+def _gemma4(**changes: Any) -> dict[str, Any]:
+    changes = {"final_logit_softcapping": 5.0, "global_head_dim": 48, "rope_parameters": _GEMMA4_ROPE, **changes}
+    return {key: value for key, value in _gemma(**changes).items() if key != "query_pre_attn_scalar"}
+
+
+_GEMMA4_ROPE = {
+    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 50_000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0},
+}
 _GEMMA2_CAPS = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 5.0}
 _LLAMA3_ROPE = {
     "rope_type": "llama3",
@@ -134,6 +143,15 @@ _LFM2_EYES = {
     "num_attention_heads": 2,
     "num_patches": 16,
     "patch_size": 4,
+}
+_GEMMA4_EYES = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "position_embedding_size": 64,
 }
 _NO_EPS = {"rms_norm_eps": 0.0}  # llama.cpp does not read it for qwen2vl
 _FULL = {"sliding_window": None}
@@ -302,6 +320,38 @@ TINY_MODELS: dict[str, TinyModel] = {
         | {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "query_pre_attn_scalar": 16},
     ),
     "gemma3": TinyModel("gemma3_text", _gemma(num_hidden_layers=8) | {"rope_parameters": _GEMMA3_ROPE}),
+    "gemma4": TinyModel(
+        "gemma4_text",
+        _gemma4(
+            num_hidden_layers=7, attention_k_eq_v=True, num_global_key_value_heads=3, hidden_size_per_layer_input=0
+        ),
+    ),
+    "gemma4-e2b": TinyModel(
+        "gemma4",
+        _gemma4(
+            num_hidden_layers=9,
+            layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 3,
+            num_kv_shared_layers=3,
+            use_double_wide_mlp=True,
+            hidden_size_per_layer_input=32,
+            vocab_size_per_layer_input=VOCAB_SIZE,
+            pad_token_id=0,
+        ),
+        vision=_GEMMA4_EYES,
+    ),
+    "gemma4-moe": TinyModel(
+        "gemma4_text",
+        _gemma4(
+            num_hidden_layers=3,
+            attention_k_eq_v=True,
+            hidden_size_per_layer_input=0,
+            enable_moe_block=True,
+            num_experts=6,
+            top_k_experts=3,
+            moe_intermediate_size=48,
+        ),
+    ),
+    "gemma4-unified": TinyModel("gemma4_unified_text", _gemma4(num_hidden_layers=7, attention_k_eq_v=True)),
     "phi3": TinyModel("phi3", _config(sliding_window=16), llama_cpp_view=_FULL),
     "phi3-longrope": TinyModel(
         "phi3",
@@ -374,13 +424,16 @@ def build(name: str, **config_changes: Any) -> Any:
 def randomise(model: torch.nn.Module, seed: int) -> None:
     """Replace every weight so that each matters: norms spread around 1, biases are not zero, logits are well apart."""
     generator = torch.Generator().manual_seed(seed)
-    zero_centred_norms = type(model).__name__.startswith(("Gemma", "Qwen3_5", "Qwen3Next"))
+    zero_centred_norms = type(model).__name__.startswith(("Gemma2", "Gemma3", "Qwen3_5", "Qwen3Next"))
+    unscaled_scores = type(model).__name__.startswith("Gemma4")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if name.endswith("norm.weight") or "layernorm" in name:
                 is_zero_centred = zero_centred_norms and "linear_attn" not in name
                 parameter.copy_(noise * 0.3 + (0.0 if is_zero_centred else 1.0))
+                if unscaled_scores and "q_norm" in name:
+                    parameter.mul_(parameter.shape[0] ** -0.5)
             elif name.endswith("A_log"):  # states that last for some tokens, and some that last for hundreds
                 parameter.copy_(noise - 2.0)
             elif name.endswith("bias"):
@@ -398,6 +451,8 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
         for name, buffer in model.named_buffers():
             if name.endswith(("expert_bias", "e_score_correction_bias")):
                 buffer.copy_(torch.randn(buffer.shape, generator=generator) * 0.1)
+            if name.endswith("layer_scalar"):
+                buffer.copy_(1.0 + 0.3 * torch.randn(buffer.shape, generator=generator))
 
 
 def round_weights(model: Any, qtype: str) -> Any:
@@ -444,6 +499,12 @@ def hub_spelling(config: Config) -> dict[str, Any]:
         older["block_ff_dim"] = older.pop("intermediate_size")
         older["full_attn_idxs"] = [i for i, kind in enumerate(older.pop("layer_types")) if kind == "full_attention"]
         older["tie_embedding"] = older.pop("tie_word_embeddings")
+    if older["model_type"].startswith("gemma4"):
+        full = next(iter(older.pop("per_layer_config").values()))
+        return older | {
+            "global_head_dim": full["head_dim"],
+            "num_global_key_value_heads": full.get("num_key_value_heads"),
+        }
     if older["model_type"] == "granitemoehybrid":
         older["layer_types"] = [OLDER_KINDS[kind] for kind in older["layer_types"]]
     rope = dict(older.pop("rope_parameters"))
