@@ -23,8 +23,33 @@ from localrun.ops.layouts import FILE, Layout
 from localrun_testing.small_model import CPU, reference_executor
 
 
-class Stepper:
-    """One model file, its cache blocks handed out in a scattered order.
+class RunnerStepper:
+    """Texts on a runner with `n_blocks` in every group of its cache, handed out in a scattered order."""
+
+    def __init__(self, runner: Runner, n_blocks: int) -> None:
+        self.runner = runner
+        self.blocks = random.Random(n_blocks).sample(range(n_blocks), n_blocks)
+
+    def logits(self, ids: Sequence[int], chunks: Sequence[int] | None = None) -> torch.Tensor:
+        """fp32 logits [n_tokens, vocab_size], computed in steps of `chunks` tokens each (default: one step)."""
+        rows, start = [], 0
+        for size in chunks or [len(ids)]:
+            rows.append(self.step(ids[start : start + size], start))
+            start += size
+        assert start == len(ids)
+        return torch.cat(rows)
+
+    def step(self, ids: Sequence[int], start: int) -> torch.Tensor:
+        """Logits of `ids` at positions start … , given all earlier positions already computed."""
+        end = start + len(ids)
+        tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
+        state = (tables[(start - 1) // BLOCK_TOKENS][0] if start else -1,) * len(self.runner.groups)
+        view = replace(sequence_input(tables, end, len(self.runner.groups)), state=state)
+        return torch.as_tensor(self.runner.compute([(ids, start)], [view], range(len(ids))).rows).clone()
+
+
+class Stepper(RunnerStepper):
+    """One model file.
 
     On the reference backend with weights in `layout` on `device`, or with `native_threads` on the CPU library.
     """
@@ -48,30 +73,13 @@ class Stepper:
             assert library is not None
             layout = CpuLayout(calls_of(library), native_threads)
         self.model = load_model(source, layout, device, self.config)
-        self.runner = Runner(
+        runner = Runner(
             self.config,
             native_executor(self.model, layout, n_blocks, codec, ctx)
             if isinstance(layout, CpuLayout)
             else reference_executor(self.model, n_blocks, codec, ops, device),
         )
-        self.blocks = random.Random(n_blocks).sample(range(n_blocks), n_blocks)
-
-    def logits(self, ids: Sequence[int], chunks: Sequence[int] | None = None) -> torch.Tensor:
-        """fp32 logits [n_tokens, vocab_size], computed in steps of `chunks` tokens each (default: one step)."""
-        rows, start = [], 0
-        for size in chunks or [len(ids)]:
-            rows.append(self.step(ids[start : start + size], start))
-            start += size
-        assert start == len(ids)
-        return torch.cat(rows)
-
-    def step(self, ids: Sequence[int], start: int) -> torch.Tensor:
-        """Logits of `ids` at positions start … , given all earlier positions already computed."""
-        end = start + len(ids)
-        tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
-        state = (tables[(start - 1) // BLOCK_TOKENS][0] if start else -1,) * len(self.runner.groups)
-        view = replace(sequence_input(tables, end, len(self.runner.groups)), state=state)
-        return torch.as_tensor(self.runner.compute([(ids, start)], [view], range(len(ids))).rows).clone()
+        super().__init__(runner, n_blocks)
 
 
 def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, ctx: int) -> CpuExecutor:
