@@ -29,10 +29,11 @@ safetensors folder. Of models that also see or hear, the language model is read 
 """
 COVERAGE = """
 How much of what people download that is: of 532.6 million downloads of models up to 40 billion parameters, counted
-by architecture in the table that the `llmfit` package 1.1.17 carries (2026-10-08), the dense architectures above
-that predate 2026 have 43 %, Qwen3.5 and 3.6 24 %, Gemma 4 9 %, the language models of Qwen2-VL, Qwen2.5-VL and
-Qwen3-VL 8.5 %, Qwen3's mixtures 1.5 %. Of models released in 2026 alone the first have 6 %, Qwen3.5 and 3.6 61 % and
-Gemma 4 23 %. Repositories that hold nothing but GGUF files are mostly missing in that table.
+by architecture in the table that the `llmfit` package 1.1.17 carries (2026-10-08), the dense ones above that predate
+2026, from llama to smollm3, have 43 %, Qwen3.5 and 3.6 24 %, Gemma 4 9 %, the language models of Qwen2-VL,
+Qwen2.5-VL and Qwen3-VL 8.5 %, Qwen3's mixtures 1.5 %, LFM2 and 2.5 0.4 %. Of models released in 2026 alone the first
+have 6 %, Qwen3.5 and 3.6 61 %, Gemma 4 23 %, LFM2.5 0.8 %. Repositories that hold nothing but GGUF files are mostly
+missing in that table.
 """
 TYPES = """
 ## Weights
