@@ -21,7 +21,7 @@ from localrun.cli.app import run_command_line
 from localrun.cli.fit import parse_size
 from localrun.fit.rates import Rates
 from localrun.hub import api
-from localrun.model.archs.llama import Llama
+from localrun.model.archs.mixtral import Mixtral
 from localrun.model.archs.qwen3_moe import Qwen3Moe
 
 N_PARAMS = sum(prod(shape) for shape in tensors_of(320, 2).values())
@@ -46,7 +46,7 @@ def cannot_run(folder: Path) -> dict[str, dict[str, bytes]]:
         "org/odd-GGUF": {"odd-F16.gguf": odd_words},
         "org/broken-GGUF": {"broken-F16.gguf": b"<html>" + bytes(8000)},
         "org/mamba": {"config.json": json.dumps(config).encode(), "model.safetensors": empty_safetensors()},
-        "unsloth/gemma-4-E4B-it-GGUF": {"q-Q4_K_M.gguf": stub_gguf(folder, "q-Q4_K_M.gguf", arch="gemma4")},
+        "unsloth/gemma-3n-E4B-it-GGUF": {"q-Q4_K_M.gguf": stub_gguf(folder, "q-Q4_K_M.gguf", arch="gemma3n")},
     }
 
 
@@ -249,7 +249,7 @@ def test_pull_errors(hub: FakeHub, run: Run, arguments: list[str], code: int, sa
         ("org/odd-GGUF", "pre-tokenizer 'martian'"),
         ("org/broken-GGUF", "not a GGUF file"),
         ("org/mamba", "architecture 'MambaForCausalLM'"),
-        ("unsloth/gemma-4-E4B-it-GGUF", "architecture 'gemma4'"),
+        ("unsloth/gemma-3n-E4B-it-GGUF", "architecture 'gemma3n'"),
     ],
 )
 @pytest.mark.parametrize("how", ["pull", "run", "asked"])
@@ -271,7 +271,7 @@ def test_what_cannot_be_run_is_not_downloaded(
 def test_what_cannot_be_run_is_marked_everywhere(
     hub: FakeHub, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for arch in (Qwen3Moe, Llama):  # every model of the catalogue can be run
+    for arch in (Qwen3Moe, Mixtral):  # every model of the catalogue can be run
         monkeypatch.setattr(arch, "experts", None)
     _, out, err = run("fit", "qwen3-30b-a3b", "--offline")
     assert "this version cannot run it: mixtures of experts" in err

@@ -121,8 +121,8 @@ def test_published_sizes(values: dict[str, Any], shape: ModelConfig, tokens: int
 
 
 def test_layers_that_read_the_cache_of_another() -> None:
-    values = gguf("gemma4", attention__sliding_window=512, attention__shared_kv_layers=10)
-    layers = unsupported_layers(values | {"gemma4.attention.sliding_window_pattern": [True, False] * 15}, config(30))
+    values = gguf("gemma3n", attention__sliding_window=512, attention__shared_kv_layers=10)
+    layers = unsupported_layers(values | {"gemma3n.attention.sliding_window_pattern": [True, False] * 15}, config(30))
     assert [type(layer) is Shared for layer in layers] == [False] * 20 + [True] * 10
 
 

@@ -98,6 +98,18 @@ def test_a_template_tells_its_tags(mark: str, tags: ReasoningTags) -> None:
     assert reasoning_tags(f"{{{{ messages[0].content }}}}{mark}") == tags
 
 
+def test_gemma_4_thinks_in_a_channel_that_its_prompt_may_open_or_leave_empty() -> None:
+    tags = reasoning_tags("{{ '<|turn>model\n' }}{% if not enable_thinking %}{{ '<|channel>thought\n<channel|>' }}")
+    assert tags is not None
+    assert tags.starts_inside("<bos><|turn>user\nHi<turn|>\n<|turn>model\n<|channel>thought\n")
+    assert not tags.starts_inside("<bos><|turn>user\nHi<turn|>\n<|turn>model\n<|channel>thought\n<channel|>")
+    splitter = ReasoningSplitter(tags.open, tags.close, starts_inside=False, hidden=tags.hidden)
+    text = "<|channel>thought\nhm<channel|>Hello"
+    pieces = [piece for part in cut(text, [3]) for piece in splitter.push(part)] + splitter.flush()
+    assert "".join(piece for name, piece in pieces if name == "thinking") == "hm"
+    assert "".join(piece for name, piece in pieces if name == "answer") == "Hello"
+
+
 def test_a_template_without_tags_does_not_think_aloud() -> None:
     assert reasoning_tags("{{ message.content }}") is None
 
