@@ -132,7 +132,7 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
         return dict.fromkeys(("layers", *names, "sliding_window", "kv_bytes_per_token", "state_bytes"))
     from localrun.fit.bytes import kv_bytes_by_codec, state_bytes
 
-    layer = config.layers[0]
+    layer = next((spec for spec in config.layers if spec.mixer is None), config.layers[0])  # that has heads
     return {
         "layers": config.n_layers,
         "n_heads": layer.n_heads,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from localrun_testing.cli import localrun
+from localrun_testing.gguf_convert import convert
 from localrun_testing.tiny_models import save
 
 from localrun.backends.cpu.executor import CpuExecutor
@@ -66,7 +67,17 @@ def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, tmp_pa
         loaded.engine.close()
 
 
-@pytest.mark.parametrize("kind", ["qwen3-moe", "phi3", "ministral-3", "gemma4-e2b"])
+def test_show_tells_the_heads_of_layers_that_have_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = convert(save("granite-hybrid", tmp_path), tmp_path / "model.gguf")
+    run_command_line(["show", str(path), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["n_heads"], told["n_kv_heads"], told["head_dim"]) == (6, 2, 16)
+    assert told["state_bytes"] == 3 * 4 * (3 * 288 + 192 * 24), "inputs of the convolution, and the state proper"
+
+
+@pytest.mark.parametrize(
+    "kind", ["qwen3-moe", "phi3", "ministral-3", "gemma4-e2b", "qwen3-next", "lfm2-moe", "granite-hybrid-moe"]
+)
 def test_show_and_fit_and_a_load_say_the_same_of_weights(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

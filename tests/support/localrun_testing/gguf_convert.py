@@ -161,9 +161,15 @@ def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     add_hyperparameters(writer, arch, config)
     add_vocabulary(writer, folder)
     for name, data in [*stacked(tensors(folder, arch, config)), *rope_tensors(config)]:
-        encoded, encoding = encode(data, "F32" if "ffn_gate_inp" in name or name.endswith(".bias") else qtype)
+        encoded, encoding = encode(data, "F32" if is_always_f32(name) else qtype)
         writer.add_tensor(name, encoded, raw_dtype=encoding)
     return writer
+
+
+def is_always_f32(name: str) -> bool:
+    """What llama.cpp's conversion never narrows, beside vectors."""
+    kept = ("_norm.weight", "ssm_conv1d.weight", "shortconv.conv.weight")
+    return "ffn_gate_inp" in name or not name.endswith(".weight") or name.endswith(kept)
 
 
 def write(writer: gguf.GGUFWriter) -> None:

@@ -25,6 +25,13 @@ transformers.logging.disable_progress_bar()
 
 VOCAB_SIZE = 300
 BOS_ID, EOS_ID = 0, 1
+NEVER_NARROWED = (  # matrices that are F32 in a GGUF
+    "conv1d.weight",
+    "conv.conv.weight",
+    "mlp.gate.weight",
+    "feed_forward.gate.weight",
+    "shared_expert_gate.weight",
+)
 OLDER_KINDS = {"linear_attention": "mamba", "full_attention": "attention"}
 Config = Mapping[str, Any]
 
@@ -458,7 +465,9 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
 def round_weights(model: Any, qtype: str) -> Any:
     """The model with every matrix as it is after a GGUF of type `qtype` was written and read again."""
     with torch.no_grad():
-        for parameter in model.parameters():
+        for name, parameter in model.named_parameters():
+            if name.endswith(NEVER_NARROWED):
+                continue
             encoded, kind = encode(parameter.numpy(), qtype)
             parameter.copy_(torch.from_numpy(gguf.quants.dequantize(encoded, kind)))
     return model
