@@ -18,9 +18,15 @@ RING_MORE = 3  # for every further sequence: two and its block 0
 
 @dataclass(frozen=True, slots=True)
 class GroupBlocks:
-    """One layer group: how many blocks hold its coded tokens and how many their 16-bit form, and bytes of one."""
+    """One layer group: how many blocks hold its coded tokens and how many their 16-bit form, and bytes of one.
+
+    `per_chat`: of the first, those that a chat which fills the context leaves behind. With `is_whole` that is all of
+    the chat, and when they are needed for another, what other groups have of it goes, too.
+    """
 
     count: int
+    per_chat: int
+    is_whole: bool
     block_bytes: int
     ring_count: int
     ring_bytes: int
@@ -29,14 +35,22 @@ class GroupBlocks:
     def nbytes(self) -> int:
         return self.count * self.block_bytes + self.ring_count * self.ring_bytes
 
-    def used(self, blocks: int, ring_blocks: int) -> int:
-        """Bytes of so many of them, as far as there are so many."""
-        return min(blocks, self.count) * self.block_bytes + min(ring_blocks, self.ring_count) * self.ring_bytes
+    @property
+    def chats(self) -> float:
+        """How many that fill the context it has room for."""
+        return (self.count - 1) / self.per_chat
+
+    def used(self, chats: float, ring_blocks: int) -> int:
+        """Bytes of what so many chats have left, of a block more, and of 16-bit blocks, as far as there are so many."""
+        blocks = min(int(chats * self.per_chat) + 1, self.count)
+        return blocks * self.block_bytes + min(ring_blocks, self.ring_count) * self.ring_bytes
 
     def grown(self, share: float) -> "GroupBlocks":
         """With `share` times as many blocks on top."""
         return GroupBlocks(
             self.count + int(share * self.count),
+            self.per_chat,
+            self.is_whole,
             self.block_bytes,
             self.ring_count + int(share * self.ring_count),
             self.ring_bytes,
@@ -83,11 +97,13 @@ class CacheShape:
         block, wide = self.backend.block_bytes(codec, spec), self.backend.block_bytes(KV_CODECS["f16"], spec)
         assert block is not None
         assert wide is not None
-        n = spec.cache.n_blocks(ctx, parallel, MAX_ROWS)
+        n, per_chat = spec.cache.n_blocks(ctx, parallel, MAX_ROWS), spec.cache.n_left(ctx)
+        rules = spec.cache.rules(BLOCK_TOKENS, 0, None)
+        is_whole = spec.cache.window is None and any(rule.required for rule in rules)
         if not has_ring(spec.cache, codec):
-            return GroupBlocks(n, n_layers * block, 0, 0)
+            return GroupBlocks(n, per_chat, is_whole, n_layers * block, 0, 0)
         n_ring = min(n, RING_BLOCKS + (parallel - 1) * RING_MORE)
-        return GroupBlocks(n, n_layers * block, n_ring, n_layers * wide)
+        return GroupBlocks(n, per_chat, is_whole, n_layers * block, n_ring, n_layers * wide)
 
 
 def final_config(config: ModelConfig, ctx: int, window: int | None) -> ModelConfig:

@@ -72,9 +72,9 @@ class MemoryPlan:
         """Of these, the cache: a block of one takes memory as long as the process lives."""
         if not self.grows:
             return self.kv_bytes
-        of_one = -(-self.ctx // BLOCK_TOKENS)
-        ring = min(RING_BLOCKS, of_one) + (chats - 1) * RING_MORE
-        return sum(group.used(chats * of_one + 1, ring) for group in self.groups)
+        ring = min(RING_BLOCKS, -(-self.ctx // BLOCK_TOKENS)) + (chats - 1) * RING_MORE
+        kept = min((float(chats), *(group.chats for group in self.groups if group.is_whole)))
+        return sum(group.used(kept, ring) for group in self.groups)
 
     @property
     def _beside_cache(self) -> int:

@@ -56,6 +56,9 @@ class Attention:
         n_kept = 1 if self.sink else max(1, min(KEPT_TOKENS // self.window, MOST_KEPT))
         return min(every, (parallel + n_kept) * tail + chunk // BLOCK_TOKENS) + 1 + self.sink
 
+    def n_left(self, ctx: int) -> int:
+        return window_blocks(None, ctx)
+
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
         from localrun.ops.interface import CacheLayer
 

@@ -48,6 +48,9 @@ class Compressed:
         """One more to copy a shared block into."""
         return parallel * -(-ctx // max(BLOCK_TOKENS, self.ratio)) + 1
 
+    def n_left(self, ctx: int) -> int:
+        return -(-ctx // max(BLOCK_TOKENS, self.ratio))
+
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
         from localrun.ops.interface import CacheLayer
 

@@ -52,6 +52,9 @@ class CacheKind(Protocol):
     def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
         """Blocks worth having for `parallel` sequences of `ctx` tokens, computed `chunk` at a time."""
 
+    def n_left(self, ctx: int) -> int:
+        """Blocks that a chat of `ctx` tokens leaves in the tree, as far as there are so many."""
+
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
         """What a backend has to know of layer `index` of a group, whose queries have `n_heads` heads."""
 

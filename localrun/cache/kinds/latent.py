@@ -42,6 +42,9 @@ class Latent:
         """One more to copy a shared block into."""
         return parallel * -(-ctx // BLOCK_TOKENS) + 1
 
+    def n_left(self, ctx: int) -> int:
+        return -(-ctx // BLOCK_TOKENS)
+
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
         from localrun.ops.interface import CacheLayer
 

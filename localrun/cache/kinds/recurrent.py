@@ -50,6 +50,10 @@ class Recurrent:
         """Those of running sequences, and checkpoints: of a long text, and of places that may be gone back to."""
         return parallel * OWN_STATES + min(KEPT_STATES, -(-ctx // CHECKPOINT_TOKENS) + BRANCH_STATES)
 
+    def n_left(self, ctx: int) -> int:
+        """Checkpoints on the way, before the question and before the answer, and its end."""
+        return (ctx - 1) // CHECKPOINT_TOKENS + 3
+
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
         from localrun.ops.interface import CacheLayer
 

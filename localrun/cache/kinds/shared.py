@@ -34,6 +34,9 @@ class Shared:
     def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
         return 0
 
+    def n_left(self, ctx: int) -> int:
+        return 0
+
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
         raise AssertionError("a layer that keeps nothing has no place in a pool")
 
