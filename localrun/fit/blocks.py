@@ -99,7 +99,8 @@ class CacheShape:
         assert wide is not None
         n, per_chat = spec.cache.n_blocks(ctx, parallel, MAX_ROWS), spec.cache.n_left(ctx)
         rules = spec.cache.rules(BLOCK_TOKENS, 0, None)
-        is_whole = spec.cache.window is None and any(rule.required for rule in rules)
+        sees_all = spec.cache.window is None or spec.cache.window >= ctx - BLOCK_TOKENS
+        is_whole = sees_all and any(rule.required for rule in rules)
         if not has_ring(spec.cache, codec):
             return GroupBlocks(n, per_chat, is_whole, n_layers * block, 0, 0)
         n_ring = min(n, RING_BLOCKS + (parallel - 1) * RING_MORE)

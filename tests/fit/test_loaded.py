@@ -67,6 +67,33 @@ def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, tmp_pa
         loaded.engine.close()
 
 
+@pytest.mark.parametrize("kv", ["f16", "q4"])
+def test_chats_with_states_take_what_is_told_of_them(kv: KVCodecName, tmp_path: Path) -> None:
+    """Until the blocks of keys and values run out, and then no more states than there is room for chats."""
+    path = save("qwen3.5", tmp_path)
+    config = (path / "config.json").read_text()
+    (path / "config.json").write_text(
+        config.replace('"max_position_embeddings": 512', '"max_position_embeddings": 2048')
+    )
+    loaded = load(LoadOptions(path, threads=1, ctx=2048, kv=kv))
+    engine, plan = loaded.engine, loaded.plan
+    engine.scheduler.rows_per_second = 1e12  # whole chunks
+    chance = random.Random(0)
+    try:
+        for chats in range(1, 5):
+            prompt = tuple(chance.randrange(60) for _ in range(2048 - 72))
+            for _ in engine.submit(GenerationRequest(prompt, 70, frozenset(), SamplerSettings(0.0), seed=0)):
+                pass
+            pools = engine.store.pools[: len(plan.groups)]
+            kept = min([float(chats), *(group.chats for group in plan.groups if group.is_whole)])
+            told = [group.used(kept, 0) for group in plan.groups]
+            taken = [pool.n_touched * group.block_bytes for pool, group in zip(pools, plan.groups, strict=True)]
+            for one_told, one_taken, group in zip(told, taken, plan.groups, strict=True):
+                assert one_taken <= one_told <= one_taken + group.block_bytes
+    finally:
+        engine.close()
+
+
 def test_show_tells_the_heads_of_layers_that_have_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = convert(save("granite-hybrid", tmp_path), tmp_path / "model.gguf")
     run_command_line(["show", str(path), "--json"])
