@@ -1,6 +1,5 @@
 """Opening and reading files that may be anything: pipes, devices, half a download, replaced while in use."""
 
-import mmap
 import os
 import stat
 from collections.abc import Callable
@@ -108,6 +107,8 @@ def read_range(path: Path, offset: int, n_bytes: int, stamp: Stamp) -> bytearray
 
 def map_range(path: Path, offset: int, n_bytes: int) -> memoryview:
     """`n_bytes` of a file, read as they are looked at and never all at once; the file is open as long as the view."""
+    import mmap  # few models have tensors that stay in the file
+
     start = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
     with open_regular(path) as file:
         if stamp_of(file).size < offset + n_bytes:

@@ -37,7 +37,12 @@ def read_catalogue() -> dict[str, CatalogueModel]:
 
 def suggest(total_memory: int) -> str:
     """A good first model for a machine with so many bytes of memory."""
-    return next(name for least, name in _FIRST_MODELS if total_memory >= least)
+    return suggestions(total_memory)[0]
+
+
+def suggestions(total_memory: int) -> list[str]:
+    """Good first models, the largest first."""
+    return [name for least, name in _FIRST_MODELS if total_memory >= least]
 
 
 def search_catalogue(term: str) -> dict[str, CatalogueModel]:

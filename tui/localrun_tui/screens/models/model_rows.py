@@ -15,7 +15,7 @@ from localrun.fit.shape import Shape
 from localrun.hub.access import Access
 from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
-from localrun.hub.catalogue import CatalogueModel, catalogue_shape, search_catalogue, suggest
+from localrun.hub.catalogue import CatalogueModel, catalogue_shape, search_catalogue, suggestions
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.http import Http
 from localrun.hub.library import scan
@@ -121,12 +121,13 @@ def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[Catalogue
 
 
 def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow | None:
-    """The one to begin with: usual for so much memory, if it fits now and answers fluently; else the best that does."""
+    """The one to begin with: the largest usual one that fits now and answers fluently; else the best that does."""
     fitting = [row for row in rows if row.best is not None and row.verdict == "fits"]
     fluent = [row for row in fitting if row.best is not None and row.best.est_decode_tps >= FLUENT_TPS]
-    usual = [row for row in fluent if row.name == suggest(total_memory)]
+    by_name = {row.name: row for row in fluent}
+    usual = [by_name[name] for name in suggestions(total_memory) if name in by_name]
     if usual or fluent:
-        return max(usual or fluent, key=lambda row: row.n_params)
+        return usual[0] if usual else max(fluent, key=lambda row: row.n_params)
     return max(fitting, key=lambda row: row.best.est_decode_tps if row.best else 0.0, default=None)
 
 
