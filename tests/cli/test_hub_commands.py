@@ -76,6 +76,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     module = ModuleType("localrun.client.local")
     module.LocalClient = lambda options: FakeClient(options, lambda request: "Yes.")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "localrun.client.local", module)
+    for name in ("localrun.cli.fit", "localrun.hub.preview"):
+        monkeypatch.setattr(f"{name}.machine_rates", lambda: Rates(40e9, 1e12))
 
     def call(*arguments: str) -> tuple[int, str, str]:
         code = run_command_line(list(arguments))
@@ -163,9 +165,7 @@ def test_fit_before_a_download(hub: FakeHub, run: Run) -> None:
     assert "Recommended: F16 with a context of 8,192" in out
 
 
-def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("localrun.cli.fit", "localrun.hub.preview"):
-        monkeypatch.setattr(f"{module}.machine_rates", lambda: Rates(40e9, 1e12))
+def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run) -> None:
     code, out, err = run("fit", "qwen3-8b", "--offline", "--memory", "16GiB", "--json")
     rows = json.loads(out)["rows"]
     assert code == 0
@@ -288,7 +288,7 @@ def test_what_cannot_be_run_is_marked_everywhere(
     hub.repos["org/mamba-GGUF"].gguf = {"architecture": "mamba", "total": 1_000_000}
     assert "cannot be run: architecture 'mamba'" in run("search", "mamba")[1]
     assert json.loads(run("show", "qwen3-4b", "--offline", "--json")[1])["obstacle"] is None
-    (home / "models").mkdir(exist_ok=True)
+    (home / "models").mkdir(parents=True, exist_ok=True)
     for name in ("org/moe-GGUF", "org/odd-GGUF"):
         for file, content in hub.repos[name].files.items():
             (home / "models" / file).write_bytes(content)

@@ -111,7 +111,7 @@ def test_tokens_are_those_of_the_plain_chain(isa: str, vocab: int) -> None:
             Rows(logits, [draw.temperature for draw in draws]).check(draws)
 
 
-@pytest.mark.parametrize("vocab", [32_003, 50_257, 128_256, 151_936, 262_144])
+@pytest.mark.parametrize("vocab", [32_003, 151_936, 262_144])
 @pytest.mark.parametrize("spread", [0.3, 3.0])
 def test_rows_of_real_widths(isa: str, vocab: int, spread: float) -> None:
     random = np.random.default_rng(vocab)
