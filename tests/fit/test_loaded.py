@@ -33,6 +33,15 @@ def opened(**options: object) -> LoadedModel:
     return load(LoadOptions(path=BUILTIN, threads=1, **options))  # type: ignore[arg-type]
 
 
+def check_working_memory(loaded: LoadedModel) -> None:
+    """What the CPU backend has reserved is what was planned, rows of logits aside that are address space, no more."""
+    plan, executor = loaded.plan, loaded.engine.runner.executor
+    if isinstance(executor, CpuExecutor):
+        arena = sum(n_bytes for _, n_bytes in executor.reserved)
+        unused_logits = (MAX_ROWS - max_sequences(plan.ctx)) * 4 * plan.config.vocab_size
+        assert 0.5 * plan.scratch_bytes < arena <= plan.scratch_bytes + unused_logits
+
+
 @pytest.mark.parametrize("kv", CODECS)
 @pytest.mark.parametrize("window", [None, 128])
 def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) -> None:
@@ -42,11 +51,7 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
         assert loaded.info.kv_codec == loaded.plan.codec.name == kv
         assert executor.kv_nbytes == loaded.plan.kv_bytes
         assert (loaded.info.backend == "cpu") == (load_library() is not None)
-        if isinstance(executor, CpuExecutor):
-            arena = sum(n_bytes for _, n_bytes in executor.reserved)
-            # address space, no more
-            unused_logits = (MAX_ROWS - max_sequences(700)) * 4 * loaded.plan.config.vocab_size
-            assert 0.5 * loaded.plan.scratch_bytes < arena <= loaded.plan.scratch_bytes + unused_logits
+        check_working_memory(loaded)
     finally:
         loaded.engine.close()
 
@@ -59,10 +64,7 @@ def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, tmp_pa
     try:
         executor = loaded.engine.runner.executor
         assert executor.kv_nbytes == loaded.plan.kv_bytes
-        if isinstance(executor, CpuExecutor):
-            arena = sum(n_bytes for _, n_bytes in executor.reserved)
-            unused_logits = (MAX_ROWS - max_sequences(128)) * 4 * loaded.plan.config.vocab_size
-            assert 0.5 * loaded.plan.scratch_bytes < arena <= loaded.plan.scratch_bytes + unused_logits
+        check_working_memory(loaded)
     finally:
         loaded.engine.close()
 
