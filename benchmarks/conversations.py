@@ -35,7 +35,7 @@ from localrun.base.request import KVCodecName, LoadOptions  # noqa: E402
 from localrun.client.local import LocalClient  # noqa: E402
 
 BUILTIN = ROOT / "localrun/builtin/localrun-tiny.gguf"
-MODELS = ("builtin", "tiny-thinker", "tiny-windows")
+MODELS = ("builtin", "tiny-thinker", "tiny-windows", "tiny-states")
 CODECS: tuple[KVCodecName, ...] = ("f16", "q8", "k8v4", "q4")
 
 

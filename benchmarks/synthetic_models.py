@@ -14,7 +14,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Shape:
-    """The public shape of a model. Every `full_every`-th layer sees all, the others a window."""
+    """The public shape of a model. Every `full_every`-th layer sees all, the others a window.
+
+    Or they are linear attention with `delta_heads` of keys and of values, of 128 dims each.
+    """
 
     arch: str
     hidden_size: int
@@ -27,9 +30,7 @@ class Shape:
     rope_theta: float
     window: int | None = None
     full_every: int = 0
-    delta_heads: int = (
-        0  # of keys and values in layers of linear attention, all but every `full_every`-th; 128 dims each
-    )
+    delta_heads: int = 0
     rope_dims: int = 0  # 0: all of a head
     gain: float | None = None  # weights deviate by gain / sqrt(columns), and what is said depends on all of the text
     template: str = ""
@@ -61,6 +62,9 @@ SHAPES = {
     "tiny": Shape("llama", 256, 4, 8, 2, 32, 768, 32_000, 1e4),
     "tiny-thinker": Shape("qwen3", 64, 4, 4, 2, 32, 128, 400, 1e6, gain=2.5, template=FORGETS_THOUGHTS),
     "tiny-windows": Shape("gemma3", 64, 6, 4, 1, 32, 128, 400, 1e6, 100, 3, gain=2.5, template=CHATML),
+    "tiny-states": Shape(
+        "qwen35", 64, 8, 4, 2, 64, 128, 400, 1e6, full_every=4, delta_heads=2, rope_dims=64, gain=2.5, template=CHATML
+    ),
 }
 DELTA_DIM = 128  # of every head of linear attention
 TAPS = 4  # of its convolution
