@@ -59,6 +59,7 @@ SHAPES = {
     "qwen3.5-0.8b": Shape(
         "qwen35", 1024, 24, 8, 2, 256, 3584, 248_320, 1e7, full_every=4, delta_heads=16, rope_dims=64
     ),
+    "qwen3.5-2b": Shape("qwen35", 2048, 24, 8, 2, 256, 6144, 248_320, 1e7, full_every=4, delta_heads=16, rope_dims=64),
     "tiny": Shape("llama", 256, 4, 8, 2, 32, 768, 32_000, 1e4),
     "tiny-thinker": Shape("qwen3", 64, 4, 4, 2, 32, 128, 400, 1e6, gain=2.5, template=FORGETS_THOUGHTS),
     "tiny-windows": Shape("gemma3", 64, 6, 4, 1, 32, 128, 400, 1e6, 100, 3, gain=2.5, template=CHATML),
