@@ -6,9 +6,9 @@ from math import inf
 from typing import ClassVar
 
 from localrun.base.errors import ModelFileError
-from localrun.base.sanitize import clean
 from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.granite import Granite
+from localrun.model.archs.reading import is_recurrent
 from localrun.model.config import LayerSpec, RecurrentMixer
 from localrun.model.fields import Fields
 from localrun.model.mamba2 import Mamba2
@@ -67,13 +67,10 @@ class GraniteHybrid(Granite):
         """In a GGUF, layers without heads of keys; else as the file says it of each."""
         if fields.format == "gguf":
             return not fields.of_layer(index)["n_kv_heads"]
-        said = fields.values_by_key.get("layer_types")
-        if not isinstance(said, list) or len(said) < fields["n_layers"]:
+        said = is_recurrent(fields, index, "layer_types", KINDS)
+        if said is None:
             raise fields.error("layer_types should say of each layer what it is")
-        kind = KINDS.get(str(said[index]))
-        if kind is None:
-            raise fields.error(f"layer_types has {clean(str(said[index])[:40])!r} for a layer")
-        return kind
+        return said
 
     def uses_rope(self, fields: Fields) -> bool:
         if fields.format == "gguf":

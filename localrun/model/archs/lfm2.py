@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from localrun.base.errors import ModelFileError
-from localrun.base.sanitize import clean
 from localrun.model.archs.base import Arch
 from localrun.model.archs.experts import ExpertRules
+from localrun.model.archs.reading import is_recurrent
 from localrun.model.config import LayerSpec
 from localrun.model.fields import Fields
 from localrun.model.short_conv import GatedShortConv
@@ -69,13 +69,10 @@ class Lfm2(Arch):
         """In a GGUF, layers without heads of keys; else as the file says it of each, or those it does not name."""
         if fields.format == "gguf":
             return not fields.of_layer(index)["n_kv_heads"]
-        kinds, attends = (fields.values_by_key.get(key) for key in ("layer_types", "full_attn_idxs"))
-        if isinstance(kinds, list) and len(kinds) >= fields["n_layers"]:
-            kind = KINDS.get(str(kinds[index]))
-            if kind is None:
-                raise fields.error(f"layer_types has {clean(str(kinds[index])[:40])!r} for a layer")
-            return kind
-        if kinds is not None or not isinstance(attends, list):
+        said, attends = is_recurrent(fields, index, "layer_types", KINDS), fields.values_by_key.get("full_attn_idxs")
+        if said is not None:
+            return said
+        if not isinstance(attends, list):
             raise fields.error("layer_types should say of each layer what it is")
         return index not in attends
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from localrun.base.sanitize import clean
 from localrun.model.archs.base import Arch
 from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.names import HF_EXPERT_NAMES, HF_FUSED_EXPERTS, HF_SHARED_EXPERT
+from localrun.model.archs.reading import is_recurrent
 from localrun.model.config import LayerSpec
 from localrun.model.delta_net import DeltaNet
 from localrun.model.fields import Fields
@@ -31,17 +31,11 @@ class Qwen35(Arch):
 
     def is_recurrent(self, fields: Fields, index: int) -> bool:
         """As the file says it of each layer, or all but every n-th."""
-        gguf = fields.format == "gguf"
-        key = f"{fields.prefix}.attention.recurrent_layers" if gguf else "layer_types"
-        said = fields.values_by_key.get(key)
-        if said is None:
-            return (index + 1) % int(fields["full_every"]) != 0
-        if not isinstance(said, list) or len(said) < fields["n_layers"]:
-            raise fields.error(f"{clean(key)} should say of each layer what it is")
-        kind = said[index] if gguf else KINDS.get(str(said[index]))
-        if not isinstance(kind, bool):
-            raise fields.error(f"{clean(key)} has {clean(str(said[index])[:40])!r} for a layer")
-        return kind
+        if fields.format == "gguf":
+            said = is_recurrent(fields, index, f"{fields.prefix}.attention.recurrent_layers")
+        else:
+            said = is_recurrent(fields, index, "layer_types", KINDS)
+        return (index + 1) % int(fields["full_every"]) != 0 if said is None else said
 
     def delta_net(self, fields: Fields) -> DeltaNet:
         names = ("conv_taps", "n_key_heads", "n_value_heads", "state_key_dim")

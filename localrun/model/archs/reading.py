@@ -71,6 +71,22 @@ def vocab_size(source: TensorSource, fields: Fields) -> int:
     return info.shape[0]
 
 
+def is_recurrent(fields: Fields, index: int, key: str, kinds: Mapping[str, bool] | None = None) -> bool | None:
+    """Whether a layer keeps a state, by a list that says of each what it is: in words of `kinds`, or true and false.
+
+    None where the file has no such list.
+    """
+    said = fields.values_by_key.get(key)
+    if said is None:
+        return None
+    if not isinstance(said, list) or len(said) < fields["n_layers"]:
+        raise fields.error(f"{clean(key)} should say of each layer what it is")
+    kind = said[index] if kinds is None else kinds.get(str(said[index]))
+    if not isinstance(kind, bool):
+        raise fields.error(f"{clean(key)} has {clean(str(said[index])[:40])!r} for a layer")
+    return kind
+
+
 def windowed_kinds(fields: Fields, kinds: object) -> list[bool]:
     """Which layers are windowed by the `layer_types` of a config.json."""
     if not isinstance(kinds, list):
