@@ -15,7 +15,7 @@ from localrun.fit.shape import Shape
 from localrun.hub.access import Access
 from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
-from localrun.hub.catalogue import CatalogueModel, catalogue_shape, search_catalogue, suggestions
+from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.http import Http
 from localrun.hub.library import scan
@@ -108,15 +108,17 @@ def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[Catalogue
     http = Http(Access(offline=True))
     rows = []
     for name, entry in search_catalogue("").items():
-        wanted, best = find_on_hub(name), None
+        wanted, shape, best = find_on_hub(name), None, None
         repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
         try:
             assert wanted is not None
-            best = fit_preview(preview(http, wanted), budget, USUAL_CONTEXT).recommended
+            found = preview(http, wanted)
+            shape = found.shape
+            best = fit_preview(found, budget, USUAL_CONTEXT).recommended
         except LocalrunError:  # the catalogue does not know its shape
             pass
         on_disk = bool(there & {name.lower(), *repos})
-        rows.append(CatalogueRow(name, entry, catalogue_shape(entry), best, on_disk))
+        rows.append(CatalogueRow(name, entry, shape, best, on_disk))
     return rows
 
 
