@@ -11,7 +11,8 @@ from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, 
 from torch import Tensor
 
 from localrun.backends.cpu import abi
-from localrun.backends.reference.ops import rms_norm, rotate
+from localrun.backends.reference.norm import rms_norm
+from localrun.backends.reference.ops import rotate
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from localrun.backends.cpu import abi
 from localrun.backends.reference.logits import finish_logits
-from localrun.backends.reference.ops import activate, rms_norm
+from localrun.backends.reference.norm import rms_norm
+from localrun.backends.reference.ops import activate
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.token_counts import TokenCounts

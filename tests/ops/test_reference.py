@@ -10,7 +10,8 @@ from torch.nn.functional import pad
 
 from localrun.backends.reference.attention import attend, visible
 from localrun.backends.reference.kv_codes import decode, encode
-from localrun.backends.reference.ops import ReferenceOps, rms_norm, rotate
+from localrun.backends.reference.norm import rms_norm
+from localrun.backends.reference.ops import ReferenceOps, rotate
 from localrun.backends.reference.rows import Block, Query, RowReferenceOps
 from localrun.engine.runner import Runner, sequence_input
 from localrun.ops.instructions import Experts, Moe, Router

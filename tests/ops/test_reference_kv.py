@@ -18,7 +18,8 @@ from torch.overrides import TorchFunctionMode
 
 from localrun.backends.reference.attention import attend
 from localrun.backends.reference.executor import ReferenceExecutor
-from localrun.backends.reference.ops import ReferenceOps, rms_norm
+from localrun.backends.reference.norm import rms_norm
+from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.rows import Block, Query, RowReferenceOps, merge
 from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, RopeAppend, Value
 from localrun.ops.interface import SequenceInput, StepInput

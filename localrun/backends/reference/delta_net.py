@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.instructions import GatedDeltaRule, ShortConv
 from localrun.ops.interface import StepInput
@@ -57,8 +58,7 @@ def gated_delta_rule(pool: KVPool, op: GatedDeltaRule) -> Tensor:
             state = state + k[row, :, :, None] * ((v[row] - recalled) * share[row])[:, None]
             out[row] = (state * q[row, :, :, None]).sum(1)
             pool.put_state(op.layer, sequence, pool.step.positions[row], state.flatten(), op.state_at)
-    normed = out * torch.rsqrt(out.square().mean(-1, keepdim=True) + op.eps) * op.norm
-    gated: Tensor = normed * F.silu(op.z.unflatten(-1, (n_values, value_dim)))
+    gated = rms_norm(out, op.norm, op.eps) * F.silu(op.z.unflatten(-1, (n_values, value_dim)))
     return gated.flatten(1)
 
 

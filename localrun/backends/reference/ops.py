@@ -14,6 +14,7 @@ from localrun.backends.reference.delta_net import gated_delta_rule, short_conv
 from localrun.backends.reference.kv_codes import rotate_hadamard
 from localrun.backends.reference.logits import finish_logits
 from localrun.backends.reference.moe import mixture
+from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.pool import KVPool
 from localrun.backends.reference.selective_scan import selective_scan
 from localrun.ops.instructions import (
@@ -175,12 +176,6 @@ class ReferenceOps:
             capped = op.softcap * torch.tanh(rows / op.softcap)
             rows = capped.where(rows.isfinite(), rows)  # no cap hides what is no number
         return (finish_logits(rows, self.step.adjust),)
-
-
-def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
-    """x / sqrt(mean(x²) + eps) · weight over the last dim (Zhang and Sennrich 2019)."""
-    normed = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
-    return normed if weight is None else normed * weight
 
 
 def activate(gate: Tensor, up: Tensor, activation: GatedActivation) -> Tensor:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from localrun.backends.reference.attention import visible
 from localrun.backends.reference.kv_codes import rotate_hadamard
-from localrun.backends.reference.ops import ReferenceOps, rms_norm
+from localrun.backends.reference.norm import rms_norm
+from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.instructions import Attention, Linear
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.layouts import Packed

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from localrun.backends.reference.delta_net import rows_by_sequence
+from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.instructions import SelectiveScan
 
@@ -28,6 +29,6 @@ def selective_scan(pool: KVPool, op: SelectiveScan) -> Tensor:
             out[row] = (state * c[row, :, :, None]).sum(1)
             pool.put_state(op.layer, sequence, pool.step.positions[row], state.flatten(), op.state_at)
     gated = (out + op.skip[:, None] * x).flatten(1) * F.silu(op.z)
-    groups = gated.unflatten(-1, (op.n_groups, -1))
-    normed: Tensor = (groups * torch.rsqrt(groups.square().mean(-1, keepdim=True) + op.eps)).flatten(1) * op.norm
+    groups: Tensor = gated.unflatten(-1, (op.n_groups, -1))
+    normed: Tensor = rms_norm(groups, None, op.eps).flatten(1) * op.norm
     return normed
