@@ -1,0 +1,51 @@
+"""The seam between steps and a GPU: kernels by name, and launches that are bound once and repeated every step.
+
+Everything above it (buffers, arguments, grids, buckets of rows) runs in every test, on an emulated device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+Dim: TypeAlias = tuple[int, int, int]
+Argument: TypeAlias = "Tensor | int | float | None"  # a pointer, an int32, a float32, a null pointer
+Launch: TypeAlias = Callable[[], None]  # asks for one kernel on the stream in use; it may not be done when this returns
+
+
+class Kernel(Protocol):
+    """A compiled kernel."""
+
+    def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
+        """A launch with these arguments, which it keeps alive; `shared` are bytes of dynamic shared memory.
+
+        Grids of no block are launches that do nothing.
+        """
+        ...
+
+
+class Device(Protocol):
+    """A GPU, or what stands in for one."""
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Where its tensors are."""
+        ...
+
+    @property
+    def arch(self) -> int:
+        """What kernels are compiled for, as in sm_90: 90."""
+        ...
+
+    @property
+    def processors(self) -> int:
+        """Streaming multiprocessors."""
+        ...
+
+    def kernel(self, file: str, name: str, **defines: int) -> Kernel:
+        """Kernel `name` of kernels/cuda/`file`, compiled with these macros; the same one when it is asked for again."""
+        ...
