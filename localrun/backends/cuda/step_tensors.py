@@ -1,0 +1,166 @@
+"""All that changes from step to step, on the device: filled in main memory and copied in one go.
+
+Launches are bound to a bucket of rows, so each bucket has places of its own for everything, all in the same memory.
+Rows that pad a bucket have position -1 and store nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from localrun.ops.interface import Angles, SequenceInput, StepInput
+from localrun.ops.kv import BLOCK_TOKENS
+
+PADDING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class StepTensors:
+    """A step of R rows, padding included, at most S = R sequences and L = R rows of logits; int32 but for angles.
+
+    Logical block n of a sequence, in a group, is block table[table_at + n].
+    """
+
+    token_ids: Tensor  # [R]
+    positions: Tensor  # [R]; -1: a row of padding
+    row_sequence: Tensor  # [R]
+    logits_rows: Tensor  # [R]; 0 beyond those that are wanted
+    slots: tuple[Tensor, ...]  # [groups] of [R]: block · 64 + position % 64, or -1 where the row stores nothing
+    table_at: tuple[Tensor, ...]  # [groups] of [S]
+    first: tuple[Tensor, ...]  # [groups] of [S]: the first logical block that is there, but for block 0
+    sink: tuple[Tensor, ...]  # [groups] of [S]: the block of logical block 0; -1 where there is none
+    cos: tuple[Tensor, ...]  # [rope kinds] of f32 [R, dims / 2]
+    sin: tuple[Tensor, ...]
+    sink_cos: tuple[Tensor, ...]  # likewise, of the positions that queries take towards block 0
+    sink_sin: tuple[Tensor, ...]
+    query_scale: Tensor  # f32 [R]
+    table: Tensor  # [as many as there are]
+
+
+@dataclass(frozen=True, slots=True)
+class StepShape:
+    """What decides where the parts of a step lie: the same in every step of a model."""
+
+    n_groups: int
+    rope_halves: tuple[int, ...]  # [rope kinds]: pairs that turn
+    sinks: bool  # queries turn twice
+
+    def sizes(self, rows: int) -> dict[str, tuple[int, int]]:
+        """How many parts of a name there are in a bucket, and the numbers of each."""
+        per_group = ("slots", "table_at", "first", "sink")
+        counts = dict.fromkeys(("token_ids", "positions", "row_sequence", "logits_rows", "query_scale"), (1, rows))
+        return counts | dict.fromkeys(per_group, (self.n_groups, rows))
+
+    def numbers(self, rows: int) -> int:
+        """Numbers of 4 bytes of a step, but for its tables."""
+        plain = sum(count * size for count, size in self.sizes(rows).values())
+        return plain + 2 * (1 + self.sinks) * rows * sum(self.rope_halves)
+
+
+class StepBuffer:
+    """One step after another, in the same memory of the device."""
+
+    def __init__(self, shape: StepShape, max_rows: int, table_numbers: int, device: torch.device) -> None:
+        """`table_numbers`: of all block tables of a step together, at most."""
+        self.shape = shape
+        n = shape.numbers(max_rows) + table_numbers
+        self.on_device = torch.zeros(n, dtype=torch.int32, device=device)
+        self.staged = torch.zeros(n, dtype=torch.int32, pin_memory=device.type == "cuda")
+        self.host: dict[int, dict[str, Any]] = {}  # by bucket: arrays of main memory, named as in StepTensors
+
+    @property
+    def nbytes(self) -> int:
+        return self.on_device.nbytes
+
+    def tensors(self, rows: int) -> StepTensors:
+        """Where launches of a bucket find the parts of its steps."""
+        return StepTensors(**self.parts(self.on_device, rows))
+
+    def parts(self, memory: Tensor, rows: int) -> dict[str, Any]:
+        """`memory` cut into the parts of a step."""
+        at = 0
+
+        def take(n: int, is_float: bool = False) -> Tensor:
+            nonlocal at
+            part, at = memory[at : at + n], at + n
+            return part.view(torch.float32) if is_float else part
+
+        parts: dict[str, Any] = {}
+        for name, (count, size) in self.shape.sizes(rows).items():
+            taken = tuple(take(size, is_float=name == "query_scale") for _ in range(count))
+            parts[name] = taken if name in ("slots", "table_at", "first", "sink") else taken[0]
+        for name in ("cos", "sin", "sink_cos", "sink_sin"):
+            halves = self.shape.rope_halves if self.shape.sinks or not name.startswith("sink") else ()
+            parts[name] = tuple(take(rows * half, is_float=True).view(rows, half) for half in halves)
+        return parts | {"table": memory[at:]}
+
+    def fill(self, step: StepInput, rows: int) -> None:
+        """Copy a step to the device, as one of `rows` rows."""
+        host = self.host.get(rows) or self.host.setdefault(rows, arrays(self.parts(self.staged, rows)))
+        n = step.n_rows
+        for name, values in (("token_ids", step.token_ids), ("row_sequence", step.row_sequence)):
+            host[name][:n], host[name][n:] = values, 0
+        positions: np.ndarray = host["positions"]
+        positions[:n], positions[n:] = step.positions, PADDING
+        host["logits_rows"][:] = 0
+        host["logits_rows"][: len(step.logits_rows)] = step.logits_rows
+        self.fill_angles(host, "", step.cos_sin, n)
+        self.fill_angles(host, "sink_", step.sink_cos_sin, n)
+        host["query_scale"][:n] = 1.0 if step.query_scale is None else step.query_scale
+        n_table = self.fill_tables(host, step.sequences)
+        fill_slots(host, step)
+        used = self.shape.numbers(rows) + n_table
+        self.on_device[:used].copy_(self.staged[:used], non_blocking=True)
+
+    def fill_angles(self, host: dict[str, Any], prefix: str, kinds: Sequence[Angles], n_rows: int) -> None:
+        for place, (cos, sin) in enumerate(kinds):
+            host[prefix + "cos"][place][:n_rows] = cos
+            host[prefix + "sin"][place][:n_rows] = sin
+
+    def fill_tables(self, host: dict[str, Any], sequences: Sequence[SequenceInput]) -> int:
+        """Where every sequence's blocks are -> the numbers of all tables."""
+        table, at = host["table"], 0
+        for index, sequence in enumerate(sequences):
+            for group, (blocks, first) in enumerate(zip(sequence.table, sequence.first, strict=True)):
+                table[at : at + len(blocks)] = blocks
+                host["table_at"][group][index] = at - first
+                host["first"][group][index] = first
+                host["sink"][group][index] = block_0(sequence, group)
+                at += len(blocks)
+        return at
+
+
+def arrays(parts: dict[str, Any]) -> dict[str, Any]:
+    """The same memory as arrays."""
+    return {
+        name: [each.numpy() for each in part] if isinstance(part, tuple) else part.numpy()
+        for name, part in parts.items()
+    }
+
+
+def block_0(sequence: SequenceInput, group: int) -> int:
+    """The block of logical block 0; -1 where it is gone."""
+    if sequence.first[group] == 0:
+        return sequence.table[group][0] if sequence.table[group] else PADDING
+    return sequence.sink[group] if sequence.sink else PADDING
+
+
+def fill_slots(host: dict[str, Any], step: StepInput) -> None:
+    """Where the keys and values of every row go."""
+    n, positions = step.n_rows, host["positions"]
+    rows, table = host["row_sequence"][:n], host["table"]
+    numbers, offsets = np.divmod(positions[:n], BLOCK_TOKENS)
+    write_from = [sequence.write_from for sequence in step.sequences]
+    for group, slots in enumerate(host["slots"]):
+        blocks = table[host["table_at"][group][rows] + numbers]
+        slots[:n] = np.where(blocks < 0, PADDING, blocks * BLOCK_TOKENS + offsets)
+        slots[n:] = PADDING
+        if any(write_from):
+            least = np.array([each[group] if each else 0 for each in write_from])
+            slots[:n][positions[:n] < least[rows]] = PADDING
