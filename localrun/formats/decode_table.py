@@ -37,7 +37,7 @@ def mxfp4(raw: torch.Tensor) -> torch.Tensor:
 
 def nvfp4(raw: torch.Tensor) -> torch.Tensor:
     """64 elements in groups of 16, each with a scale of type ue4m3."""
-    scales = lookup(_table(raw, [_ue4m3(code) / 2 for code in range(256)]), raw[:, :4])  # [n, 4]
+    scales = lookup(_table(raw, [ue4m3(code) / 2 for code in range(256)]), raw[:, :4])  # [n, 4]
     values = _named(raw[:, 4:], 8, FP4_VALUES).reshape(-1, 4, 16)
     return (scales.unsqueeze(2) * values).flatten(1)
 
@@ -65,7 +65,7 @@ def _table(raw: torch.Tensor, values: list[float] | tuple[int, ...]) -> torch.Te
     return torch.tensor(values, dtype=torch.float32, device=raw.device)
 
 
-def _ue4m3(code: int) -> float:
+def ue4m3(code: int) -> float:
     """Unsigned e4m3, bias 7; the sign bit is ignored, and 0x7F (not a number) counts as 0."""
     exponent, mantissa = code >> 3 & 0xF, code & 7
     if code == 0x7F:
