@@ -1,0 +1,229 @@
+// Launches: blocks one after the other, their threads in turns, and the places where threads wait for each other.
+#include "fibers.h"
+#include "warp.h"
+
+#include <mutex>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utility>
+#include <vector>
+
+extern "C" {
+// Where the linker put the kernels' shared memory.
+__attribute__((weak)) extern char __start_lr_shared[], __stop_lr_shared[];
+emu_thread* emu_current;
+}
+
+namespace {
+enum State : uint8_t { READY, AT_BARRIER, AT_MEETING, DONE };
+struct Thread : emu_thread {
+  Fiber fiber;
+  State state;
+  const char* file;  // where it waits
+  int line;
+};
+struct Meeting {
+  emu_op op;
+  uint32_t mask, here;  // who is to come, who has come
+  const char* file;
+  int line;
+  void* operands[32];
+};
+struct Warp {
+  Meeting meetings[4];  // groups of lanes that go separate ways
+};
+
+std::mutex one_launch;
+std::vector<Thread*> threads;  // at least n_threads
+std::vector<Warp> warps;
+uint32_t n_threads, n_live, n_at_barrier, parity;  // parity: of the barriers passed
+const char* barrier_file;
+int barrier_line;
+Fiber caller;
+bool entered;  // a fiber has started in this launch
+void (*body)(void*);
+void* closure;
+char* dynamic_shared;
+uint8_t poison = 0xff;
+char message[1024];
+char barrier_tag[2], syncwarp_tag[32], start_tag, end_tag;  // addresses for the race detector
+
+// The order in which threads, and blocks, take turns.
+uint32_t seed, random_state;
+std::vector<uint32_t> order, place;  // threads[order[i]] is the i-th; place is the inverse
+void shuffle(std::vector<uint32_t>& v) {
+  const uint32_t n = (uint32_t)v.size();
+  for (uint32_t i = 0; i < n; i++) v[i] = seed == 1 ? n - 1 - i : i;
+  if (seed > 1)
+    for (uint32_t i = n; --i;) {
+      random_state = random_state * 1664525u + 1013904223u;
+      std::swap(v[i], v[(random_state >> 8) % (i + 1)]);
+    }
+}
+Thread* next_ready(const Thread* from) {
+  const uint32_t at = place[from->index];
+  for (uint32_t i = 1; i <= n_threads; i++) {
+    Thread* thread = threads[order[(at + i) % n_threads]];
+    if (thread->state == READY) return thread;
+  }
+  return nullptr;
+}
+void run(Fiber& from, Thread* thread, bool for_good = false) {
+  emu_current = thread;
+  switch_fiber(from, thread->fiber, for_good);
+}
+void back_to_caller(Thread* from, bool for_good = false) { switch_fiber(from->fiber, caller, for_good); }
+
+void say_deadlock() {
+  size_t n = (size_t)snprintf(message, sizeof message, "deadlock:");
+  const Thread* last = nullptr;
+  for (uint32_t i = 0, shown = 0; i < n_threads && shown < 4; i++) {
+    const Thread* f = threads[i];
+    if (last && last->state == f->state && last->line == f->line) continue;
+    last = f, shown++;
+    const char* what = f->state == DONE ? " thread %u has returned;" : " thread %u waits at %s:%d;";
+    n += (size_t)snprintf(message + n, sizeof message - n, what, i, f->file, f->line);
+  }
+}
+// Until somebody makes this thread ready again.
+void rest(Thread* me) {
+  Thread* other = next_ready(me);
+  if (!other) say_deadlock(), back_to_caller(me);
+  else if (other != me) run(me->fiber, other);
+}
+void open_barrier() {
+  for (uint32_t i = 0; i < n_threads; i++)
+    if (threads[i]->state == AT_BARRIER) threads[i]->state = READY;
+  n_at_barrier = 0, parity ^= 1;
+}
+Meeting* meeting_of(Warp& warp, emu_op op, uint32_t mask, const char* file, int line) {
+  Meeting* free = nullptr;
+  for (Meeting& m : warp.meetings) {
+    if (!m.here) {
+      free = &m;
+    } else if (m.mask & mask) {
+      if (m.mask == mask && m.op == op && m.line == line && m.file == file) return &m;
+      char what[256];
+      snprintf(what, sizeof what, "lanes of a warp meet in different places (the others at %s:%d)", m.file, m.line);
+      emu_fail(what, file, line);
+    }
+  }
+  if (!free) emu_fail("lanes of a warp meet in more than four groups", file, line);
+  *free = {op, mask, 0, file, line, {}};
+  return free;
+}
+void thread_main() {
+  Thread* me = (Thread*)emu_current;
+  fiber_has_started(entered ? nullptr : &caller);
+  entered = true;
+  acquire(&start_tag);
+  body(closure);
+  release(&end_tag);
+  if (me->n_copies) emu_fail("a thread returned with copies under way", "the kernel's end", 0);
+  me->state = DONE;
+  if (--n_live && n_at_barrier == n_live) open_barrier();
+  if (Thread* other = next_ready(me)) run(me->fiber, other, true);
+  back_to_caller(me, true);
+  abort();
+}
+// No memset: the sanitizers know that one, and would find the gaps they put between variables.
+void fill(volatile char* from, volatile char* to) {
+  while (from < to) *from++ = (char)poison;
+}
+void prepare(uint32_t index, emu_dim at, emu_dim grid, emu_dim block) {
+  Thread* t = threads[index];
+  t->thread = {index % block.x, index / block.x % block.y, index / block.x / block.y};
+  t->block = at, t->block_dim = block, t->grid_dim = grid;
+  t->index = index, t->lane = index % 32, t->state = READY, t->n_copies = t->n_groups = 0;
+  rewind(t->fiber, thread_main);
+}
+void run_block(emu_dim at, emu_dim grid, emu_dim block, uint32_t shared_bytes) {
+  acquire(&end_tag);  // blocks follow each other: races are looked for inside one
+  fill(__start_lr_shared, __stop_lr_shared);
+  fill(dynamic_shared, dynamic_shared + shared_bytes);
+  release(&start_tag);
+  shuffle(order);
+  for (uint32_t i = 0; i < n_threads; i++) place[order[i]] = i, prepare(i, at, grid, block);
+  for (Warp& warp : warps) warp = {};
+  n_live = n_threads, n_at_barrier = 0;
+  run(caller, threads[order[0]]);
+  if (n_live && !message[0]) say_deadlock();
+}
+}  // namespace
+
+extern "C" {
+void* emu_dynamic_shared(void) { return dynamic_shared; }
+
+void emu_fail(const char* what, const char* file, int line) {
+  Thread* me = (Thread*)emu_current;
+  const emu_dim b = me->block;
+  snprintf(message, sizeof message, "%s at %s:%d, thread %u of block %u,%u,%u", what, file, line, me->index, b.x, b.y, b.z);
+  back_to_caller(me);
+  abort();
+}
+
+void emu_block_barrier(const char* file, int line) {
+  Thread* me = (Thread*)emu_current;
+  if (n_at_barrier && (line != barrier_line || file != barrier_file))
+    emu_fail("threads of a block wait at different __syncthreads", file, line);
+  barrier_file = file, barrier_line = line;
+  char* tag = &barrier_tag[parity];
+  release(tag);
+  me->file = file, me->line = line, me->state = AT_BARRIER;
+  if (++n_at_barrier == n_live) open_barrier();
+  if (me->state != READY || seed) rest(me);
+  acquire(tag);
+}
+
+void emu_meet(emu_op op, uint32_t mask, void* operands, const char* file, int line) {
+  Thread* me = (Thread*)emu_current;
+  const uint32_t warp = me->index / 32;
+  if (!(mask >> me->lane & 1)) emu_fail("a lane is not in its own mask", file, line);
+  Meeting* m = meeting_of(warps[warp], op, mask, file, line);
+  // Only __syncwarp orders memory; a shuffle or an mma does not.
+  if (op == EMU_SYNC) release(&syncwarp_tag[warp]);
+  m->here |= 1u << me->lane, m->operands[me->lane] = operands;
+  me->file = file, me->line = line;
+  if (m->here == mask) {
+    perform(op, mask, m->operands);
+    m->here = 0;
+    for (uint32_t lane = 0; lane < 32; lane++)
+      if (mask >> lane & 1) threads[32 * warp + lane]->state = READY;
+  } else {
+    me->state = AT_MEETING;
+    rest(me);
+  }
+  if (op == EMU_SYNC) acquire(&syncwarp_tag[warp]);
+}
+
+// Turns: 0 ascending, 1 descending, else shuffled by the seed. `byte`: what shared memory holds at first.
+void emu_schedule(uint32_t turns, uint8_t byte) { seed = turns, poison = byte; }
+const char* emu_error(void) { return message; }
+
+int emu_launch(void (*the_body)(void*), void* the_closure, const uint32_t grid[3], const uint32_t block[3],
+               uint32_t shared_bytes) {
+  const std::lock_guard<std::mutex> alone(one_launch);
+  body = the_body, closure = the_closure, message[0] = 0, entered = false, random_state = seed, parity = 0;
+  n_threads = block[0] * block[1] * block[2];
+  if (n_threads < 1 || n_threads > 1024) return snprintf(message, sizeof message, "a block of %u threads", n_threads) > 0;
+  while (threads.size() < n_threads) {
+    threads.push_back((Thread*)calloc(1, sizeof(Thread)));
+    new_fiber(threads.back()->fiber);
+  }
+  fiber_of_caller(caller);
+  warps.resize((n_threads + 31) / 32), order.resize(n_threads), place.resize(n_threads);
+  void* memory = nullptr;
+  if (shared_bytes && posix_memalign(&memory, 128, shared_bytes)) return snprintf(message, sizeof message, "out of memory") > 0;
+  dynamic_shared = (char*)memory;
+  std::vector<uint32_t> blocks((size_t)grid[0] * grid[1] * grid[2]);
+  shuffle(blocks);
+  for (const uint32_t i : blocks) {
+    const emu_dim at = {i % grid[0], i / grid[0] % grid[1], i / grid[0] / grid[1]};
+    run_block(at, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes);
+    if (message[0]) break;
+  }
+  acquire(&end_tag);
+  free(dynamic_shared);
+  return message[0] != 0;
+}
+}

@@ -1,0 +1,105 @@
+"""Kernels as C++: the same text through g++, with kernels/emulator in the place of CUDA.
+
+That needs a checkout and g++; a wheel has neither need nor means for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from localrun.base.errors import LocalrunError
+
+Sanitizer: TypeAlias = Literal["", "address", "thread"]
+
+RUNTIME = Path(__file__).parents[3] / "kernels" / "emulator"
+_COMPILE = ("g++", "-std=c++17", "-march=native", "-fPIC", "-w")
+_KERNEL = ("-O2", "-ffp-contract=off")
+_SANITIZE: Mapping[Sanitizer, tuple[str, ...]] = {
+    "": (),
+    "address": (
+        "-g1",
+        "-fsanitize=address,undefined",
+        "-fsanitize-sections=lr_shared",
+        "-fno-sanitize-recover=undefined",
+    ),
+    "thread": ("-g1", "-fsanitize=thread"),
+}
+_KERNEL_NAME = re.compile(r'extern "C" __global__\s+void\s+(\w+)\(')
+
+
+def compiled(text: str, defines: Mapping[str, int], sanitizer: Sanitizer) -> Path:
+    """A library with the kernels of `text`, a file of kernels/cuda with its includes.
+
+    Libraries are kept by content; processes that need the same one at the same time each make it.
+    """
+    macros = [f"-D{name}={value}" for name, value in sorted({**defines, "LR_EMULATED": 1}.items())]
+    flags = (*_KERNEL, *macros, f"-I{RUNTIME}", *_SANITIZE[sanitizer])
+    path = _kept("".join((text, *flags)), ".so")
+    if not path.exists():
+        runtime = [str(_object(file)) for file in sorted(RUNTIME.glob("*.cpp"))]
+        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+            plain, entries = Path(scratch, "kernel.cu.cpp"), Path(scratch, "kernel.ii")
+            plain.write_text(text)
+            _run(*_COMPILE, *flags, "-E", str(plain), "-o", str(entries))
+            entries.write_text(_with_entries(entries.read_text()))
+            _run(*_COMPILE, *flags, "-shared", "-fpreprocessed", str(entries), *runtime, "-o", f"{scratch}/done")
+            os.replace(f"{scratch}/done", path)
+    return path
+
+
+def _with_entries(text: str) -> str:
+    """Preprocessed kernels as functions of the file, and for each what the host calls (EMU_ENTRY)."""
+    names = _KERNEL_NAME.findall(text)
+    entries = "".join(
+        f'extern "C" const char* emu_parameters_of_{name}(void) {{ return emu_parameters({name}); }}\n'
+        f'extern "C" int emu_start_{name}(const uint32_t* grid, const uint32_t* block, uint32_t shared, '
+        f"void** arguments) {{ return emu_start({name}, grid, block, shared, arguments); }}\n"
+        for name in names
+    )
+    return re.sub(r'extern "C" __global__', "static", text) + "\n" + entries
+
+
+@cache
+def _object(file: Path) -> Path:
+    """A compiled unit of the emulator: never sanitized, as it does what sanitizers forbid."""
+    headers = "".join(header.read_text() for header in sorted(RUNTIME.glob("*.h")))
+    path = _kept(file.read_text() + headers, ".o")
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+            _run(*_COMPILE, "-O3", "-c", str(file), "-o", f"{scratch}/done")
+            os.replace(f"{scratch}/done", path)
+    return path
+
+
+def _kept(content: str, ending: str) -> Path:
+    """Where what is compiled from `content` by this compiler and emulator is kept."""
+    runtime = "".join(path.read_text() for path in sorted(RUNTIME.iterdir()))
+    digest = hashlib.sha256("\0".join((content, runtime, _compiler())).encode()).hexdigest()[:24]
+    user = os.getuid() if hasattr(os, "getuid") else ""
+    folder = Path(tempfile.gettempdir()) / f"localrun-emulated-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / f"{digest}{ending}"
+
+
+@cache
+def _compiler() -> str:
+    """What compiles, and for which processor: both decide what comes out."""
+    return _run(*_COMPILE, "-v", "-E", "-x", "c++", os.devnull)
+
+
+def _run(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        raise LocalrunError(f"emulated kernels need g++: {error}", "install it") from error
+    if done.returncode:
+        raise LocalrunError(f"the kernel does not compile:\n{done.stderr}", "the lines are those of the file named")
+    return done.stdout + done.stderr

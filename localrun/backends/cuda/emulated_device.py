@@ -1,0 +1,133 @@
+"""Kernels compiled as C++ and run on the CPU, on tensors of main memory: how they are proven where there is no GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from localrun.backends.cuda.emulated_build import Sanitizer, compiled
+from localrun.backends.cuda.source import inlined, source
+from localrun.base.errors import LocalrunError
+
+if TYPE_CHECKING:
+    import torch
+
+    from localrun.backends.cuda.device import Argument, Dim, Launch
+
+_MOST_SHARED = {75: 64 << 10}  # bytes that a block can have; 99 KiB is the least of all later GPUs
+_MOST_SHARED_LATER = 99 << 10
+
+
+class EmulatedFault(Exception):
+    """A kernel did what a GPU forbids or leaves undefined; the message says what, and on which line."""
+
+
+class EmulatedKernel:
+    """One kernel of a loaded library."""
+
+    def __init__(self, device: EmulatedDevice, name: str, library: ctypes.CDLL) -> None:
+        self.device = device
+        self.name = name
+        self.library = library
+        try:
+            self.start = getattr(library, f"emu_start_{name}")
+        except AttributeError:
+            raise LocalrunError(f"no kernel {name}", "its file has none of that name") from None
+        parameters = getattr(library, f"emu_parameters_of_{name}")
+        parameters.restype = library.emu_error.restype = ctypes.c_char_p
+        self.parameters: str = parameters().decode()  # a letter each: p (a pointer), i (an int), f (a float)
+
+    def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
+        """A launch that has run when it returns; EmulatedFault when the kernel is at fault.
+
+        ValueError where arguments are not what the kernel takes.
+        """
+        if shared > _MOST_SHARED.get(self.device.arch, _MOST_SHARED_LATER):
+            raise ValueError(f"{self.name}: {shared} bytes of shared memory are more than every such GPU has")
+        if len(arguments) != len(self.parameters):
+            raise ValueError(f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}")
+        values = [
+            _value(argument, letter, f"argument {place} of {self.name}")
+            for place, (argument, letter) in enumerate(zip(arguments, self.parameters, strict=True))
+        ]
+        pointers = (ctypes.c_void_p * max(1, len(values)))(*[ctypes.addressof(value) for value in values])
+        dims = [(ctypes.c_uint32 * 3)(*dim) for dim in (grid, block)]
+        device = self.device
+
+        def launch(keep: object = (arguments, values)) -> None:
+            self.library.emu_schedule(ctypes.c_uint32(device.seed), ctypes.c_uint8(device.poison))
+            if self.start(dims[0], dims[1], ctypes.c_uint32(shared), pointers):
+                raise EmulatedFault(f"{self.name}: {self.library.emu_error().decode()}")
+
+        return launch
+
+
+class EmulatedDevice:
+    """A device that computes on the CPU, one thread of a block at a time.
+
+    arch: what it says it is; 75 takes Turing's instructions. seed, poison: in which order threads run (0 as they are
+    numbered, 1 backwards, else shuffled), and the byte that shared memory is filled with before a block starts.
+    replace: texts of kernel files other than those of kernels/cuda. sanitizer: its runtime must be in LD_PRELOAD.
+    """
+
+    def __init__(
+        self,
+        arch: int = 80,
+        processors: int = 4,
+        *,
+        sanitizer: Sanitizer = "",
+        seed: int = 0,
+        poison: int = 0xFF,
+        replace: Mapping[str, str] | None = None,
+    ) -> None:
+        self.arch = arch
+        self.processors = processors
+        self.sanitizer = sanitizer
+        self.seed = seed
+        self.poison = poison
+        self.replace = replace or {}
+        self._kernels: dict[object, EmulatedKernel] = {}
+
+    @property
+    def torch_device(self) -> torch.device:
+        import torch
+
+        return torch.device("cpu")
+
+    def kernel(self, file: str, name: str, **defines: int) -> EmulatedKernel:
+        """Kernel `name` of `file`; LocalrunError with the compiler's words when it does not compile."""
+        key = (file, name, *sorted(defines.items()))
+        if key not in self._kernels:
+            text = inlined(self.replace[file], file) if file in self.replace else source(file)
+            path = compiled(text, {**defines, "LR_ARCH": self.arch}, self.sanitizer)
+            self._kernels[key] = EmulatedKernel(self, name, ctypes.CDLL(str(path)))
+        return self._kernels[key]
+
+
+_Value = ctypes.c_void_p | ctypes.c_int32 | ctypes.c_float
+_LETTERS = {ctypes.c_void_p: "p", ctypes.c_int32: "i", ctypes.c_float: "f"}
+_NAMES = {"p": "a pointer", "i": "an int", "f": "a float"}
+
+
+def _value(argument: Argument, letter: str, where: str) -> _Value:
+    """What a parameter of that letter is set from."""
+    import torch
+
+    value: _Value
+    if isinstance(argument, torch.Tensor):
+        if argument.device.type != "cpu" or not argument.is_contiguous():
+            raise ValueError(f"{where} must be a contiguous tensor on the CPU")
+        value = ctypes.c_void_p(argument.data_ptr())
+    elif argument is None:
+        value = ctypes.c_void_p(None)
+    elif isinstance(argument, float):
+        value = ctypes.c_float(argument)
+    else:
+        if not -(1 << 31) <= argument < 1 << 31:
+            raise ValueError(f"{where} is {argument}, which no int32 holds")
+        value = ctypes.c_int32(argument)
+    given = _LETTERS[type(value)]
+    if given != letter:
+        raise ValueError(f"{where} is {_NAMES[given]}, but the kernel takes {_NAMES[letter]}")
+    return value
