@@ -40,12 +40,12 @@ architecture in the table that the `llmfit` package 1.1.17 carries (2026-10-08),
 | the language models of Qwen2-VL, Qwen2.5-VL and Qwen3-VL | 8.5 % | 0.5 % |
 | gpt-oss | 1.5 % | 0.1 % |
 | Qwen3's mixtures | 1.5 % | 0 |
+| Nemotron 3 Nano | 1.6 % | 2.5 % |
 | LFM2 and LFM2.5 | 0.4 % | 0.8 % |
 | Mistral Small, Magistral, Ministral 3 | 0.3 % | 0.1 % |
 
-The others above have less than 0.3 % each. Most is missing of Nemotron 3 Nano (1.6 and 2.5 %) and GLM-4.7-Flash (0.5
-and 1.2 %). Repositories that hold nothing but GGUF files are hardly in that table, and downloads of servers and tests
-are.
+The others above have less than 0.3 % each. Most is missing of GLM-4.7-Flash (0.5 and 1.2 %). Repositories that hold
+nothing but GGUF files are hardly in that table, and downloads of servers and tests are.
 """
 TYPES = """
 ## Weights

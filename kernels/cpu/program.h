@@ -22,7 +22,7 @@
 enum { LR_FORMAT_Q8 = 1, LR_FORMAT_BF16 = 4 };
 
 enum { LR_QK_NORM_NONE = 0, LR_QK_NORM_HEAD = 1, LR_QK_NORM_ROW = 2 };
-enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED_SILU_MUL = 3, LR_N_ACTS };
+enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED_SILU_MUL = 3, LR_ACT_RELU_SQUARED = 4, LR_N_ACTS };
 // F16: stored as bf16 where a unit multiplies it, else IEEE half. From Q8 on keys and values are coded, and kept in 16 bits
 // beside their codes for as long as rows read them so.
 enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
@@ -83,7 +83,7 @@ typedef struct {
   lr_value* out[LR_MAX_WEIGHTS];      // with an activation only out[0]
   const lr_value* residual;           // or null
   int32_t n_weights;
-  int32_t act;
+  int32_t act;           // gated ones take two weights, gate and up; LR_ACT_RELU_SQUARED one
   float out_scale;
   int32_t make_formats;  // LR_FORMAT_* of `a` that this linear has to make itself, because no norm did
 } lr_linear;
@@ -151,7 +151,7 @@ typedef struct {
 
 typedef struct {
   lr_value* a;                 // by place
-  const lr_matrix* weight[2];  // the rows of all experts, one after the other; with an activation gate and up, else one
+  const lr_matrix* weight[2];  // the rows of all experts, one after the other; with a gated activation gate and up, else one
   const float* bias[2];        // likewise, or null
   lr_value* out;               // by place
   const lr_routes* routes;

@@ -132,14 +132,14 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
         return dict.fromkeys(("layers", *names, "sliding_window", "kv_bytes_per_token", "state_bytes"))
     from localrun.fit.bytes import kv_bytes_by_codec, state_bytes
 
-    layer = next((spec for spec in config.layers if spec.mixer is None), config.layers[0])  # that has heads
+    layer = next((spec for spec in config.layers if spec.has_attention), config.layers[0])  # that has heads
     return {
         "layers": config.n_layers,
         "n_heads": layer.n_heads,
         "n_kv_heads": layer.n_kv_heads,
         "head_dim": layer.head_dim,
         "hidden_size": config.hidden_size,
-        "ffn_size": layer.ffn_size,
+        "ffn_size": next((spec.ffn_size for spec in config.layers if spec.ffn_size), 0),
         "vocab_size": config.vocab_size,
         "max_context": config.max_context,
         "sliding_window": config.window,

@@ -127,7 +127,7 @@ def best_rate(model: LoadedModel, case: Case, limits: Limits) -> float:
         config = model.plan.config
         a_chat = middle * kv_bytes_per_token(config, model.plan.codec) + 2 * state_bytes(config)  # read and written
         return case.batch * limits.read_gbps * 1e9 / (model.file_bytes_per_token + case.batch * a_chat)
-    heads = sum(spec.n_heads * spec.head_dim for spec in model.plan.config.layers if spec.mixer is None)
+    heads = sum(spec.n_heads * spec.head_dim for spec in model.plan.config.layers if spec.has_attention)
     return limits.int8_gmacs * 1e9 / (model.macs_per_token + 2 * heads * middle)
 
 

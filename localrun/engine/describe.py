@@ -51,7 +51,7 @@ def describe(
 def work_of_a_token(opened: OpenedModel, layout: Layout, config: ModelConfig) -> Work:
     """What a token takes, to be held against the limits of the device."""
     tensors, matrices = opened.source.tensors, matrices_of_a_token(opened.refs)
-    seeing_all = [spec for spec in config.layers if spec.window is None]
+    seeing_all = [spec for spec in config.layers if spec.kind == "full"]
     return Work(
         weight_bytes=sum(layout.nbytes(tensors[ref.name].qtype, *ref.shape) for ref in matrices),
         macs=sum(prod(ref.shape) for ref in matrices if tensors[ref.name].qtype not in WIDE),

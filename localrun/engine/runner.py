@@ -10,7 +10,16 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.scheduler import StepPlan
 from localrun.fit.groups import group_layers
 from localrun.model.config import ModelConfig
-from localrun.ops.interface import Angles, CacheLayer, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
+from localrun.ops.interface import (
+    NOWHERE,
+    Angles,
+    CacheLayer,
+    CancelFlag,
+    LogitAdjust,
+    Logits,
+    SequenceInput,
+    StepInput,
+)
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 from localrun.ops.program import Handle
 from localrun.ops.rope import RopeKind, query_scales
@@ -149,13 +158,13 @@ def sequence_input(blocks: Sequence[tuple[int, ...]], length: int, n_groups: int
 
 
 def cache_layers(config: ModelConfig, codecs: Sequence[KVCodec] | None = None) -> list[CacheLayer]:
-    """Where each layer of a model keeps what it keeps; one that keeps nothing reads where another does."""
+    """Where each layer of a model keeps what it keeps; one that keeps nothing may read where another does."""
     places: dict[int, CacheLayer] = {}
     for number, group in enumerate(group_layers(config.layers, codecs)):
         for index, layer in enumerate(group.layers):
             places[layer] = group.kind.layer(number, index, config.layers[layer].n_heads)
     sources = (spec.shares_cache for spec in config.layers)
-    return [places[layer if source is None else source] for layer, source in enumerate(sources)]
+    return [places.get(layer if source is None else source, NOWHERE) for layer, source in enumerate(sources)]
 
 
 def adjust_of(sequence: GenerationState, draft: Sequence[int] = ()) -> LogitAdjust | None:

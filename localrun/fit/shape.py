@@ -71,22 +71,23 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
     n_params += besides
     active += besides
     for layer in config.layers:
-        if layer.mixer is None:
+        mixing = 0
+        if layer.mixer is not None:
+            mixing = sum(prod(shape) for shape in layer.mixer.matrices(config.hidden_size).values())
+        elif layer.has_attention:
             n_q_matrices = 3 if layer.gated else 2  # with that of the result
             n_kv_matrices = 0 if layer.shares_cache is not None else 1 if layer.k_is_v else 2
             heads = n_q_matrices * layer.n_heads + n_kv_matrices * layer.n_kv_heads
             mixing = config.hidden_size * layer.head_dim * heads
-        else:
-            mixing = sum(prod(shape) for shape in layer.mixer.matrices(config.hidden_size).values())
+        a_network = (3 if layer.has_gate else 2) * config.hidden_size
         if layer.mixture:
-            one = 3 * config.hidden_size * layer.ffn_size
-            shared = 3 * config.hidden_size * layer.mixture.shared_size
+            one, shared = a_network * layer.ffn_size, a_network * layer.mixture.shared_size
             feed_forward = layer.mixture.n_experts * one + shared
             used = layer.mixture.routing.n_used * one + shared
         elif experts is None:
-            feed_forward = used = 3 * config.hidden_size * layer.ffn_size
+            feed_forward = used = a_network * layer.ffn_size
         else:
-            feed_forward = experts.n * 3 * config.hidden_size * experts.ffn_size
+            feed_forward = experts.n * a_network * experts.ffn_size
             used = feed_forward * experts.used // experts.n
         n_params += mixing + feed_forward
         active += mixing + used

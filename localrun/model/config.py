@@ -10,15 +10,20 @@ from localrun.cache.kinds.attention import Attention
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.recurrent import Recurrent
 from localrun.cache.kinds.shared import Shared
-from localrun.ops.types import Activation, GatedActivation, QKNorm, Routing
+from localrun.ops.types import Activation, LinearActivation, QKNorm, Routing
 
 if TYPE_CHECKING:
     from localrun.model.layer_weights import MixerWeights
     from localrun.ops.instructions import Value
     from localrun.ops.program import Ops
 
-LayerKind = Literal["full", "window", "recurrent"]
-GATED: dict[Activation, GatedActivation] = {"silu": "silu_mul", "gelu": "gelu_mul", "clamped_silu": "clamped_silu_mul"}
+LayerKind = Literal["full", "window", "recurrent", "none"]  # none: it has neither attention nor a state
+ENDS: dict[Activation, LinearActivation] = {
+    "silu": "silu_mul",
+    "gelu": "gelu_mul",
+    "clamped_silu": "clamped_silu_mul",
+    "relu_squared": "relu_squared",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class RecurrentMixer(Protocol):
 class LayerSpec:
     """One decoder layer. `rope` indexes ModelConfig.ropes (None: positions are not encoded in this layer).
 
-    `ffn_size` is that of one expert where there is a `mixture`.
+    `ffn_size` is that of one expert where there is a `mixture`; 0: the layer ends with its attention or mixer.
     """
 
     kind: LayerKind
@@ -119,15 +124,24 @@ class LayerSpec:
     shares_cache: int | None = None  # the earlier layer whose keys and values it reads, in place of its own
 
     @property
-    def gated_activation(self) -> GatedActivation:
-        return GATED[self.activation]
+    def has_attention(self) -> bool:
+        return self.kind in ("full", "window")
+
+    @property
+    def has_gate(self) -> bool:
+        """Whether its networks have a gate beside up and down."""
+        return self.activation != "relu_squared"
+
+    @property
+    def ffn_activation(self) -> LinearActivation:
+        return ENDS[self.activation]
 
     @property
     def cache(self) -> CacheKind:
         """What the layer keeps of a sequence."""
         if self.mixer is not None:
             return Recurrent(self.mixer.state_size)
-        if self.shares_cache is not None:
+        if self.shares_cache is not None or self.kind == "none":
             return Shared()
         window = self.window if self.sink_window is None else self.sink_window
         return Attention(self.n_kv_heads, self.head_dim, self.head_dim, window, sink=self.sink_window is not None)
@@ -168,7 +182,7 @@ class ModelConfig:
         """The config where a query sees `window` tokens and the first block: layers that see fewer stay as they are."""
         layers = (
             spec
-            if spec.mixer is not None or (spec.window is not None and spec.window <= window)
+            if not spec.has_attention or (spec.window is not None and spec.window <= window)
             else replace(spec, kind="full", window=None, sink_window=window)
             for spec in self.layers
         )

@@ -45,9 +45,11 @@ class Model:
         (x,) = ops(Embed(weights.embed, config.embed_scale))  # [R, hidden]
         besides = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
-            mixing_block = attention_block if spec.mixer is None else recurrent_block
-            x = mixing_block(ops, x, index, spec, layer, config.rms_eps)
-            x = ffn_block(ops, x, spec, layer, config.rms_eps)
+            if layer.mixing is not None:
+                mixing_block = attention_block if spec.mixer is None else recurrent_block
+                x = mixing_block(ops, x, index, spec, layer, config.rms_eps)
+            if spec.ffn_size:
+                x = ffn_block(ops, x, spec, layer, config.rms_eps)
             if layer.per_layer is not None:
                 x = per_layer_block(ops, x, besides, index, layer.per_layer, config)
             if layer.out_scale != 1.0:
@@ -113,16 +115,23 @@ def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: flo
     a = normed(ops, x, layer.ffn_norm, eps)
     if spec.mixture is not None:
         return mixture_block(ops, x, a, spec, layer, eps)
-    (hidden,) = ops(Linear(a, (layer.gate, layer.up), act=spec.gated_activation))
-    return close_block(ops, x, hidden, layer.down, layer.ffn_post_norm, spec.residual_scale, eps)
+    network = networks_of(spec, layer)
+    (hidden,) = ops(Linear(a, network.widening, act=network.act))
+    return close_block(ops, x, hidden, network.down, layer.ffn_post_norm, spec.residual_scale, eps)
+
+
+def networks_of(spec: LayerSpec, layer: LayerWeights) -> Experts:
+    """The layer's feed-forward network, or all of its experts."""
+    assert layer.up is not None
+    assert layer.down is not None
+    return Experts(layer.gate, layer.up, layer.down, spec.ffn_activation)
 
 
 def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
     """A few of the layer's experts for each row, added to the residual stream."""
     if layer.norms_apart is not None:
         return branches_block(ops, x, a, spec, layer, layer.norms_apart, eps)
-    experts = Experts(layer.gate, layer.up, layer.down, spec.gated_activation)
-    op = Moe(a, router_of(spec, layer), experts, layer.shared, spec.residual_scale)
+    op = Moe(a, router_of(spec, layer), networks_of(spec, layer), layer.shared, spec.residual_scale)
     if layer.ffn_post_norm is None:
         return ops(replace(op, residual=x))[0]
     (y,) = ops(op)
@@ -134,8 +143,8 @@ def branches_block(
 ) -> Value:
     """A network that every row goes to, and a few experts beside it: each has norms of its own, and so has the sum."""
     assert layer.shared is not None
-    every, experts = layer.shared.expert, Experts(layer.gate, layer.up, layer.down, spec.gated_activation)
-    (hidden,) = ops(Linear(a, (every.gate, every.up), act=every.act))
+    every, experts = layer.shared.expert, networks_of(spec, layer)
+    (hidden,) = ops(Linear(a, every.widening, act=every.act))
     (y,) = ops(Linear(hidden, (every.down,)))
     (of_every,) = ops(Norm(y, norms.shared_post, eps))
     (read,), (chosen_by,) = (ops(Norm(x, weight, eps)) for weight in (norms.experts, norms.router))

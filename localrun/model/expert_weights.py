@@ -1,6 +1,6 @@
 """Where a file keeps the weights of mixtures: a tensor for each expert or one of all, gate and up apart or in one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
@@ -17,7 +17,7 @@ class ExpertNamer:
         self.arch, self.rules, self.source = arch, arch.experts, source
         self.gguf, self.prefix, self.index = source.format == "gguf", prefix, index
 
-    def refs(self, mixture: Mixture, hidden: int, ffn: int) -> Iterator[tuple[str, WeightRef]]:
+    def refs(self, mixture: Mixture, hidden: int, ffn: int, has_gate: bool) -> Iterator[tuple[str, WeightRef]]:
         """Everything but the norms, by our names. gate and up are [n · ffn, hidden], down is [n · hidden, ffn]."""
         n = mixture.n_experts
         yield "router", WeightRef(self.name("router"), (n, hidden))
@@ -25,12 +25,13 @@ class ExpertNamer:
             yield "router_bias", WeightRef(self.name("router_bias"), (n,))
         if mixture.choice_bias:
             yield "choice_bias", WeightRef(self.name("choice_bias"), (n,))
-        for weight, rows, columns in (("gate", ffn, hidden), ("up", ffn, hidden), ("down", hidden, ffn)):
+        widening = ("gate", "up") if has_gate else ("up",)
+        for weight, rows, columns in (*((name, ffn, hidden) for name in widening), ("down", hidden, ffn)):
             yield weight, self.of_all(weight, rows, columns, mixture)
             if mixture.biases:
                 yield f"{weight}_bias", self.biases_of_all(weight, rows, mixture)
         if mixture.shared_size:
-            yield from self.shared_refs(mixture, hidden)
+            yield from self.shared_refs(mixture, hidden, widening)
         if mixture.apart:
             yield from self.apart_refs(n, hidden)
 
@@ -41,14 +42,13 @@ class ExpertNamer:
         yield "router_norm", WeightRef(self.name("router_norm"), (hidden,), factor=hidden**-0.5)
         yield "expert_scale", WeightRef(self.name("expert_scale"), (n_experts,))
 
-    def shared_refs(self, mixture: Mixture, hidden: int) -> Iterator[tuple[str, WeightRef]]:
+    def shared_refs(self, mixture: Mixture, hidden: int, widening: Sequence[str]) -> Iterator[tuple[str, WeightRef]]:
         size, fused = mixture.shared_size, self.name("shared_gate_up")
-        if fused:
-            for place, weight in enumerate(("gate", "up")):
+        for place, weight in enumerate(widening):
+            if fused:
                 yield f"shared_{weight}", WeightRef(fused, (size, hidden), place * size, file_shape=(2 * size, hidden))
-        else:
-            yield "shared_gate", WeightRef(self.name("shared_gate"), (size, hidden))
-            yield "shared_up", WeightRef(self.name("shared_up"), (size, hidden))
+            else:
+                yield f"shared_{weight}", WeightRef(self.name(f"shared_{weight}"), (size, hidden))
         yield "shared_down", WeightRef(self.name("shared_down"), (hidden, size))
         if mixture.shared_gate:
             in_file = (hidden,) if self.gguf else (1, hidden)

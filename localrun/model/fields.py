@@ -17,8 +17,8 @@ class Field:
     """A number in a model file: its names there, its type, and the closed range it must lie in."""
 
     name: str
-    gguf: str  # after "<arch>."
-    hf: str  # where there are several spellings, with blanks between
+    gguf: str  # after "<arch>."; where there are several spellings, with blanks between
+    hf: str  # likewise
     kind: type[int] | type[float] | type[bool]
     low: Number
     high: Number
@@ -30,7 +30,7 @@ FIELDS: dict[str, Field] = {
     for field in (
         Field("n_layers", "block_count", "num_hidden_layers", int, 1, 512),
         Field("hidden_size", "embedding_length", "hidden_size", int, 8, 1 << 16),
-        Field("ffn_size", "feed_forward_length", "intermediate_size block_ff_dim", int, 8, 1 << 20),
+        Field("ffn_size", "feed_forward_length", "intermediate_size block_ff_dim", int, 0, 1 << 20),
         Field("ffn_multiple", "", "block_multiple_of", int, 1, 1 << 16, 256),
         Field("ffn_factor", "", "block_ffn_dim_multiplier", float, 1e-3, 1e3, 1.0),
         Field("n_heads", "attention.head_count", "num_attention_heads", int, 1, 1024),
@@ -39,7 +39,14 @@ FIELDS: dict[str, Field] = {
         Field("value_dim", "attention.value_length", "v_head_dim", int, 2, 1024, None),
         Field("vocab_size", "vocab_size", "vocab_size", int, 1, 1 << 24, None),
         Field("max_context", "context_length", "max_position_embeddings", int, 1, 1 << 27),
-        Field("rms_eps", "attention.layer_norm_rms_epsilon", "rms_norm_eps norm_eps", float, 1e-12, 0.1),
+        Field(
+            "rms_eps",
+            "attention.layer_norm_rms_epsilon attention.layer_norm_epsilon",
+            "rms_norm_eps norm_eps layer_norm_epsilon",
+            float,
+            1e-12,
+            0.1,
+        ),
         Field("rope_theta", "rope.freq_base", "rope_theta", float, 1.01, 1e12, 10000.0),
         Field("rope_theta_window", "rope.freq_base_swa", "rope_local_base_freq", float, 1.01, 1e12, None),
         Field("rope_dims", "rope.dimension_count", "", int, 2, 1024, None),
@@ -75,11 +82,21 @@ FIELDS: dict[str, Field] = {
         Field("n_draft_layers", "nextn_predict_layers", "", int, 0, 64, 0),
         Field("full_every", "full_attention_interval", "full_attention_interval", int, 1, 512, 4),
         Field("short_conv_taps", "shortconv.l_cache", "conv_L_cache", int, 2, 16, None),
-        Field("conv_taps", "ssm.conv_kernel", "linear_conv_kernel_dim mamba_d_conv", int, 2, 16, None),
-        Field("n_key_heads", "ssm.group_count", "linear_num_key_heads mamba_n_groups", int, 1, 1024, None),
-        Field("n_value_heads", "ssm.time_step_rank", "linear_num_value_heads mamba_n_heads", int, 1, 1024, None),
-        Field("state_key_dim", "ssm.state_size", "linear_key_head_dim mamba_d_state", int, 1, 1024, None),
-        Field("state_value_dim", "", "linear_value_head_dim", int, 1, 1024, None),
+        Field("conv_taps", "ssm.conv_kernel", "linear_conv_kernel_dim mamba_d_conv conv_kernel", int, 2, 16, None),
+        Field("n_key_heads", "ssm.group_count", "linear_num_key_heads mamba_n_groups n_groups", int, 1, 1024, None),
+        Field(
+            "n_value_heads",
+            "ssm.time_step_rank",
+            "linear_num_value_heads mamba_n_heads mamba_num_heads",
+            int,
+            1,
+            1024,
+            None,
+        ),
+        Field(
+            "state_key_dim", "ssm.state_size", "linear_key_head_dim mamba_d_state ssm_state_size", int, 1, 1024, None
+        ),
+        Field("state_value_dim", "", "linear_value_head_dim mamba_head_dim", int, 1, 1024, None),
         Field("state_expand", "", "mamba_expand", int, 1, 64, 2),
         Field("state_width", "ssm.inner_size", "", int, 1, 1 << 20, None),
         Field("n_experts", "expert_count", "num_local_experts num_experts n_routed_experts", int, 0, 512, None),
@@ -96,7 +113,7 @@ FIELDS: dict[str, Field] = {
         Field(
             "shared_ffn_size",
             "expert_shared_feed_forward_length",
-            "shared_expert_intermediate_size shared_intermediate_size",
+            "shared_expert_intermediate_size shared_intermediate_size moe_shared_expert_intermediate_size",
             int,
             0,
             1 << 20,
@@ -156,9 +173,8 @@ class Fields(Mapping[str, Any]):
 
     def key(self, field: Field) -> str:
         """The name of a field in this file; empty when the format has none."""
-        if self.format == "gguf":
-            return f"{self.prefix}.{field.gguf}" if field.gguf else ""
-        spellings = field.hf.split()
+        gguf = self.format == "gguf"
+        spellings = [f"{self.prefix}.{name}" for name in field.gguf.split()] if gguf else field.hf.split()
         return next((name for name in spellings if self.values_by_key.get(name) is not None), (*spellings, "")[0])
 
     def __getitem__(self, name: str) -> Any:

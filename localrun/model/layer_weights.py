@@ -55,10 +55,10 @@ class LayerWeights:
     """Weights of one layer; what its LayerSpec does not use is None. In a mixture gate, up and down are those of all
     experts, one after the other."""
 
-    mixing: AttentionWeights | MixerWeights
-    gate: LinearWeight
-    up: LinearWeight
-    down: LinearWeight
+    mixing: AttentionWeights | MixerWeights | None
+    gate: LinearWeight | None
+    up: LinearWeight | None
+    down: LinearWeight | None
     attn_norm: Vector | None = None
     attn_post_norm: Vector | None = None
     ffn_norm: Vector | None = None

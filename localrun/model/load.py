@@ -153,13 +153,12 @@ class Loader:
 
     def layer(self, index: int, spec: LayerSpec) -> LayerWeights:
         prefix = f"layers.{index}."
-        mixing = self.mixer(prefix, spec.mixer) if spec.mixer else self.attention(prefix)
-        gate, up, down = (self.linear(prefix + name) for name in ("gate", "up", "down"))
+        gate, up, down = (self.optional_linear(prefix + name) for name in ("gate", "up", "down"))
         vectors = {name: self.vector(prefix + name) for name in VECTORS}
         router = self.linear(prefix + "router") if spec.mixture else None
         shared = self.shared_expert(prefix, spec) if spec.mixture and spec.mixture.shared_size else None
         return LayerWeights(
-            mixing,
+            self.mixing(prefix, spec),
             gate,
             up,
             down,
@@ -170,6 +169,11 @@ class Loader:
             per_layer=self.per_layer(prefix),
             out_scale=self.number(prefix + "out_scale", 1.0),
         )
+
+    def mixing(self, prefix: str, spec: LayerSpec) -> AttentionWeights | MixerWeights | None:
+        if spec.mixer is not None:
+            return self.mixer(prefix, spec.mixer)
+        return self.attention(prefix) if spec.has_attention else None
 
     def norms_apart(self, prefix: str) -> NormsApart:
         names = ("shared_post_norm", "experts_norm", "experts_post_norm", "router_norm")
@@ -189,8 +193,7 @@ class Loader:
 
     def attention(self, prefix: str) -> AttentionWeights:
         q, o = self.linear(prefix + "q"), self.linear(prefix + "o")
-        k, v = (self.linear(prefix + name) if prefix + name in self.refs else None for name in "kv")
-        gate = self.linear(prefix + "attn_gate") if prefix + "attn_gate" in self.refs else None
+        k, v, gate = (self.optional_linear(prefix + name) for name in ("k", "v", "attn_gate"))
         return AttentionWeights(q, k, v, o, gate, self.vector(prefix + "sinks"))
 
     def mixer(self, prefix: str, mixer: RecurrentMixer) -> MixerWeights:
@@ -198,13 +201,17 @@ class Loader:
         return MixerWeights(matrices, {name: self.required_vector(prefix + name) for name in mixer.vectors()})
 
     def shared_expert(self, prefix: str, spec: LayerSpec) -> SharedExpert:
-        gate, up, down = (self.linear(f"{prefix}shared_{name}") for name in ("gate", "up", "down"))
+        gate = self.optional_linear(prefix + "shared_gate")
+        up, down = (self.linear(f"{prefix}shared_{name}") for name in ("up", "down"))
         name = prefix + "shared_router"
         router = self.matrix(name) if name in self.refs else None
-        return SharedExpert(Experts(gate, up, down, spec.gated_activation), router)
+        return SharedExpert(Experts(gate, up, down, spec.ffn_activation), router)
 
     def linear(self, name: str) -> LinearWeight:
         return self.matrix(name), self.vector(name + "_bias")
+
+    def optional_linear(self, name: str) -> LinearWeight | None:
+        return self.linear(name) if name in self.refs else None
 
     def matrix(self, name: str) -> Packed:
         ref = self.refs[name]

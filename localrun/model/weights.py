@@ -50,7 +50,7 @@ class Namer:
         self.arch, self.config, self.source = arch, config, source
         self.gguf = source.format == "gguf"
         self.fused = GGUF_FUSED if self.gguf else HF_FUSED
-        self.prefix = "" if self.gguf else hf_prefix(source)
+        self.prefix = "" if self.gguf else hf_prefix(source, arch.hf_names.get("embed", HF_NAMES["embed"]))
 
     def refs(self) -> Iterator[tuple[str, WeightRef]]:
         config = self.config
@@ -73,12 +73,16 @@ class Namer:
         yield "per_layer_norm", self.ref("per_layer_norm", (size,))
 
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
-        norms = {"attn_norm": spec.pre_norm, "ffn_norm": spec.pre_norm}
-        norms |= {"attn_post_norm": spec.post_norm, "ffn_post_norm": spec.post_norm}
-        for name in (name for name, present in norms.items() if present):
-            yield name, self.ref(name, (self.config.hidden_size,), index)
-        yield from self.attention_refs(index, spec) if spec.mixer is None else self.mixer_refs(index, spec.mixer)
-        yield from self.ffn_refs(index, spec)
+        for block, present in (("attn", spec.kind != "none"), ("ffn", spec.ffn_size > 0)):
+            norms = {f"{block}_norm": spec.pre_norm, f"{block}_post_norm": spec.post_norm}
+            for name in (name for name, has_it in norms.items() if present and has_it):
+                yield name, self.ref(name, (self.config.hidden_size,), index)
+        if spec.mixer is not None:
+            yield from self.mixer_refs(index, spec.mixer)
+        elif spec.has_attention:
+            yield from self.attention_refs(index, spec)
+        if spec.ffn_size:
+            yield from self.ffn_refs(index, spec)
         if size := self.config.per_layer_size:
             yield "besides_gate", self.ref("besides_gate", (size, self.config.hidden_size), index)
             yield "besides_out", self.ref("besides_out", (self.config.hidden_size, size), index)
@@ -140,15 +144,17 @@ class Namer:
         hidden = self.config.hidden_size
         if spec.mixture:
             experts = ExpertNamer(self.arch, self.source, self.prefix, index)
-            yield from experts.refs(spec.mixture, hidden, spec.ffn_size)
+            yield from experts.refs(spec.mixture, hidden, spec.ffn_size, spec.has_gate)
             return
+        sizes = {"gate": spec.ffn_size} if spec.has_gate else {}
+        sizes["up"] = spec.ffn_size
         if self.arch.qkv_fused or (not self.gguf and "gate_up" in self.arch.hf_names):
-            yield from self.fused_refs("gate_up", index, {"gate": spec.ffn_size, "up": spec.ffn_size}, (hidden,))
+            yield from self.fused_refs("gate_up", index, sizes, (hidden,))
         else:
-            yield "gate", self.ref("gate", (spec.ffn_size, hidden), index)
-            yield "up", self.ref("up", (spec.ffn_size, hidden), index)
+            for name, size in sizes.items():
+                yield name, self.ref(name, (size, hidden), index)
         yield "down", self.ref("down", (hidden, spec.ffn_size), index)
-        yield from self.bias_refs(index, {"gate": spec.ffn_size, "up": spec.ffn_size, "down": hidden}, {})
+        yield from self.bias_refs(index, sizes | {"down": hidden}, {})
 
     def bias_refs(
         self, index: int, sizes: Mapping[str, int], turns: Mapping[str, tuple[int, int] | None]
@@ -231,8 +237,7 @@ def made_of_a_token(spec: LayerSpec) -> tuple[str, ...]:
     return ("k",) if spec.k_is_v else ("k", "v")
 
 
-def hf_prefix(source: TensorSource) -> str:
-    """What stands before `embed_tokens.weight` in a checkpoint: `model.`, `language_model.model.`, …"""
-    ending = HF_NAMES["embed"]
+def hf_prefix(source: TensorSource, ending: str) -> str:
+    """What stands before the embedding, `ending`, in a checkpoint: `model.`, `language_model.model.`, …"""
     name = next((name for name in source.tensors if name.endswith(ending)), "model." + ending)
     return name[: -len(ending)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from localrun.ops.layouts import Packed, Vector
-from localrun.ops.types import GatedActivation, QKNorm, Routing
+from localrun.ops.types import LinearActivation, QKNorm, Routing
 
 Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
 LinearWeight: TypeAlias = tuple[Packed, Vector | None]  # [n_out, n_in] and a bias [n_out]
@@ -50,7 +50,8 @@ class Norm:
 class Linear:
     """residual + out_scale · (a @ W.T + bias) for every weight -> as many f32 [R, n_out].
 
-    With a gated activation the two weights are gate and up, and the one result is act(gate) · up.
+    With a gated activation the two weights are gate and up, and the one result is act(gate) · up. relu_squared has one
+    weight.
     """
 
     name: ClassVar = "linear"
@@ -58,7 +59,7 @@ class Linear:
     weights: tuple[LinearWeight, ...]
     out_scale: float = 1.0
     residual: Value | None = None  # [R, n_out]
-    act: GatedActivation = "none"
+    act: LinearActivation = "none"
 
     @property
     def n_results(self) -> int:
@@ -245,10 +246,15 @@ class Router:
 class Experts:
     """Networks of one shape, one after the other: gate and up [n · ffn, hidden], down [n · hidden, ffn]."""
 
-    gate: LinearWeight
+    gate: LinearWeight | None  # None: the activation has none
     up: LinearWeight
     down: LinearWeight
-    act: GatedActivation = "silu_mul"
+    act: LinearActivation = "silu_mul"
+
+    @property
+    def widening(self) -> tuple[LinearWeight, ...]:
+        """Gate and up, or up alone."""
+        return (self.up,) if self.gate is None else (self.gate, self.up)
 
 
 @dataclass(frozen=True, slots=True)

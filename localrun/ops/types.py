@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 QKNorm = Literal["none", "head", "row"]  # of q and k: none, each head by itself, the whole row
-Activation = Literal["silu", "gelu", "clamped_silu"]  # gelu is its tanh approximation
-GatedActivation = Literal["none", "silu_mul", "gelu_mul", "clamped_silu_mul"]  # the last: see CLAMP
+Activation = Literal["silu", "gelu", "clamped_silu", "relu_squared"]  # gelu is its tanh approximation
+# What a linear ends with: act(gate) · up of two products (clamped: see CLAMP), or max(0, y)² of one (So et al. 2021).
+LinearActivation = Literal["none", "silu_mul", "gelu_mul", "clamped_silu_mul", "relu_squared"]
 
 # gpt-oss: gate and up are clamped to CLAMP, up on both sides; then gate · sigmoid(SLOPE · gate) · (up + 1)
 CLAMP, SLOPE = 7.0, 1.702

@@ -7,7 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from localrun_testing.cache_engine import GEMMA, GPT_OSS, GRANITE_H, HYBRID, LFM, LLAMA, MISTRAL, SHARING, CacheCase
+from localrun_testing.cache_engine import (
+    GEMMA,
+    GPT_OSS,
+    GRANITE_H,
+    HYBRID,
+    LFM,
+    LLAMA,
+    MISTRAL,
+    NEMOTRON_H,
+    SHARING,
+    CacheCase,
+)
 from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
 from localrun_testing.waiting import PATIENCE
 
@@ -41,6 +52,8 @@ CASES = {
     "short convolutions q4": CacheCase(LFM, "q4", window_blocks=12),
     "state space": CacheCase(GRANITE_H, "f16", window_blocks=24),
     "state space q8": CacheCase(GRANITE_H, "q8", window_blocks=12),
+    "layers of one block": CacheCase(NEMOTRON_H, "f16", window_blocks=24),
+    "layers of one block q8": CacheCase(NEMOTRON_H, "q8", window_blocks=12),
     "shared keys and values": CacheCase(SHARING, "f16", window_blocks=4),
     "shared keys and values q8": CacheCase(SHARING, "q8", window_blocks=4),
     "shared keys and values, a user's window": CacheCase(SHARING, "q4", window_blocks=4, user_window=130),

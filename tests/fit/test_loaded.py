@@ -57,7 +57,18 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
 
 
 @pytest.mark.parametrize(
-    "kind", ["qwen3.5-moe", "lfm2", "lfm2-moe", "granite-hybrid", "gemma4", "gemma4-e2b", "gemma4-moe"]
+    "kind",
+    [
+        "qwen3.5-moe",
+        "lfm2",
+        "lfm2-moe",
+        "granite-hybrid",
+        "nemotron-h",
+        "nemotron-h-moe",
+        "gemma4",
+        "gemma4-e2b",
+        "gemma4-moe",
+    ],
 )
 def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, tmp_path: Path) -> None:
     loaded = load(LoadOptions(save(kind, tmp_path), threads=1, ctx=128))
@@ -105,7 +116,17 @@ def test_show_tells_the_heads_of_layers_that_have_some(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize(
-    "kind", ["qwen3-moe", "phi3", "ministral-3", "gemma4-e2b", "qwen3-next", "lfm2-moe", "granite-hybrid-moe"]
+    "kind",
+    [
+        "qwen3-moe",
+        "phi3",
+        "ministral-3",
+        "gemma4-e2b",
+        "qwen3-next",
+        "lfm2-moe",
+        "granite-hybrid-moe",
+        "nemotron-h-moe",
+    ],
 )
 def test_show_and_fit_and_a_load_say_the_same_of_weights(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -59,6 +59,8 @@ def test_perplexity(file_type: str, text: str, tmp_path: Path) -> None:
         "lfm2",
         "lfm2-moe",
         "granite-hybrid",
+        "nemotron-h",
+        "nemotron-h-moe",
     ],
 )
 def test_greedy_text(name: str, tiny_gguf: Callable[..., Path]) -> None:

@@ -67,8 +67,10 @@ class NativeMixture:
         how = (choice_bias, self.normalize, reads_f32, self.sigmoid, self.scale, expert_scale)
         route = abi.Route(point(scores.c), point(a.c), point(chosen.c), routes, *how)
         widen = abi.Experts(a=point(chosen.c), out=point(hidden.c), routes=routes, act=abi.ACTIVATIONS[self.act])
-        widen.weight[0], widen.weight[1] = point(gate.c), point(up.c)
-        widen.bias[0], widen.bias[1], narrow_bias = bias
+        widening = [(up, bias[1])] if self.act == "relu_squared" else [(gate, bias[0]), (up, bias[1])]
+        for index, (matrix, of_matrix) in enumerate(widening):
+            widen.weight[index], widen.bias[index] = point(matrix.c), of_matrix
+        narrow_bias = bias[2]
         narrow = abi.Experts(a=point(hidden.c), out=point(y.c), routes=routes, make_formats=down.activation_format)
         narrow.weight[0], narrow.bias[0] = point(down.c), narrow_bias
         combine = abi.Combine(y=point(y.c), out=point(out.c), routes=routes, scale=scale)
@@ -92,7 +94,10 @@ class NativeMixture:
             for e in best:
                 gate, up, down = (matrices[e] for matrices in self.each)
                 gate_bias, up_bias, down_bias = (bias[e] for bias in of_each)
-                (hidden,) = linear(x[row : row + 1], [gate, up], [gate_bias, up_bias], act=self.act)
+                widening = ([gate, up], [gate_bias, up_bias])
+                if self.act == "relu_squared":
+                    widening = ([up], [up_bias])
+                (hidden,) = linear(x[row : row + 1], *widening, act=self.act)
                 counts = 1.0 if self.expert_scale is None else self.expert_scale[e]
                 out[row] += counts * share[e] / total * linear(hidden, [down], [down_bias])[0][0].double()
         return out.float()
@@ -135,6 +140,14 @@ def test_what_an_expert_gives_is_scaled(isa: str) -> None:
 @pytest.mark.parametrize("qtypes", [GPT_OSS, ("Q8_0", "Q8_0", "Q8_0"), ("BF16", "BF16", "BF16")])
 def test_experts_have_biases_and_a_clamped_activation(isa: str, qtypes: tuple[str, str, str]) -> None:
     mixture = NativeMixture(qtypes, top_k=4, act="clamped_silu_mul", biases=True)
+    for n in (1, 40):
+        expected = mixture.by_hand(rows(n))
+        assert bool(((mixture.run(rows(n)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
+
+
+@pytest.mark.parametrize("qtypes", [("Q4_K", "Q4_K", "Q6_K"), ("F32", "F32", "F32")])
+def test_experts_without_gates(isa: str, qtypes: tuple[str, str, str]) -> None:
+    mixture = NativeMixture(qtypes, top_k=3, act="relu_squared", biases=True)
     for n in (1, 40):
         expected = mixture.by_hand(rows(n))
         assert bool(((mixture.run(rows(n)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())

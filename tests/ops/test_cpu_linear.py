@@ -8,9 +8,9 @@ from torch import Tensor
 
 from localrun.backends.reference.ops import activate
 from localrun.formats.quant import QUANT_TYPES
-from localrun.ops.types import GatedActivation
+from localrun.ops.types import LinearActivation
 
-ACTIVATIONS: tuple[GatedActivation, ...] = ("silu_mul", "gelu_mul", "clamped_silu_mul")
+ACTIVATIONS: tuple[LinearActivation, ...] = ("silu_mul", "gelu_mul", "clamped_silu_mul")
 NMSE_LIMIT = 5e-4  # activations are rounded to 8 bits
 LAYOUTS = [
     "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4", "NVFP4", "Q2_K", "Q3_K", "Q4_K",
@@ -116,7 +116,7 @@ def test_weights_of_different_layouts_share_one_linear(isa: str) -> None:
 
 @pytest.mark.parametrize("act", ACTIVATIONS)
 @pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("F32", "Q8_0")])
-def test_gate_and_up_end_in_one(isa: str, act: GatedActivation, types: tuple[str, str]) -> None:
+def test_gate_and_up_end_in_one(isa: str, act: LinearActivation, types: tuple[str, str]) -> None:
     matrices = [NativeMatrix(sample(t, 49, 256, seed), t, 256) for seed, t in enumerate(types)]
     x, bias = rows(7, 256) * 0.3, [rows(1, 49, 5)[0], rows(1, 49, 6)[0]]
     gate, up = linear(x, matrices, bias)
@@ -124,6 +124,19 @@ def test_gate_and_up_end_in_one(isa: str, act: GatedActivation, types: tuple[str
     (found,) = linear(x, matrices, bias, act=act, out_scale=0.5, residual=residual)
     expected = residual + 0.5 * activate(gate.double(), up.double(), act)
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("qtype", ["Q4_0", "Q6_K", "BF16", "F32"])
+def test_a_squared_relu_has_no_gate(isa: str, qtype: str) -> None:
+    matrix, x, residual = NativeMatrix(sample(qtype, 49, 1280), qtype, 1280), rows(70, 1280), rows(70, 49, 8)
+    bias = [rows(1, 49, 5)[0]]
+    (up,) = linear(x, [matrix], bias)
+    (found,) = linear(x, [matrix], bias, act="relu_squared", out_scale=0.5, residual=residual)
+    assert torch.equal(found, residual + 0.5 * up.clamp(min=0.0).square())
+    (part,) = linear(x[20:33], [matrix], bias, act="relu_squared", out_scale=0.5, residual=residual[20:33])
+    assert torch.equal(part, found[20:33])
+    (broken,) = linear(x[:1] * torch.nan, [matrix], bias, act="relu_squared")
+    assert broken.isnan().all()
 
 
 def test_activations_are_exact_far_out(isa: str) -> None:
@@ -138,7 +151,7 @@ def test_activations_are_exact_far_out(isa: str) -> None:
 
 
 @pytest.mark.parametrize("act", ACTIVATIONS)
-def test_activations_hide_nothing_that_is_no_number(isa: str, act: GatedActivation) -> None:
+def test_activations_hide_nothing_that_is_no_number(isa: str, act: LinearActivation) -> None:
     x = torch.zeros(1, 8)
     x[0, 3] = torch.nan
     one = torch.zeros(8, 8)

@@ -24,6 +24,7 @@ MIXERS: dict[str, RecurrentMixer] = {
     "a convolution of odd sizes": GatedShortConv(1109, taps=7),
     "Granite 4 H Tiny": Mamba2(48, 64, n_groups=1, state_dim=128, taps=4, eps=1e-5),
     "Granite 4 H 350M": Mamba2(48, 32, n_groups=1, state_dim=128, taps=4, eps=1e-5),
+    "Nemotron Nano 9B": Mamba2(16, 80, n_groups=8, state_dim=128, taps=4, eps=1e-5),  # an eighth of its heads
     "Mamba-2 of eight groups": Mamba2(24, 64, n_groups=8, state_dim=34, taps=2, eps=1e-5),
 }
 

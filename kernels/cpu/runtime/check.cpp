@@ -49,6 +49,8 @@ bool good_norm(const lr_norm* op) {
   return holds(op->out, op->x->width) && (!op->residual || holds(op->residual, op->x->width));
 }
 
+bool is_gated(int32_t act) { return act != LR_ACT_NONE && act != LR_ACT_RELU_SQUARED; }
+
 bool good_linear(const lr_linear* op) {
   if (op->n_weights < 1 || op->n_weights > LR_MAX_WEIGHTS) return false;
   if (op->act < LR_ACT_NONE || op->act >= LR_N_ACTS) return false;
@@ -57,7 +59,8 @@ bool good_linear(const lr_linear* op) {
     const int32_t n_rows = op->weight[i]->n_rows;
     if (!holds(op->out[op->act ? 0 : i], n_rows) || (op->residual && !holds(op->residual, n_rows))) return false;
   }
-  return op->act == LR_ACT_NONE || (op->n_weights == 2 && op->weight[0]->n_rows == op->weight[1]->n_rows);
+  if (op->act == LR_ACT_NONE) return true;
+  return op->n_weights == 1 + is_gated(op->act) && op->weight[0]->n_rows == op->weight[op->n_weights - 1]->n_rows;
 }
 
 bool good_logits(const lr_logits* op) {
@@ -98,7 +101,7 @@ bool good_route(const lr_route* op) {
 
 bool good_experts(const lr_experts* op) {
   if (!good_routes(op->routes) || op->act < LR_ACT_NONE || op->act >= LR_N_ACTS) return false;
-  const bool gated = op->act != LR_ACT_NONE;
+  const bool gated = is_gated(op->act);
   if (gated != (op->weight[1] != nullptr)) return false;
   for (int32_t i = 0; i < 1 + gated; i++) {
     if (!multiplies(op->weight[i], op->a) || op->weight[i]->n_rows != op->weight[0]->n_rows) return false;
@@ -158,7 +161,7 @@ bool good_selective_scan(const lr_selective_scan* op, const lr_program* program)
   const int32_t n_heads = op->n_heads, n_groups = op->n_groups;
   if (n_groups < 1 || n_heads < n_groups || n_heads % n_groups || n_heads > LR_MAX_HEADS) return false;
   if (op->state_dim < 2 || op->state_dim > 1024 || op->state_dim % 2) return false;
-  if (op->head_dim < 1 || op->head_dim > 1024 || op->head_dim % LR_DELTA_PANEL) return false;
+  if (op->head_dim < 1 || op->head_dim > 1024 || op->head_dim % 16) return false;
   const int64_t width = (int64_t)n_heads * op->head_dim, keys = (int64_t)n_groups * op->state_dim;
   if (!holds(op->xbc, width + 2 * keys) || !holds(op->z, width) || !holds(op->out, width)) return false;
   if (!holds(op->dt, n_heads) || op->out->f32 == op->xbc->f32 || op->out->f32 == op->z->f32) return false;

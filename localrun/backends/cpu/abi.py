@@ -27,7 +27,7 @@ OPS = (
     "scale",
 )
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
-ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2, "clamped_silu_mul": 3}
+ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2, "clamped_silu_mul": 3, "relu_squared": 4}
 KV_CODES = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
 PROBE_INT8, PROBE_F16 = 0, 1
 BLOCK_TOKENS = 64

@@ -11,7 +11,7 @@ from localrun.backends.cpu.logits import LogitsMemory
 from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
-from localrun.ops.interface import CacheLayer, PlainKV, StepCancelled, StepInput
+from localrun.ops.interface import NOWHERE, CacheLayer, PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.program import Forward, Handle, record_instructions
 
@@ -35,7 +35,11 @@ class CpuExecutor:
         self.reserved: list[tuple[int, int]] = []
         self.cache_layers = tuple(layers)
         self.make_pools(plan, n_blocks, ring_blocks)
-        native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, layers))
+        somewhere = next(
+            layer for layer in layers if layer is not NOWHERE
+        )  # no instruction names those that are nowhere
+        places = (somewhere if layer is NOWHERE else layer for layer in layers)
+        native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, places))
         buffers = Buffers(self.reserve, max_rows)
         known = (layout.matrix, layout.activation_format, layout.file_type)
         builder = ProgramBuilder(record_instructions(forward), layers, buffers, *known)

@@ -2,6 +2,8 @@
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -77,9 +79,9 @@ class ProgramBuilder:
             if isinstance(op, Linear):
                 read = [(op.a, weight) for weight, _ in op.weights]
             elif isinstance(op, Moe):
-                weights = [op.experts.gate[0], op.experts.up[0]]
+                weights = [weight for weight, _ in op.experts.widening]
                 if op.shared is not None:
-                    weights += [op.shared.expert.gate[0], op.shared.expert.up[0]]
+                    weights += [weight for weight, _ in op.shared.expert.widening]
                     weights += [] if op.shared.gate is None else [op.shared.gate]
                 read = [(op.chosen_by or op.a, op.router.weight), *((op.a, weight) for weight in weights)]
             else:
@@ -132,17 +134,17 @@ class ProgramBuilder:
     def moe(self, op: Moe, out: int) -> Iterator[Native]:
         """The scores, which rows go where, gate and up of every expert, down, the shared expert, and the sum."""
         router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
-        (gate, gate_bias), (up, up_bias), (down, down_bias) = op.experts.gate, op.experts.up, op.experts.down
+        (up, _), (down, down_bias) = op.experts.up, op.experts.down
+        read = [self.activation_format_of(weight) for weight, _ in op.experts.widening]
         assert op.chosen_by is None or op.a.index in self.made_by_norm, "nobody else makes its formats"
         routed_by, total = op.chosen_by or op.a, self.result(out, self.values[op.a.index].width)
         scores = self.kept(take(router.n_rows, 0))
-        chosen = self.kept(take(gate.n_cols, self.activation_format_of(gate) | self.activation_format_of(up), n_used))
+        chosen = self.kept(take(up.n_cols, reduce(or_, read), n_used))
         hidden = self.kept(take(down.n_cols, self.activation_format_of(down), n_used))
         y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
         routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
         score = self.product(routed_by, ((router, scores),), self.missing_formats(routed_by))
         score.bias[0] = self.vector(op.router.bias)
-        reads_f32 = not (self.activation_format_of(gate) and self.activation_format_of(up))
         route = abi.Route(
             scores=ctypes.pointer(scores),
             a=self.value(op.a),
@@ -150,14 +152,14 @@ class ProgramBuilder:
             routes=routes,
             choice_bias=self.vector(op.router.choice_bias),
             normalize=op.router.routing.normalize,
-            reads_f32=reads_f32,
+            reads_f32=not all(read),
             sigmoid=op.router.routing.score == "sigmoid",
             scale=op.router.routing.scale,
             expert_scale=self.vector(op.router.scale),
         )
         widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
-        widen.weight[0], widen.weight[1] = self.matrix(gate), self.matrix(up)
-        widen.bias[0], widen.bias[1] = self.vector(gate_bias), self.vector(up_bias)
+        for index, (weight, bias) in enumerate(op.experts.widening):
+            widen.weight[index], widen.bias[index] = self.matrix(weight), self.vector(bias)
         narrow = abi.Experts(
             a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_formats=hidden.formats
         )
@@ -181,10 +183,10 @@ class ProgramBuilder:
         self, a: Slot, shared: SharedExpert, combine: abi.Combine
     ) -> Iterator[tuple[abi.Linear, list[abi.Value]]]:
         """The products of an expert that all rows go to, with the buffers they are made in; `combine` reads two."""
-        (gate, _), (up, _), (down, _) = shared.expert.gate, shared.expert.up, shared.expert.down
+        down, _ = shared.expert.down
         hidden = self.kept(self.buffers.take(down.n_cols, self.activation_format_of(down)))
         y = self.kept(self.buffers.take(down.n_rows, 0))
-        widen = self.product(a, ((gate, hidden), (up, hidden)))
+        widen = self.product(a, [(weight, hidden) for weight, _ in shared.expert.widening])
         widen.act = abi.ACTIVATIONS[shared.expert.act]
         yield widen, [hidden]
         narrow = self.product(hidden, ((down, y),), hidden.formats)

@@ -18,7 +18,7 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     """
     hidden = config.hidden_size
     queries = {spec.n_heads * spec.head_dim for spec in config.layers}
-    keys = {spec.n_kv_heads * spec.head_dim for spec in config.layers if not spec.mixer}
+    keys = {spec.n_kv_heads * spec.head_dim for spec in config.layers if spec.has_attention}
     ffn = {spec.ffn_size for spec in config.layers if not spec.mixture}
     plain = [hidden, hidden, *queries, *queries, *keys, *keys]
     coded = [hidden, *queries, *ffn]

@@ -54,7 +54,7 @@ def choose(raw: Tensor, router: Router) -> tuple[Tensor, Tensor]:
 
 
 def feed_forward(ops: Products, x: Tensor, expert: Experts) -> Tensor:
-    (hidden,) = ops.linear(Linear(x, (expert.gate, expert.up), act=expert.act))
+    (hidden,) = ops.linear(Linear(x, expert.widening, act=expert.act))
     return ops.matmul(hidden, *expert.down)
 
 
@@ -67,4 +67,5 @@ def expert_of(experts: Experts, number: int, n_experts: int) -> Experts:
         rows = Packed(F32, "F32", n_rows, stack.n_cols, (stack.unpack(number * n_rows, n_rows),))
         return rows, None if bias is None else bias[number * n_rows : (number + 1) * n_rows]
 
-    return Experts(part(experts.gate), part(experts.up), part(experts.down), experts.act)
+    gate = None if experts.gate is None else part(experts.gate)
+    return Experts(gate, part(experts.up), part(experts.down), experts.act)

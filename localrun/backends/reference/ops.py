@@ -35,7 +35,7 @@ from localrun.ops.instructions import (
 from localrun.ops.interface import Angles, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
 from localrun.ops.layouts import F32, Packed, on_device
-from localrun.ops.types import CLAMP, SLOPE, GatedActivation
+from localrun.ops.types import CLAMP, SLOPE, LinearActivation
 
 TILE_BYTES = 64 << 20  # of a matrix decoded as it is used, or of attention scores, at a time
 
@@ -80,8 +80,7 @@ class ReferenceOps:
     def linear(self, op: Linear) -> tuple[Tensor, ...]:
         results = [self.matmul(op.a, weight, bias) for weight, bias in op.weights]
         if op.act != "none":
-            gate, up = results
-            results = [activate(gate, up, op.act)]
+            results = [activate(results[0], results[-1], op.act)]
         if op.out_scale != 1.0:
             results = [y * op.out_scale for y in results]
         return tuple(results if op.residual is None else [op.residual + y for y in results])
@@ -178,8 +177,10 @@ class ReferenceOps:
         return (finish_logits(rows, self.step.adjust),)
 
 
-def activate(gate: Tensor, up: Tensor, activation: GatedActivation) -> Tensor:
-    """The gated activation of a feed-forward network."""
+def activate(gate: Tensor, up: Tensor, activation: LinearActivation) -> Tensor:
+    """The activation of a feed-forward network; one without a gate is that of `up`."""
+    if activation == "relu_squared":
+        return F.relu(up).square()
     if activation == "clamped_silu_mul":
         gate, up = gate.clamp(max=CLAMP), up.clamp(-CLAMP, CLAMP)
         return gate * torch.sigmoid(SLOPE * gate) * (up + 1)

@@ -1,4 +1,4 @@
-"""Layers that keep nothing: they read the cache of an earlier one (Gemma 3n and 4). Torch-free."""
+"""Layers that keep nothing: they read the cache of an earlier one (Gemma 3n and 4), or need none. Torch-free."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from localrun.model.archs.lfm2 import Lfm2, Lfm2Moe
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.mistral import Mistral
 from localrun.model.archs.mixtral import Mixtral
+from localrun.model.archs.nemotron_h import NemotronH
 from localrun.model.archs.olmo2 import Olmo2
 from localrun.model.archs.phi3 import Phi3
 from localrun.model.archs.qwen2 import Qwen2
@@ -35,6 +36,7 @@ ARCHS: tuple[Arch, ...] = (
     Olmo2(),
     Granite(),
     GraniteHybrid(),
+    NemotronH(),
     SmolLM3(),
     Qwen3Moe(),
     Qwen35(),

@@ -56,7 +56,7 @@ class Arch:
 
     def config(self, source: TensorSource) -> ModelConfig:
         """Read and check the hyperparameters of `source`. Raises ModelFileError."""
-        fields = fields_of(source, self.defaults)
+        fields = self.read_fields(source)
         self.check_supported(fields)
         layers = self.layers(fields)
         return ModelConfig(
@@ -74,6 +74,9 @@ class Arch:
             per_layer_size=fields["per_layer_size"] or 0,
             n_draft_layers=fields["n_draft_layers"],
         )
+
+    def read_fields(self, source: TensorSource) -> Fields:
+        return fields_of(source, self.defaults)
 
     def check_supported(self, fields: Fields) -> None:
         if fields["n_experts"] and self.experts is None:
@@ -131,6 +134,8 @@ class Arch:
             layers = [self.experts.layer(spec, fields) if has_experts[i] else spec for i, spec in enumerate(layers)]
         if any(spec.mixer is None and not spec.n_kv_heads for spec in layers):
             raise fields.error("a layer with attention has no heads of keys and values")
+        if not all(spec.ffn_size for spec in layers):
+            raise fields.error("a layer has a feed-forward part of no size")
         return tuple(layers)
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:

@@ -24,7 +24,18 @@ from localrun.model.decoder import Model
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.layouts import Packed, RowReader
-from localrun_testing.small_model import CONV, CPU, DELTA, FULL, MAMBA, WINDOWED, moved, small_model, with_parts
+from localrun_testing.small_model import (
+    CONV,
+    CPU,
+    DELTA,
+    FULL,
+    MAMBA,
+    NETWORK,
+    WINDOWED,
+    moved,
+    small_model,
+    with_parts,
+)
 
 GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now and then
 MISTRAL = (replace(WINDOWED, window=100),) * 3
@@ -32,6 +43,12 @@ LLAMA = (FULL,) * 3
 GPT_OSS = tuple(replace(spec, sinks=True) for spec in (WINDOWED, FULL) * 2)
 HYBRID = (DELTA, DELTA, FULL) * 2  # linear attention, and a full layer now and then
 GRANITE_H = (MAMBA, FULL, MAMBA, MAMBA)  # a state space, likewise
+NEMOTRON_H = (  # layers of one block
+    NETWORK,
+    *(replace(spec, ffn_size=0) for spec in (MAMBA, replace(FULL, rope=None))),
+    NETWORK,
+    *(replace(spec, ffn_size=0) for spec in (MAMBA, MAMBA, replace(FULL, rope=None))),
+)
 LFM = (CONV, CONV, FULL) * 2  # short convolutions, likewise
 SHARING = (  # the last of each kind serve two layers more; values are keys before norm and rope, and normed
     *(replace(spec, v_norm=True, k_is_v=spec is FULL) for spec in (WINDOWED, FULL, WINDOWED, FULL)),

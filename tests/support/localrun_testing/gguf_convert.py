@@ -46,6 +46,7 @@ ARCHS = {
     "granite": "granite",
     "smollm3": "smollm3",
     "granitemoehybrid": "granitehybrid",
+    "nemotron_h": "nemotron_h",
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2moe",
     "gpt_oss": "gpt-oss",
@@ -68,6 +69,8 @@ MODEL_TENSORS = {
     "model.per_layer_projection_norm": "per_layer_proj_norm",
     "model.norm": "output_norm",
     "lm_head": "output",
+    "backbone.embeddings": "token_embd",
+    "backbone.norm_f": "output_norm",
 }
 MODEL_TENSORS |= {"model.embedding_norm": "token_embd_norm"}
 LAYER_TENSORS = {
@@ -90,6 +93,16 @@ LAYER_TENSORS = {
     "mamba.conv1d": "ssm_conv1d",
     "mamba.norm": "ssm_norm",
     "mamba.out_proj": "ssm_out",
+    "norm": "attn_norm",  # the only one of a layer of one block
+    "mixer.in_proj": "ssm_in",
+    "mixer.conv1d": "ssm_conv1d",
+    "mixer.norm": "ssm_norm",
+    "mixer.out_proj": "ssm_out",
+    **{f"mixer.{part}_proj": f"attn_{part}" for part in "qkv"},
+    "mixer.o_proj": "attn_output",
+    "mixer.gate": "ffn_gate_inp",
+    **{f"mixer.{part}_proj": f"ffn_{part}" for part in ("up", "down")},
+    **{f"mixer.shared_experts.{part}_proj": f"ffn_{part}_shexp" for part in ("up", "down")},
     "block_sparse_moe.router.layer": "ffn_gate_inp",
     "block_sparse_moe.output_linear": "ffn_down_exps",
     "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
@@ -157,6 +170,8 @@ def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     config = transformers.AutoConfig.from_pretrained(folder).get_text_config()
     config.allow_global_per_layer_attribute_access = True  # of Gemma 4: those of windowed layers
     arch = ARCHS[config.model_type]
+    if config.model_type == "nemotron_h" and "moe" in config.layer_types:
+        arch = "nemotron_h_moe"
     writer = gguf.GGUFWriter(target, arch)
     add_hyperparameters(writer, arch, config)
     add_vocabulary(writer, folder)
@@ -182,6 +197,7 @@ def write(writer: gguf.GGUFWriter) -> None:
 def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None:
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     rope = global_rope(config)
+    nemotron = config.model_type == "nemotron_h"
     writer.add_name("tiny random model")  # a name with "phi3" in it makes llama.cpp expect phi3's own tokens
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
@@ -189,17 +205,23 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     if hasattr(config, "intermediate_size") and arch != "gemma4":
         writer.add_feed_forward_length(ffn_size(config))
     writer.add_head_count(config.num_attention_heads)
-    writer.add_layer_norm_rms_eps(getattr(config, "rms_norm_eps", None) or config.norm_eps)
+    if nemotron:
+        writer.add_layer_norm_eps(config.layer_norm_epsilon)
+    else:
+        writer.add_layer_norm_rms_eps(getattr(config, "rms_norm_eps", None) or config.norm_eps)
     if arch != "gemma4":
         writer.add_head_count_kv(kv_heads(config))
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
-        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
-    writer.add_rope_freq_base(rope["rope_theta"])
+        if rope:
+            writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if rope:
+        writer.add_rope_freq_base(rope["rope_theta"])
     if "mrope_section" in rope:
         writer.add_rope_dimension_sections([*rope["mrope_section"], 0])
     add_rope_scaling(writer, config, rope)
-    if n_experts := getattr(config, "num_local_experts", 0) or getattr(config, "num_experts", 0):
+    n_experts = getattr(config, "num_local_experts", 0) or getattr(config, "num_experts", 0)
+    if n_experts and arch != "nemotron_h":
         add_experts(writer, config, n_experts)
     if arch in PAIRS_INTERLEAVED:
         writer.add_vocab_size(config.vocab_size)
@@ -221,6 +243,8 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
     if arch == "granitehybrid":
         add_mamba(writer, config)
+    if nemotron:
+        add_nemotron_mamba(writer, config)
     if arch in {"granite", "granitehybrid"}:
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
@@ -241,6 +265,12 @@ def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     if config.model_type == "gpt_oss":
         writer.add_expert_feed_forward_length(config.intermediate_size)
+    if config.model_type == "nemotron_h":
+        writer.add_expert_shared_count(config.n_shared_experts)
+        writer.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
+        writer.add_expert_weights_norm(config.norm_topk_prob)
+        writer.add_expert_weights_scale(config.routed_scaling_factor)
+        writer.add_expert_group_count(config.n_group)
     if config.model_type == "glm4_moe":
         writer.add_leading_dense_block_count(config.first_k_dense_replace)
         writer.add_expert_shared_count(config.n_shared_experts)
@@ -261,16 +291,29 @@ def add_mamba(writer: gguf.GGUFWriter, config: Any) -> None:
     writer.add_rope_scaling_finetuned(config.position_embedding_type == "rope")
 
 
+def add_nemotron_mamba(writer: gguf.GGUFWriter, config: Any) -> None:
+    writer.add_ssm_conv_kernel(config.conv_kernel)
+    writer.add_ssm_state_size(config.ssm_state_size)
+    writer.add_ssm_group_count(config.n_groups)
+    writer.add_ssm_inner_size(config.mamba_num_heads * config.mamba_head_dim)
+    writer.add_ssm_time_step_rank(config.mamba_num_heads)
+    writer.add_rope_scaling_finetuned(False)
+    writer.add_vocab_size(config.vocab_size)
+
+
 def kv_heads(config: Any) -> int | list[int]:
     """Heads of keys and values; a number a layer where some are convolutions and have none."""
     kinds, n = getattr(config, "layer_types", None) or [], config.num_key_value_heads
-    if config.model_type not in {"lfm2", "lfm2_moe", "granitemoehybrid"}:
+    if config.model_type not in {"lfm2", "lfm2_moe", "granitemoehybrid", "nemotron_h"}:
         return int(n)
     return [n if kind == "full_attention" else 0 for kind in kinds]
 
 
-def ffn_size(config: Any) -> int:
-    """What config.json's size of a feed-forward network comes to."""
+def ffn_size(config: Any) -> int | list[int]:
+    """What config.json's size of a feed-forward network comes to; a number a layer where some have none."""
+    if config.model_type == "nemotron_h":
+        sizes = {"mlp": config.intermediate_size, "moe": config.moe_intermediate_size}
+        return [sizes.get(kind, 0) for kind in config.layer_types]
     if config.model_type == "granitemoehybrid" and not config.num_local_experts:
         return int(config.shared_intermediate_size)
     if config.model_type != "lfm2" or not config.block_auto_adjust_ff_dim:
@@ -343,12 +386,12 @@ def qkv_and_z(block: str, data: torch.Tensor, config: Any) -> Iterator[tuple[str
 
 def global_rope(config: Any) -> dict[str, Any]:
     """The rope settings of the full-attention layers."""
-    rope: dict[str, Any] = config.rope_parameters
+    rope: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
     return dict(rope.get("full_attention", rope))
 
 
 def add_rope_scaling(writer: gguf.GGUFWriter, config: Any, rope: dict[str, Any]) -> None:
-    kind = rope["rope_type"]
+    kind = rope.get("rope_type", "default")
     if kind == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
@@ -373,6 +416,8 @@ def add_rope_scaling(writer: gguf.GGUFWriter, config: Any, rope: dict[str, Any])
 def rope_tensors(config: Any) -> Iterator[tuple[str, Array]]:
     """The divisors of each rope frequency, where a scaling keeps them as tensors."""
     rope = global_rope(config)
+    if rope.get("rope_type", "default") == "default":
+        return
     if rope["rope_type"] == "longrope":
         yield "rope_factors_long.weight", np.array(rope["long_factor"], dtype=np.float32)
         yield "rope_factors_short.weight", np.array(rope["short_factor"], dtype=np.float32)
@@ -415,10 +460,11 @@ def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]
                     data = data.squeeze(1)
                 if hf_name.endswith("A_log"):
                     data = -data.exp()
-                if hf_name.endswith((".mamba.A_log", ".mamba.D")):
+                if hf_name.endswith((".mamba.A_log", ".mamba.D", ".mixer.A_log", ".mixer.D")):
                     data = data[:, None]
-                if hf_name.endswith(".mamba.norm.weight"):
-                    data = data.unflatten(0, (config.mamba_n_groups, -1))
+                if hf_name.endswith((".mamba.norm.weight", ".mixer.norm.weight")):
+                    n_groups = config.n_groups if ".mixer." in hf_name else config.mamba_n_groups
+                    data = data.unflatten(0, (n_groups, -1))
                 if data.ndim > 1:  # the gate of a shared expert is a vector there
                     data = data.squeeze(0)
                 yield name, data.numpy()
@@ -456,22 +502,22 @@ def is_text(hf_name: str) -> bool:
 
 def gguf_name(hf_name: str, arch: str) -> str:
     """`model.layers.3.self_attn.q_proj.weight` → `blk.3.attn_q.weight`; of an expert with `#` and its number."""
-    if hf_name.endswith(".mamba.D"):
+    if hf_name.endswith((".mamba.D", ".mixer.D")):
         return f"blk.{hf_name.split('.')[2]}.ssm_d"
     if hf_name.endswith((".A_log", ".dt_bias")):
         return f"blk.{hf_name.split('.')[2]}.{'ssm_a' if hf_name.endswith('A_log') else 'ssm_dt.bias'}"
     if found := next((name for ending, name in GEMMA4_BARE.items() if hf_name.endswith(ending)), ""):
         return f"blk.{hf_name.split('.')[2]}.{found}"
-    if hf_name.endswith((".mlp.gate.e_score_correction_bias", ".feed_forward.expert_bias")):
+    if hf_name.endswith((".gate.e_score_correction_bias", ".feed_forward.expert_bias")):
         return f"blk.{hf_name.split('.')[2]}.exp_probs_b.bias"
     if hf_name.endswith(".self_attn.sinks"):
         return f"blk.{hf_name.split('.')[2]}.attn_sinks.weight"
     stem, kind = hf_name.rsplit(".", 1)
-    layer = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", stem)
+    layer = re.fullmatch(r"(?:model|backbone)\.layers\.(\d+)\.(.+)", stem)
     if layer is None:
         return f"{MODEL_TENSORS[stem]}.{kind}"
     number, part = layer.groups()
-    if expert := re.fullmatch(r"(?:mlp|block_sparse_moe|feed_forward)\.experts\.(\d+)\.(.+)", part):
+    if expert := re.fullmatch(r"(?:mlp|block_sparse_moe|feed_forward|mixer)\.experts\.(\d+)\.(.+)", part):
         return f"blk.{number}.{EXPERT_TENSORS[expert[2]]}.{kind}#{expert[1]}"
     if part == "post_attention_layernorm" and arch in POST_NORMED:
         return f"blk.{number}.post_attention_norm.{kind}"

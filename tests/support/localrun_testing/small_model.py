@@ -35,6 +35,7 @@ FULL = LayerSpec("full", None, 0, n_heads=4, n_kv_heads=2, head_dim=8, ffn_size=
 WINDOWED = replace(FULL, kind="window", window=20)
 DELTA = replace(FULL, kind="recurrent", rope=None, mixer=DeltaNet(2, 4, 16, 32, taps=4, eps=1e-5, tiled=True))
 MAMBA = replace(FULL, kind="recurrent", rope=None, mixer=Mamba2(4, 32, 2, 16, taps=4, eps=1e-5))
+NETWORK = replace(FULL, kind="none", rope=None, activation="relu_squared")
 CONV = replace(FULL, kind="recurrent", rope=None, mixer=GatedShortConv(HIDDEN, taps=3))
 
 
@@ -52,7 +53,9 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
     def norm() -> torch.Tensor:
         return 1 + 0.3 * torch.randn(HIDDEN, generator=generator)
 
-    def mixing(spec: LayerSpec) -> AttentionWeights | MixerWeights:
+    def mixing(spec: LayerSpec) -> AttentionWeights | MixerWeights | None:
+        if spec.kind == "none":
+            return None
         if spec.mixer is not None:
             matrices = {name: matrix(*shape) for name, shape in spec.mixer.matrices(HIDDEN).items()}
             vectors = {name: torch.randn(prod(n), generator=generator) for name, n in spec.mixer.vectors().items()}
@@ -71,9 +74,9 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
     weights = [
         LayerWeights(
             mixing(spec),
-            gate=linear(spec.ffn_size, HIDDEN),
-            up=linear(spec.ffn_size, HIDDEN),
-            down=linear(HIDDEN, spec.ffn_size),
+            gate=linear(spec.ffn_size, HIDDEN) if spec.ffn_size and spec.has_gate else None,
+            up=linear(spec.ffn_size, HIDDEN) if spec.ffn_size else None,
+            down=linear(HIDDEN, spec.ffn_size) if spec.ffn_size else None,
             attn_norm=norm(),
             ffn_norm=norm(),
         )

@@ -30,6 +30,7 @@ NEVER_NARROWED = (  # matrices that are F32 in a GGUF
     "conv.conv.weight",
     "mlp.gate.weight",
     "feed_forward.gate.weight",
+    "mixer.gate.weight",
     "shared_expert_gate.weight",
 )
 OLDER_KINDS = {"linear_attention": "mamba", "full_attention": "attention"}
@@ -86,6 +87,16 @@ def _granite_hybrid(**changes: Any) -> dict[str, Any]:
     mamba = {"mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_d_state": 24, "mamba_d_head": 32, "mamba_d_conv": 4}
     scales = {"embedding_multiplier": 6.0, "residual_multiplier": 0.4, "attention_multiplier": 0.15}
     return {**settings, **mamba, **scales, "logits_scaling": 2.5, **changes}
+
+
+def _nemotron_h(kinds: str, **changes: Any) -> dict[str, Any]:
+    words = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
+    mamba = {"mamba_num_heads": 6, "mamba_head_dim": 32, "n_groups": 2, "ssm_state_size": 24}
+    settings = _config(layers_block_type=[words[kind] for kind in kinds], head_dim=24, layer_norm_epsilon=1e-5)
+    for unused in ("num_hidden_layers", "rms_norm_eps", "rope_parameters"):
+        del settings[unused]
+    no_limits = {"time_step_min": 1e-30}  # by which transformers alone limits steps
+    return {**settings, **mamba, **no_limits, **changes}
 
 
 def _lfm2(**changes: Any) -> dict[str, Any]:
@@ -400,6 +411,18 @@ TINY_MODELS: dict[str, TinyModel] = {
         ),
         llama_cpp_view={},
     ),
+    "nemotron-h": TinyModel("nemotron_h", _nemotron_h("M-*-MM-*")),
+    "nemotron-h-moe": TinyModel(
+        "nemotron_h",
+        _nemotron_h(
+            "MEM*EME",
+            n_routed_experts=8,
+            num_experts_per_tok=3,
+            moe_intermediate_size=48,
+            moe_shared_expert_intermediate_size=80,
+            routed_scaling_factor=2.5,
+        ),
+    ),
     "smollm3": TinyModel(
         "smollm3",
         _config(
@@ -436,7 +459,7 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            if name.endswith("norm.weight") or "layernorm" in name:
+            if name.endswith(("norm.weight", "norm_f.weight")) or "layernorm" in name:
                 is_zero_centred = zero_centred_norms and "linear_attn" not in name
                 parameter.copy_(noise * 0.3 + (0.0 if is_zero_centred else 1.0))
                 if unscaled_scores and "q_norm" in name:
@@ -451,7 +474,7 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
                 parameter.copy_(noise * 3.0 * parameter.shape[-1] ** -0.5)
             elif name.endswith("experts.down_proj") and "GptOss" in type(model).__name__:  # up to 56 is multiplied
                 parameter.copy_(noise * 0.2 * parameter.shape[-1] ** -0.5)
-            elif "embed_tokens" in name or "lm_head" in name:
+            elif "embed" in name or "lm_head" in name:
                 parameter.copy_(noise * 3.0 * parameter.shape[-1] ** -0.5)
             else:
                 parameter.copy_(noise * 1.2 * parameter.shape[-1] ** -0.5)
@@ -514,6 +537,10 @@ def hub_spelling(config: Config) -> dict[str, Any]:
             "global_head_dim": full["head_dim"],
             "num_global_key_value_heads": full.get("num_key_value_heads"),
         }
+    if older["model_type"] == "nemotron_h":
+        letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
+        older["hybrid_override_pattern"] = "".join(letters[word] for word in older.pop("layers_block_type"))
+        return older | {"num_hidden_layers": len(older["hybrid_override_pattern"])}
     if older["model_type"] == "granitemoehybrid":
         older["layer_types"] = [OLDER_KINDS[kind] for kind in older["layer_types"]]
     rope = dict(older.pop("rope_parameters"))
