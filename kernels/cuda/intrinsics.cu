@@ -8,13 +8,13 @@ template <int N, class T> LR_INLINE void store(T* to, const T (&from)[N]) {
   for (int i = 0; i < N; i++) to[threadIdx.x * N + i] = from[i];
 }
 // One warp. c holds the sums so far.
-#define CHECK_MMA(name, type, na, nb)                                                         \
-  extern "C" __global__ void check_##name(const uint32_t* a, const uint32_t* b, type* c) {    \
-    uint32_t as[na], bs[nb];                                                                  \
-    type cs[4];                                                                               \
-    load(as, a), load(bs, b), load(cs, c);                                                    \
-    lr_##name(cs, as, bs);                                                                    \
-    store(c, cs);                                                                             \
+#define CHECK_MMA(name, type, na, nb)                                                                                 \
+  extern "C" __global__ void __launch_bounds__(32) check_##name(const uint32_t* a, const uint32_t* b, type* c) {      \
+    uint32_t as[na], bs[nb];                                                                                          \
+    type cs[4];                                                                                                       \
+    load(as, a), load(bs, b), load(cs, c);                                                                            \
+    lr_##name(cs, as, bs);                                                                                            \
+    store(c, cs);                                                                                                     \
   }
 CHECK_MMA(mma_s8, int, 4, 2)
 CHECK_MMA(mma_s8u8, int, 4, 2)
@@ -23,7 +23,7 @@ CHECK_MMA(mma_f16, float, 4, 2)
 CHECK_MMA(mma_bf16, float, 4, 2)
 
 // One warp; a lane brings a row of 8 numbers.
-extern "C" __global__ void check_ldmatrix(const uint4* rows, uint32_t* plain, uint32_t* transposed) {
+extern "C" __global__ void __launch_bounds__(32) check_ldmatrix(const uint4* rows, uint32_t* plain, uint32_t* transposed) {
   __shared__ uint4 shared[32];
   shared[threadIdx.x] = rows[threadIdx.x];
   __syncwarp();
@@ -34,7 +34,7 @@ extern "C" __global__ void check_ldmatrix(const uint4* rows, uint32_t* plain, ui
   store(transposed, r);
 }
 // Two groups of copies from one block of threads; what a thread reads, its neighbour has copied.
-extern "C" __global__ void check_copy_async(const uint4* from, uint4* to, int n) {
+extern "C" __global__ void __launch_bounds__(64) check_copy_async(const uint4* from, uint4* to, int n) {
   LR_DYNAMIC_SHARED(uint4, shared);
   const int i = threadIdx.x, next = (i + 1) % blockDim.x;
   lr_copy_async(shared + i, from + i);
@@ -48,13 +48,14 @@ extern "C" __global__ void check_copy_async(const uint4* from, uint4* to, int n)
   __syncthreads();
   to[blockDim.x + i] = shared[blockDim.x + next];
 }
-extern "C" __global__ void check_dp4a(const uint32_t* a, const uint32_t* b, int* c, int n) {
+extern "C" __global__ void __launch_bounds__(64) check_dp4a(const uint32_t* a, const uint32_t* b, int* c, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) c[i] = lr_dp4a(a[i], b[i], c[i]);
 }
 // Numbers to half and bfloat16 and back, 2^x and e^x.
-extern "C" __global__ void check_numbers(const float* x, uint16_t* half, uint16_t* bf16, float* of_half, float* of_bf16,
-                                         float* exp2, float* exp, int n) {
+extern "C" __global__ void __launch_bounds__(64) check_numbers(const float* x, uint16_t* half, uint16_t* bf16,
+                                                                   float* of_half, float* of_bf16, float* exp2, float* exp,
+                                                                   int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   half[i] = lr_float_to_half(x[i]), bf16[i] = lr_float_to_bf16(x[i]);
@@ -62,7 +63,7 @@ extern "C" __global__ void check_numbers(const float* x, uint16_t* half, uint16_
   exp2[i] = lr_exp2(x[i]), exp[i] = lr_exp(x[i]);
 }
 // One warp: what the lane at a distance has, both ways, and who has an odd number.
-extern "C" __global__ void check_shuffles(const int* x, int by, int* to, uint32_t* odd) {
+extern "C" __global__ void __launch_bounds__(32) check_shuffles(const int* x, int by, int* to, uint32_t* odd) {
   const int lane = threadIdx.x, v = x[lane];
   to[lane] = __shfl_sync(0xffffffffu, v, by);
   to[32 + lane] = __shfl_xor_sync(0xffffffffu, v, by);

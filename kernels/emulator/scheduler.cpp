@@ -55,9 +55,9 @@ void shuffle(std::vector<uint32_t>& v) {
   const uint32_t n = (uint32_t)v.size();
   for (uint32_t i = 0; i < n; i++) v[i] = seed == 1 ? n - 1 - i : i;
   if (seed > 1)
-    for (uint32_t i = n; --i;) {
+    for (uint32_t left = n; left > 1; left--) {
       random_state = random_state * 1664525u + 1013904223u;
-      std::swap(v[i], v[(random_state >> 8) % (i + 1)]);
+      std::swap(v[left - 1], v[(random_state >> 8) % left]);
     }
 }
 Thread* next_ready(const Thread* from) {

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from localrun.backends.cuda.arguments import NAMES, letter
 from localrun.backends.cuda.emulated_build import Sanitizer, compiled
 from localrun.backends.cuda.source import inlined, source
 from localrun.base.errors import LocalrunError
@@ -48,8 +49,8 @@ class EmulatedKernel:
         if len(arguments) != len(self.parameters):
             raise ValueError(f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}")
         values = [
-            _value(argument, letter, f"argument {place} of {self.name}")
-            for place, (argument, letter) in enumerate(zip(arguments, self.parameters, strict=True))
+            _value(argument, wanted, f"argument {place} of {self.name}")
+            for place, (argument, wanted) in enumerate(zip(arguments, self.parameters, strict=True))
         ]
         pointers = (ctypes.c_void_p * max(1, len(values)))(*[ctypes.addressof(value) for value in values])
         dims = [(ctypes.c_uint32 * 3)(*dim) for dim in (grid, block)]
@@ -105,29 +106,13 @@ class EmulatedDevice:
         return self._kernels[key]
 
 
-_Value = ctypes.c_void_p | ctypes.c_int32 | ctypes.c_float
-_LETTERS = {ctypes.c_void_p: "p", ctypes.c_int32: "i", ctypes.c_float: "f"}
-_NAMES = {"p": "a pointer", "i": "an int", "f": "a float"}
-
-
-def _value(argument: Argument, letter: str, where: str) -> _Value:
+def _value(argument: Argument, wanted: str, where: str) -> ctypes.c_void_p | ctypes.c_int32 | ctypes.c_float:
     """What a parameter of that letter is set from."""
-    import torch
-
-    value: _Value
-    if isinstance(argument, torch.Tensor):
-        if argument.device.type != "cpu" or not argument.is_contiguous():
-            raise ValueError(f"{where} must be a contiguous tensor on the CPU")
-        value = ctypes.c_void_p(argument.data_ptr())
-    elif argument is None:
-        value = ctypes.c_void_p(None)
-    elif isinstance(argument, float):
-        value = ctypes.c_float(argument)
-    else:
-        if not -(1 << 31) <= argument < 1 << 31:
-            raise ValueError(f"{where} is {argument}, which no int32 holds")
-        value = ctypes.c_int32(argument)
-    given = _LETTERS[type(value)]
-    if given != letter:
-        raise ValueError(f"{where} is {_NAMES[given]}, but the kernel takes {_NAMES[letter]}")
-    return value
+    given = letter(argument, "cpu", where)
+    if given != wanted:
+        raise ValueError(f"{where} is {NAMES[given]}, but the kernel takes {NAMES[wanted]}")
+    if isinstance(argument, float):
+        return ctypes.c_float(argument)
+    if isinstance(argument, int):
+        return ctypes.c_int32(argument)
+    return ctypes.c_void_p(None if argument is None else argument.data_ptr())

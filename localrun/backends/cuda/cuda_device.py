@@ -1,0 +1,118 @@
+"""An NVIDIA GPU: torch has its memory and streams, cuda-core launches kernels on torch's current stream."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from localrun.backends.cuda.arguments import letter
+from localrun.backends.cuda.compiler import compile_kernels
+from localrun.backends.cuda.source import source
+from localrun.base.errors import LocalrunError
+
+if TYPE_CHECKING:
+    from localrun.backends.cuda.device import Argument, Dim, Launch
+
+_SHARED_WITHOUT_ASKING = 48 << 10  # bytes of dynamic shared memory
+
+
+class CudaKernel:
+    """A loaded kernel, cuda-core's `kernel`."""
+
+    def __init__(self, name: str, kernel: Any) -> None:
+        self.name = name
+        self.kernel = kernel
+        self.sizes = [size for _, size in kernel.arguments_info]
+        self.most_shared = _SHARED_WITHOUT_ASKING
+
+    def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
+        """A launch on torch's current stream, which may be captured. ValueError for arguments that are wrong."""
+        from cuda.core import LaunchConfig, launch
+
+        if 0 in grid:
+            return lambda: None
+        values = [packed(a, f"argument {place} of {self.name}") for place, a in enumerate(arguments)]
+        if [8 if isinstance(value, int) else 4 for value in values] != self.sizes:
+            raise ValueError(f"{self.name} takes arguments of {self.sizes} bytes, not {values}")
+        if shared > self.most_shared:
+            self._allow(shared)
+        config = LaunchConfig(grid=grid, block=block, shmem_size=shared)
+        kernel = self.kernel
+
+        def run(keep: object = arguments) -> None:
+            launch(_stream(_current_stream()), config, kernel, *values)
+
+        return run
+
+    def _allow(self, shared: int) -> None:
+        """Let launches ask for so many bytes of shared memory."""
+        from cuda.bindings import driver
+
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        handle = driver.CUkernel(int(self.kernel.handle))
+        (error,) = driver.cuKernelSetAttribute(attribute, shared, handle, driver.cuCtxGetDevice()[1])
+        if error != driver.CUresult.CUDA_SUCCESS:
+            raise LocalrunError(
+                f"{self.name} needs {shared} bytes of shared memory ({error.name})", "use another backend"
+            )
+        self.most_shared = shared
+
+
+class CudaDevice:
+    """GPU number `index` of torch, the current one if None. It takes the context that torch has made."""
+
+    def __init__(self, index: int | None = None) -> None:
+        import torch
+
+        self.torch_device = torch.device("cuda", torch.cuda.current_device() if index is None else index)
+        torch.empty(1, device=self.torch_device)
+        major, minor = torch.cuda.get_device_capability(self.torch_device)
+        self.arch: int = 10 * major + minor
+        self.processors: int = torch.cuda.get_device_properties(self.torch_device).multi_processor_count
+        self._files: dict[object, Any] = {}
+        self._kernels: dict[object, CudaKernel] = {}
+        self._join_context()
+
+    def _join_context(self) -> None:
+        try:
+            from cuda.core import Device
+        except ImportError as error:
+            raise LocalrunError(
+                f"CUDA kernels need the package cuda-core ({error})", "pip install 'localrun[cuda]'"
+            ) from error
+        Device(self.torch_device.index).set_current()
+
+    def kernel(self, file: str, name: str, **defines: int) -> CudaKernel:
+        """Kernel `name` of `file`; LocalrunError where it cannot be compiled or loaded."""
+        of_file = (file, *sorted(defines.items()))
+        if (name, of_file) not in self._kernels:
+            if of_file not in self._files:
+                self._files[of_file] = compile_kernels(source(file), file, self.arch, defines)
+            self._kernels[name, of_file] = CudaKernel(name, self._files[of_file].get_kernel(name))
+        return self._kernels[name, of_file]
+
+
+def packed(argument: Argument, where: str) -> Any:
+    """As cuda-core wants it: a Python int is a pointer of 8 bytes, numbers of 4 are numpy's."""
+    import numpy as np
+    import torch
+
+    kind = letter(argument, "cuda", where)
+    if isinstance(argument, torch.Tensor):
+        return argument.data_ptr()
+    if argument is None:
+        return 0
+    return np.float32(argument) if kind == "f" else np.int32(argument)
+
+
+def _current_stream() -> int:
+    import torch
+
+    return int(torch.cuda.current_stream().cuda_stream)
+
+
+@cache
+def _stream(handle: int) -> Any:
+    from cuda.core import Stream
+
+    return Stream.from_handle(handle)

@@ -1,0 +1,91 @@
+"""Every kernel is compiled for every GPU it may meet, and its needs are read from the machine code."""
+
+from pathlib import Path
+
+import pytest
+from localrun_testing.cubin import Kernel, disassembled
+
+from localrun.backends.cuda import compiler
+from localrun.backends.cuda.compiler import compile_kernels, why_no_compiler
+from localrun.backends.cuda.kernels import ARCHITECTURES, Unit, units
+from localrun.backends.cuda.source import folder, source
+from localrun.base.errors import LocalrunError
+
+pytestmark = pytest.mark.skipif(bool(why_no_compiler()), reason=f"CUDA: {why_no_compiler()}")
+
+SHORT_ARCHITECTURES = (75, 90)  # the oldest instructions and newer ones, for `make test`
+STATIC_SHARED = 48 << 10  # bytes a kernel may declare
+REGISTERS = 64 << 10  # of a multiprocessor
+
+
+def compiled(unit: Unit, arch: int, tmp_path: Path) -> dict[str, Kernel]:
+    made = compile_kernels(source(unit.file), unit.file, arch, unit.defines, keep=False)
+    return disassembled(bytes(made.code), tmp_path)
+
+
+def check(unit: Unit, arch: int, tmp_path: Path) -> None:
+    for name, kernel in compiled(unit, arch, tmp_path).items():
+        where = f"{name} of {unit} for sm_{arch}"
+        assert kernel.stack == 0, f"{where} keeps {kernel.stack} bytes of a thread in memory"
+        assert kernel.count("LDL", "STL") == 0, f"{where} spills registers"
+        assert kernel.shared <= STATIC_SHARED, where
+        assert kernel.threads, f"{where} has no __launch_bounds__"
+        warps = -(-kernel.threads // 32)
+        assert -(-kernel.registers // 8) * 8 * 32 * warps <= REGISTERS, f"{where}: {kernel.registers} registers"
+
+
+def shortest() -> list[Unit]:
+    """One row of each file."""
+    return list({unit.file: unit for unit in reversed(units())}.values())
+
+
+@pytest.mark.parametrize("arch", SHORT_ARCHITECTURES)
+@pytest.mark.parametrize("unit", shortest(), ids=str)
+def test_a_row_of_every_file_compiles_and_spills_nothing(unit: Unit, arch: int, tmp_path: Path) -> None:
+    check(unit, arch, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("unit", units(), ids=str)
+def test_everything_compiles_for_every_architecture(unit: Unit, arch: int, tmp_path: Path) -> None:
+    check(unit, arch, tmp_path)
+
+
+def test_every_file_of_kernels_is_in_the_table() -> None:
+    assert {path.name for path in folder().glob("*.cu")} == {unit.file for unit in units()}
+
+
+@pytest.mark.parametrize(("arch", "instruction"), [(75, "IMMA.8816.S8.S8"), (80, "IMMA.16832.S8.S8"), (90, "IMMA")])
+def test_products_of_bytes_are_made_by_tensor_cores(arch: int, instruction: str, tmp_path: Path) -> None:
+    found = compiled(Unit("intrinsics.cu"), arch, tmp_path)
+    assert found["check_mma_s8"].count(instruction)
+    assert found["check_mma_f16"].count("HMMA")
+    assert found["check_dp4a"].count("IDP.4A.S8.S8")
+    assert found["check_ldmatrix"].count("LDSM") == 2
+    assert bool(found["check_copy_async"].count("LDGSTS")) == (arch >= 80)
+
+
+def test_a_text_that_does_not_compile_says_where() -> None:
+    text = '#line 7 "broken.cu"\nextern "C" __global__ void broken() { int x = missing; }'
+    with pytest.raises(LocalrunError, match=r"broken\.cu\(7\): error.*missing"):
+        compile_kernels(text, "broken.cu", 80, {}, keep=False)
+
+
+def test_what_was_compiled_is_kept(home: Path) -> None:
+    def compile_once(**defines: int) -> bytes:
+        return bytes(compile_kernels(source("intrinsics.cu"), "intrinsics.cu", 80, defines).code)
+
+    def kept() -> dict[bytes, int]:
+        files = [path for path in (home / "cache" / "cuda").rglob("*") if path.is_file()]
+        return {path.read_bytes(): path.stat().st_mtime_ns for path in files}
+
+    compiler._kept.cache_clear()
+    try:
+        first = compile_once(A=1)
+        after_one = kept()
+        assert first in after_one
+        assert compile_once(A=1) == first
+        assert kept() == after_one
+    finally:
+        compiler._kept.cache_clear()

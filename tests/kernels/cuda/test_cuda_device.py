@@ -1,0 +1,84 @@
+"""What CudaKernel hands to cuda-core, beside a kernel that only writes it down: no GPU, no driver."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from localrun.backends.cuda import cuda_device
+from localrun.backends.cuda.cuda_device import CudaKernel
+from localrun.backends.cuda.emulated_device import EmulatedDevice
+
+core = pytest.importorskip("cuda.core", reason="CUDA: no cuda-core")
+STREAM = 77
+
+
+class OnGpu(torch.Tensor):
+    """A tensor that says it is on a GPU."""
+
+    device: Any = torch.device("cuda", 0)
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    seen: list[Any] = []
+    monkeypatch.setattr(core, "launch", lambda *given: seen.append(given))
+    monkeypatch.setattr(core, "LaunchConfig", lambda **given: given)
+    monkeypatch.setattr(cuda_device, "_current_stream", lambda: STREAM)
+    monkeypatch.setattr(cuda_device, "_stream", lambda handle: handle)
+    return seen
+
+
+def kernel(*sizes: int) -> CudaKernel:
+    return CudaKernel("k", SimpleNamespace(arguments_info=[(0, size) for size in sizes]))
+
+
+def on_gpu(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape).as_subclass(OnGpu)
+
+
+def test_arguments_are_as_wide_as_the_kernels(launched: list[Any]) -> None:
+    x = on_gpu(4, 4)
+    of = kernel(8, 8, 4, 4)
+    launch = of.bind((3, 2, 1), (32, 1, 1), x, None, -5, 1.5, shared=64)
+    launch(), launch()
+    config = {"grid": (3, 2, 1), "block": (32, 1, 1), "shmem_size": 64}
+    assert launched == [(STREAM, config, of.kernel, x.data_ptr(), 0, -5, 1.5)] * 2
+    assert [type(value) for value in launched[0][3:]] == [int, int, np.int32, np.float32]
+
+
+def test_a_grid_of_no_block_launches_nothing(launched: list[Any]) -> None:
+    kernel(8).bind((0, 1, 1), (32, 1, 1), on_gpu(1))()
+    assert launched == []
+    run = EmulatedDevice(seed=5).kernel("intrinsics.cu", "check_dp4a").bind
+    c = torch.zeros(1, dtype=torch.int32)
+    run((0, 1, 1), (64, 1, 1), c, c, c, 1)()
+
+
+@pytest.mark.parametrize("bad", ["elsewhere", "strided", "wide", "missing"])
+def test_wrong_arguments_are_refused_when_bound(bad: str, launched: list[Any]) -> None:
+    x = on_gpu(4, 4)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "elsewhere": (torch.zeros(4), 1),
+        "strided": (x.T, 1),
+        "wide": (x, 1 << 31),
+        "missing": (x,),
+    }
+    with pytest.raises(ValueError, match="argument"):
+        kernel(8, 4).bind((1, 1, 1), (32, 1, 1), *arguments[bad])
+
+
+@pytest.mark.parametrize("bad", ["strided", "wide", "missing", "float for int"])
+def test_the_emulated_device_refuses_them_too(bad: str) -> None:
+    x = torch.zeros(4, 4)
+    given: dict[str, tuple[Any, ...]] = {
+        "strided": (x.T, x, x, 1),
+        "wide": (x, x, x, 1 << 31),
+        "missing": (x, x, x),
+        "float for int": (x, x, x, 1.0),
+    }
+    dp4a = EmulatedDevice().kernel("intrinsics.cu", "check_dp4a")
+    with pytest.raises(ValueError, match="argument"):
+        dp4a.bind((1, 1, 1), (32, 1, 1), *given[bad])
