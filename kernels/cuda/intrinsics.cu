@@ -22,10 +22,10 @@ CHECK_MMA(mma_s8_k16, int, 2, 1)
 CHECK_MMA(mma_f16, float, 4, 2)
 CHECK_MMA(mma_bf16, float, 4, 2)
 
-// One warp; a lane brings a row of 8 numbers.
+// One warp; a lane brings a row of 8 numbers, and another one names it.
 extern "C" __global__ void __launch_bounds__(32) check_ldmatrix(const uint4* rows, uint32_t* plain, uint32_t* transposed) {
   __shared__ uint4 shared[32];
-  shared[threadIdx.x] = rows[threadIdx.x];
+  shared[31 - threadIdx.x] = rows[31 - threadIdx.x];
   __syncwarp();
   uint32_t r[4];
   lr_ldmatrix(r, shared + threadIdx.x);

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from localrun.backends.cuda.arguments import NAMES, letter
 from localrun.backends.cuda.emulated_build import Sanitizer, compiled
-from localrun.backends.cuda.source import inlined, source
+from localrun.backends.cuda.source import source, with_includes
 from localrun.base.errors import LocalrunError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class EmulatedDevice:
 
     arch: what it says it is; 75 takes Turing's instructions. seed, poison: in which order threads run (0 as they are
     numbered, 1 backwards, else shuffled), and the byte that shared memory is filled with before a block starts.
-    replace: texts of kernel files other than those of kernels/cuda. sanitizer: its runtime must be in LD_PRELOAD.
+    replace: texts of files other than those of kernels/cuda. sanitizer: its runtime must be in LD_PRELOAD.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class EmulatedDevice:
         """Kernel `name` of `file`; LocalrunError with the compiler's words when it does not compile."""
         key = (file, name, *sorted(defines.items()))
         if key not in self._kernels:
-            text = inlined(self.replace[file], file) if file in self.replace else source(file)
+            text = with_includes(file, self.replace) if self.replace else source(file)
             path = compiled(text, {**defines, "LR_ARCH": self.arch}, self.sanitizer)
             self._kernels[key] = EmulatedKernel(self, name, ctypes.CDLL(str(path)))
         return self._kernels[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -23,25 +24,24 @@ def source(file: str) -> str:
 
     FileNotFoundError without one of them.
     """
-    return inlined((folder() / file).read_text("utf-8"), file)
+    return with_includes(file, {})
 
 
-def inlined(text: str, name: str) -> str:
-    """`text` of the file `name` with the files of kernels/cuda that it includes."""
+def with_includes(file: str, replace: Mapping[str, str]) -> str:
+    """`source`, with other texts for some files."""
     done: set[str] = set()
 
-    def expand(text: str, name: str) -> str:
-        def file(match: re.Match[str]) -> str:
-            included = match[1]
-            if included == EMULATOR_HEADER:
+    def text(name: str) -> str:
+        done.add(name)
+        own = replace[name] if name in replace else (folder() / name).read_text("utf-8")
+        own = own.replace("#pragma once\n", "\n")
+
+        def include(match: re.Match[str]) -> str:
+            if match[1] == EMULATOR_HEADER:
                 return match[0]
-            after = text.count("\n", 0, match.end()) + 1
-            if included in done:
-                return "\n"
-            done.add(included)
-            inside = expand((folder() / included).read_text("utf-8"), included)
-            return f'{inside}#line {after} "{name}"\n'
+            after = own.count("\n", 0, match.end()) + 1
+            return "\n" if match[1] in done else f'{text(match[1])}#line {after} "{name}"\n'
 
-        return f'#line 1 "{name}"\n' + _INCLUDE.sub(file, text.replace("#pragma once\n", "\n"))
+        return f'#line 1 "{name}"\n{_INCLUDE.sub(include, own)}'
 
-    return expand(text, name)
+    return text(file)

@@ -1,0 +1,65 @@
+"""The self-test passes on the emulated device, is not run twice, and says what differs where something does."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localrun.backends.cuda.device import Device
+from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.cuda.self_test import why_not
+from localrun.backends.cuda.self_test_cases import CASES
+from localrun.backends.cuda.source import folder
+
+
+class Untouched:
+    """A device that nobody may ask for a kernel."""
+
+    torch_device: Any = EmulatedDevice().torch_device
+    arch = 80
+    processors = 1
+
+    def kernel(self, file: str, name: str, **_: int) -> Any:
+        raise RuntimeError(f"asked for {name}\nand more")
+
+
+def another_constant() -> Device:
+    text = (folder() / "device.cuh").read_text()
+    return EmulatedDevice(replace={"device.cuh": text.replace("6.931472029e-1f", "6.931473029e-1f")})
+
+
+@pytest.mark.parametrize("arch", [75, 80])
+def test_a_device_that_passes_is_asked_once(arch: int) -> None:
+    assert why_not(EmulatedDevice(arch), "a device") == ""
+    assert why_not(Untouched(), "a device") == ""
+    assert "asked for" in why_not(Untouched(), "a device with another driver")
+
+
+def test_a_device_that_computes_something_else_is_not_trusted() -> None:
+    for _ in range(2):
+        assert "intrinsics: numbers gives" in why_not(another_constant(), "a device")
+    assert why_not(EmulatedDevice(), "a device") == ""
+
+
+def test_what_a_device_raises_is_the_reason() -> None:
+    reason = why_not(Untouched(), "a device")
+    assert reason.endswith("failed: intrinsics: RuntimeError: asked for check_mma_s8")
+
+
+def test_where_nothing_can_be_kept_every_start_tries_again(home: Path) -> None:
+    home.write_text("a file where the folder should be")
+    assert why_not(EmulatedDevice(), "a device") == ""
+    assert why_not(Untouched(), "a device") != ""
+
+
+def test_other_kernels_are_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert why_not(EmulatedDevice(), "a device") == ""
+    (tmp_path / "a.cu").write_text("changed")
+    monkeypatch.setattr("localrun.backends.cuda.self_test.folder", lambda: tmp_path)
+    assert why_not(Untouched(), "a device") != ""
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("arch", [75, 80])
+def test_a_case_passes_for_old_and_new_instructions(case: str, arch: int) -> None:
+    assert CASES[case](EmulatedDevice(arch)) == ""

@@ -1,0 +1,75 @@
+"""Kernels broken on purpose, and kernels as they are, in processes of their own under sanitizers: who notices what."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+from localrun.backends.cuda.emulated_build import Sanitizer
+from localrun.backends.cuda.source import folder
+from localrun_testing import REPOSITORY
+
+Schedule: TypeAlias = tuple[int, int]  # seed, poison
+SCHEDULES: tuple[Schedule, ...] = ((0, 0xFF), (1, 0x00), (2, 0x3C))
+WRONG = "wrong result"
+_REPORT = re.compile(f"({WRONG}.*|(?:AddressSanitizer|ThreadSanitizer): .*|runtime error: .*|EmulatedFault: .*)")
+_RUNTIMES = {"address": "libasan.so", "thread": "libtsan.so"}
+_OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0",
+    "TSAN_OPTIONS": "halt_on_error=1:exitcode=66",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """edit: a file of kernels/cuda, what is replaced in it, once, and by what. case: of CASES in self_test_cases.py.
+
+    found: the sanitizers that notice ("": plain runs do), and what the report says, a pattern. schedules: the turns
+    that threads take, until one of them shows it.
+    """
+
+    what: str
+    edit: tuple[str, str, str]
+    case: str
+    found: dict[Sanitizer, str]
+    schedules: tuple[Schedule, ...] = field(default=SCHEDULES[:1])
+
+    def report(self, sanitizer: Sanitizer) -> str:
+        """What is said of it; empty where nobody notices."""
+        file, old, new = self.edit
+        whole = (folder() / file).read_text()
+        assert old in whole, f"{file} has no {old!r} any more: break it in another way"
+        replace = {file: whole.replace(old, new, 1)}
+        return next(filter(None, (report(self.case, sanitizer, s, replace) for s in self.schedules)), "")
+
+
+def report(case: str, sanitizer: Sanitizer, schedule: Schedule, replace: dict[str, str]) -> str:
+    """What comes of a case; empty where it passes and no sanitizer objects."""
+    given = json.dumps({"case": case, "sanitizer": sanitizer, "schedule": schedule, "replace": replace})
+    environment = {**os.environ, **_OPTIONS, "PYTHONPATH": str(REPOSITORY / "tests" / "support")}
+    if sanitizer:
+        environment["LD_PRELOAD"] = str(runtime(sanitizer))
+    command = [sys.executable, "-m", "localrun_testing.run_kernel_case"]
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, env=environment, cwd=REPOSITORY, timeout=300
+    )
+    if done.returncode == 0:
+        return ""
+    said = _REPORT.search(done.stdout + done.stderr)
+    if said:
+        return said[0]
+    assert done.returncode < 0, done.stdout + done.stderr  # nothing but a crash needs no words
+    return f"killed by signal {-done.returncode}"
+
+
+@cache
+def runtime(sanitizer: Sanitizer) -> Path:
+    """The library a sanitizer must find loaded before everything else."""
+    found = subprocess.check_output(["g++", f"-print-file-name={_RUNTIMES[sanitizer]}"], text=True)
+    return Path(found.strip())

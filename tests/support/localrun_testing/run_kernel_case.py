@@ -1,0 +1,22 @@
+"""A case of the self-test on an emulated device, told on stdin; leaves with 3 where the result is wrong."""
+
+import json
+import sys
+
+from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.cuda.self_test_cases import CASES
+
+
+def main() -> int:
+    given = json.load(sys.stdin)
+    seed, poison = given["schedule"]
+    device = EmulatedDevice(sanitizer=given["sanitizer"], seed=seed, poison=poison, replace=given["replace"])
+    for name in CASES if given["case"] == "all" else [given["case"]]:
+        if wrong := CASES[name](device):
+            print(f"wrong result: {name}: {wrong}")
+            return 3
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
