@@ -54,6 +54,11 @@ NEEDS_TORCH = (  # the reference operations, and what compares with them; import
             "states",
         )
     ),
+    *(
+        f"localrun.backends.cuda.{path.stem}"
+        for path in (REPOSITORY / "localrun" / "backends" / "cuda").glob("*.py")
+        if path.stem not in ("__init__", "availability", "backend", "device")  # asked whether there is a GPU
+    ),
 )
 POSIX_ONLY = ("fcntl", "resource", "termios")
 
