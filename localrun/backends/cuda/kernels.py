@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from localrun.backends.cuda.attentions import MAX_TILE_HEAD_DIM, tile_warps
+
+HEAD_DIMS = (128, 32, 64, 80, 96, 112, 256, 512)
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)  # Turing, A100, RTX 30, RTX 40, H100, B200, RTX 50
 
 
@@ -25,4 +28,19 @@ class Unit:
 
 def units() -> tuple[Unit, ...]:
     """All of them, in the order of their files' names."""
-    return (Unit("intrinsics.cu"),)
+    return (
+        *(Unit("attention.cu", f"of heads of {dim}", {"DIM": dim}) for dim in HEAD_DIMS),
+        *(
+            Unit("attention_tiles.cu", f"of heads of {dim}", tile_defines(dim))
+            for dim in HEAD_DIMS
+            if dim <= MAX_TILE_HEAD_DIM
+        ),
+        Unit("intrinsics.cu"),
+        Unit("norm.cu"),
+        Unit("rope_append.cu"),
+        Unit("rope_append.cu", "to f32", {"F32_CACHE": 1}),
+    )
+
+
+def tile_defines(head_dim: int) -> dict[str, int]:
+    return {"DIM": head_dim, "N_WARPS": tile_warps(head_dim, ARCHITECTURES[-1])}

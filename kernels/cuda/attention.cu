@@ -1,0 +1,152 @@
+// Attention of few rows: a block of threads has 512 positions of one KV head for one row, a warp one block of 64 keys;
+// then the parts of a row are merged.
+#include "attention.cuh"
+#define UNIT_TOKENS (UNIT_BLOCKS * KEYS)
+
+// Units of a row by `place`: those it sees, ascending; with a sink unit 0 first.
+LR_INLINE int lr_unit(const Sight& sight, int position, int place) {
+  const int first = sight.first_position(position) / UNIT_TOKENS;
+  return sight.sink_window && place && first ? first + place - 1 : sight.sink_window ? place : first + place;
+}
+
+// What every kernel of this file knows of a step. A row's part of a unit: [rows][heads][places][DIM + 2], o, m, l.
+struct Shared {
+  Query queries[2];  // the second towards block 0
+  union {
+    Weights weights;
+    float o[COLUMNS][PART + 4];
+  } of_warp[UNIT_BLOCKS];
+  float m[UNIT_BLOCKS][COLUMNS], l[UNIT_BLOCKS][COLUMNS];
+};
+
+// Values of W neighbouring dims of a block, weighted, into o[column][dim]. A lane takes W / 8 dims of the four keys it has
+// in a step; bytes of two keys change places to stand side by side.
+template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uint16_t* values, int stride,
+    const WeightFragments& weights, bool partly, Broken& broken) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, dim = at + W / 8 * g;
+  float c[W / 16][4] = {};
+#pragma unroll
+  for (int step = 0; step < KEYS / 16; step++) {
+    uint32_t of_key[4][W / 16];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      const uint16_t* from = values + (16 * step + 2 * t + j % 2 + j / 2 * 8) * stride + dim;
+      if constexpr (W == 64) {
+        const uint4 w = __ldg((const uint4*)from);
+        of_key[j][0] = w.x, of_key[j][1] = w.y, of_key[j][2] = w.z, of_key[j][3] = w.w;
+      } else {
+#pragma unroll
+        for (int i = 0; i < W / 16; i++) of_key[j][i] = __ldg((const uint32_t*)from + i);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < W / 16; i++) {
+      uint32_t a[4] = {__byte_perm(of_key[0][i], of_key[1][i], 0x5410), __byte_perm(of_key[0][i], of_key[1][i], 0x7632),
+                       __byte_perm(of_key[2][i], of_key[3][i], 0x5410), __byte_perm(of_key[2][i], of_key[3][i], 0x7632)};
+      lr_add_values(c[i], a, weights, step, partly, broken);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < W / 16; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) o[2 * t + j % 2][dim + 2 * i + j / 2] = c[i][j];
+}
+
+// keys, values: [blocks][n_layers][64][n_kv_heads][DIM], this layer's at `index`. Logical block n of a sequence is block
+// table[table_at + n], block 0 is `sink`. gridDim.y: KV heads, and for more than eight queries of each as many tiles.
+extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS) attend_units(const float* q, const float* sink_q, const uint16_t* keys,
+    const uint16_t* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
+    const int* sink, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
+    float scale, float softcap) {
+  const int row = blockIdx.z, position = positions[row], sequence = row_sequence[row];
+  const Sight sight = {window, sink_window};
+  const int unit = lr_unit(sight, position, blockIdx.x);
+  if (unit * UNIT_TOKENS > position) return;
+  LR_DYNAMIC_SHARED(Shared, shared);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+  const int group = n_heads / n_kv_heads, tiles = (group + COLUMNS - 1) / COLUMNS;
+  const int kv_head = blockIdx.y / tiles, first = blockIdx.y % tiles * COLUMNS;  // first: of the group's heads
+  const int64_t head = (int64_t)row * n_heads + kv_head * group + first;
+  const int n_columns = min(group - first, COLUMNS);
+  const bool there = g < n_columns;
+  lr_pack_query(shared->queries[0], there ? q + (head + g) * DIM : nullptr, scale, warp, UNIT_BLOCKS);
+  if (unit == 0 && sink_q) lr_pack_query(shared->queries[1], there ? sink_q + (head + g) * DIM : nullptr, scale, warp, UNIT_BLOCKS);
+  __syncthreads();
+
+  const int number = unit * UNIT_BLOCKS + warp;
+  int low[2], high[2];
+  sight.slots(position, number, low[0], high[0]);
+  low[1] = low[0], high[1] = high[0];
+  const bool seen = low[0] < high[0];
+  float m[2] = {-INFINITY, -INFINITY}, l[2] = {0.f, 0.f};
+  const int stride = n_kv_heads * DIM;
+  int64_t at = 0;
+  auto& mine = shared->of_warp[warp];
+  if (seen) {
+    const int64_t block = number ? table[table_at[sequence] + number] : sink[sequence];
+    at = (block * n_layers + index) * KEYS * stride + kv_head * DIM;
+    const Query& query = shared->queries[number == 0 && sink_q];
+    float s[KEYS / 16][4] = {};
+#pragma unroll
+    for (int part = 0; part < N_PARTS; part++) lr_add_scores(s, query, part, keys + at + part * PART, stride);
+    lr_softmax(s, query.scale, softcap, low, high, mine.weights, m, l);
+  }
+  const WeightFragments weights(mine.weights);
+  __syncwarp();  // o takes the place of the weights
+  if (g == 0)
+    for (int c = 0; c < 2; c++) shared->m[warp][2 * t + c] = m[c];
+  const bool partly = low[0] > 0 || high[0] < KEYS;
+  const int64_t part_size = DIM + 2;
+  Broken broken;
+#pragma unroll
+  for (int part = 0; part < N_PARTS; part++) {
+    const int width = lr_part_width(part);
+    const uint16_t* from = values + at + part * PART;
+    if (seen) {
+#pragma unroll
+      for (int d = 0; d + 64 <= width; d += 64) lr_weigh<64>(mine.o, d, from, stride, weights, partly, broken);
+      if (width & 32) lr_weigh<32>(mine.o, width / 64 * 64, from, stride, weights, partly, broken);
+      if (width & 16) lr_weigh<16>(mine.o, width / 32 * 32, from, stride, weights, partly, broken);
+    }
+    if (part == N_PARTS - 1) {
+      if (seen && partly) broken.show_in(l, low, high);
+      if (g == 0)
+        for (int c = 0; c < 2; c++) shared->l[warp][2 * t + c] = l[c];
+    }
+    __syncthreads();
+    // A warp merges what the others have of its column.
+    float* to = parts + ((head + warp) * gridDim.x + blockIdx.x) * part_size;
+    float o[PART / 32 + 1] = {}, top = -INFINITY, sum = 0.f;
+    for (int w = 0; w < UNIT_BLOCKS; w++) {
+      if (!sight.sees(position, unit * UNIT_BLOCKS + w)) continue;
+      const Merge merge = lr_merge(top, sum, shared->m[w][warp], part == N_PARTS - 1 ? shared->l[w][warp] : 0.f);
+#pragma unroll
+      for (int i = 0; i * 32 < width; i++)
+        if (32 * i + lane < width) o[i] = merge(o[i], shared->of_warp[w].o[warp][32 * i + lane]);
+    }
+    if (warp < n_columns) {
+      for (int i = 0; i * 32 < width; i++)
+        if (32 * i + lane < width) to[part * PART + 32 * i + lane] = o[i];
+      if (part == N_PARTS - 1 && lane == 0) to[DIM] = top, to[DIM + 1] = sum;
+    }
+    if (part < N_PARTS - 1) __syncthreads();
+  }
+}
+
+// Units merge in ascending order, the sink is the last. A block of threads has one head of one row.
+extern "C" __global__ void __launch_bounds__(128) attend_merge(const float* parts, const float* sinks, const int* positions, float* out,
+    int n_places, int window, int sink_window) {
+  const int head = blockIdx.x, row = blockIdx.y, position = positions[row];
+  const Sight sight = {window, sink_window};
+  const int64_t at = (int64_t)row * gridDim.x + head;
+  const float* from = parts + at * n_places * (DIM + 2);
+  for (int d = threadIdx.x; d < DIM; d += blockDim.x) {
+    float o = 0.f, m = -INFINITY, l = 0.f;
+    for (int place = 0; place < n_places && lr_unit(sight, position, place) * UNIT_TOKENS <= position; place++) {
+      const float* part = from + place * (DIM + 2);
+      o = lr_merge(m, l, part[DIM], part[DIM + 1])(o, part[d]);
+    }
+    if (sinks) o = lr_merge(m, l, sinks[head] * LOG2_E, 1.f)(o, 0.f);
+    out[at * DIM + d] = position < 0 ? 0.f : o / l + 0.f;  // no -0: it would tell how many blocks were looked at
+  }
+}

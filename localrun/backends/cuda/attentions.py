@@ -1,0 +1,194 @@
+"""Launches of attention, and of what happens to queries, keys and values before it.
+
+Few rows split the keys of each among blocks of threads, many rows share them; either way gives the same bits. Keys and
+values are those of a BlockStore: f16 or f32 [blocks, layers of the group, 64, n_kv_heads, head_dim].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+
+from localrun.backends.cuda.device import Argument, Device, Launch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from localrun.backends.cuda.step_tensors import StepTensors
+    from localrun.ops.instructions import Attention, RopeAppend
+    from localrun.ops.interface import CacheLayer
+
+UNIT_TOKENS, KEYS, COLUMNS, PART = 512, 64, 8, 128  # of attention.cuh
+FEW_ROWS = 32  # that split their keys
+LOG2_E = 1.4426950408889634
+MAX_HEAD_DIM, MAX_TILE_HEAD_DIM = 512, 256  # beyond these registers do not hold what a tile sums up
+NORMS = {"none": 0, "head": 1, "row": 2}  # as rope_append.cu counts them
+LEAST_SHARED, LEAST_SHARED_TURING = 99 << 10, 64 << 10  # bytes that a block of threads can have on every such GPU
+
+
+def has_head_dim(head_dim: int) -> bool:
+    """Whether there are kernels for heads of this size."""
+    return head_dim % 16 == 0 and head_dim <= MAX_HEAD_DIM
+
+
+def partial_numbers(rows: int, n_units: int, n_heads: int, n_kv_heads: int, head_dim: int) -> int:
+    """f32 numbers of scratch that `attend` needs for `rows` rows of texts of at most n_units · 512 tokens."""
+    return min(rows, FEW_ROWS) * n_heads * n_units * (head_dim + 2)
+
+
+def rope_append(
+    device: Device,
+    step: StepTensors,
+    op: RopeAppend,
+    place: CacheLayer,
+    q: Tensor,
+    k: Tensor | None,
+    v: Tensor | None,
+    keys: Tensor,
+    values: Tensor,
+    q_out: Tensor,
+    sink_q_out: Tensor | None,
+    rows: int,
+) -> Launch:
+    """What `op` says, with these operands: q, k and v, f32 [rows, heads · head_dim]."""
+    n_stored = 0 if k is None else 2 * place.n_kv_heads
+    turns, turns_twice = op.rope is not None, op.rope is not None and op.sink_query
+    cos, sin = (step.cos[op.rope or 0], step.sin[op.rope or 0]) if turns else (None, None)
+    sink_cos, sink_sin = (step.sink_cos[op.rope or 0], step.sink_sin[op.rope or 0]) if turns_twice else (None, None)
+    half = 0 if cos is None else cos.shape[-1]
+    return device.kernel("rope_append.cu", "rope_append", **cache_defines(keys)).bind(
+        (place.n_heads + n_stored, rows, 1),
+        (128, 1, 1),
+        *(q, k, v, op.q_weight, op.k_weight, cos, sin, sink_cos, sink_sin, step.query_scale, step.slots[place.group]),
+        *(keys, values, q_out, sink_q_out, place.n_heads, place.n_kv_heads, place.head_dim, half),
+        *(NORMS[op.qk_norm], int(op.v_norm), keys.shape[1], place.index, op.eps),
+    )
+
+
+def attend(
+    device: Device,
+    step: StepTensors,
+    op: Attention,
+    place: CacheLayer,
+    q: Tensor,
+    sink_query: Tensor | None,
+    keys: Tensor,
+    values: Tensor,
+    out: Tensor,
+    rows: int,
+    n_units: int,
+    partial: Tensor,
+) -> Iterator[Launch]:
+    """What `op` says, with these operands: q -> out, f32 [rows, n_heads · head_dim].
+
+    No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
+    """
+    if rows > FEW_ROWS and place.head_dim <= MAX_TILE_HEAD_DIM and keys.dtype is torch.float16:
+        yield tiles(device, step, op, place, q, sink_query, keys, values, out, rows)
+        return
+    for row in range(0, rows, FEW_ROWS):
+        some = slice(row, min(row + FEW_ROWS, rows))
+        sink_q = None if sink_query is None else sink_query[some]
+        positions = step.positions[some]
+        n_places = places(op, n_units)
+        operands = (q[some], sink_q, keys, values, positions, step.row_sequence[some], *tables(step, place), partial)
+        yield units(device, op, place, n_places, len(positions), keys, operands)
+        yield device.kernel("attention.cu", "attend_merge", DIM=place.head_dim).bind(
+            (place.n_heads, len(positions), 1),
+            (128, 1, 1),
+            *(partial, op.sinks, positions, out[some], n_places, *rules(op)[:2]),
+        )
+
+
+def units(
+    device: Device,
+    op: Attention,
+    place: CacheLayer,
+    n_places: int,
+    rows: int,
+    keys: Tensor,
+    operands: tuple[Argument, ...],
+) -> Launch:
+    """Every row's parts of the units it sees, at most `n_places` each."""
+    tiles_of_group = -(-place.n_heads // place.n_kv_heads // COLUMNS)
+    file = "attention_f32.cu" if cache_defines(keys) else "attention.cu"
+    return device.kernel(file, "attend_units", DIM=place.head_dim).bind(
+        (n_places, place.n_kv_heads * tiles_of_group, rows),
+        (256, 1, 1),
+        *operands,
+        *(place.n_heads, place.n_kv_heads, keys.shape[1], place.index, *rules(op)),
+        shared=units_shared_bytes(place.head_dim),
+    )
+
+
+def tiles(
+    device: Device,
+    step: StepTensors,
+    op: Attention,
+    place: CacheLayer,
+    q: Tensor,
+    sink_query: Tensor | None,
+    keys: Tensor,
+    values: Tensor,
+    out: Tensor,
+    rows: int,
+) -> Launch:
+    """All rows, in tiles of neighbours that go through the keys together."""
+    n_warps = tile_warps(place.head_dim, device.arch)
+    columns = rows * (place.n_heads // place.n_kv_heads)
+    return device.kernel("attention_tiles.cu", "attend_tiles", DIM=place.head_dim, N_WARPS=n_warps).bind(
+        (-(-columns // (COLUMNS * n_warps)), place.n_kv_heads, 1),
+        (32 * n_warps, 1, 1),
+        *(q, sink_query, keys, values, step.positions, step.row_sequence, *tables(step, place), op.sinks, out),
+        *(rows, place.n_heads, place.n_kv_heads, keys.shape[1], place.index, *rules(op)),
+        shared=tiles_shared_bytes(place.head_dim, n_warps),
+    )
+
+
+def tables(step: StepTensors, place: CacheLayer) -> tuple[Tensor, Tensor, Tensor]:
+    """Where kernels find the blocks of a sequence."""
+    return step.table, step.table_at[place.group], step.sink[place.group]
+
+
+def rules(op: Attention) -> tuple[int, int, float, float]:
+    """Window, sink window, scale and softcap as kernels take them: scores are powers of two."""
+    scale = op.scale if op.softcap else op.scale * LOG2_E
+    return op.window or 0, op.sink_window or 0, scale, op.softcap or 0.0
+
+
+def places(op: Attention, n_units: int) -> int:
+    """Units that one row may see where the longest text has `n_units`."""
+    reach = op.window or op.sink_window
+    return n_units if not reach else min(n_units, (reach - 2) // UNIT_TOKENS + 2 + (op.sink_window is not None))
+
+
+def cache_defines(keys: Tensor) -> dict[str, int]:
+    """What a kernel is told of the numbers that keys and values are stored as."""
+    return {"F32_CACHE": 1} if keys.dtype is torch.float32 else {}
+
+
+def tile_warps(head_dim: int, arch: int) -> int:
+    """Warps that share the keys of a tile: as many as shared memory has room for."""
+    limit = LEAST_SHARED if arch >= 80 else LEAST_SHARED_TURING
+    return next(n for n in (8, 4, 2, 1) if tiles_shared_bytes(head_dim, n) <= limit)
+
+
+def query_bytes(head_dim: int) -> int:
+    """Of Query in attention.cuh."""
+    return head_dim // 16 * 32 * 16 + COLUMNS * 4
+
+
+def units_shared_bytes(head_dim: int) -> int:
+    """Of Shared in attention.cu."""
+    of_warp = max(2 * COLUMNS * (KEYS + 8) * 2, COLUMNS * (min(head_dim, PART) + 4) * 4)
+    return 2 * query_bytes(head_dim) + UNIT_TOKENS // KEYS * (of_warp + 2 * COLUMNS * 4)
+
+
+def tiles_shared_bytes(head_dim: int, n_warps: int) -> int:
+    """Of Shared in attention_tiles.cu."""
+    part = min(head_dim, PART)
+    key_stride, value_stride = part + (48 - part // 2 % 32) % 32 * 2, part + 8
+    weights = 2 * COLUMNS * (KEYS + 8) * 2
+    return n_warps * (query_bytes(head_dim) + weights) + 2 * KEYS * max(key_stride, value_stride) * 2
