@@ -5,7 +5,7 @@ The tests compile each row for every architecture, and benchmarks/cuda_compile.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from localrun.backends.cuda.attentions import MAX_TILE_HEAD_DIM, tile_warps
@@ -28,7 +28,7 @@ class Unit:
 
 def units() -> tuple[Unit, ...]:
     """All of them, in the order of their files' names."""
-    return (
+    every = (
         *(Unit("attention.cu", f"of heads of {dim}", {"DIM": dim}) for dim in HEAD_DIMS),
         *(
             Unit("attention_tiles.cu", f"of heads of {dim}", tile_defines(dim))
@@ -39,8 +39,33 @@ def units() -> tuple[Unit, ...]:
         Unit("norm.cu"),
         Unit("rope_append.cu"),
         Unit("rope_append.cu", "to f32", {"F32_CACHE": 1}),
+        *weight_units(),
     )
+    return tuple(sorted(every, key=lambda unit: unit.file))
 
 
 def tile_defines(head_dim: int) -> dict[str, int]:
     return {"DIM": head_dim, "N_WARPS": tile_warps(head_dim, ARCHITECTURES[-1])}
+
+
+def weight_units() -> Iterator[Unit]:
+    """Of the kernels that read weights, for every layout."""
+    from localrun.backends.cuda.layouts import LAYOUTS
+    from localrun.backends.cuda.tiles import CodeTiles
+
+    ways: Mapping[str, Mapping[str, int]] = {
+        "": {},
+        "gate beside up": {"SIDES": 2, "ACT": 1},
+        "after a gate": {"ACT": 1},
+    }
+    for tiles in LAYOUTS:
+        if isinstance(tiles, CodeTiles):
+            for way, defines in ways.items():
+                yield Unit("linear.cu", f"{tiles.name} {way}".strip(), {**tiles.defines, **defines})
+            for n_x in (16, 32, 64):
+                yield Unit("linear_many.cu", f"{tiles.name} {n_x} rows", tiles.defines | {"N_X": n_x})
+            for file in ("linear_dp4a.cu", "dequantize.cu"):
+                yield Unit(file, tiles.name, tiles.defines)
+        else:
+            yield Unit("linear_float.cu", tiles.name, tiles.defines)
+        yield Unit("embed.cu", tiles.name, tiles.defines)

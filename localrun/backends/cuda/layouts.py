@@ -42,6 +42,7 @@ TILES: dict[str, Tiles] = {
     **dict.fromkeys(("Q8_K", "TQ1_0", "TQ2_0", "IQ1_S", "IQ1_M"), I8_K),
     **dict.fromkeys(("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"), I8_K),
 }
+LAYOUTS: tuple[Tiles, ...] = tuple({tiles.name: tiles for tiles in (F32, *TILES.values())}.values())
 
 
 def tiles_of(qtype: str) -> Tiles:

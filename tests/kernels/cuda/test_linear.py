@@ -1,0 +1,199 @@
+"""Linears on a GPU's tensor cores, emulated: right, and to the bit the same however rows are put together."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from localrun_testing.cuda_linear import CODES, FLOATS, GRIDS, Exact, packed, quantized, random_rows, run
+from localrun_testing.native_ops import nmse
+
+from localrun.backends.cuda.device import Argument
+from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.cuda.layouts import CudaLayout, tiles_of
+from localrun.backends.cuda.linears import dequantize, embed, linear
+from localrun.backends.reference.ops import activate
+from localrun.formats.quant import QUANT_TYPES
+from localrun.ops.layouts import Packed, RowReader
+from localrun.ops.types import LinearActivation
+
+ACTIVATIONS: tuple[LinearActivation, ...] = ("silu_mul", "gelu_mul", "clamped_silu_mul")
+ERROR = 3e-7  # of sums in float32, beside the sum of all magnitudes
+NMSE_LIMIT = 5e-4  # activations are rounded to 8 bits
+COLUMNS = {1: 100, 32: 416, 64: 320, 256: 768}  # seven tiles leave a warp without a segment, thirteen one with less
+ROWS = (1, 3, 8, 9, 20, 40, 70)
+
+
+def columns(qtype: str) -> int:
+    return COLUMNS[QUANT_TYPES[qtype].block_size]
+
+
+@pytest.mark.parametrize("qtype", [*CODES, *FLOATS])
+def test_linear_is_right_and_a_row_does_not_depend_on_the_rows_beside_it(qtype: str) -> None:
+    n_cols = columns(qtype)
+    weight, x = packed(qtype, 37, n_cols), random_rows(70, n_cols)
+    (whole,) = run(x, [(weight, None)])
+    exact = Exact.of(x, weight)
+    assert exact.error(whole) < ERROR
+    assert nmse(whole, F.linear(x, weight.unpack())) < NMSE_LIMIT
+    for rows in ROWS:
+        for first in {0, 70 - rows}:
+            (part,) = run(x[first : first + rows], [(weight, None)])
+            assert torch.equal(part, whole[first : first + rows]), (first, rows)
+
+
+@pytest.mark.parametrize("qtype", CODES)
+def test_the_twin_without_tensor_cores_gives_the_same_bits(qtype: str) -> None:
+    n_cols = columns(qtype)
+    weight, x, device = packed(qtype, 37, n_cols), random_rows(3, n_cols), EmulatedDevice()
+    (expected,) = run(x, [(weight, None)])
+    q8, found = quantized(x), torch.full((3, 37), torch.nan)
+    none: tuple[Argument, ...] = (None, None, None, 0)
+    inputs = (q8.codes, q8.groups, None, 1.0, q8.codes.shape[1] // 64, 3, q8.groups.shape[1])
+    kernel = device.kernel("linear_dp4a.cu", "linear_dp4a", **tiles_of(qtype).defines)
+    kernel.bind((3, 3, 1), (256, 1, 1), weight.planes[0], None, found, 37, *none, *none, *inputs)()
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("qtype", ["Q4_0", "Q4_K", "Q6_K", "BF16"])
+def test_schedules_and_poison_change_nothing(qtype: str) -> None:
+    n_cols = columns(qtype)
+    weight = packed(qtype, 70, n_cols)
+    for rows in (5, 40):
+        x = random_rows(rows, n_cols)
+        found = [
+            run(x, [(weight, None)], device=EmulatedDevice(seed=seed, poison=poison))[0]
+            for seed, poison in ((0, 0xFF), (1, 0x00), (2, 0x3C), (3, 0x7F))
+        ]
+        assert all(torch.equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize("rows", [2, 11])
+@pytest.mark.parametrize("types", [("Q4_0", "Q4_0", "Q4_0"), ("Q4_K", "Q6_K", "Q4_K", "Q4_K", "Q4_K"), ("F16", "Q8_0")])
+def test_matrices_of_different_sizes_and_layouts_share_a_linear(types: tuple[str, ...], rows: int) -> None:
+    weights = [packed(qtype, n, 256, seed=n) for qtype, n in zip(types, (70, 16, 33, 1, 129), strict=False)]
+    biases = [random_rows(1, weight.n_rows)[0] for weight in weights]
+    x = random_rows(rows, 256)
+    together = run(x, list(zip(weights, biases, strict=True)))
+    for found, weight, bias in zip(together, weights, biases, strict=True):
+        (alone,) = run(x, [(weight, None)])
+        assert torch.equal(found, alone + bias)
+
+
+def test_matrices_of_one_layout_are_one_launch() -> None:
+    x, outs = random_rows(2, 256), [torch.zeros(2, 16) for _ in range(3)]
+    weights = [(packed(qtype, 16, 256), None) for qtype in ("Q4_K", "Q6_K", "Q4_K")]
+    assert len(linear(EmulatedDevice(), x, quantized(x), weights, outs, 2)) == 2
+
+
+@pytest.mark.parametrize("rows", [2, 11])
+@pytest.mark.parametrize("act", ACTIVATIONS)
+@pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("F32", "Q8_0")])
+def test_gate_and_up_end_in_one(act: LinearActivation, types: tuple[str, str], rows: int) -> None:
+    weights = [(packed(qtype, 49, 256, seed), random_rows(1, 49, seed)[0]) for seed, qtype in enumerate(types)]
+    x, residual = random_rows(rows, 256) * 0.3, random_rows(rows, 49, 8)
+    gate, up = run(x, [*weights])
+    (found,) = run(x, [*weights], act=act, out_scale=0.5, residual=residual)
+    expected = residual + 0.5 * activate(gate.double(), up.double(), act)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+    (alone,) = run(x[1:2], [*weights], act=act, out_scale=0.5, residual=residual[1:2])
+    assert torch.equal(alone, found[1:2])
+
+
+@pytest.mark.parametrize("rows", [2, 11])
+@pytest.mark.parametrize("qtype", ["Q4_0", "BF16"])
+def test_squares_of_what_is_positive(qtype: str, rows: int) -> None:
+    weight, bias = packed(qtype, 49, 256), random_rows(1, 49)[0]
+    x, residual = random_rows(rows, 256) * 0.3, random_rows(rows, 49, 8)
+    bias[7] = torch.nan
+    (y,) = run(x, [(weight, bias)])
+    (found,) = run(x, [(weight, bias)], act="relu_squared", residual=residual)
+    torch.testing.assert_close(found, residual + activate(y, y, "relu_squared"), rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("qtype", ["Q4_0", "F16"])
+def test_an_output_may_be_the_residual(qtype: str) -> None:
+    weight, bias = packed(qtype, 33, 256), random_rows(1, 33)[0]
+    for rows in (4, 12):
+        x, residual = random_rows(rows, 256), random_rows(rows, 33, 3)
+        (alone,) = run(x, [(weight, None)])
+        out = residual.clone()
+        for launch in linear(
+            EmulatedDevice(), x, quantized(x), [(weight, bias)], [out], rows, residual=out, out_scale=0.3
+        ):
+            launch()
+        assert torch.equal(out, residual + (alone + bias) * 0.3)
+
+
+@pytest.mark.parametrize("act", ACTIVATIONS)
+def test_activations_are_exact_far_out_and_hide_nothing(act: LinearActivation) -> None:
+    """Of what no exponential can hold, beyond the limits of the clamped one, and of what is no number."""
+    x = torch.tensor([[-1e4, -200.0, -90.0, -1.0, 0.0, 1.0, 90.0, 1e4]])
+    eye, zero = (packed_floats(matrix) for matrix in (torch.eye(8), torch.zeros(8, 8)))
+    for up in (1.0, -100.0, 100.0):
+        (found,) = run(x, [(eye, None), (zero, torch.full((8,), up))], act=act)
+        torch.testing.assert_close(found, activate(x, torch.tensor(up), act), rtol=1e-6, atol=1e-30)
+    broken = torch.zeros(8)
+    broken[3] = torch.nan
+    for gate, up_bias in ((broken, torch.ones(8)), (torch.ones(8), broken)):
+        (found,) = run(x, [(zero, gate), (zero, up_bias)], act=act)
+        assert found[0].isnan().tolist() == [i == 3 for i in range(8)]
+
+
+def packed_floats(matrix: torch.Tensor) -> Packed:
+    rows = matrix.view(torch.uint8).reshape(len(matrix), -1)
+    return CudaLayout().pack(
+        RowReader("F32", len(matrix), matrix.shape[1], lambda first, n: rows[first : first + n].numpy())
+    )
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("qtype", ["Q4_0", "Q4_K", "Q6_K", "BF16"])
+def test_a_broken_row_spoils_itself_and_no_other(qtype: str, value: float) -> None:
+    weight = packed(qtype, 16, 256)
+    for rows in (3, 40):
+        x = random_rows(rows, 256)
+        (whole,) = run(x, [(weight, None)])
+        x[1, 40] = value
+        (found,) = run(x, [(weight, None)])
+        others = torch.arange(rows) != 1
+        assert not found[1].isfinite().any()
+        assert torch.equal(found[others], whole[others])
+
+
+def test_codes_reach_the_limits_without_saturating() -> None:
+    raw = torch.zeros(16, 34, dtype=torch.uint8)
+    raw[:, 1] = 0x3C  # scale 1
+    raw[:, 2:] = 0x80  # -128
+    weight = CudaLayout().pack(RowReader("Q8_0", 16, 32, lambda first, n: raw[first : first + n].numpy()))
+    x = torch.full((2, 32), 127.0)
+    x[1] = -127.0
+    (found,) = run(x, [(weight, None)])
+    assert torch.equal(found, torch.tensor([[-128.0 * 127 * 32], [128.0 * 127 * 32]]).expand(2, 16))
+
+
+@pytest.mark.parametrize("qtype", [*CODES, *GRIDS, *FLOATS])
+def test_rows_by_id_are_the_files_numbers(qtype: str) -> None:
+    n_cols = columns(qtype)
+    weight = packed(qtype, 37, n_cols)
+    ids = torch.tensor([36, 0, 8, 17, 0], dtype=torch.int32)
+    out = torch.full((5, n_cols), torch.nan)
+    embed(EmulatedDevice(), weight, ids, 3.0, out, 5)()
+    assert torch.equal(out, weight.unpack_rows(ids.long()) * 3.0)
+
+
+@pytest.mark.parametrize("qtype", CODES)
+def test_decoded_matrices_are_the_nearest_bf16_numbers(qtype: str) -> None:
+    n_cols = columns(qtype)
+    weight, out = packed(qtype, 37, n_cols), torch.full((37, columns(qtype)), torch.nan, dtype=torch.bfloat16)
+    dequantize(EmulatedDevice(), weight, out)()
+    assert torch.equal(out, weight.unpack().bfloat16())
+
+
+@pytest.mark.parametrize(
+    ("qtype", "n_rows", "n_cols"), [("Q4_0", 16, 14336), ("Q4_K", 20, 14336), ("Q6_K", 4097, 256), ("F16", 16, 14336)]
+)
+def test_widths_of_real_models(qtype: str, n_rows: int, n_cols: int) -> None:
+    weight, x = packed(qtype, n_rows, n_cols), random_rows(9, n_cols)
+    (whole,) = run(x, [(weight, None)])
+    assert Exact.of(x, weight).error(whole) < ERROR
+    (alone,) = run(x[4:5], [(weight, None)])
+    assert torch.equal(alone, whole[4:5])
