@@ -1,6 +1,6 @@
 """Long conversations on a warm engine, each request again on a cold one, and the same on llama.cpp.
 
-    python benchmarks/conversations.py [--models builtin tiny-thinker] [--kv f16 q8] [--turns 40] [--seeds 0 1]
+    python benchmarks/conversations.py [--models builtin tiny-thinker gemma4] [--kv f16 q8] [--turns 40] [--seeds 0 1]
                                        [--folder DIR] [--threads N] [--json FILE]
 
     python benchmarks/conversations.py --depth 8192 [--shapes qwen3-0.6b gemma-3-1b] [--types Q4_0] [--kv f16 q8]
@@ -30,6 +30,7 @@ from benchmarks.deep_turns import DeepChat  # noqa: E402
 from benchmarks.engine_worker import bindings  # noqa: E402
 from benchmarks.llama_chat import LlamaChat, PeerTurn  # noqa: E402
 from benchmarks.synthetic_models import SHAPES, model_file, write_f16  # noqa: E402
+from benchmarks.tiny_architectures import TINY, tiny_file  # noqa: E402
 from localrun.base.machine import cpu_limit  # noqa: E402
 from localrun.base.request import KVCodecName, LoadOptions  # noqa: E402
 from localrun.client.local import LocalClient  # noqa: E402
@@ -41,7 +42,7 @@ CODECS: tuple[KVCodecName, ...] = ("f16", "q8", "k8v4", "q4")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=(*MODELS, *TINY))
     parser.add_argument("--kv", nargs="+", default=list(CODECS), choices=CODECS)
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
@@ -109,6 +110,8 @@ def model_path(name: str, folder: Path) -> Path:
         return BUILTIN
     path = folder / f"{name}-F16.gguf"
     folder.mkdir(parents=True, exist_ok=True)
+    if not path.exists() and name in TINY:
+        return tiny_file(name, path)
     if not path.exists():
         write_f16(path, SHAPES[name])
     return path

@@ -56,6 +56,7 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
         loaded.engine.close()
 
 
+@pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
 @pytest.mark.parametrize(
     "kind",
     [
@@ -70,8 +71,10 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
         "gemma4-moe",
     ],
 )
-def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, tmp_path: Path) -> None:
-    loaded = load(LoadOptions(save(kind, tmp_path), threads=1, ctx=128))
+def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, file_format: str, tmp_path: Path) -> None:
+    folder = save(kind, tmp_path)
+    path = folder if file_format == "safetensors" else convert(folder, tmp_path / "model.gguf")
+    loaded = load(LoadOptions(path, threads=1, ctx=128))
     try:
         executor = loaded.engine.runner.executor
         assert executor.kv_nbytes == loaded.plan.kv_bytes

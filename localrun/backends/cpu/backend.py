@@ -83,7 +83,7 @@ class CpuBackend:
             return f"the library has no layout for {', '.join(unknown)}"
         if not all(mixes_natively(spec.mixer) for spec in config.layers if spec.mixer):
             return "the library has no kernel for this kind of recurrent layers"
-        if any(self.block_bytes(KV_CODECS["f16"], spec) is None for spec in config.layers if spec.kind != "none"):
+        if any(self.block_bytes(KV_CODECS["f16"], spec) is None for spec in config.layers):
             return "the library has no block store for heads of this size"
         if not all(routes_natively(spec) for spec in config.layers if spec.mixture):
             return "the library has no kernel for this kind of mixture of experts"
@@ -111,6 +111,8 @@ class CpuBackend:
     def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
         if spec.mixer is not None:
             return state_block_bytes(spec.mixer.state_size)
+        if not spec.has_attention:
+            return 0
         code = abi.KV_CODES.get(codec.name)
         size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
         return size if size >= 0 else None
