@@ -35,7 +35,9 @@ def units() -> tuple[Unit, ...]:
             for dim in HEAD_DIMS
             if dim <= MAX_TILE_HEAD_DIM
         ),
+        Unit("elementwise.cu"),
         Unit("intrinsics.cu"),
+        Unit("logits.cu"),
         Unit("norm.cu"),
         Unit("rope_append.cu"),
         Unit("rope_append.cu", "to f32", {"F32_CACHE": 1}),

@@ -1,0 +1,23 @@
+// Operations on each number by itself, a thread a number: gridDim.y rows of n.
+#include "numbers.cuh"
+
+extern "C" __global__ void __launch_bounds__(256) sigmoid_mul(const float* x, const float* gate, float* out, int n) {
+  const int i = blockIdx.x * 256 + threadIdx.x;
+  const int64_t at = (int64_t)blockIdx.y * n + i;
+  if (i < n) out[at] = x[at] * lr_sigmoid(gate[at]);
+}
+
+// x: rows of x_width, from `first` on. The tanh form of GELU: g/2 · (1 + tanh u) = g · sigmoid(2u).
+extern "C" __global__ void __launch_bounds__(256) gelu_mul(const float* gate, const float* x, float* out, int n, int first, int x_width) {
+  const int i = blockIdx.x * 256 + threadIdx.x;
+  const int64_t at = (int64_t)blockIdx.y * n + i;
+  if (i >= n) return;
+  const float g = gate[at], u = 0.79788456f * __fmaf_rn(g * g * 0.044715f, g, g);
+  out[at] = g * lr_sigmoid(2.f * u) * x[(int64_t)blockIdx.y * x_width + first + i];
+}
+
+extern "C" __global__ void __launch_bounds__(256) scale(const float* x, float* out, int n, float factor) {
+  const int i = blockIdx.x * 256 + threadIdx.x;
+  const int64_t at = (int64_t)blockIdx.y * n + i;
+  if (i < n) out[at] = x[at] * factor;
+}

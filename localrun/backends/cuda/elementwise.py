@@ -1,0 +1,32 @@
+"""Launches of what is done to each number by itself; all operands are f32 [rows, n] unless they say otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from localrun.backends.cuda.device import Argument, Device, Launch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+THREADS = 256  # of a block, each with one number
+
+
+def sigmoid_mul(device: Device, x: Tensor, gate: Tensor, out: Tensor) -> Launch:
+    """x · sigmoid(gate)"""
+    return launch(device, "sigmoid_mul", out, x, gate, out, out.shape[-1])
+
+
+def gelu_mul(device: Device, gate: Tensor, x: Tensor, first: int, out: Tensor) -> Launch:
+    """gelu(gate) · the n numbers from `first` on of every row of x, f32 [rows, first + n or more]"""
+    return launch(device, "gelu_mul", out, gate, x, out, out.shape[-1], first, x.shape[-1])
+
+
+def scale(device: Device, x: Tensor, factor: float, out: Tensor) -> Launch:
+    """factor · x"""
+    return launch(device, "scale", out, x, out, out.shape[-1], factor)
+
+
+def launch(device: Device, name: str, out: Tensor, *arguments: Argument) -> Launch:
+    rows, n = out.shape
+    return device.kernel("elementwise.cu", name).bind((-(-n // THREADS), rows, 1), (THREADS, 1, 1), *arguments)

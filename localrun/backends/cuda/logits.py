@@ -1,0 +1,112 @@
+"""Launches from raw logits to what a step gives, and what they read and write besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from localrun.backends.cuda.device import Device, Launch
+from localrun.ops.interface import LogitAdjust, Logits
+from localrun.ops.largest_step import MAX_CANDIDATES
+
+PART, BEST, THREADS = 4096, MAX_CANDIDATES, 512  # of logits.cu
+ADJUST = np.dtype(
+    [(name, "<i4") for name in ("begin", "n_seen", "n_counts", "n_bias")]
+    + [(name, "<f4") for name in ("repeat", "presence", "frequency", "temperature")]
+)  # one row; Adjust in logits.cu
+
+
+class AdjustTensors:
+    """How requests change their rows of logits, on the device. `rows` stay where they are and point to the entries."""
+
+    def __init__(self, max_rows: int, device: torch.device) -> None:
+        self.rows = torch.zeros(8 + max_rows * ADJUST.itemsize, dtype=torch.uint8, device=device)
+        self.entries = torch.zeros(1024, dtype=torch.int32, device=device)
+        self.max_rows = max_rows
+        self.fill((), 0)
+
+    def fill(self, adjust: Sequence[LogitAdjust | None], n_rows: int) -> None:
+        """Take in the changes of a step of so many rows of logits."""
+        rows = np.zeros(self.max_rows, ADJUST)
+        rows["temperature"] = 1.0
+        lists: list[np.ndarray] = []
+        for row, change in zip(rows, adjust[:n_rows], strict=False):
+            if change is not None:
+                row["begin"] = sum(map(len, lists))
+                lists += take(row, change)
+        if lists:
+            entries = torch.from_numpy(np.concatenate(lists))
+            if len(entries) > len(self.entries):
+                self.entries = torch.empty(2 * len(entries), dtype=torch.int32, device=self.rows.device)
+            self.entries[: len(entries)].copy_(entries)
+        address = np.array([self.entries.data_ptr()], "<u8")
+        self.rows.copy_(torch.from_numpy(np.concatenate((address.view(np.uint8), rows.view(np.uint8)))))
+
+
+def take(row: np.void, change: LogitAdjust) -> list[np.ndarray]:
+    """Write one request's numbers -> its entries, int32."""
+    repeats, counts = change.repeat != 1.0, bool(change.presence or change.frequency)
+    seen = np.asarray(change.seen.ids if repeats else (), np.int32)
+    ids, numbers = (np.asarray(x if counts else (), np.int32) for x in (change.counts.ids, change.counts.counts))
+    biased, bias = np.array([*change.bias], np.int32), np.array([*change.bias.values()], np.float32)
+    row["n_seen"], row["n_counts"], row["n_bias"] = len(seen), len(ids), len(biased)
+    row["repeat"], row["presence"], row["frequency"] = change.repeat, change.presence, change.frequency
+    row["temperature"] = change.temperature or 1.0
+    return [seen, ids, numbers, biased, bias.view(np.int32)]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is found of the logits: int32 [rows, 2 · 256 + 2], ids, values, logsumexp and whether all is finite."""
+
+    numbers: Tensor
+
+    @classmethod
+    def empty(cls, max_rows: int, device: torch.device) -> Found:
+        return cls(torch.empty(max_rows, 2 * BEST + 2, dtype=torch.int32, device=device))
+
+    def read(self, rows: Tensor) -> Logits:
+        """In main memory, of as many rows as `rows`, f32 [n, vocab]; waits for the device."""
+        numbers = self.numbers[: len(rows)].cpu().numpy()
+        ids, values, rest = numbers[:, :BEST], numbers[:, BEST : 2 * BEST], numbers[:, 2 * BEST :]
+        n = min(BEST, rows.shape[-1])
+        return Logits(rows, ids[:, :n], values[:, :n].view(np.float32), rest[:, 0].view(np.float32), rest[:, 1] != 0)
+
+
+def finish(
+    device: Device,
+    rows: Tensor,
+    adjust: AdjustTensors,
+    found: Found,
+    n_rows: int,
+    *,
+    scale: float = 1.0,
+    softcap: float | None = None,
+) -> list[Launch]:
+    """Scale, softcap, check and adjust raw logits, f32 [n_rows, vocab], in place, and pick the best of each row."""
+    vocab, where = rows.shape[-1], device.torch_device
+    n_parts = -(-vocab // PART)
+    finite = torch.empty(n_rows, n_parts, dtype=torch.int32, device=where)
+    sums = torch.empty(n_rows, n_parts, 2, device=where)
+    best = torch.empty(n_rows, n_parts, BEST, dtype=torch.int64, device=where)
+    block = (THREADS, 1, 1)
+
+    def kernel(name: str, n: int, *arguments: Tensor | int | float) -> Launch:
+        return device.kernel("logits.cu", name).bind((n, n_rows, 1), block, *arguments)
+
+    launches = [
+        kernel("scale_logits", n_parts, rows, finite, vocab, scale, softcap or 0.0),
+        device.kernel("logits.cu", "adjust_logits").bind((n_rows, 1, 1), block, rows, adjust.rows, vocab),
+        kernel("best_of_logits", n_parts, rows, adjust.rows, best, sums, vocab),
+    ]
+    while best.shape[1] > 1:
+        n = best.shape[1] * BEST
+        rest = torch.empty(n_rows, -(-n // PART), BEST, dtype=torch.int64, device=where)
+        launches.append(kernel("best_of_best", rest.shape[1], best, rest, n))
+        best = rest
+    write = device.kernel("logits.cu", "write_found")
+    return [*launches, write.bind((n_rows, 1, 1), (BEST, 1, 1), best, sums, finite, found.numbers, n_parts)]
