@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from localrun_testing.waiting import until
 
+from benchmarks.tiny_architectures import tiny_file
 from localrun.base.errors import DoesNotFitError
 from localrun.base.events import Completion, Done
 from localrun.base.machine import Memory
@@ -87,6 +88,30 @@ def test_asking_the_same_again_after_a_restart_restores_to_the_last_token() -> N
     assert second.token_ids == first.token_ids
     assert first.prompt_tokens is not None
     assert second.restored_tokens == first.prompt_tokens - 1
+
+
+@pytest.mark.parametrize("kv", ["f16", "q8"])
+@pytest.mark.parametrize("name", ["gemma4", "gemma4-e2b", "gpt-oss", "nemotron-h"])
+def test_layers_of_every_kind_come_back_after_a_restart(name: str, kv: KVCodecName, tmp_path: Path) -> None:
+    """Windows, keys and values that other layers read, layers that keep nothing, and states."""
+    path = tiny_file(name, tmp_path / "model.gguf")
+
+    def client(**options: Any) -> LocalClient:
+        return LocalClient(LoadOptions(path, ctx=1024, kv=kv, **options))
+
+    with client(disk_cache=BUDGET) as one:
+        first = ask(one, CHAT)
+    with client(disk_cache=BUDGET) as again:
+        same, kept = ask(again, CHAT), again.view()
+        second = ask(again, next_turn(first))
+    with client(disk_cache=0, prefix_cache=False) as cold:
+        expected = ask(cold, next_turn(first))
+    assert first.prompt_tokens is not None
+    assert same.token_ids == first.token_ids
+    assert same.restored_tokens >= first.prompt_tokens // 64 * 64
+    assert second.token_ids == expected.token_ids
+    if name != "nemotron-h":  # the state that came back is in the block that was gone on with
+        assert all("d" in group.states for group in kept.groups), "every group has some of it from the disk"
 
 
 def test_damage_is_a_miss_and_the_answer_the_same(home: Path) -> None:
