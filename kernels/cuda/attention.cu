@@ -1,15 +1,6 @@
 // Attention of few rows: a block of threads has 512 positions of one KV head for one row, a warp one block of 64 keys;
 // then the parts of a row are merged.
 #include "attention.cuh"
-#define UNIT_TOKENS (UNIT_BLOCKS * KEYS)
-
-// Units of a row by `place`: those it sees, ascending; with a sink unit 0 first.
-LR_INLINE int lr_unit(const Sight& sight, int position, int place) {
-  const int first = sight.first_position(position) / UNIT_TOKENS;
-  return sight.sink_window && place && first ? first + place - 1 : sight.sink_window ? place : first + place;
-}
-
-// What every kernel of this file knows of a step. A row's part of a unit: [rows][heads][places][DIM + 2], o, m, l.
 struct Shared {
   Query queries[2];  // the second towards block 0
   union {
@@ -54,7 +45,7 @@ template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uin
 
 // keys, values: [blocks][n_layers][64][n_kv_heads][DIM], this layer's at `index`. Logical block n of a sequence is block
 // table[table_at + n], block 0 is `sink`. gridDim.y: KV heads, and for more than eight queries of each as many tiles.
-extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS) attend_units(const float* q, const float* sink_q, const uint16_t* keys,
+extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, 1) attend_units(const float* q, const float* sink_q, const uint16_t* keys,
     const uint16_t* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
     const int* sink, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
     float scale, float softcap) {

@@ -8,6 +8,7 @@
 #include "numbers.cuh"
 #define KEYS 64        // of a block
 #define UNIT_BLOCKS 8  // blocks merge within units of 512 positions, then units do
+#define UNIT_TOKENS (UNIT_BLOCKS * KEYS)
 #define COLUMNS 8
 #define PART (DIM < 128 ? DIM : 128)  // dims that are taken at a time
 #define N_PARTS ((DIM + PART - 1) / PART)
@@ -36,6 +37,13 @@ struct Sight {
     return low < high;
   }
 };
+
+// Units of a row by `place`: those it sees, ascending; with a sink unit 0 first. What a row gets of each
+// lies in parts [rows][heads][places][DIM + 2], o, m and l.
+LR_INLINE int lr_unit(const Sight& sight, int position, int place) {
+  const int first = sight.first_position(position) / UNIT_TOKENS;
+  return sight.sink_window && place && first ? first + place - 1 : sight.sink_window ? place : first + place;
+}
 
 // Queries of eight columns as the B operand of lr_mma_f16: lane 4g + t has of column g, in every step of 16 dims, four dims
 // that lie together, from lr_first_dim(step, t) on, as fp16 and as what that leaves.

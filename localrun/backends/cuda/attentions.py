@@ -58,7 +58,8 @@ def rope_append(
     cos, sin = (step.cos[op.rope or 0], step.sin[op.rope or 0]) if turns else (None, None)
     sink_cos, sink_sin = (step.sink_cos[op.rope or 0], step.sink_sin[op.rope or 0]) if turns_twice else (None, None)
     half = 0 if cos is None else cos.shape[-1]
-    return device.kernel("rope_append.cu", "rope_append", **cache_defines(keys)).bind(
+    defines = {"F32_CACHE": 1} if keys.dtype is torch.float32 else {}
+    return device.kernel("rope_append.cu", "rope_append", **defines).bind(
         (place.n_heads + n_stored, rows, 1),
         (128, 1, 1),
         *(q, k, v, op.q_weight, op.k_weight, cos, sin, sink_cos, sink_sin, step.query_scale, step.slots[place.group]),
@@ -113,13 +114,13 @@ def units(
 ) -> Launch:
     """Every row's parts of the units it sees, at most `n_places` each."""
     tiles_of_group = -(-place.n_heads // place.n_kv_heads // COLUMNS)
-    file = "attention_f32.cu" if cache_defines(keys) else "attention.cu"
-    return device.kernel(file, "attend_units", DIM=place.head_dim).bind(
+    f32 = keys.dtype is torch.float32
+    return device.kernel("attention_f32.cu" if f32 else "attention.cu", "attend_units", DIM=place.head_dim).bind(
         (n_places, place.n_kv_heads * tiles_of_group, rows),
         (256, 1, 1),
         *operands,
         *(place.n_heads, place.n_kv_heads, keys.shape[1], place.index, *rules(op)),
-        shared=units_shared_bytes(place.head_dim),
+        shared=f32_shared_bytes(place.head_dim) if f32 else units_shared_bytes(place.head_dim),
     )
 
 
@@ -164,11 +165,6 @@ def places(op: Attention, n_units: int) -> int:
     return n_units if not reach else min(n_units, (reach - 2) // UNIT_TOKENS + 2 + (op.sink_window is not None))
 
 
-def cache_defines(keys: Tensor) -> dict[str, int]:
-    """What a kernel is told of the numbers that keys and values are stored as."""
-    return {"F32_CACHE": 1} if keys.dtype is torch.float32 else {}
-
-
 def tile_warps(head_dim: int, arch: int) -> int:
     """Warps that share the keys of a tile: as many as shared memory has room for."""
     limit = LEAST_SHARED if arch >= 80 else LEAST_SHARED_TURING
@@ -184,6 +180,11 @@ def units_shared_bytes(head_dim: int) -> int:
     """Of Shared in attention.cu."""
     of_warp = max(2 * COLUMNS * (KEYS + 8) * 2, COLUMNS * (min(head_dim, PART) + 4) * 4)
     return 2 * query_bytes(head_dim) + UNIT_TOKENS // KEYS * (of_warp + 2 * COLUMNS * 4)
+
+
+def f32_shared_bytes(head_dim: int) -> int:
+    """Of Shared in attention_f32.cu."""
+    return 4 * COLUMNS * (2 * head_dim + UNIT_TOKENS // KEYS * (KEYS + 32 + 2))
 
 
 def tiles_shared_bytes(head_dim: int, n_warps: int) -> int:

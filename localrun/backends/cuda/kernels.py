@@ -30,6 +30,7 @@ def units() -> tuple[Unit, ...]:
     """All of them, in the order of their files' names."""
     every = (
         *(Unit("attention.cu", f"of heads of {dim}", {"DIM": dim}) for dim in HEAD_DIMS),
+        *(Unit("attention_f32.cu", f"of heads of {dim}", {"DIM": dim}) for dim in HEAD_DIMS),
         *(
             Unit("attention_tiles.cu", f"of heads of {dim}", tile_defines(dim))
             for dim in HEAD_DIMS

@@ -1,4 +1,4 @@
-"""attention.cu and attention_tiles.cu beside the reference in double precision, and beside each other."""
+"""The kernels of attention beside the reference in double precision, and beside each other."""
 
 from dataclasses import dataclass, replace
 
@@ -72,7 +72,7 @@ class Case:
         partial = torch.full((attentions.partial_numbers(rows, n_units, *shape),), NAN)
         out = torch.full_like(q, NAN)
         operands = (q, sink_query, store.keys.codes, store.values.codes, out, rows, n_units, partial)
-        few, attentions.FEW_ROWS = attentions.FEW_ROWS, rows if split else 0
+        few, attentions.FEW_ROWS = attentions.FEW_ROWS, rows if split else 1
         try:
             for launch in attentions.attend(device, on_device(step, rows), self.op, place, *operands):
                 launch()
@@ -98,7 +98,7 @@ def fill(pool: KVPool, step: StepInput, generator: torch.Generator) -> None:
 
 
 def bucket(n: int) -> int:
-    return 1 << (n - 1).bit_length()
+    return max(2, 1 << (n - 1).bit_length())
 
 
 def agree(case: Case) -> torch.Tensor:
@@ -127,6 +127,15 @@ def test_large_heads_split_their_keys() -> None:
     assert float((case.run(4, split=True) - case.exact()).abs().max()) < 1e-6
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 16), (5, 1, 80), (16, 1, 128), (2, 1, 512)])
+@pytest.mark.parametrize("window", [None, 100])
+def test_f32_keys(shape: tuple[int, int, int], window: int | None) -> None:
+    case = Case(Heads(*shape, "f32"), (Text(70, 3), Text(600, 2), Text(1, 1)), window=window, sinks=True, softcap=9.0)
+    whole, exact = case.run(8, split=True), case.exact()
+    assert float((whole - exact).abs().max() / exact.abs().max()) < 1.5e-6
+    assert torch.equal(case.run(64, split=False), whole)
+
+
 @pytest.mark.parametrize("length", LENGTHS)
 def test_texts_of_every_length(length: int) -> None:
     agree(Case(Heads(6, 2, 64), (Text(length, min(length, 9)), Text(length - 1, 2), Text(2, 2))))
@@ -139,10 +148,11 @@ def test_windows_whose_first_blocks_are_gone(window: int) -> None:
 
 
 @pytest.mark.parametrize("sink_window", [1, 64, 200])
-def test_sink_windows_keep_block_0(sink_window: int) -> None:
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+def test_sink_windows_keep_block_0(sink_window: int, codec: str) -> None:
     gone = (1100 - 5 - sink_window + 1) // 64
     texts = (Text(1100, 5, first=gone, sink=True), Text(64, 2), Text(300, 9))
-    agree(Case(Heads(4, 2, 64), texts, sink_window=sink_window))
+    agree(Case(Heads(4, 2, 64, codec), texts, sink_window=sink_window))
 
 
 @pytest.mark.parametrize("softcap", [None, 5.0, 50.0])
@@ -171,9 +181,10 @@ def test_a_prompt_in_any_chunks_is_the_same() -> None:
         begin += n
 
 
-def test_a_broken_token_breaks_those_who_see_it() -> None:
+@pytest.mark.parametrize("codec", ["f16", "f32"])
+def test_a_broken_token_breaks_those_who_see_it(codec: str) -> None:
     for part, kind in ((0, NAN), (2, NAN), (2, float("inf"))):
-        case = Case(Heads(4, 2, 64), (Text(75, 12), Text(70, 4)))
+        case = Case(Heads(4, 2, 64, codec), (Text(75, 12), Text(70, 4)))
         block = case.step.sequences[0].table[0][1]
         clean = case.run(16, split=True)
         case.pool.store(0, ring=False).planes[part][block, 1, 4, 0, 7] = kind  # position 68, KV head 0
