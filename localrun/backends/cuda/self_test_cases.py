@@ -1,103 +1,155 @@
 """One small case of every kernel, for the self-test, and for the tests that try kernels under sanitizers and broken.
 
-A case runs on a device and says what is wrong, or nothing. Inputs are made by arithmetic: the same on every machine.
+A case runs on a device and says what is wrong, or nothing.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from torch import Tensor
+import numpy as np
+import torch
+from torch import Tensor
 
-    from localrun.backends.cuda.device import Argument, Device
+from localrun.backends.cuda import attentions, norms
+from localrun.backends.cuda.device import Device
+from localrun.backends.cuda.made_up import between_ones
+from localrun.backends.cuda.q8 import Q8
+from localrun.backends.cuda.self_test_intrinsics import intrinsics
+from localrun.backends.cuda.step_tensors import StepBuffer, StepShape, StepTensors
+from localrun.ops.instructions import Attention, RopeAppend
+from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
 
-Case: TypeAlias = "Callable[[Device], str]"
+Case: TypeAlias = Callable[[Device], str]
 
-# Digests of what intrinsics.cu gives. Every sum in it is exact, so no order of summing can change them.
-_INTRINSICS: Mapping[str, str] = {
-    "mma_s8": "b5f3394d48c60b8b",
-    "mma_s8u8": "70e45b0caa88330b",
-    "mma_s8_k16": "ffbdb9c128c00815",
-    "mma_f16": "90838b638d20e485",
-    "mma_bf16": "90838b638d20e485",
-    "ldmatrix": "2cebcd12d1a1362d",
-    "copy_async": "7eae98943e9799b3",
-    "dp4a": "798b8706f3c3f480",
-    "numbers": "374cf17f54d6b37f",
-    "shuffles": "5ca0ca759907a983",
+CLOSE = 4e-6  # of the greatest number of a result
+EPS = 1e-6
+PLACE = CacheLayer(group=0, index=1, n_heads=4, n_kv_heads=2, head_dim=64)
+
+
+def norm(device: Device) -> str:
+    """One norm for a row, with a residual, quantised."""
+    x, weight = between_ones(3, 200), between_ones(200)
+    out, q8 = torch.zeros(3, 200, device=device.torch_device), Q8.of(200, 3, device.torch_device)
+    args = [tensor.to(device.torch_device) for tensor in (x, weight)]
+    norms.norm(device, args[0], args[1], EPS, 3, residual=args[0], out=out, q8=q8)()
+    exact = x + x.double() * (x.double().square().mean(-1, keepdim=True) + EPS).rsqrt() * weight
+    return far("norm", out, exact) or other_codes(q8, out)
+
+
+def quantize(device: Device) -> str:
+    """More columns than a block of threads has."""
+    x = between_ones(2, 1100).to(device.torch_device)
+    q8 = Q8.of(1100, 2, device.torch_device)
+    norms.quantize(device, x, 2, q8)()
+    return other_codes(q8, x)
+
+
+def rope_append(device: Device) -> str:
+    """Norms of heads, half of each turned, keys and values stored."""
+    n, heads, dim = 3, PLACE.n_heads, PLACE.head_dim
+    step = step_of([70], n, device)
+    q, k, v = (between_ones(n, width * dim) + shift for width, shift in ((heads, 0), (2, 0.5), (2, 1)))
+    weight = between_ones(dim)
+    op = RopeAppend(q, k, v, 1, 0, "head", weight.to(device.torch_device), weight.to(device.torch_device), EPS)
+    cache = torch.zeros(2, 2, 2, 64, 2, dim, dtype=torch.float16, device=device.torch_device)
+    out = torch.zeros(n, heads * dim, device=device.torch_device)
+    given_q, given_k, given_v = (x.to(device.torch_device) for x in (q, k, v))
+    args = (given_q, given_k, given_v, cache[0], cache[1], out)
+    attentions.rope_append(device, step, op, PLACE, *args, None, n)()
+
+    def turned(x: Tensor) -> Tensor:
+        wide = x.view(n, -1, dim).double()
+        wide = wide * (wide.square().mean(-1, keepdim=True) + EPS).rsqrt() * weight
+        cos, sin = (angle.cpu().double().unsqueeze(1) for angle in (step.cos[0], step.sin[0]))
+        half = cos.shape[-1]
+        first, second = wide[..., :half], wide[..., half : 2 * half]
+        return torch.cat((first * cos - second * sin, second * cos + first * sin, wide[..., 2 * half :]), -1)
+
+    # Positions 67, 68 and 69 are in the sequence's second block, number 0.
+    stored = cache[:, 0, 1, 3:6].cpu()
+    return (
+        far("queries", out, turned(q).flatten(1))
+        or far("keys", stored[0].float(), turned(k), 5e-4)
+        or far("values", stored[1].float(), v.view(n, 2, dim), 5e-4)
+    )
+
+
+def attention_of_few(device: Device) -> str:
+    """Three rows of a text that has two units."""
+    return attention(device, 540, 3)
+
+
+def attention_of_many(device: Device) -> str:
+    """So many rows that tiles of them share the keys."""
+    return attention(device, 90, 40)
+
+
+def attention(device: Device, length: int, n: int) -> str:
+    """The last n rows of a text."""
+    heads, dim = PLACE.n_heads, PLACE.head_dim
+    step = step_of([length], n, device)
+    n_blocks = -(-length // 64)
+    cache = between_ones(2, n_blocks, 2, 64, 2, dim).half()
+    q = 4 * between_ones(n, heads * dim)
+    op = Attention(q, 1, dim**-0.5)
+    out = torch.zeros(n, heads * dim, device=device.torch_device)
+    n_units = -(-length // attentions.UNIT_TOKENS)
+    partial = torch.zeros(attentions.partial_numbers(n, n_units, heads, 2, dim), device=device.torch_device)
+    keys, values = (plane.to(device.torch_device) for plane in cache)
+    operands = (q.to(device.torch_device), None, keys, values, out, n, n_units, partial)
+    for launch in attentions.attend(device, step, op, PLACE, *operands):
+        launch()
+
+    # [2, tokens, KV heads, dim] in the order of the text: its blocks are numbered from its end
+    text = cache[:, :, 1].flip(1).flatten(1, 2)[:, :length].double().repeat_interleave(heads // 2, 2)
+    scores = torch.einsum("rhd,thd->rht", q.view(n, heads, dim).double(), text[0]) * op.scale
+    unseen = torch.arange(length) > torch.arange(length - n, length).view(n, 1, 1)
+    weights = scores.masked_fill(unseen, -torch.inf).softmax(-1)
+    return far("attention", out, torch.einsum("rht,thd->rhd", weights, text[1]).flatten(1))
+
+
+def step_of(lengths: list[int], n: int, device: Device) -> StepTensors:
+    """The last n rows of every text, whose blocks are numbered from its end; 32 of 64 dims turn."""
+    sequences: list[SequenceInput] = []
+    positions: list[int] = []
+    row_sequence: list[int] = []
+    taken = 0
+    for number, length in enumerate(lengths):
+        blocks = list(range(taken, taken + -(-length // 64)))
+        sequences.append(SequenceInput(length, (blocks[::-1],), (0,)))
+        positions += range(length - n, length)
+        row_sequence += [number] * n
+        taken += len(blocks)
+    angles = np.outer(positions, 0.5 ** np.arange(16)).astype(np.float32)
+    rows = len(positions)
+    step = StepInput([0] * rows, positions, row_sequence, sequences, [0], cos_sin=[(np.cos(angles), np.sin(angles))])
+    buffer = StepBuffer(StepShape(1, (16,), sinks=False), rows, taken, device.torch_device)
+    buffer.fill(step, rows)
+    return buffer.tensors(rows)
+
+
+def far(what: str, found: Tensor, exact: Tensor, most: float = CLOSE) -> str:
+    """How far a result is from what it should be, where that is too far."""
+    error = float((found.cpu().double() - exact).abs().max() / exact.abs().max())
+    return "" if error <= most else f"{what} off by {error:.1e}"
+
+
+def other_codes(found: Q8, x: Tensor) -> str:
+    """Whether rows were quantised to other codes than torch gives."""
+    rows, n = x.shape
+    wanted = Q8.of(n, rows, torch.device("cpu"))
+    wanted.quantize(x.cpu())
+    same = torch.equal(found.codes.cpu(), wanted.codes) and torch.equal(found.groups.cpu(), wanted.groups)
+    return "" if same else "other codes"
+
+
+CASES: Mapping[str, Case] = {
+    "intrinsics": intrinsics,
+    "norm": norm,
+    "quantize": quantize,
+    "rope_append": rope_append,
+    "attention of few": attention_of_few,
+    "attention of many": attention_of_many,
 }
-
-
-def intrinsics(device: Device) -> str:
-    """Each name of device.cuh by itself."""
-    for name, digest in _INTRINSICS.items():
-        found = intrinsic_digest(device, name)
-        if found != digest:
-            return f"{name} gives {found}, not {digest}"
-    return ""
-
-
-def intrinsic_digest(device: Device, name: str) -> str:
-    """A digest of what check_`name` of intrinsics.cu gives."""
-    import torch
-
-    def bits(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
-        return scattered(*shape).to(device.torch_device, dtype)
-
-    def zeros(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
-        return torch.zeros(*shape, dtype=dtype, device=device.torch_device)
-
-    block, shared, grid = 32, 0, 1
-    given: tuple[Argument, ...]
-    found: tuple[Tensor, ...]
-    if name in ("mma_s8", "mma_s8u8", "mma_s8_k16"):
-        half = 2 if name == "mma_s8_k16" else 1
-        found = (bits(32, 4),)
-        given = (bits(32, 4 // half), bits(32, 2 // half), *found)
-    elif name in ("mma_f16", "mma_bf16"):
-        dtype = torch.float16 if name == "mma_f16" else torch.bfloat16
-        a, b = (((scattered(32, n) % 15) - 7).to(dtype).view(torch.int32).to(device.torch_device) for n in (8, 4))
-        found = (zeros(32, 4, dtype=torch.float32),)
-        given = (a, b, *found)
-    elif name == "ldmatrix":
-        found = (zeros(32, 4), zeros(32, 4))
-        given = (bits(32, 4), *found)
-    elif name == "copy_async":
-        block, shared = 64, 2 * 64 * 16
-        found = (zeros(2, 64, 4),)
-        given = (bits(64, 4), *found, 40)
-    elif name == "dp4a":
-        block = 64
-        found = (bits(50),)
-        given = (bits(50), bits(50).flip(0).contiguous(), *found, 50)
-    elif name == "numbers":
-        block, grid, n = 64, 16, 1000
-        x = (scattered(n).double() / 2**24).float().to(device.torch_device)  # to 128 either way
-        halves = [zeros(n, dtype=torch.int16) for _ in range(2)]
-        found = (*halves, *(zeros(n, dtype=torch.float32) for _ in range(4)))
-        given = (x, *found, n)
-    else:
-        found = (zeros(4, 32), zeros(32))
-        given = (bits(32), 5, *found)
-    device.kernel("intrinsics.cu", f"check_{name}").bind((grid, 1, 1), (block, 1, 1), *given, shared=shared)()
-    digest = hashlib.sha256()
-    for tensor in found:
-        digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:16]
-
-
-def scattered(*shape: int) -> Tensor:
-    """Integers all over the range of an int32 [shape], as int64 on the CPU; the same on every machine."""
-    import torch
-
-    n = 1
-    for size in shape:
-        n *= size
-    word = torch.arange(1, n + 1, dtype=torch.int64) * 2654435761 % (1 << 32)
-    return ((word ^ word >> 15) - (1 << 31)).view(shape)
-
-
-CASES: Mapping[str, Case] = {"intrinsics": intrinsics}

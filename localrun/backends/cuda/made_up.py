@@ -1,0 +1,19 @@
+"""Numbers that look like chance and are the same on every machine and with every version of torch."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def scattered(*shape: int) -> Tensor:
+    """Integers all over the range of an int32 [shape], as int64 on the CPU."""
+    word = torch.arange(1, math.prod(shape) + 1, dtype=torch.int64) * 2654435761 % (1 << 32)
+    return ((word ^ word >> 15) - (1 << 31)).view(shape)
+
+
+def between_ones(*shape: int) -> Tensor:
+    """f32 [shape] from -1 to 1, on the CPU."""
+    return (scattered(*shape).double() / 2**31).float()
