@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+CLOSE = 4e-6  # of the greatest number of a result
+
 
 def scattered(*shape: int) -> Tensor:
     """Integers all over the range of an int32 [shape], as int64 on the CPU."""
@@ -17,3 +19,9 @@ def scattered(*shape: int) -> Tensor:
 def between_ones(*shape: int) -> Tensor:
     """f32 [shape] from -1 to 1, on the CPU."""
     return (scattered(*shape).double() / 2**31).float()
+
+
+def far(what: str, found: Tensor, exact: Tensor, most: float = CLOSE) -> str:
+    """How far a result is from what it should be, where that is too far."""
+    error = float((found.cpu().double() - exact).abs().max() / exact.abs().max())
+    return "" if error <= most else f"{what} off by {error:.1e}"

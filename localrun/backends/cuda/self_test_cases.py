@@ -8,24 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda import attentions, norms
+from localrun.backends.cuda import elementwise, logits, norms, self_test_attention, self_test_linears
 from localrun.backends.cuda.device import Device
-from localrun.backends.cuda.made_up import between_ones
+from localrun.backends.cuda.made_up import between_ones, far
 from localrun.backends.cuda.q8 import Q8
 from localrun.backends.cuda.self_test_intrinsics import intrinsics
-from localrun.backends.cuda.step_tensors import StepBuffer, StepShape, StepTensors
-from localrun.ops.instructions import Attention, RopeAppend
-from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
+from localrun.ops.interface import LogitAdjust
+from localrun.ops.token_counts import TokenCounts
 
 Case: TypeAlias = Callable[[Device], str]
 
-CLOSE = 4e-6  # of the greatest number of a result
 EPS = 1e-6
-PLACE = CacheLayer(group=0, index=1, n_heads=4, n_kv_heads=2, head_dim=64)
 
 
 def norm(device: Device) -> str:
@@ -46,96 +42,6 @@ def quantize(device: Device) -> str:
     return other_codes(q8, x)
 
 
-def rope_append(device: Device) -> str:
-    """Norms of heads, half of each turned, keys and values stored."""
-    n, heads, dim = 3, PLACE.n_heads, PLACE.head_dim
-    step = step_of([70], n, device)
-    q, k, v = (between_ones(n, width * dim) + shift for width, shift in ((heads, 0), (2, 0.5), (2, 1)))
-    weight = between_ones(dim)
-    op = RopeAppend(q, k, v, 1, 0, "head", weight.to(device.torch_device), weight.to(device.torch_device), EPS)
-    cache = torch.zeros(2, 2, 2, 64, 2, dim, dtype=torch.float16, device=device.torch_device)
-    out = torch.zeros(n, heads * dim, device=device.torch_device)
-    given_q, given_k, given_v = (x.to(device.torch_device) for x in (q, k, v))
-    args = (given_q, given_k, given_v, cache[0], cache[1], out)
-    attentions.rope_append(device, step, op, PLACE, *args, None, n)()
-
-    def turned(x: Tensor) -> Tensor:
-        wide = x.view(n, -1, dim).double()
-        wide = wide * (wide.square().mean(-1, keepdim=True) + EPS).rsqrt() * weight
-        cos, sin = (angle.cpu().double().unsqueeze(1) for angle in (step.cos[0], step.sin[0]))
-        half = cos.shape[-1]
-        first, second = wide[..., :half], wide[..., half : 2 * half]
-        return torch.cat((first * cos - second * sin, second * cos + first * sin, wide[..., 2 * half :]), -1)
-
-    # Positions 67, 68 and 69 are in the sequence's second block, number 0.
-    stored = cache[:, 0, 1, 3:6].cpu()
-    return (
-        far("queries", out, turned(q).flatten(1))
-        or far("keys", stored[0].float(), turned(k), 5e-4)
-        or far("values", stored[1].float(), v.view(n, 2, dim), 5e-4)
-    )
-
-
-def attention_of_few(device: Device) -> str:
-    """Three rows of a text that has two units."""
-    return attention(device, 540, 3)
-
-
-def attention_of_many(device: Device) -> str:
-    """So many rows that tiles of them share the keys."""
-    return attention(device, 90, 40)
-
-
-def attention(device: Device, length: int, n: int) -> str:
-    """The last n rows of a text."""
-    heads, dim = PLACE.n_heads, PLACE.head_dim
-    step = step_of([length], n, device)
-    n_blocks = -(-length // 64)
-    cache = between_ones(2, n_blocks, 2, 64, 2, dim).half()
-    q = 4 * between_ones(n, heads * dim)
-    op = Attention(q, 1, dim**-0.5)
-    out = torch.zeros(n, heads * dim, device=device.torch_device)
-    n_units = -(-length // attentions.UNIT_TOKENS)
-    partial = torch.zeros(attentions.partial_numbers(n, n_units, heads, 2, dim), device=device.torch_device)
-    keys, values = (plane.to(device.torch_device) for plane in cache)
-    operands = (q.to(device.torch_device), None, keys, values, out, n, n_units, partial)
-    for launch in attentions.attend(device, step, op, PLACE, *operands):
-        launch()
-
-    # [2, tokens, KV heads, dim] in the order of the text: its blocks are numbered from its end
-    text = cache[:, :, 1].flip(1).flatten(1, 2)[:, :length].double().repeat_interleave(heads // 2, 2)
-    scores = torch.einsum("rhd,thd->rht", q.view(n, heads, dim).double(), text[0]) * op.scale
-    unseen = torch.arange(length) > torch.arange(length - n, length).view(n, 1, 1)
-    weights = scores.masked_fill(unseen, -torch.inf).softmax(-1)
-    return far("attention", out, torch.einsum("rht,thd->rhd", weights, text[1]).flatten(1))
-
-
-def step_of(lengths: list[int], n: int, device: Device) -> StepTensors:
-    """The last n rows of every text, whose blocks are numbered from its end; 32 of 64 dims turn."""
-    sequences: list[SequenceInput] = []
-    positions: list[int] = []
-    row_sequence: list[int] = []
-    taken = 0
-    for number, length in enumerate(lengths):
-        blocks = list(range(taken, taken + -(-length // 64)))
-        sequences.append(SequenceInput(length, (blocks[::-1],), (0,)))
-        positions += range(length - n, length)
-        row_sequence += [number] * n
-        taken += len(blocks)
-    angles = np.outer(positions, 0.5 ** np.arange(16)).astype(np.float32)
-    rows = len(positions)
-    step = StepInput([0] * rows, positions, row_sequence, sequences, [0], cos_sin=[(np.cos(angles), np.sin(angles))])
-    buffer = StepBuffer(StepShape(1, (16,), sinks=False), rows, taken, device.torch_device)
-    buffer.fill(step, rows)
-    return buffer.tensors(rows)
-
-
-def far(what: str, found: Tensor, exact: Tensor, most: float = CLOSE) -> str:
-    """How far a result is from what it should be, where that is too far."""
-    error = float((found.cpu().double() - exact).abs().max() / exact.abs().max())
-    return "" if error <= most else f"{what} off by {error:.1e}"
-
-
 def other_codes(found: Q8, x: Tensor) -> str:
     """Whether rows were quantised to other codes than torch gives."""
     rows, n = x.shape
@@ -145,11 +51,58 @@ def other_codes(found: Q8, x: Tensor) -> str:
     return "" if same else "other codes"
 
 
+def gates(device: Device) -> str:
+    """x · sigmoid(gate), gelu(gate) · x, x · 3."""
+    x, gate, wide = between_ones(2, 300), 8 * between_ones(2, 300), between_ones(2, 400)
+    there = [tensor.to(device.torch_device) for tensor in (x, gate, wide)]
+    outs = [torch.zeros(2, 300, device=device.torch_device) for _ in range(3)]
+    elementwise.sigmoid_mul(device, there[0], there[1], outs[0])()
+    elementwise.gelu_mul(device, there[1], there[2], 60, outs[1])()
+    elementwise.scale(device, there[0], 3.0, outs[2])()
+    gelu = torch.nn.functional.gelu(gate.double(), approximate="tanh")
+    return (
+        far("sigmoid", outs[0], x * gate.double().sigmoid())
+        or far("gelu", outs[1], gelu * wide[:, 60:360])
+        or far("scale", outs[2], 3.0 * x.double())
+    )
+
+
+def ranking(device: Device) -> str:
+    """Two rows of logits in two parts, one with penalties and a bias."""
+    raw = 9 * between_ones(2, 5000)
+    counts = TokenCounts([9, 7, 9])
+    change = LogitAdjust(counts, counts, repeat=1.5, presence=0.5, frequency=0.25, bias={4: 30.0}, temperature=0.5)
+    adjust, found = logits.AdjustTensors(2, device.torch_device), logits.Found.empty(2, device.torch_device)
+    adjust.fill((None, change), 2)
+    rows = raw.to(device.torch_device, copy=True)
+    for launch in logits.finish(device, rows, adjust, found, 2):
+        launch()
+    got = found.read(rows)
+
+    exact = raw.double()
+    for token, count in counts.items():
+        repeated = exact[1, token] / 1.5 if raw[1, token] > 0 else exact[1, token] * 1.5
+        exact[1, token] = repeated - 0.5 - 0.25 * count
+    exact[1, 4] += 30.0
+    best = rows.cpu().sort(descending=True, stable=True).indices[:, : logits.BEST]
+    sums = torch.stack((exact[0], exact[1] / 0.5)).logsumexp(-1)
+    if not (got.finite.all() and torch.equal(torch.from_numpy(got.top_ids).long(), best)):
+        return "other candidates"
+    return far("logits", rows, exact) or far("logsumexp", torch.from_numpy(got.logsumexp), sums)
+
+
 CASES: Mapping[str, Case] = {
     "intrinsics": intrinsics,
     "norm": norm,
     "quantize": quantize,
-    "rope_append": rope_append,
-    "attention of few": attention_of_few,
-    "attention of many": attention_of_many,
+    "gates": gates,
+    "ranking": ranking,
+    "rope_append": self_test_attention.rope_append,
+    "attention of few": self_test_attention.attention_of_few,
+    "attention of many": self_test_attention.attention_of_many,
+    "linear of few": self_test_linears.linear_of_few,
+    "linear of many": self_test_linears.linear_of_many,
+    "linear of floats": self_test_linears.linear_of_floats,
+    "embed": self_test_linears.embed,
+    "dequantize": self_test_linears.dequantize,
 }

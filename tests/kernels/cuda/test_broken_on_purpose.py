@@ -26,10 +26,17 @@ def need(sanitizer: Sanitizer) -> None:
         pytest.skip("this compiler has no such sanitizer: windows and macos build theirs in another way")
 
 
-@pytest.mark.parametrize("sanitizer", ["address", pytest.param("thread", marks=pytest.mark.slow)])
-def test_no_sanitizer_objects_to_kernels_as_they_are(sanitizer: Sanitizer) -> None:
+@pytest.mark.parametrize(
+    ("sanitizer", "case"),
+    [
+        ("address", "intrinsics"),
+        pytest.param("address", "all", marks=pytest.mark.slow),
+        pytest.param("thread", "all", marks=pytest.mark.slow),
+    ],
+)
+def test_no_sanitizer_objects_to_kernels_as_they_are(sanitizer: Sanitizer, case: str) -> None:
     need(sanitizer)
-    assert report("all", sanitizer, SCHEDULES[0], {}) == ""
+    assert report(case, sanitizer, SCHEDULES[0], {}) == ""
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -98,4 +98,149 @@ INTRINSICS = (
         {"": WRONG},
     ),
 )
-MUTANTS = INTRINSICS
+LINEAR = (
+    Mutant(
+        "the sums of segments are added before all are there",
+        ("linear.cu", "  __syncthreads();\n", ""),
+        "linear of few",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "half of the warps do not wait for the others",
+        ("linear.cu", "  __syncthreads();\n", "  if (segment < 4) __syncthreads();\n"),
+        "linear of few",
+        {"thread": RACE},
+    ),
+    Mutant(
+        "no room for the last segment",
+        ("linear.cu", "partial[SIDES][N_SEGMENTS][16][9]", "partial[SIDES][N_SEGMENTS - 1][16][9]"),
+        "linear of few",
+        {"address": f"{OVERFLOW}|out of bounds"},
+    ),
+    Mutant(
+        "a segment without columns writes no sum",
+        ("linear.cu", "j < 4; j++) partial[side]", "j < 4; j++) if (first < end) partial[side]"),
+        "linear of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "rows beyond the matrix are written",
+        ("linear.cu", "if (m >= n_x || n >= of.n_out) return;", "if (m >= n_x) return;"),
+        "linear of few",
+        {"address": OVERFLOW},
+    ),
+    Mutant(
+        "rows of x that are not there are read",
+        ("linear.cu", "g < n_x ? __ldg", "true ? __ldg"),
+        "linear of few",
+        {"address": OVERFLOW},
+    ),
+    Mutant(
+        "groups of x are read between their places",
+        ("linear.cu", "__ldg(x_groups + ", "__ldg((const int4*)((const int2*)x_groups + 1) + "),
+        "linear of few",
+        {"address": "misaligned address"},
+    ),
+)
+LINEAR_MANY = (
+    Mutant(
+        "a stage is filled while others still read it",
+        ("linear_many.cu", "    __syncthreads();  //", "    //"),
+        "linear of many",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "no wait for a stage",
+        ("linear_many.cu", "    lr_copy_wait<STAGES - 2>();\n", ""),
+        "linear of many",
+        {"": WRONG},
+    ),
+    Mutant(
+        "a wait for the stage before",
+        ("linear_many.cu", "lr_copy_wait<STAGES - 2>", "lr_copy_wait<STAGES - 1>"),
+        "linear of many",
+        {"": WRONG},
+    ),
+    Mutant(
+        "more stages than the launch has room for",
+        ("linear_many.cu", "#define STAGES 3", "#define STAGES 4"),
+        "linear of many",
+        {"address": OVERFLOW},
+    ),
+    Mutant(
+        "rows beyond x are written",
+        ("linear_many.cu", "if (n < of.n_out && m < n_x)", "if (n < of.n_out)"),
+        "linear of many",
+        {"address": OVERFLOW},
+    ),
+)
+ATTENTION = (
+    Mutant(
+        "weights are read before other lanes have written them",
+        ("attention.cuh", "false);\n  __syncwarp();\n", "false);\n"),
+        "attention of few",
+        {"thread": RACE},
+    ),
+    Mutant(
+        "values take the place of weights that others still read",
+        ("attention.cu", "  __syncwarp();  // o", "  // o"),
+        "attention of few",
+        {"thread": RACE},
+    ),
+    Mutant(
+        "blocks are merged before all are there",
+        ("attention.cu", "    __syncthreads();\n    // A warp merges", "    // A warp merges"),
+        "attention of few",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "a block that nobody sees is merged",
+        ("attention.cu", "if (!sight.sees(position, unit * UNIT_BLOCKS + w)) continue;", ""),
+        "attention of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "shuffles whose mask lacks a lane",
+        ("attention.cuh", "#define ALL_LANES 0xffffffffu", "#define ALL_LANES 0x7fffffffu"),
+        "attention of few",
+        {"": f"{FAULT}.*a lane is not in its own mask at attention.cuh"},
+    ),
+    Mutant(
+        "keys are overwritten while others still read them",
+        ("attention_tiles.cu", "    __syncthreads();  // it is there", "    // it is there"),
+        "attention of many",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "no wait for keys",
+        ("attention_tiles.cu", "    lr_copy_wait<0>();\n", ""),
+        "attention of many",
+        {"": f"{WRONG}|{FAULT}"},
+    ),
+    Mutant(
+        "more queries than the launch has room for",
+        ("attention_tiles.cu", "Query queries[N_WARPS]", "Query queries[N_WARPS + 2]"),
+        "attention of many",
+        {"address": OVERFLOW},
+    ),
+)
+NORM = (
+    Mutant(
+        "the sums of warps are added before all are there",
+        ("numbers.cuh", "  __syncthreads();\n  float total", "  float total"),
+        "norm",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "codes beyond the padding are written",
+        ("norm.cu", "  if (column >= to.stride) return;\n", ""),
+        "quantize",
+        {"address": OVERFLOW},
+    ),
+)
+MUTANTS = (*INTRINSICS, *LINEAR, *LINEAR_MANY, *ATTENTION, *NORM)

@@ -1,0 +1,94 @@
+"""One small case of every kernel that reads weights. Layouts differ in what is unpacked; one of each kind is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from localrun.backends.cuda import linears
+from localrun.backends.cuda.device import Device
+from localrun.backends.cuda.layouts import CudaLayout
+from localrun.backends.cuda.made_up import between_ones, scattered
+from localrun.backends.cuda.q8 import Q8
+from localrun.formats.quant import QUANT_TYPES
+from localrun.ops.layouts import Packed, RowReader
+
+N_OUT, N_IN = 40, 768
+CLOSE = 2e-6  # of the sum of all magnitudes
+SCALES: Mapping[str, tuple[int, ...]] = {"Q4_K": (0, 2), "Q6_K": (208,)}  # bytes of a block that are an fp16 scale
+
+
+def linear_of_few(device: Device) -> str:
+    """Scales of 32 columns with minima, and of 16 without."""
+    return linear(device, "Q4_K", 3) or linear(device, "Q6_K", 8)
+
+
+def linear_of_many(device: Device) -> str:
+    return linear(device, "Q4_K", 20)
+
+
+def linear_of_floats(device: Device) -> str:
+    return linear(device, "F16", 5)
+
+
+def linear(device: Device, qtype: str, rows: int) -> str:
+    """Two matrices at once, one with a bias."""
+    where = device.torch_device
+    raw = weights(qtype)
+    x, bias = between_ones(rows, N_IN), between_ones(N_OUT)
+    q8 = Q8.of(N_IN, rows, torch.device("cpu"))
+    q8.quantize(x)
+    seen = q8.decoded(N_IN) if linears.reads_q8(packed(qtype, raw, device)) else x
+    there = Q8(q8.codes.to(where), q8.groups.to(where))
+    outs = [torch.zeros(rows, N_OUT, device=where) for _ in range(2)]
+    matrix = packed(qtype, raw, device)
+    given = [(matrix, bias.to(where)), (matrix, None)]
+    for launch in linears.linear(device, x.to(where), there, given, outs, rows):
+        launch()
+    exact, size = products(seen, decoded(qtype, raw))
+    for out, wanted in zip(outs, (exact + bias, exact), strict=True):
+        error = float(((out.cpu() - wanted).abs() / size).max())
+        if not error <= CLOSE:
+            return f"{qtype} off by {error:.1e}"
+    return ""
+
+
+def embed(device: Device) -> str:
+    raw, ids = weights("Q4_K"), torch.tensor([7, 0, 39], dtype=torch.int32)
+    out = torch.zeros(3, N_IN, device=device.torch_device)
+    linears.embed(device, packed("Q4_K", raw, device), ids.to(device.torch_device), 2.0, out, 3)()
+    return "" if torch.equal(out.cpu(), 2 * decoded("Q4_K", raw)[ids]) else "other numbers"
+
+
+def dequantize(device: Device) -> str:
+    raw = weights("Q4_K")
+    out = torch.zeros(N_OUT, N_IN, dtype=torch.bfloat16, device=device.torch_device)
+    linears.dequantize(device, packed("Q4_K", raw, device), out)()
+    return "" if torch.equal(out.cpu(), decoded("Q4_K", raw).bfloat16()) else "other numbers"
+
+
+def products(x: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """x @ matrix.T in double precision, and of the magnitudes."""
+    return x.double() @ matrix.double().T, x.double().abs() @ matrix.double().abs().T
+
+
+def weights(qtype: str) -> Tensor:
+    """A matrix as a file has it: uint8 [N_OUT, bytes of a row]."""
+    if qtype == "F16":
+        return between_ones(N_OUT, N_IN).half().view(torch.uint8)
+    row = QUANT_TYPES[qtype]
+    blocks = (scattered(N_OUT * N_IN // row.block_size, row.block_bytes) >> 9 & 0xFF).to(torch.uint8)
+    for at in SCALES[qtype]:
+        blocks[:, at : at + 2] = (0.02 + 0.01 * between_ones(len(blocks), 1)).half().view(torch.uint8)
+    return blocks.view(N_OUT, -1)
+
+
+def decoded(qtype: str, raw: Tensor) -> Tensor:
+    return QUANT_TYPES[qtype].decode(raw.flatten(), (N_OUT, N_IN)).float()
+
+
+def packed(qtype: str, raw: Tensor, device: Device) -> Packed:
+    rows = RowReader(qtype, N_OUT, N_IN, lambda first, n: raw[first : first + n].numpy(), device.torch_device)
+    return CudaLayout().pack(rows)
