@@ -51,6 +51,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def maps_weights(self) -> bool:
+        """Whether matrices may stay in files that are read as they are used, where memory is short."""
+        ...
+
+    @property
     def measures_limits(self) -> bool:
         """Whether its speed is held against what the device can do at best, which `limit_probe` measures."""
         ...

@@ -37,6 +37,7 @@ class ModelInfo:
     load_ms: float
     notes: tuple[str, ...] = ()  # what a user should know: a named default template, a slow path
     work: Work | None = None  # None where nobody knows, or where other things limit it than memory and arithmetic
+    mapped_bytes: int = 0  # of weights_bytes, those that stay on disk and are read as they are used
     can_roll: bool = False  # whether it may forget the middle of a text and go on
 
 

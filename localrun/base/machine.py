@@ -16,23 +16,31 @@ from localrun.base.units import gib
 STATUS = Path("/proc/self/status")
 CPUS = Path("/sys/devices/system/cpu")
 NODES = Path("/sys/devices/system/node")
+ADDRESSES = "`ulimit -v`"
 UNUSED_ADDRESSES = 640 << 20  # taken and never touched: stacks, arenas of the C library, the last piece of weights
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of main memory, or of the part of it that something allows; `limit` says what."""
+    """Bytes of main memory, or of the part of it that something allows; `limit` says what.
+
+    `counts_files`: what is mapped of files takes of it, too.
+    """
 
     total: int
     available: int
     limit: str = ""
+    counts_files: bool = False
 
 
 def memory() -> Memory:
     """Main memory now."""
     system = psutil.virtual_memory()
     machine = Memory(int(system.total), int(system.available))
-    limits = [Memory(*left, f"a limit of {gib(left[0])} set by {what}") for what, left in _limits()]
+    limits = [
+        Memory(*left, f"a limit of {gib(left[0])} set by {what}", counts_files=what == ADDRESSES)
+        for what, left in _limits()
+    ]
     tightest = min((one for one in limits if one.total < machine.total), key=lambda one: one.available, default=machine)
     return replace(tightest, available=min(tightest.available, machine.available))
 
@@ -47,7 +55,7 @@ def _limits() -> Iterator[tuple[str, tuple[int, int]]]:
 
         used = psutil.Process().memory_info()
         for what, number, now in (
-            ("`ulimit -v`", resource.RLIMIT_AS, used.vms),
+            (ADDRESSES, resource.RLIMIT_AS, used.vms),
             ("`ulimit -d`", resource.RLIMIT_DATA, used.data),
         ):
             soft, _ = resource.getrlimit(number)

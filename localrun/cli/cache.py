@@ -15,6 +15,8 @@ from localrun.base.units import gib
 from localrun.cache.disk import DISK_FOLDER
 from localrun.cache.erase import erase_all, erase_chats, erase_fingerprints
 from localrun.cache.inventory import KeptChat, KeptModel, inventory
+from localrun.cache.label import Label
+from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, packed_models
 from localrun.chat.export import iso_date
 from localrun.chat.journal import ChatStore
 from localrun.cli.chats import find_chat, when
@@ -29,15 +31,18 @@ _OLD = "(of an earlier version)"
 
 def list_cache(json: JsonSwitch = False) -> int:
     """What is kept, by model and chat: its size, and when it was used last."""
-    models = inventory(_root())
+    models, packed = inventory(_root()), packed_models(_packed_root())
     titles = _titles()
     if json:
-        write_json([_as_row(model, titles) for model in models])
+        write_json([*(_as_row(model, titles) for model in models), *map(_packed_row, packed)])
         return 0
     for model in models:
         write(f"{_name(model)}  {gib(model.nbytes)}, used {when(model.last_used)}\n")
         if model.chats:
             write_table([_columns(chat, titles) for chat in model.chats])
+    for one in packed:
+        name = "  ".join(part for part in (one.label.model or _OLD, one.label.precision) if part)
+        write(f"{name}  {gib(one.nbytes)} of weights larger than memory, used {when(one.last_used)}\n")
     total, budget = sum(model.nbytes for model in models), read_settings().disk_cache_bytes
     note(f"{gib(total)} of {gib(budget)} (`localrun config disk_cache N` changes how many GiB)")
     return 0
@@ -57,7 +62,10 @@ def clear_cache(
     yes: Annotated[bool, switch("--yes", "do not ask")] = False,
     json: JsonSwitch = False,
 ) -> int:
-    """Remove it: all, one chat's or one model's. Chats stay, and are computed again when they are reopened."""
+    """Remove it: all, one chat's or one model's. Chats stay, and are computed again when they are reopened.
+
+    Weights of models larger than memory go with all or with their model, and are packed again when it is loaded.
+    """
     if chat is not None and model is not None:
         raise UsageError("--chat and --model exclude each other", "call it twice")
     root = _root()
@@ -95,10 +103,14 @@ def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str |
         work = partial(erase_chats, root, [name], for_good=False)
         return Removal(f"of the chat {_titles().get(name) or name}", _own_bytes(models, name), work)
     if model is not None:
-        found = _find_model(models, model)
-        work = partial(erase_fingerprints, root, [one.fingerprint for one in found])
-        return Removal(f"of {model}", sum(one.nbytes for one in found), work)
-    return Removal("of all models and chats", sum(one.nbytes for one in models), partial(erase_all, root))
+        packed = [one for one in packed_models(_packed_root()) if _is_named(one.label, model)]
+        found = _find_model(models, model, packed)
+        nbytes = sum(one.nbytes for one in found) + sum(one.nbytes for one in packed)
+        prints = [one.fingerprint for one in found]
+        return Removal(f"of {model}", nbytes, lambda: erase_fingerprints(root, prints) + erase_packed(packed))
+    packed = packed_models(_packed_root())
+    nbytes = sum(one.nbytes for one in models) + sum(one.nbytes for one in packed)
+    return Removal("of all models and chats", nbytes, lambda: erase_all(root) + erase_packed(packed))
 
 
 def _root() -> Path:
@@ -106,6 +118,10 @@ def _root() -> Path:
     if home is None:
         raise NotFoundError("nothing is kept: there is no home folder", "set HOME or LOCALRUN_HOME")
     return home / DISK_FOLDER
+
+
+def _packed_root() -> Path:
+    return _root().parent / PACKED_FOLDER
 
 
 def _titles() -> dict[str, str]:
@@ -119,10 +135,14 @@ def _find_chat(models: list[KeptModel], wanted: str) -> str:
     return find_chat(ChatStore(folder("chats")), wanted).id
 
 
-def _find_model(models: list[KeptModel], wanted: str) -> list[KeptModel]:
+def _is_named(label: Label, wanted: str) -> bool:
+    return wanted.lower() in (label.model.lower(), label.path.lower())
+
+
+def _find_model(models: list[KeptModel], wanted: str, packed: list[PackedModel]) -> list[KeptModel]:
     """All that is kept of a model, in any codec."""
-    found = [one for one in models if wanted.lower() in (one.label.model.lower(), one.label.path.lower())]
-    if not found:
+    found = [one for one in models if _is_named(one.label, wanted)]
+    if not found and not packed:
         names = ", ".join(sorted({one.label.model for one in models if one.label.model}))
         raise NotFoundError(f"nothing is kept of {wanted}", f"there is something of {names}" if names else "")
     return found
@@ -140,6 +160,20 @@ def _name(model: KeptModel) -> str:
 def _columns(chat: KeptChat, titles: dict[str, str]) -> tuple[str, ...]:
     shared = f"{gib(chat.shared_bytes)} shared" if chat.shared_bytes else ""
     return "", gib(chat.nbytes), shared, when(chat.last_used), titles.get(chat.chat, ""), chat.chat
+
+
+def _packed_row(model: PackedModel) -> dict[str, Any]:
+    """Of packed weights, in the same fields: a block is a matrix."""
+    return {
+        "model": model.label.model,
+        "path": model.label.path,
+        "precision": model.label.precision,
+        "kv_codec": "",
+        "bytes": model.nbytes,
+        "blocks": model.n_files,
+        "used": iso_date(model.last_used),
+        "chats": [],
+    }
 
 
 def _as_row(model: KeptModel, titles: dict[str, str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from localrun.backends.interface import Backend
 from localrun.base.events import ModelInfo, Work
 from localrun.base.request import LoadOptions
 from localrun.engine.engine import Engine
+from localrun.engine.from_disk import notes_of
 from localrun.engine.opened import OpenedModel
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.source import TensorSource
@@ -30,6 +31,7 @@ def describe(
 ) -> ModelInfo:
     """The ModelInfo of a load that took so many seconds."""
     slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
+    from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
     is_lost = opened.identity is not None and engine.disk is None
     lost = ("nothing is kept on disk: the model's files cannot be read twice",) if is_lost else ()
     return ModelInfo(
@@ -40,9 +42,10 @@ def describe(
         backend=backend.name,
         kv_codec=plan.codec.name,
         ctx=plan.ctx,
-        weights_bytes=plan.weights_bytes,
+        weights_bytes=plan.weights_bytes + plan.mapped_bytes,
+        mapped_bytes=plan.mapped_bytes,
         load_ms=1000 * seconds,
-        notes=(*opened.source.warnings, *opened.text.notes, *backend_notes, *plan.notes, *slow, *lost),
+        notes=(*opened.source.warnings, *opened.text.notes, *backend_notes, *plan.notes, *from_disk, *slow, *lost),
         work=work_of_a_token(opened, layout, plan.config) if backend.measures_limits else None,
         can_roll=engine.can_roll,
     )

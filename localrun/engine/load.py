@@ -19,6 +19,7 @@ from localrun.engine.describe import describe
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
 from localrun.engine.fingerprint import fingerprint, without_sinks
+from localrun.engine.from_disk import files_of, mappable_weights
 from localrun.engine.opened import OpenedModel, open_model
 from localrun.engine.runner import Runner, cache_layers
 from localrun.fit.memory_plan import MemoryPlan
@@ -56,7 +57,8 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     layout, plan = plan_memory(options, opened, backend, threads)
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
         encode_on_one_thread_each()
-    model = load_model(opened.source, layout, backend.device, plan.config, progress)
+    files = files_of(plan, options, opened, layout)
+    model = load_model(opened.source, layout, backend.device, plan.config, progress, files)
     engine = start_engine(options, opened, backend, layout, plan, model, threads)
     seconds = time.perf_counter() - started
     info = describe(options, opened, backend, notes, layout, plan, engine, seconds)
@@ -82,6 +84,7 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
         keep_chats=options.prefix_cache,
         limit=main.limit if backend.in_main_memory else "",
         before=codec_before(options) if opened.identity else None,
+        mappable=mappable_weights(opened, backend, layout, main),
     )
     return layout, plan
 

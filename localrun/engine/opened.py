@@ -7,6 +7,7 @@ from localrun.base.request import LoadOptions
 from localrun.engine.identity import Identity
 from localrun.formats.detect import open_model_file
 from localrun.formats.source import TensorSource
+from localrun.formats.weights import WeightFiles
 from localrun.model.config import ModelConfig
 from localrun.model.load import read_config, read_weight_refs
 from localrun.model.precision import in_precision
@@ -22,6 +23,7 @@ class OpenedModel:
     text: ModelText
     config: ModelConfig
     refs: dict[str, WeightRef]
+    files: WeightFiles
     identity: Identity | None
 
     @property
@@ -38,7 +40,7 @@ def open_model(options: LoadOptions) -> OpenedModel:
     config = read_config(source)
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)
-    return OpenedModel(source, text, config, refs, identity)
+    return OpenedModel(source, text, config, refs, opened, identity)
 
 
 def check_vocabulary(source: TensorSource, config: ModelConfig, text: ModelText) -> None:

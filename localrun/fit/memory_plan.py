@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from localrun.fit.blocks import RING_BLOCKS, RING_MORE, GroupBlocks
+from localrun.fit.mapped import Mappable, total_bytes
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
 
@@ -20,7 +21,7 @@ class MemoryPlan:
     codec: KVCodec  # of the layers that see everything
     codecs: tuple[KVCodec, ...]  # [n_layers]
     groups: tuple[GroupBlocks, ...]
-    weights_bytes: int
+    weights_bytes: int  # in memory
     needed_kv_bytes: int  # for one chat that fills the context
     scratch_bytes: int  # of the largest step
     needed_scratch_bytes: int  # of the largest step while one chat answers
@@ -28,6 +29,12 @@ class MemoryPlan:
     budget_bytes: int
     grows: bool  # blocks take memory when they are first used, not all at once
     notes: tuple[str, ...] = ()
+    mapped: tuple[Mappable, ...] = ()  # matrices that stay on disk, besides the weights in memory
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Of weights that are read from disk as they are used."""
+        return total_bytes(self.mapped)
 
     @property
     def kv_plan(self) -> KVPlan:

@@ -1,7 +1,9 @@
 """What fits: the codec, the context and the blocks of a load, solved from exact bytes. Torch-free."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -12,6 +14,7 @@ from localrun.cache.chat_codec import ChatCodec
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.codecs import ChosenCodec, choose_codec
+from localrun.fit.mapped import Mappable, first_of, total_bytes
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
@@ -74,8 +77,12 @@ def plan_load(
     keep_chats: bool = True,
     limit: str = "",
     before: ChatCodec | None = None,
+    mappable: Sequence[Mappable] = (),
 ) -> MemoryPlan:
     """The wanted context, else the largest that fits `free` bytes, with the best codec that holds it.
+
+    Where none does beside all the weights, as many of `mappable` as need be stay on disk; a context that nobody asked
+    for is then a small one.
 
     `resident` is what this process holds already and `free` no longer counts; with `keep_chats` half of what is left
     over goes to chats that are kept in memory. `limit` names what makes memory less than the machine has, `before` what
@@ -85,12 +92,23 @@ def plan_load(
     shape = CacheShape(config, backend, window)
     overhead = resident + backend.growth_bytes if resident else shape.program_bytes
     budget = Budget(free, resident, overhead, weights_bytes, limit)
-    longest = partial(longest_context, shape, room=budget.room, threads=threads)
+
+    def choose(budget: Budget, ctx: int | None) -> ChosenCodec:
+        longest = partial(longest_context, shape, room=budget.room, threads=threads)
+        return choose_codec(kv, config, ctx, longest, before)
+
     try:
-        choice = choose_codec(kv, config, ctx, longest, before)
+        return _planned(choose(budget, ctx), budget, shape, threads, keep_chats)
     except DoesNotFitError as error:
-        raise _refusal(error, budget, shape, threads) from None
-    return _planned(choice, budget, shape, threads, keep_chats)
+        refusal = error
+    with suppress(DoesNotFitError):
+        least = replace(budget, weights=weights_bytes - total_bytes(mappable))
+        choice = choose(least, ctx or min(SMALL_CONTEXT, config.max_context))
+        needed = shape.nbytes(choice.ctx, choice.codec) + shape.scratch_bytes(choice.ctx, choice.codec, threads)
+        mapped = first_of(mappable, needed - budget.room)
+        rest = replace(budget, weights=weights_bytes - total_bytes(mapped))
+        return replace(_planned(choice, rest, shape, threads, keep_chats), mapped=mapped)
+    raise _refusal(refusal, budget, shape, threads)
 
 
 def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: int, keep_chats: bool) -> MemoryPlan:

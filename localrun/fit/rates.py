@@ -4,24 +4,20 @@ Other programs only ever make a machine look slower, so of several figures the h
 best taken while nobody else computes, and of what answers really reached.
 """
 
-import json
 import math
 import platform
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from localrun.backends.registry import usual_backend
 from localrun.base.events import Completion, Work
-from localrun.base.files import write_whole
 from localrun.base.machine import cpu_limit, cpu_name
-from localrun.base.paths import folder, writable_folder
+from localrun.fit.machine_file import read_machine, write_machine
 from localrun.fit.probe import Probed, probe
 
-FILE_NAME = "machine.json"
 IDLE_SECONDS, BUSY_SECONDS = 30 * 86400.0, 600.0  # that figures hold: taken while others computed they may be too low
 READ_SHARE, MAC_SHARE = 0.7, 0.4  # of the peak that is reached in practice, where no answer has shown better
 CACHED_BYTES = 256 << 20  # weights of fewer bytes may come from a cache of the processor
@@ -145,9 +141,8 @@ def _key() -> str:
 
 def _known() -> tuple[Rates | None, float]:
     """What the file says of this machine, and when it was measured; a file that is no such file says nothing."""
-    home = folder("cache")
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        known = _table(home)[_key()]
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        known = read_machine()[_key()]
         read, macs, wide = (float(known[name]) for name in ("read_bytes", "macs", "wide_macs"))
         reached = {str(name): float(share) for name, share in known["reached"].items()}
         if read > 0 and macs > 0 and wide >= 0 and all(0 < share <= 1 for share in reached.values()):
@@ -155,22 +150,6 @@ def _known() -> tuple[Rates | None, float]:
     return None, 0.0
 
 
-def _table(home: Path | None) -> dict[str, Any]:
-    """Every machine that the file knows: a home folder may be that of several."""
-    if home is None:
-        return {}
-    found = json.loads((home / FILE_NAME).read_text("utf-8"))
-    return found if isinstance(found, dict) else {}
-
-
 def _keep(rates: Rates, measured_at: float | None = None) -> Rates:
-    """Write it down, whole or not at all: another process may read or write meanwhile."""
-    home = writable_folder("cache")
-    row = {**asdict(rates), "measured_at": time.time() if measured_at is None else measured_at}
-    table: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
-        table = _table(home)
-    if home is not None:
-        with suppress(OSError):
-            write_whole(home / FILE_NAME, json.dumps({**table, _key(): row}))
+    write_machine(_key(), {**asdict(rates), "measured_at": time.time() if measured_at is None else measured_at})
     return rates

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from localrun.base.units import gib
 from localrun.formats.files import bad_file, map_range, shown
 from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
+from localrun.formats.packed_file import DiskError, PackedFile
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
@@ -114,13 +116,19 @@ def load_model(
     device: torch.device | None = None,
     config: ModelConfig | None = None,
     progress: Progress = lambda done, total: None,
+    files: Mapping[str, PackedFile] = MappingProxyType({}),
 ) -> Model:
-    """Load all weights, matrices in `layout`. Raises ModelFileError, or DoesNotFitError when memory runs out."""
+    """Load all weights, matrices in `layout`; those with one of `files` stay in it, and are written there if need be.
+
+    Raises ModelFileError, or DoesNotFitError when memory or the disk runs out.
+    """
     config = config or read_config(source)
     refs = read_weight_refs(source, config)
-    loader = Loader(source, refs, layout, device, progress)
+    loader = Loader(source, refs, layout, device, progress, files)
     try:
         return Model(config, loader.weights(config))
+    except DiskError:
+        raise
     except DoesNotFitError:  # of the library, which cannot know what the memory is for
         pass
     except (MemoryError, RuntimeError) as error:
@@ -140,9 +148,12 @@ class Loader:
         layout: Layout,
         device: torch.device | None,
         progress: Progress,
+        files: Mapping[str, PackedFile] = MappingProxyType({}),
     ) -> None:
         self.source, self.refs, self.layout, self.device, self.progress = source, refs, layout, device, progress
-        self.done, self.total = 0, sum(map(self.bytes_read, refs.values()))
+        self.files = files
+        read = (ref for name, ref in refs.items() if name not in files or not files[name].is_there())
+        self.done, self.total = 0, sum(map(self.bytes_read, read))
 
     def weights(self, config: ModelConfig) -> ModelWeights:
         with self.layout.packing():
@@ -224,14 +235,14 @@ class Loader:
 
         granule = ref.part_rows if ref.transposed else head_dim
         qtype = self.source.tensors[ref.name].qtype
-        return self.layout.pack(RowReader(qtype, n_rows, n_cols, read, self.device, granule))
+        return self.layout.pack(RowReader(qtype, n_rows, n_cols, read, self.device, granule, self.files.get(name)))
 
     def mapped(self, name: str) -> Packed:
         """A matrix that stays in the file."""
         info = self.source.tensors[self.refs[name].name]
         n_rows, n_cols = self.refs[name].shape
         rows = np.frombuffer(map_range(info.file, info.offset, info.nbytes), np.uint8)
-        return Packed(MAPPED, info.qtype, n_rows, n_cols, (rows.reshape(n_rows, -1),))
+        return Packed(MAPPED, info.qtype, n_rows, n_cols, (rows.reshape(n_rows, -1),), mapped=True)
 
     def number(self, name: str, default: float) -> float:
         """A vector of one."""

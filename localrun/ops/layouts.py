@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from localrun.formats.packed_file import PackedFile
 from localrun.formats.quant import QUANT_TYPES
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class RowReader:
     read: Callable[[int, int], np.ndarray]
     device: torch.device | None = None  # None: main memory
     granule: int = 1
+    file: PackedFile | None = None  # where the packed matrix stays, and is mapped from; None: it is held in memory
 
     def slab_rows(self, multiple: int = 1) -> int:
         """Rows of a slab of about SLAB_BYTES, a multiple of `multiple` and of the granule."""
@@ -49,11 +51,12 @@ class Packed:
     n_rows: int
     n_cols: int
     planes: tuple[Any, ...]  # arrays or tensors
+    mapped: bool = False  # it stays in a file
 
     @property
     def nbytes(self) -> int:
-        """Of memory: none of what stays in its file."""
-        return 0 if self.layout is MAPPED else sum(plane.nbytes for plane in self.planes)
+        """Of memory: none of what stays in a file."""
+        return 0 if self.mapped else sum(plane.nbytes for plane in self.planes)
 
     def unpack(self, first: int = 0, n_rows: int | None = None) -> Tensor:
         """Rows first … first+n_rows as f32 [n_rows, n_cols]; a view where the layout is already f32."""

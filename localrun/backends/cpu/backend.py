@@ -38,6 +38,7 @@ class CpuBackend:
     growth_bytes = 2 << 20
     measures_limits = True
     grows = True
+    maps_weights = True
 
     @property
     def library(self) -> NativeLibrary:

@@ -96,6 +96,9 @@ class CpuLayout:
         if n_bytes < 0:
             raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
         gguf_type = self.file_type(rows.qtype)
+        if rows.file is not None:
+            plane = np.frombuffer(rows.file.mapped(lambda: self.pieces(rows, gguf_type)), np.uint8)
+            return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (plane,), mapped=True)
         memory = self.memory.take(n_bytes)
         if self.touching is not None:  # pages lie on the node of whoever touches them first: spread them over all
             self.calls.first_touch(self.touching, memory.ctypes.data, n_bytes)
@@ -113,6 +116,25 @@ class CpuLayout:
                 self.wait(SLABS_AHEAD * self.n_threads)
                 self.slabs.append(self.threads.submit(pack_slab, first))
         return packed
+
+    def pieces(self, rows: RowReader, gguf_type: int) -> Iterator[memoryview]:
+        """A packed matrix from its beginning to its end, as bytes; the next pieces are packed while one is used."""
+        step = rows.slab_rows(multiple=LANES)
+
+        def piece(first: int) -> memoryview:
+            raw = np.ascontiguousarray(rows.read(first, min(step, rows.n_rows - first)))
+            packed = np.zeros(self.nbytes(rows.qtype, len(raw), rows.n_cols), np.uint8)
+            part = Packed(self, rows.qtype, len(raw), rows.n_cols, (packed,))
+            self.calls.pack(self.matrix(part), gguf_type, raw.ctypes.data, 0, len(raw))
+            return packed.data
+
+        assert self.threads is not None, "while packing"
+        ahead: deque[Future[memoryview]] = deque()
+        for first in range(0, rows.n_rows, step):
+            ahead.append(self.threads.submit(piece, first))
+            if len(ahead) > SLABS_AHEAD * self.n_threads:
+                yield ahead.popleft().result()
+        yield from (one.result() for one in ahead)
 
     def file_type(self, qtype: str) -> int:
         """The number of a quant type, whose blocks the library can read from now on."""

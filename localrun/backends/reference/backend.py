@@ -35,6 +35,7 @@ class ReferenceBackend:
     program_bytes = 400 << 20
     growth_bytes = 32 << 20  # torch reads its code when it is first used
     grows = False
+    maps_weights = False
     measures_limits = False
     kernels: frozenset[str] = frozenset()
 

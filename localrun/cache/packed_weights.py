@@ -1,0 +1,99 @@
+"""Packed weights on disk, of models that memory does not hold: a folder for each, a file for each matrix.
+
+What is there of a model is used again by the next start. Files of other models go, the one not used for longest first,
+where the disk has no room for all, and after a month.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from localrun.base.files import make_private
+from localrun.base.lock import locked
+from localrun.base.units import gib
+from localrun.cache.label import FILE as LABEL_FILE
+from localrun.cache.label import Label, read_label, write_label
+from localrun.formats.packed_file import LOCK, SUFFIX, DiskError, PackedFile
+
+PACKED_FOLDER = "weights"  # in the folder of caches
+MAX_AGE_SECONDS = 30 * 86400
+SPARE = 1 << 30  # bytes of the disk that are left to others, or one part of so many where it has less:
+SPARE_PART = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PackedModel:
+    """What is on disk of one model. `last_used` in seconds since 1970."""
+
+    folder: Path
+    label: Label
+    n_files: int
+    nbytes: int
+    last_used: float
+
+
+def packed_models(root: Path) -> list[PackedModel]:
+    """The one last used first."""
+    found = []
+    with suppress(OSError):
+        for folder in root.iterdir():
+            with suppress(OSError):
+                files = [path.stat() for path in folder.iterdir() if SUFFIX in path.name]
+                nbytes, used = sum(status.st_size for status in files), folder.stat().st_mtime
+                found.append(PackedModel(folder, read_label(folder), len(files), nbytes, used))
+    return sorted(found, key=lambda model: -model.last_used)
+
+
+def erase_packed(models: Collection[PackedModel]) -> int:
+    """Gives the bytes removed; who runs such a model goes on with what it has mapped. Raises OSError."""
+    for model in models:
+        shutil.rmtree(model.folder)
+    return sum(model.nbytes for model in models)
+
+
+def packed_files(root: Path, made_of: str, label: Label, sizes: Mapping[str, int]) -> dict[str, PackedFile]:
+    """A file for each matrix of `sizes` (bytes by name), with room on the disk for those that are not there yet.
+
+    `made_of` says all that their bytes depend on. Raises DiskError where the disk has not enough room.
+    """
+    folder = root / hashlib.sha256(made_of.encode()).hexdigest()[:32]
+    files = {name: _file(folder, name, nbytes, made_of) for name, nbytes in sizes.items()}
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(root)
+        with locked(root / LOCK):
+            folder.mkdir(exist_ok=True, mode=0o700)
+            write_label(folder, label)
+            os.utime(folder)
+            _make_room(root, folder, sum(file.n_bytes for file in files.values() if not file.is_there()))
+    except OSError as error:
+        raise DiskError(
+            f"weights larger than memory cannot be kept in {root}: {error.strerror or type(error).__name__}",
+            "set LOCALRUN_HOME to a folder on a disk that can be written to",
+        ) from error
+    return files
+
+
+def _file(folder: Path, name: str, nbytes: int, made_of: str) -> PackedFile:
+    seal = hashlib.sha256(f"{made_of}\n{name}\n{nbytes}".encode()).digest()
+    return PackedFile(folder / f"{name}{SUFFIX}", nbytes, seal)
+
+
+def _make_room(root: Path, own: Path, missing: int) -> None:
+    """Remove what other models have there, as far as need be. Raises DiskError."""
+    others = [model for model in packed_models(root) if model.folder != own]
+    disk = shutil.disk_usage(root)
+    wanted = missing + min(SPARE, disk.total // SPARE_PART) if missing else 0
+    free, oldest = disk.free, time.time() - MAX_AGE_SECONDS
+    if wanted > free + sum(model.nbytes for model in others):
+        told = f"{gib(missing)} of packed weights do not fit the disk of {root}, where {gib(disk.free)} are free"
+        raise DiskError(told, "free some space, set LOCALRUN_HOME to a larger disk, or choose a smaller precision")
+    for model in reversed(others):
+        if free < wanted or model.last_used < oldest or not (model.folder / LABEL_FILE).exists():
+            with suppress(OSError):
+                free += erase_packed([model])

@@ -1,0 +1,104 @@
+"""One packed matrix in a file of its own: written once, and then mapped by every process that runs the model.
+
+Pages of it come from the disk when they are looked at, are never dirty, and go when memory is short. The file appears
+by rename, whole; nobody else has a reason to touch it, and one that is removed stays readable for those who mapped it.
+"""
+
+import errno
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from localrun.base.errors import DoesNotFitError
+from localrun.base.files import sync, sync_folder
+from localrun.base.lock import locked
+from localrun.base.units import gib
+
+SUFFIX, UNFINISHED = ".packed", ".tmp"
+LOCK = "lock"  # in a folder of such files: whoever writes one holds it
+SYNC_BYTES = 64 << 20  # written at a time: what is not on the disk yet takes memory that nobody can take back
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+
+
+class DiskError(DoesNotFitError):
+    """Weights that have no room in memory find none on the disk either."""
+
+
+class PackedFile:
+    """`n_bytes` of a matrix and, behind them, its `seal`: what it was made of and how. Without that it is another."""
+
+    def __init__(self, path: Path, n_bytes: int, seal: bytes) -> None:
+        self.path, self.n_bytes, self.seal = path, n_bytes, seal
+
+    def is_there(self) -> bool:
+        """Whether it is whole, and this one."""
+        try:
+            with open(self.path, "rb") as file:
+                return self._is_this(file.fileno())
+        except OSError:
+            return False
+
+    def mapped(self, pack: Callable[[], Iterator[memoryview]]) -> memoryview:
+        """The matrix, uint8 [n_bytes], read-only; where it is not there, what `pack` gives piece by piece is written.
+
+        Of several processes one writes, and the others wait. Raises DiskError where it cannot be written.
+        """
+        try:
+            if not self.is_there():
+                with locked(self.path.parent / LOCK):
+                    if not self.is_there():
+                        self._write(pack())
+            return self._map()
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _is_this(self, fd: int) -> bool:
+        if os.fstat(fd).st_size != self.n_bytes + len(self.seal):
+            return False
+        os.lseek(fd, self.n_bytes, os.SEEK_SET)
+        return os.read(fd, len(self.seal)) == self.seal
+
+    def _map(self) -> memoryview:
+        with open(self.path, "rb") as file:
+            if not self._is_this(file.fileno()):
+                raise OSError(errno.EIO, "it was replaced")
+            return memoryview(mmap.mmap(file.fileno(), self.n_bytes, access=mmap.ACCESS_READ))
+
+    def _write(self, pieces: Iterator[memoryview]) -> None:
+        unfinished = self.path.with_name(self.path.name + UNFINISHED)
+        try:
+            with open(unfinished, "wb", buffering=0, opener=_private) as file:
+                waiting = 0
+                for piece in pieces:
+                    _write_all(file.fileno(), piece)
+                    waiting += piece.nbytes
+                    if waiting >= SYNC_BYTES:
+                        sync(file.fileno())
+                        waiting = 0
+                _write_all(file.fileno(), memoryview(self.seal))
+                sync(file.fileno())
+            os.replace(unfinished, self.path)
+            sync_folder(self.path.parent)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+
+    def _failure(self, error: OSError) -> DiskError:
+        if error.errno in FULL:
+            what = f"the disk of {self.path.parent} is full: {gib(self.n_bytes)} more of packed weights do not fit"
+            return DiskError(what, "free some space, or set LOCALRUN_HOME to a larger disk")
+        reason = error.strerror or type(error).__name__
+        return DiskError(
+            f"weights larger than memory cannot be kept in {self.path.parent}: {reason}",
+            "set LOCALRUN_HOME to a folder on a disk that can be written to",
+        )
+
+
+def _write_all(fd: int, data: memoryview) -> None:
+    while data.nbytes:
+        data = data[os.write(fd, data) :]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
