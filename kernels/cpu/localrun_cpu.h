@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 11
+#define LR_ABI_VERSION 12
 #define LR_NUMERICS_VERSION 4  // goes up with every change of how anything is rounded or stored
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.

@@ -147,6 +147,10 @@ typedef struct {
   int32_t sigmoid;         // scores are the router's through a sigmoid, else through a softmax
   float scale;             // of the weights
   const float* expert_scale;  // [n_experts], of what each expert gives; or null
+  int32_t n_groups;        // of neighbouring experts, as many in each
+  int32_t n_groups_used;   // experts are chosen from so many best groups
+  int32_t group_rank;      // a group is as good as its best expert (1), or as the sum of its two best (2)
+  int32_t reserved;
 } lr_route;
 
 typedef struct {

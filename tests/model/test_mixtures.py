@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from localrun.backends.cpu.backend import CpuBackend
 from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.backends.registry import BACKENDS, choose_backend
+from localrun.backends.registry import BACKENDS
 from localrun.base.errors import ModelFileError
 from localrun.formats.requantize import ENCODERS, PRECISIONS
 from localrun.formats.safetensors import open_safetensors
@@ -270,23 +270,13 @@ def test_a_number_that_is_none_in_a_transposed_expert_is_found(tmp_path: Path) -
             load_model(in_precision(open_safetensors(folder), precision), FILE)
 
 
-@pytest.mark.parametrize("kind", ["qwen2_moe", "granitemoeshared"])
-def test_the_kernels_know_shared_experts(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", TOYS)
+def test_the_kernels_know_shared_experts_and_groups(kind: str, tmp_path: Path) -> None:
     if why := BACKENDS["cpu"].why_unavailable():
         pytest.skip(why)
     ids, folder = token_ids(80, VOCAB_SIZE), save(kind, tmp_path)
     found = difference(Stepper(folder, native_threads=2).logits(ids), reference_logits(folder, ids))
     assert found.within(MAX_ABS, NMSE), found
-
-
-@pytest.mark.parametrize("kind", ["glm4_moe"])
-def test_the_kernels_refuse_what_they_do_not_compute(kind: str, tmp_path: Path) -> None:
-    config = read_config(open_safetensors(save(kind, tmp_path)))
-    if not BACKENDS["cpu"].why_unavailable():
-        assert "mixture of experts" in BACKENDS["cpu"].why_not(config, ["F32"])
-    backend, notes = choose_backend("auto", config, ["F32"])
-    assert backend.name == "reference"
-    assert notes
 
 
 @pytest.mark.parametrize(

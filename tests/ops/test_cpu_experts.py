@@ -28,17 +28,20 @@ class NativeMixture:
     act: str = "silu_mul"
     biases: bool = False  # of the router and of every expert
     expert_scale: Tensor | None = None
+    groups: tuple[int, int, int] = (1, 1, 1)  # how many, how many are used, by how many of its experts one is ranked
+    n_experts: int = N_EXPERTS
 
     def __post_init__(self) -> None:
-        self.router = NativeMatrix(sample("F32", N_EXPERTS, HIDDEN, seed=1), "F32", HIDDEN)
+        self.router = NativeMatrix(sample("F32", self.n_experts, HIDDEN, seed=1), "F32", HIDDEN)
         shapes = ((FFN, HIDDEN), (FFN, HIDDEN), (HIDDEN, FFN))
         self.all: list[NativeMatrix] = []
         self.each: list[list[NativeMatrix]] = []  # [gate, up, down][expert]
         for seed, (qtype, (n_rows, n_cols)) in enumerate(zip(self.qtypes, shapes, strict=True)):
-            raw = sample(qtype, N_EXPERTS * n_rows, n_cols, seed + 2)
+            raw = sample(qtype, self.n_experts * n_rows, n_cols, seed + 2)
             self.all.append(NativeMatrix(raw, qtype, n_cols))
             self.each.append([NativeMatrix(part, qtype, n_cols) for part in raw.split(n_rows)])
-        draw, widths = torch.Generator().manual_seed(9), (N_EXPERTS, *(N_EXPERTS * n_rows for n_rows, _ in shapes))
+        draw, n = torch.Generator().manual_seed(9), self.n_experts
+        widths = (n, *(n * n_rows for n_rows, _ in shapes))
         self.bias = [torch.randn(n, generator=draw) if self.biases else torch.zeros(n) for n in widths]
 
     def run(self, x: Tensor, residual: Tensor | None = None, scale: float = 1.0, threads: int = 2) -> Tensor:
@@ -46,17 +49,17 @@ class NativeMixture:
         n_rows, (gate, up, down) = len(x), self.all
         a, scores, out = (
             NativeValue(n_rows, HIDDEN, data=x),
-            NativeValue(n_rows, N_EXPERTS),
+            NativeValue(n_rows, self.n_experts),
             NativeValue(n_rows, HIDDEN),
         )
         chosen = NativeValue(n_rows * self.top_k, HIDDEN, gate.activation_format | up.activation_format)
         hidden = NativeValue(n_rows * self.top_k, FFN, down.activation_format)
         y = NativeValue(n_rows * self.top_k, HIDDEN)
         rest = None if residual is None else NativeValue(n_rows, HIDDEN, data=residual)
-        ints = [np.zeros(n_rows * self.top_k, np.int32) for _ in range(2)] + [np.zeros(N_EXPERTS + 1, np.int32)]
+        ints = [np.zeros(n_rows * self.top_k, np.int32) for _ in range(2)] + [np.zeros(self.n_experts + 1, np.int32)]
         weights = np.zeros(n_rows * self.top_k, np.float32)
         expert, place, first = (part.ctypes.data for part in ints)
-        routes = ctypes.pointer(abi.Routes(expert, weights.ctypes.data, place, first, N_EXPERTS, self.top_k))
+        routes = ctypes.pointer(abi.Routes(expert, weights.ctypes.data, place, first, self.n_experts, self.top_k))
         point = ctypes.pointer
         score = abi.Linear(a=point(a.c), n_weights=1, out_scale=1.0, make_formats=chosen.c.formats)
         score.weight[0], score.out[0] = point(self.router.c), point(scores.c)
@@ -64,7 +67,7 @@ class NativeMixture:
         reads_f32 = not (gate.activation_format and up.activation_format)
         choice_bias = None if self.choice_bias is None else self.choice_bias.data_ptr()
         expert_scale = None if self.expert_scale is None else self.expert_scale.data_ptr()
-        how = (choice_bias, self.normalize, reads_f32, self.sigmoid, self.scale, expert_scale)
+        how = (choice_bias, self.normalize, reads_f32, self.sigmoid, self.scale, expert_scale, *self.groups)
         route = abi.Route(point(scores.c), point(a.c), point(chosen.c), routes, *how)
         widen = abi.Experts(a=point(chosen.c), out=point(hidden.c), routes=routes, act=abi.ACTIVATIONS[self.act])
         widening = [(up, bias[1])] if self.act == "relu_squared" else [(gate, bias[0]), (up, bias[1])]
@@ -84,11 +87,12 @@ class NativeMixture:
     def by_hand(self, x: Tensor) -> Tensor:
         """Each row through its experts, one product of the library after the other."""
         (scores,) = linear(x, [self.router], self.bias[:1])
-        of_each = [bias.view(N_EXPERTS, -1) for bias in self.bias[1:]]
+        of_each = [bias.view(self.n_experts, -1) for bias in self.bias[1:]]
         shares = scores.double().sigmoid() if self.sigmoid else torch.softmax(scores.double(), -1)
         out = torch.zeros(len(x), HIDDEN, dtype=torch.double)
         for row, share in enumerate(shares):
             rank = share if self.choice_bias is None else share + self.choice_bias
+            rank = self.of_the_best_groups(rank)
             best = rank.argsort(descending=True, stable=True)[: self.top_k].tolist()
             total = (share[best].sum() if self.normalize else 1.0) / self.scale
             for e in best:
@@ -101,6 +105,15 @@ class NativeMixture:
                 counts = 1.0 if self.expert_scale is None else self.expert_scale[e]
                 out[row] += counts * share[e] / total * linear(hidden, [down], [down_bias])[0][0].double()
         return out.float()
+
+    def of_the_best_groups(self, rank: Tensor) -> Tensor:
+        """Ranks [n_experts] with those of all other groups at the very end."""
+        n_groups, n_used, by = self.groups
+        grouped = rank.unflatten(0, (n_groups, -1))
+        worth = grouped.sort(descending=True).values[:, :by].sum(-1)
+        others = worth.argsort(descending=True, stable=True)[n_used:]
+        kept: Tensor = grouped.index_fill(0, others, -torch.inf).flatten()
+        return kept
 
 
 def rows(n: int, seed: int = 7) -> Tensor:
@@ -128,6 +141,27 @@ def test_a_bias_has_a_say_in_the_choice_and_none_in_the_weights(isa: str, sigmoi
     mixture.choice_bias = None
     mixture.run(rows(40))
     assert not torch.equal(mixture.chosen, biased)
+
+
+@pytest.mark.parametrize("sigmoid", [True, False])
+@pytest.mark.parametrize("groups", [(4, 2, 2), (4, 2, 1), (2, 1, 2), (6, 2, 1)])
+def test_experts_are_chosen_from_the_best_groups(isa: str, groups: tuple[int, int, int], sigmoid: bool) -> None:
+    x = 0.05 * rows(40)  # scores are well apart
+    for bias in (torch.linspace(-0.1, 0.1, 12).roll(5), None):
+        mixture = NativeMixture(("F32",) * 3, 3, sigmoid=sigmoid, choice_bias=bias, groups=groups, n_experts=12)
+        expected = mixture.by_hand(x)
+        assert bool(((mixture.run(x) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
+        grouped = mixture.chosen.clone()
+        assert all(len({e * groups[0] // 12 for e in of_row}) <= groups[1] for of_row in grouped.tolist())
+        mixture.groups = (1, 1, 1)
+        mixture.run(x)
+        assert not torch.equal(mixture.chosen, grouped)
+
+
+def test_equal_groups_are_chosen_by_lower_number(isa: str) -> None:
+    mixture = NativeMixture(("F32",) * 3, 2, groups=(4, 2, 2), n_experts=8)
+    mixture.run(torch.zeros(3, HIDDEN))
+    assert mixture.chosen.tolist() == [[0, 1]] * 3
 
 
 def test_what_an_expert_gives_is_scaled(isa: str) -> None:

@@ -93,9 +93,16 @@ bool good_routes(const lr_routes* routes) {
   return routes->top_k > 0 && routes->top_k <= routes->n_experts && routes->n_experts <= LR_MAX_EXPERTS;
 }
 
+bool good_groups(const lr_route* op) {
+  const int32_t n_experts = op->routes->n_experts, n_groups = op->n_groups;
+  if (n_groups < 1 || n_experts % n_groups || op->n_groups_used < 1 || op->n_groups_used > n_groups) return false;
+  if (op->group_rank < 1 || op->group_rank > 2 || (n_groups > 1 && op->group_rank > n_experts / n_groups)) return false;
+  return op->routes->top_k <= n_experts / n_groups * op->n_groups_used;
+}
+
 bool good_route(const lr_route* op) {
   if (!good_routes(op->routes) || !holds(op->scores, op->routes->n_experts) || !op->a) return false;
-  if (!isfinite(op->scale)) return false;
+  if (!isfinite(op->scale) || !good_groups(op)) return false;
   return holds(op->a, op->a->width) && holds(op->chosen, op->a->width) && op->chosen->stride == op->a->stride;
 }
 

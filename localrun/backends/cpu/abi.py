@@ -171,6 +171,10 @@ class Route(Structure):
         ("sigmoid", c_int32),
         ("scale", c_float),
         ("expert_scale", c_void_p),
+        ("n_groups", c_int32),
+        ("n_groups_used", c_int32),
+        ("group_rank", c_int32),
+        ("reserved", c_int32),
     )
 
 

@@ -86,8 +86,6 @@ class CpuBackend:
             return "the library has no kernel for this kind of recurrent layers"
         if any(self.block_bytes(KV_CODECS["f16"], spec) is None for spec in config.layers):
             return "the library has no block store for heads of this size"
-        if not all(routes_natively(spec) for spec in config.layers if spec.mixture):
-            return "the library has no kernel for this kind of mixture of experts"
         return ""
 
     def free_bytes(self, main_memory: int) -> int:
@@ -154,10 +152,3 @@ def mixes_natively(mixer: RecurrentMixer) -> bool:
     if isinstance(mixer, DeltaNet):
         return mixer.key_dim % 2 == 0 and mixer.value_dim % abi.DELTA_PANEL == 0
     return not isinstance(mixer, Mamba2) or (mixer.state_dim % 2 == 0 and mixer.head_dim % 16 == 0)
-
-
-def routes_natively(spec: LayerSpec) -> bool:
-    """Whether the kernels know how a layer chooses among its experts: without groups."""
-    mixture = spec.mixture
-    assert mixture is not None
-    return mixture.routing.n_groups == 1 and spec.ffn_activation in abi.ACTIVATIONS

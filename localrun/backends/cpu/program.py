@@ -143,6 +143,7 @@ class ProgramBuilder:
         hidden = self.kept(take(down.n_cols, self.activation_format_of(down), n_used))
         y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
         routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
+        routing = op.router.routing
         score = self.product(routed_by, ((router, scores),), self.missing_formats(routed_by))
         score.bias[0] = self.vector(op.router.bias)
         route = abi.Route(
@@ -151,11 +152,14 @@ class ProgramBuilder:
             chosen=ctypes.pointer(chosen),
             routes=routes,
             choice_bias=self.vector(op.router.choice_bias),
-            normalize=op.router.routing.normalize,
+            normalize=routing.normalize,
             reads_f32=not all(read),
-            sigmoid=op.router.routing.score == "sigmoid",
-            scale=op.router.routing.scale,
+            sigmoid=routing.score == "sigmoid",
+            scale=routing.scale,
             expert_scale=self.vector(op.router.scale),
+            n_groups=routing.n_groups,
+            n_groups_used=routing.n_groups_used,
+            group_rank=routing.group_rank,
         )
         widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
         for index, (weight, bias) in enumerate(op.experts.widening):
