@@ -57,12 +57,17 @@ def attention_of_many(device: Device) -> str:
     return attention(device, 90, 40)
 
 
-def attention(device: Device, length: int, n: int) -> str:
+def attention_of_floats(device: Device) -> str:
+    """Keys and values in f32."""
+    return attention(device, 530, 2, torch.float32)
+
+
+def attention(device: Device, length: int, n: int, cells: torch.dtype = torch.float16) -> str:
     """The last n rows of a text."""
     heads, dim = PLACE.n_heads, PLACE.head_dim
     step = step_of([length], n, device)
     n_blocks = -(-length // 64)
-    cache = between_ones(2, n_blocks, 2, 64, 2, dim).half()
+    cache = between_ones(2, n_blocks, 2, 64, 2, dim).to(cells)
     q = 4 * between_ones(n, heads * dim)
     op = Attention(q, 1, dim**-0.5)
     out = torch.zeros(n, heads * dim, device=device.torch_device)

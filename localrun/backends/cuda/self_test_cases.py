@@ -100,6 +100,7 @@ CASES: Mapping[str, Case] = {
     "rope_append": self_test_attention.rope_append,
     "attention of few": self_test_attention.attention_of_few,
     "attention of many": self_test_attention.attention_of_many,
+    "attention of floats": self_test_attention.attention_of_floats,
     "linear of few": self_test_linears.linear_of_few,
     "linear of many": self_test_linears.linear_of_many,
     "linear of floats": self_test_linears.linear_of_floats,

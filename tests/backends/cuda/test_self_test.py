@@ -52,9 +52,10 @@ def test_where_nothing_can_be_kept_every_start_tries_again(home: Path) -> None:
     assert why_not(Untouched(), "a device") != ""
 
 
-def test_other_kernels_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_kernels_are_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert why_not(EmulatedDevice(), "a device") == ""
-    monkeypatch.setattr("localrun.backends.cuda.self_test.kernels_hash", lambda: "changed")
+    (tmp_path / "a.cu").write_text("changed")
+    monkeypatch.setattr("localrun.backends.cuda.self_test.folder", lambda: tmp_path)
     assert why_not(Untouched(), "a device") != ""
 
 

@@ -227,6 +227,47 @@ ATTENTION = (
         "attention of many",
         {"address": OVERFLOW},
     ),
+    Mutant(
+        "a query sees the key after its own",
+        ("attention.cuh", "min(last + 1, KEYS)", "min(last + 2, KEYS)"),
+        "attention of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "values are weighted before all weights are there",
+        ("attention_f32.cu", "    __syncthreads();  // weights are there", "    // weights are there"),
+        "attention of floats",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "queries are read before all are there",
+        ("attention_f32.cu", "  }\n  __syncthreads();\n\n  const int number", "  }\n\n  const int number"),
+        "attention of floats",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+)
+LOGITS = (
+    Mutant(
+        "numbers change places before others have read them",
+        ("logits.cu", "      __syncthreads();\n      for", "      for"),
+        "ranking",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "of equal logits the higher id comes first",
+        ("logits.cu", "<< 32 | ~(uint32_t)id", "<< 32 | (uint32_t)id"),
+        "ranking",
+        {"": WRONG},
+    ),
+    Mutant(
+        "a part reads logits of the next row",
+        ("logits.cu", "n = min(PART, vocab - first)", "n = PART"),
+        "ranking",
+        {"": WRONG, "address": OVERFLOW},
+    ),
 )
 NORM = (
     Mutant(
@@ -243,4 +284,4 @@ NORM = (
         {"address": OVERFLOW},
     ),
 )
-MUTANTS = (*INTRINSICS, *LINEAR, *LINEAR_MANY, *ATTENTION, *NORM)
+MUTANTS = (*INTRINSICS, *LINEAR, *LINEAR_MANY, *ATTENTION, *LOGITS, *NORM)

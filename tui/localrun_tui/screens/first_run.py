@@ -11,7 +11,6 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import cpu_limit, memory
 from localrun.base.units import gib
@@ -101,7 +100,7 @@ class _Ways(OptionList):
 
 
 def _find_first(task: object) -> CatalogueRow | None:
-    now = usual_memory()
+    now = memory()
     return first_model(catalogue_rows(now.available, []), now.total)
 
 

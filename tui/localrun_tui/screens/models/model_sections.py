@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeVar
 
 from textual.content import Content
 
-from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import memory
 from localrun.base.settings import read_settings
@@ -239,7 +238,7 @@ def subject_of(row: DiskRow | CatalogueRow | HubRow) -> Subject:
 
 def machine_line() -> Content:
     """What there is to run on."""
-    now = usual_memory()
+    now = memory()
     from localrun.base.units import gib
 
     return say(f"{gib(now.available)} of {gib(now.total)} memory free", "$foreground-muted")
