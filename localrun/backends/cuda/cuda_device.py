@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cuda.arguments import letter
@@ -17,32 +19,44 @@ _SHARED_WITHOUT_ASKING = 48 << 10  # bytes of dynamic shared memory
 
 
 class CudaKernel:
-    """A loaded kernel, cuda-core's `kernel`."""
+    """A kernel that is being compiled; the first of its launches waits for that."""
 
-    def __init__(self, name: str, kernel: Any) -> None:
+    def __init__(self, name: str, file: Future[Any]) -> None:
         self.name = name
-        self.kernel = kernel
-        self.sizes = [size for _, size in kernel.arguments_info]
+        self.file = file
         self.most_shared = _SHARED_WITHOUT_ASKING
 
+    @cached_property
+    def kernel(self) -> Any:
+        """cuda-core's. LocalrunError when its file does not compile."""
+        return self.file.result().get_kernel(self.name)
+
     def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
-        """A launch on torch's current stream, which may be captured. ValueError for arguments that are wrong."""
+        """A launch on torch's current stream, which may be captured once it has run. ValueError for wrong arguments."""
         from cuda.core import LaunchConfig, launch
 
         if 0 in grid:
             return lambda: None
         values = [packed(a, f"argument {place} of {self.name}") for place, a in enumerate(arguments)]
-        if [8 if isinstance(value, int) else 4 for value in values] != self.sizes:
-            raise ValueError(f"{self.name} takes arguments of {self.sizes} bytes, not {values}")
-        if shared > self.most_shared:
-            self._allow(shared)
         config = LaunchConfig(grid=grid, block=block, shmem_size=shared)
-        kernel = self.kernel
+        kernel = None
 
         def run(keep: object = arguments) -> None:
+            nonlocal kernel
+            if kernel is None:
+                kernel = self._ready(values, shared)
             launch(_stream(_current_stream()), config, kernel, *values)
 
         return run
+
+    def _ready(self, values: list[Any], shared: int) -> Any:
+        """The kernel, if it can be launched like that."""
+        sizes = [size for _, size in self.kernel.arguments_info]
+        if [8 if isinstance(value, int) else 4 for value in values] != sizes:
+            raise ValueError(f"{self.name} takes arguments of {sizes} bytes, not {values}")
+        if shared > self.most_shared:
+            self._allow(shared)
+        return self.kernel
 
     def _allow(self, shared: int) -> None:
         """Let launches ask for so many bytes of shared memory."""
@@ -69,7 +83,8 @@ class CudaDevice:
         major, minor = torch.cuda.get_device_capability(self.torch_device)
         self.arch: int = 10 * major + minor
         self.processors: int = torch.cuda.get_device_properties(self.torch_device).multi_processor_count
-        self._files: dict[object, Any] = {}
+        self._compilers = ThreadPoolExecutor(os.cpu_count() or 1, "nvrtc")
+        self._files: dict[object, Future[Any]] = {}
         self._kernels: dict[object, CudaKernel] = {}
         self._join_context()
 
@@ -83,13 +98,15 @@ class CudaDevice:
         Device(self.torch_device.index).set_current()
 
     def kernel(self, file: str, name: str, **defines: int) -> CudaKernel:
-        """Kernel `name` of `file`; LocalrunError where it cannot be compiled or loaded."""
+        """Kernel `name` of `file`. Files are compiled side by side, as many as there are cores."""
         of_file = (file, *sorted(defines.items()))
-        if (name, of_file) not in self._kernels:
-            if of_file not in self._files:
-                self._files[of_file] = compile_kernels(source(file), file, self.arch, defines)
-            self._kernels[name, of_file] = CudaKernel(name, self._files[of_file].get_kernel(name))
-        return self._kernels[name, of_file]
+        if of_file not in self._files:
+            given = (source(file), file, self.arch, defines)
+            self._files[of_file] = self._compilers.submit(compile_kernels, *given)
+        key = (name, of_file)
+        if key not in self._kernels:
+            self._kernels[key] = CudaKernel(name, self._files[of_file])
+        return self._kernels[key]
 
 
 def packed(argument: Argument, where: str) -> Any:

@@ -17,6 +17,16 @@ SHORT_ARCHITECTURES = (75, 90)  # the oldest instructions and newer ones, for `m
 STATIC_SHARED = 48 << 10  # bytes a kernel may declare
 REGISTERS = 64 << 10  # of a multiprocessor
 
+# What a kernel is there for, in its machine code. Turing copies to shared memory by way of registers.
+MEANT = {
+    ("linear.cu", "linear"): ("IMMA", "LDG.E.128"),
+    ("linear_many.cu", "linear_many"): ("IMMA", "LDGSTS"),
+    ("linear_dp4a.cu", "linear_dp4a"): ("IDP.4A",),
+    ("linear_float.cu", "linear_float"): ("LDG.E.128",),
+    ("attention.cu", "attend_units"): ("HMMA", "LDG.E.128"),
+    ("attention_tiles.cu", "attend_tiles"): ("HMMA", "LDSM", "LDGSTS"),
+}
+
 
 def compiled(unit: Unit, arch: int, tmp_path: Path) -> dict[str, Kernel]:
     made = compile_kernels(source(unit.file), unit.file, arch, unit.defines, keep=False)
@@ -32,6 +42,8 @@ def check(unit: Unit, arch: int, tmp_path: Path) -> None:
         assert kernel.threads, f"{where} has no __launch_bounds__"
         warps = -(-kernel.threads // 32)
         assert -(-kernel.registers // 8) * 8 * 32 * warps <= REGISTERS, f"{where}: {kernel.registers} registers"
+        for instruction in MEANT.get((unit.file, name), ()):
+            assert kernel.count(instruction) or (instruction == "LDGSTS" and arch < 80), f"{where} has no {instruction}"
 
 
 def shortest() -> list[Unit]:

@@ -1,5 +1,8 @@
 """What CudaKernel hands to cuda-core, beside a kernel that only writes it down: no GPU, no driver."""
 
+import os
+import threading
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,8 +11,9 @@ import pytest
 import torch
 
 from localrun.backends.cuda import cuda_device
-from localrun.backends.cuda.cuda_device import CudaKernel
+from localrun.backends.cuda.cuda_device import CudaDevice, CudaKernel
 from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.base.errors import LocalrunError
 
 core = pytest.importorskip("cuda.core", reason="CUDA: no cuda-core")
 STREAM = 77
@@ -32,7 +36,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def kernel(*sizes: int) -> CudaKernel:
-    return CudaKernel("k", SimpleNamespace(arguments_info=[(0, size) for size in sizes]))
+    file: Future[Any] = Future()
+    file.set_result(SimpleNamespace(get_kernel=lambda _: SimpleNamespace(arguments_info=[(0, n) for n in sizes])))
+    return CudaKernel("k", file)
 
 
 def on_gpu(*shape: int) -> torch.Tensor:
@@ -58,7 +64,7 @@ def test_a_grid_of_no_block_launches_nothing(launched: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("bad", ["elsewhere", "strided", "wide", "missing"])
-def test_wrong_arguments_are_refused_when_bound(bad: str, launched: list[Any]) -> None:
+def test_wrong_arguments_are_not_launched(bad: str, launched: list[Any]) -> None:
     x = on_gpu(4, 4)
     arguments: dict[str, tuple[Any, ...]] = {
         "elsewhere": (torch.zeros(4), 1),
@@ -67,7 +73,36 @@ def test_wrong_arguments_are_refused_when_bound(bad: str, launched: list[Any]) -
         "missing": (x,),
     }
     with pytest.raises(ValueError, match="argument"):
-        kernel(8, 4).bind((1, 1, 1), (32, 1, 1), *arguments[bad])
+        kernel(8, 4).bind((1, 1, 1), (32, 1, 1), *arguments[bad])()
+    assert launched == []
+
+
+def test_files_are_compiled_side_by_side_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2)
+    asked: list[tuple[Any, ...]] = []
+
+    def compile_kernels(text: str, file: str, arch: int, defines: dict[str, int]) -> Any:
+        asked.append((file, arch, defines))
+        both.wait(60)
+        if file == "norm.cu":
+            raise LocalrunError("does not compile", "")
+        return SimpleNamespace(get_kernel=lambda name: f"{name} of {file}")
+
+    monkeypatch.setattr(cuda_device, "compile_kernels", compile_kernels)
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 9))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(multi_processor_count=3))
+    monkeypatch.setattr(core, "Device", lambda _: SimpleNamespace(set_current=lambda: None))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    device = CudaDevice(0)
+    assert (device.torch_device, device.arch, device.processors) == (torch.device("cuda", 0), 89, 3)
+    first, broken = device.kernel("embed.cu", "embed", A=1), device.kernel("norm.cu", "rms_norm")
+    assert device.kernel("embed.cu", "embed", A=1) is first
+    assert first.kernel == "embed of embed.cu"
+    assert device.kernel("embed.cu", "other", A=1).kernel == "other of embed.cu"
+    with pytest.raises(LocalrunError, match="does not compile"):
+        print(broken.kernel)
+    assert sorted(asked, key=str) == [("embed.cu", 89, {"A": 1}), ("norm.cu", 89, {})]
 
 
 @pytest.mark.parametrize("bad", ["strided", "wide", "missing", "float for int"])
