@@ -7,7 +7,7 @@ dequantize(const uint8_t* __restrict__ weights, uint16_t* __restrict__ out, int 
   const int tile = blockIdx.x * 8 + threadIdx.x / 32, row_tile = blockIdx.y;
   if (tile >= n_tiles) return;
   lr_tile loaded;
-  lr_load_tile(loaded, lr_row_tile(weights, n_rows, n_tiles, row_tile), tile, lane);
+  lr_load_tile(loaded, lr_find_row_tile(weights, n_rows, n_tiles, row_tile, lane), tile);
   lr_weights w;
   lr_unpack(w, loaded);
 #pragma unroll

@@ -12,11 +12,10 @@ LR_INLINE float lr_dot_value(int dot) {
   constexpr float unit = 1.f / (1 << CODE_SHIFT);
   return __fmaf_rn(__int_as_float(dot), unit, -12582912.f * unit);
 }
-LR_INLINE float lr_code_sum(int sum) { return __int_as_float(DOT_START + sum) - 12582912.f; }
 
-LR_INLINE float lr_add_dot(float sum, int dot, float scale, float minimum, float x_scale, float x_sum) {
+LR_INLINE float lr_add_dot(float sum, int dot, float scale, float minimum, float x_scale, int x_sum) {
   sum = __fmaf_rn(lr_dot_value(dot), scale * x_scale, sum);
-  return HAS_MINIMA ? __fmaf_rn(minimum, x_scale * x_sum, sum) : sum;
+  return HAS_MINIMA ? __fmaf_rn(minimum, x_scale * (float)x_sum, sum) : sum;
 }
 
 // sum[2h + m] += row g + 8h of the weights · row 2t + m of x, over a tile. `groups`: of both rows, for 32 columns each.
@@ -31,7 +30,7 @@ LR_INLINE void lr_multiply(float (&sum)[4], const lr_weights& w, const uint4& x,
     const uint32_t a[4] = {w.codes[4 * q], w.codes[4 * q + 1], w.codes[4 * q + 2], w.codes[4 * q + 3]};
     const uint32_t b[2] = {xs[2 * q], xs[2 * q + 1]};
     lr_mma_s8(dot, a, b);
-    const float x_sum[2] = {HAS_MINIMA ? lr_code_sum(of.y) : 0.f, HAS_MINIMA ? lr_code_sum(of.w) : 0.f};
+    const int x_sum[2] = {of.y, of.w};
 #else
     const uint32_t a[2] = {w.codes[2 * q], w.codes[2 * q + 1]}, b[1] = {xs[q]};
     lr_mma_s8_k16(dot, a, b);
@@ -40,7 +39,7 @@ LR_INLINE void lr_multiply(float (&sum)[4], const lr_weights& w, const uint4& x,
       const uint32_t ones[2] = {0x01010101u, 0x01010101u};
       lr_mma_s8_k16(sums, ones, b);
     }
-    const float x_sum[2] = {lr_code_sum(sums[0]), lr_code_sum(sums[1])};
+    const int x_sum[2] = {sums[0], sums[1]};
 #endif
 #pragma unroll
     for (int j = 0; j < 4; j++)

@@ -26,7 +26,7 @@
 // Signed codes are read into the top bits of a byte: as int8 they are so many times too large.
 #define CODE_SHIFT (SIGNED_CODES ? 8 - CODE_BITS : 0)
 
-struct lr_matrix {  // one row tile
+struct lr_row_tile {  // a lane's parts of its first tile
   const uint8_t *low, *high, *scales, *supers;
 };
 struct lr_tile {  // what a lane loads of a tile
@@ -39,12 +39,13 @@ struct lr_weights {
   float scale[N_GROUPS][2], minimum[N_GROUPS][2];
 };
 
-LR_INLINE lr_matrix lr_row_tile(const uint8_t* weights, int n_rows, int n_tiles, int row_tile) {
+LR_INLINE lr_row_tile lr_find_row_tile(const uint8_t* weights, int n_rows, int n_tiles, int row_tile, int lane) {
   const int64_t all = (int64_t)((n_rows + 15) / 16) * n_tiles, first = (int64_t)row_tile * n_tiles;
   const uint8_t *high = weights + all * (128 * LOW_BITS), *scales = high + all * (128 * HIGH_BITS);
   const uint8_t* supers = scales + all * (32 * SCALE_WORDS);
-  return {weights + first * (128 * LOW_BITS), high + first * (128 * HIGH_BITS), scales + first * (32 * SCALE_WORDS),
-          supers + first * 16};
+  return {weights + first * (128 * LOW_BITS) + lane * (LOW_BITS == 8 ? 16 : 4 * LOW_BITS),
+          high + first * (128 * HIGH_BITS) + lane * (4 * HIGH_BITS),
+          scales + first * (32 * SCALE_WORDS) + lane / 4 * (4 * SCALE_WORDS), supers + first * 16 + lane / 4 * 8};
 }
 
 // 4N bytes of a lane; eight words are four from the first half of a tile and four from the second.
@@ -63,11 +64,11 @@ template <int N> LR_INLINE void lr_load_words(uint32_t* to, const uint8_t* from)
   }
 }
 
-LR_INLINE void lr_load_tile(lr_tile& w, const lr_matrix& at, int tile, int lane) {
-  lr_load_words<LOW_BITS>(w.low, at.low + tile * (128 * LOW_BITS) + lane * (LOW_BITS == 8 ? 16 : 4 * LOW_BITS));
-  lr_load_words<HIGH_BITS>(w.high, at.high + (tile * 32 + lane) * (4 * HIGH_BITS));
-  lr_load_words<SCALE_WORDS>(w.scales, at.scales + (tile * 8 + lane / 4) * (4 * SCALE_WORDS));
-  if constexpr (HAS_SUPERS) lr_load_words<2>(w.supers, at.supers + (tile / 4 * 8 + lane / 4) * 8);
+LR_INLINE void lr_load_tile(lr_tile& w, const lr_row_tile& at, int tile) {
+  lr_load_words<LOW_BITS>(w.low, at.low + (int64_t)tile * (128 * LOW_BITS));
+  lr_load_words<HIGH_BITS>(w.high, at.high + (int64_t)tile * (128 * HIGH_BITS));
+  lr_load_words<SCALE_WORDS>(w.scales, at.scales + (int64_t)tile * (32 * SCALE_WORDS));
+  if constexpr (HAS_SUPERS) lr_load_words<2>(w.supers, at.supers + (int64_t)(tile / 4) * 64);
 }
 
 // Field FIELD of every byte, moved to bit AT.
@@ -107,9 +108,9 @@ LR_INLINE void lr_codes(uint32_t (&codes)[8], const lr_tile& w) {
 #endif
 }
 
-// Byte `index` as a number, by way of the float 2^23 + byte: conversions are slow.
-LR_INLINE float lr_byte_to_float(const uint32_t* words, int index) {
-  return __uint_as_float(__byte_perm(words[index / 4], 0x4b000000u, 0x7440u + index % 4)) - 8388608.f;
+// 2^23 + byte `index`, as a float: conversions are slow.
+LR_INLINE float lr_byte_at(const uint32_t* words, int index) {
+  return __uint_as_float(__byte_perm(words[index / 4], 0x4b000000u, 0x7440u + index % 4));
 }
 LR_INLINE float lr_half_at(const uint32_t* words, int index) {
   return lr_half_to_float((uint16_t)(words[index / 2] >> 16 * (index % 2)));
@@ -125,9 +126,10 @@ LR_INLINE float lr_scale(const lr_tile& w, int q, int h) {
   return __uint_as_float(e > 1 ? (e - 1) << 23 : 0x00200000u << e);
 #elif SCALE == SCALE_SUPER_I8
   const uint32_t words[2] = {w.scales[0] ^ 0x80808080u, w.scales[SCALE_WORDS - 1] ^ 0x80808080u};
-  return (lr_byte_to_float(words, index) - 128.f) * __uint_as_float(w.supers[h]);
+  return (lr_byte_at(words, index) - 8388736.f) * __uint_as_float(w.supers[h]);
 #else
-  return lr_byte_to_float(w.scales, index) * lr_half_at(w.supers, h);
+  const float super = lr_half_at(w.supers, h);
+  return __fmaf_rn(lr_byte_at(w.scales, index), super, -8388608.f * super);
 #endif
 }
 // What is added to a number of group q and row g + 8h.
@@ -135,7 +137,8 @@ LR_INLINE float lr_minimum(const lr_tile& w, int q, int h) {
 #if SCALE == SCALE_FP16_MIN
   return lr_half_at(w.scales, 2 * N_GROUPS + 2 * q + h);
 #elif SCALE == SCALE_SUPER_MIN
-  return -(lr_byte_to_float(w.scales, 2 * N_GROUPS + 2 * q + h) * lr_half_at(w.supers, 2 + h));
+  const float super = -lr_half_at(w.supers, 2 + h);
+  return __fmaf_rn(lr_byte_at(w.scales, 2 * N_GROUPS + 2 * q + h), super, -8388608.f * super);
 #else
   return 0.f;
 #endif

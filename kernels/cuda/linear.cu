@@ -19,37 +19,41 @@ linear(LINEAR_MATRICES, const uint4* __restrict__ x, const int4* __restrict__ x_
   const lr_linear all[3] = LINEAR_LIST;
   int row_tile;
   const lr_linear of = lr_linear_of_block(all, 16, row_tile);
-  const lr_matrix at = lr_row_tile(side ? weights1 : of.weights, of.n_out, n_tiles, row_tile);
+  const lr_row_tile at = lr_find_row_tile(side ? weights1 : of.weights, of.n_out, n_tiles, row_tile, lane);
   const int length = (n_tiles + N_SEGMENTS - 1) / N_SEGMENTS, first = segment * length;
   const int end = min(first + length, n_tiles);
 
   Step steps[DEPTH];
-  const auto fetch_x = [&](Step& step, int tile) {  // a lane whose row is not there reads nothing
-    step.x = g < n_x ? __ldg(x + ((int64_t)g * n_tiles + tile) * 4 + t) : make_uint4(0, 0, 0, 0);
 #pragma unroll
-    for (int k = 0; k < 2; k++) step.groups[k] = __ldg(x_groups + (2 * tile + k) * (padded_x / 2) + t);
+  for (int i = 0; i < DEPTH; i++)
+    if (first + i < end) lr_load_tile(steps[i].weights, at, first + i);
+  // Up to here nothing of x is needed.
+  const uint4* const my_x = x + (int64_t)g * n_tiles * 4 + t;
+  const uint8_t* const my_groups = (const uint8_t*)(x_groups + t);
+  const int half = padded_x * 8;  // bytes of the groups of 32 columns
+  const auto fetch_x = [&](Step& step, int tile) {
+    if (g < n_x) step.x = __ldg(my_x + (int64_t)tile * 4);
+#pragma unroll
+    for (int k = 0; k < 2; k++) step.groups[k] = __ldg((const int4*)(my_groups + (int64_t)(2 * tile + k) * half));
   };
 #pragma unroll
-  for (int i = 0; i < DEPTH; i++)
-    if (first + i < end) lr_load_tile(steps[i].weights, at, first + i, lane);
-  // Up to here nothing of x is needed.
-#pragma unroll
-  for (int i = 0; i < DEPTH; i++)
+  for (int i = 0; i < DEPTH; i++) {
+    steps[i].x = make_uint4(0, 0, 0, 0);  // a lane whose row is not there reads nothing
     if (first + i < end) fetch_x(steps[i], first + i);
+  }
 
   float sum[4] = {0.f, 0.f, 0.f, 0.f};
   for (int tile = first; tile < end; tile += DEPTH) {
 #pragma unroll
     for (int i = 0; i < DEPTH; i++) {
       if (tile + i >= end) break;
-      const Step now = steps[i];
+      lr_weights w;
+      lr_unpack(w, steps[i].weights);
+      lr_multiply(sum, w, steps[i].x, steps[i].groups);
       if (tile + i + DEPTH < end) {
-        lr_load_tile(steps[i].weights, at, tile + i + DEPTH, lane);
+        lr_load_tile(steps[i].weights, at, tile + i + DEPTH);
         fetch_x(steps[i], tile + i + DEPTH);
       }
-      lr_weights w;
-      lr_unpack(w, now.weights);
-      lr_multiply(sum, w, now.x, now.groups);
     }
   }
 

@@ -10,7 +10,7 @@ linear_dp4a(LINEAR_MATRICES, const uint4* __restrict__ x, const int2* __restrict
   const lr_linear all[3] = LINEAR_LIST;
   int row_tile;
   const lr_linear of = lr_linear_of_block(all, 16, row_tile);
-  const lr_matrix at = lr_row_tile(side ? weights1 : of.weights, of.n_out, n_tiles, row_tile);
+  const lr_row_tile at = lr_find_row_tile(side ? weights1 : of.weights, of.n_out, n_tiles, row_tile, lane);
   const int length = (n_tiles + N_SEGMENTS - 1) / N_SEGMENTS, first = segment * length;
   const int end = min(first + length, n_tiles);
 
@@ -18,7 +18,7 @@ linear_dp4a(LINEAR_MATRICES, const uint4* __restrict__ x, const int2* __restrict
 #pragma unroll 2
   for (int tile = first; tile < end; tile++) {
     lr_tile loaded;
-    lr_load_tile(loaded, at, tile, lane);
+    lr_load_tile(loaded, at, tile);
     lr_weights w;
     lr_unpack(w, loaded);
     const uint4 v = __ldg(x + ((int64_t)m * n_tiles + tile) * 4 + t);
@@ -44,7 +44,7 @@ linear_dp4a(LINEAR_MATRICES, const uint4* __restrict__ x, const int2* __restrict
         x_sum = group.y;
       }
       sum = lr_add_dot(sum, DOT_START + mine, t % 2 ? w.scale[q][1] : w.scale[q][0],
-                       t % 2 ? w.minimum[q][1] : w.minimum[q][0], __int_as_float(group.x), lr_code_sum(x_sum));
+                       t % 2 ? w.minimum[q][1] : w.minimum[q][0], __int_as_float(group.x), x_sum);
     }
   }
 

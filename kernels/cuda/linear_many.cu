@@ -24,7 +24,7 @@ linear_many(LINEAR_MATRICES, const uint4* __restrict__ x, const int4* __restrict
   const lr_linear of = lr_linear_of_block(all, 16 * N_WARPS, block);
   const int first_x = blockIdx.y * N_X, row_tile = block * N_WARPS + warp;
   const bool mine = row_tile * 16 < of.n_out;
-  const lr_matrix at = lr_row_tile(of.weights, of.n_out, n_tiles, mine ? row_tile : 0);
+  const lr_row_tile at = lr_find_row_tile(of.weights, of.n_out, n_tiles, mine ? row_tile : 0, lane);
   const int length = (n_tiles + N_SEGMENTS - 1) / N_SEGMENTS;
 
   const auto fetch_x = [&](int tile) {  // rows beyond the last: any, never stored
@@ -43,7 +43,7 @@ linear_many(LINEAR_MATRICES, const uint4* __restrict__ x, const int4* __restrict
     lr_copy_commit();
   };
   lr_tile next;
-  lr_load_tile(next, at, 0, lane);
+  lr_load_tile(next, at, 0);
 #pragma unroll
   for (int i = 0; i < STAGES - 1; i++) fetch_x(i);
 
@@ -54,7 +54,7 @@ linear_many(LINEAR_MATRICES, const uint4* __restrict__ x, const int4* __restrict
     fetch_x(tile + STAGES - 1);
     lr_weights w;
     lr_unpack(w, next);
-    if (tile + 1 < n_tiles) lr_load_tile(next, at, tile + 1, lane);
+    if (tile + 1 < n_tiles) lr_load_tile(next, at, tile + 1);
     const Stage& stage = stages[tile % STAGES];
 #pragma unroll
     for (int n = 0; n < N_X / 8; n++) {

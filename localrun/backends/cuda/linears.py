@@ -112,7 +112,7 @@ def embed(device: Device, weight: Packed, ids: Tensor, scale: float, out: Tensor
     """The rows of `weight` at `ids`, int32 [rows], times `scale` -> out, f32 [rows, n_cols]."""
     kernel = device.kernel("embed.cu", "embed", **tiles_of(weight.qtype).defines)
     grid = (-(-weight.n_cols // 1024), rows, 1)
-    return kernel.bind(grid, (256, 1, 1), weight.planes[0], ids, float(scale), out, weight.n_rows, weight.n_cols)
+    return kernel.bind(grid, (64, 1, 1), weight.planes[0], ids, float(scale), out, weight.n_rows, weight.n_cols)
 
 
 def dequantize(device: Device, weight: Packed, out: Tensor) -> Launch:

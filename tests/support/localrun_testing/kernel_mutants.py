@@ -100,6 +100,25 @@ INTRINSICS = (
 )
 LINEAR = (
     Mutant(
+        "sums of floats are added before all are there",
+        ("linear_float.cu", "  __syncthreads();\n", ""),
+        "linear of floats",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "signs of codes are lost",
+        ("layouts.cuh", "(SIGNED_CODES ? 8 - CODE_BITS : 0)", "0"),
+        "linear of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "tiles beyond the last are read",
+        ("embed.cu", "  if (place >= n_tiles * 4) return;\n", ""),
+        "embed",
+        {"address": OVERFLOW},
+    ),
+    Mutant(
         "the sums of segments are added before all are there",
         ("linear.cu", "  __syncthreads();\n", ""),
         "linear of few",
@@ -132,13 +151,13 @@ LINEAR = (
     ),
     Mutant(
         "rows of x that are not there are read",
-        ("linear.cu", "g < n_x ? __ldg", "true ? __ldg"),
+        ("linear.cu", "if (g < n_x) step.x", "step.x"),
         "linear of few",
         {"address": OVERFLOW},
     ),
     Mutant(
         "groups of x are read between their places",
-        ("linear.cu", "__ldg(x_groups + ", "__ldg((const int4*)((const int2*)x_groups + 1) + "),
+        ("linear.cu", "(const uint8_t*)(x_groups + t)", "(const uint8_t*)(x_groups + t) + 8"),
         "linear of few",
         {"address": "misaligned address"},
     ),
