@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from localrun.backends.limits import LimitProbe
+from localrun.base.machine import Memory
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import KVCodec, KVPlan
 
@@ -78,6 +79,10 @@ class Backend(Protocol):
         """What a user is worse off for, where it should work on every machine and does not; otherwise empty."""
         ...
 
+    def trial(self) -> str:
+        """Why what it computes here is not to be trusted, after trying; empty where it is. It may compile first."""
+        ...
+
     def summary(self) -> str:
         """What computes, in a few words; empty where its name says it all. Asked where it is available."""
         ...
@@ -90,8 +95,8 @@ class Backend(Protocol):
         """Why it cannot run a model with matrices of these quant types; empty where it can."""
         ...
 
-    def free_bytes(self, main_memory: int) -> int:
-        """Memory that is free where it computes; `main_memory` bytes are free in main memory."""
+    def memory(self, main: Memory) -> Memory:
+        """What there is where it computes; `main` is main memory now."""
         ...
 
     def peak_bytes(self) -> int:

@@ -1,6 +1,6 @@
 """The backends there are, and which one runs a model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from localrun.backends.cpu.backend import CpuBackend
 from localrun.backends.cuda.backend import CudaBackend
@@ -8,34 +8,46 @@ from localrun.backends.interface import Backend
 from localrun.backends.metal.backend import MetalBackend
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import UsageError
+from localrun.base.machine import Memory, memory
 from localrun.base.request import BackendName
 from localrun.model.config import ModelConfig
 
 BACKENDS: dict[str, Backend] = {
     backend.name: backend for backend in (ReferenceBackend(), CpuBackend(), CudaBackend(), MetalBackend())
 }
+FASTEST_FIRST = ("cuda", "cpu", "reference")  # what `auto` tries; on Apple's GPUs there are no kernels of ours yet
 HINT = "leave --backend away, or see what `localrun doctor` says"
 
 
 def usual_backend(config: ModelConfig | None = None) -> Backend:
     """What computes on this machine when nothing else is asked for: any model, or this one."""
-    if config is not None:
-        return choose_backend("auto", config, ())[0]
-    cpu = BACKENDS["cpu"]
-    return BACKENDS["reference"] if cpu.why_unavailable() else cpu
+    for name in FASTEST_FIRST:
+        backend = BACKENDS[name]
+        if not backend.why_unavailable() and not (config and backend.why_not(config, ())):
+            return backend
+    raise AssertionError("the reference runs everywhere")
 
 
-def choose_backend(
+def usual_memory() -> Memory:
+    """What there is, and is free, where the usual backend computes."""
+    return usual_backend().memory(memory())
+
+
+def backends_for(
     wish: BackendName, config: ModelConfig, matrix_types: Iterable[str]
-) -> tuple[Backend, tuple[str, ...]]:
-    """The backend that was asked for, else the fastest that can run this model, and notes for the user.
+) -> Iterator[tuple[Backend, tuple[str, ...]]]:
+    """The backends that may run this model, the best first, each with notes for the user: of `auto` there are several.
 
-    Raises UsageError.
+    Raises UsageError where the one that was asked for cannot.
     """
-    backend = BACKENDS["cpu" if wish == "auto" else wish]
-    reason = backend.why_unavailable() or backend.why_not(config, matrix_types)
-    if not reason:
-        return backend, (backend.note,) if backend.note else ()
-    if wish == "auto":
-        return BACKENDS["reference"], (f"slow: the reference runs, because {reason}",)
-    raise UsageError(f"the {wish} backend cannot run this: {reason}", HINT)
+    types, notes = tuple(matrix_types), list[str]()
+    for name in FASTEST_FIRST if wish == "auto" else (wish,):
+        backend = BACKENDS[name]
+        missing = backend.why_unavailable()
+        reason = missing or backend.why_not(config, types) or backend.trial()
+        if not reason:
+            yield backend, (*notes, backend.note) if backend.note else tuple(notes)
+        elif wish != "auto":
+            raise UsageError(f"the {wish} backend cannot run this: {reason}", HINT)
+        elif not missing or backend.fault():
+            notes.append(f"slow: the {name} backend cannot run this: {reason}")

@@ -1,7 +1,7 @@
 """A model that is not on disk: nothing is downloaded unasked."""
 
+from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
-from localrun.base.machine import memory
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
 from localrun.cli.console import agreed, can_ask, note
@@ -56,7 +56,7 @@ def offer(found: Preview, variant: Variant, why: str) -> str:
 
 def _fit_line(found: Preview, variant: Variant) -> str:
     try:
-        fit = fit_preview(found, memory().available)
+        fit = fit_preview(found, usual_memory().available)
     except LocalrunError as error:
         return error.message if isinstance(error, HubError) else "that cannot be told"
     rows = [row for row in fit.rows if row.precision == variant.precision and row.kv_codec == "f16"]

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError
-from localrun.base.machine import memory
 from localrun.base.sanitize import clean
 from localrun.base.settings import read_settings, write_setting
 from localrun.base.units import gib
@@ -37,7 +37,7 @@ def open_hub(offline: bool = False) -> Iterator[Http]:
 def choose(http: Http, found: Preview) -> tuple[Variant, str]:
     """The precision that was asked for, or the one for this machine, and why. ModelFileError for what cannot be run."""
     assert found.repo is not None
-    variant, why = recommended_variant(http, found, memory().available)
+    variant, why = recommended_variant(http, found, usual_memory().available)
     require_runnable(http, found.repo, variant.files)
     return variant, why
 

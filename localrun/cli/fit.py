@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from localrun.backends.registry import usual_memory
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.machine import memory
 from localrun.base.settings import read_settings
 from localrun.base.units import gib, tps
 from localrun.cli.completion import complete_any_model, complete_precision
@@ -82,7 +82,7 @@ def parse_size(text: str) -> int:
 
 
 def _machine(what_if: str | None) -> dict[str, Any]:
-    now, rates = memory(), machine_rates()
+    now, rates = usual_memory(), machine_rates()
     return {
         "total_bytes": now.total,
         "available_bytes": now.available,

@@ -129,7 +129,7 @@ class SecondCache:
         plan = plan_load(
             model.plan.config,
             0,  # they are resident already
-            model.backend.free_bytes(memory().available),
+            model.backend.memory(memory()).available,
             backend=model.backend,
             ctx=model.plan.ctx,
             kv=codec,

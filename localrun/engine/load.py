@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from localrun.backends.executor import Executor
 from localrun.backends.interface import Backend
-from localrun.backends.registry import choose_backend
+from localrun.backends.registry import backends_for
 from localrun.base.check import check_load
+from localrun.base.errors import DoesNotFitError
 from localrun.base.events import ModelInfo
 from localrun.base.machine import cpu_limit, memory, resident
 from localrun.base.paths import writable_folder
@@ -48,11 +49,32 @@ class LoadedModel:
 
 
 def load(options: LoadOptions, progress: Progress = lambda done, total: None) -> LoadedModel:
-    """Open, check and load a model. Raises ModelFileError, DoesNotFitError, NotFoundError or UsageError."""
+    """Open, check and load a model. One that a GPU has no memory for runs in main memory, unless the GPU was asked for.
+
+    Raises ModelFileError, DoesNotFitError, NotFoundError or UsageError.
+    """
     started = time.perf_counter()
     check_load(options)
     opened = open_model(options)
-    backend, notes = choose_backend(options.backend, opened.config, opened.matrix_types)
+    refused: list[str] = []
+    for backend, notes in backends_for(options.backend, opened.config, opened.matrix_types):
+        try:
+            return load_on(backend, (*notes, *refused), options, opened, progress, started)
+        except DoesNotFitError as error:
+            if options.backend != "auto" or backend.in_main_memory:
+                raise
+            refused.append(f"slow: the {backend.name} backend cannot run this: {error.message}")
+    raise AssertionError("the reference runs everything")
+
+
+def load_on(
+    backend: Backend,
+    notes: tuple[str, ...],
+    options: LoadOptions,
+    opened: OpenedModel,
+    progress: Progress,
+    started: float,
+) -> LoadedModel:
     threads = options.threads or cpu_limit()
     layout, plan = plan_memory(options, opened, backend, threads)
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
@@ -68,13 +90,12 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:
     """How the weights are held, and what else finds room beside them. Raises DoesNotFitError or UsageError."""
-    main = memory()
-    budget = backend.free_bytes(main.available)
-    layout = backend.layout(held_bytes(opened.source, opened.refs, F32.nbytes), budget, threads)
+    now = backend.memory(memory())
+    layout = backend.layout(held_bytes(opened.source, opened.refs, F32.nbytes), now.available, threads)
     plan = plan_load(
         opened.config,
         held_bytes(opened.source, opened.refs, layout.nbytes),
-        budget,
+        now.available,
         backend=backend,
         ctx=options.ctx,
         kv=options.kv,
@@ -82,9 +103,9 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
         resident=resident() if backend.in_main_memory else 0,
         threads=threads,
         keep_chats=options.prefix_cache,
-        limit=main.limit if backend.in_main_memory else "",
+        limit=now.limit,
         before=codec_before(options) if opened.identity else None,
-        mappable=mappable_weights(opened, backend, layout, main),
+        mappable=mappable_weights(opened, backend, layout, now),
     )
     return layout, plan
 

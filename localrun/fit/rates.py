@@ -135,8 +135,9 @@ def _rates(found: Probed) -> Rates:
 
 
 def _key() -> str:
-    isa = usual_backend().details().get("isa", "numpy")
-    return f"{cpu_name()}, {platform.machine()}, {cpu_limit()} threads, {isa}"
+    details = usual_backend().details()
+    computes = details.get("isa") or details.get("device") or "numpy"
+    return f"{cpu_name()}, {platform.machine()}, {cpu_limit()} threads, {computes}"
 
 
 def _known() -> tuple[Rates | None, float]:

@@ -4,6 +4,8 @@ import pytest
 import torch
 from localrun_testing.pretend_gpu import FREE, OnDevice, pretended_gpu
 
+from localrun.backends.cuda import availability
+from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
 from localrun.backends.registry import BACKENDS
@@ -21,21 +23,21 @@ def client(backend: BackendName, ctx: int | None = 512) -> LocalClient:
 
 def test_a_device_that_cannot_be_used_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("CUDA error: no kernel image is available\nCompile with TORCH_USE_CUDA_DSA")
+        raise RuntimeError("MPS error: no kernel image is available\nand more")
 
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     monkeypatch.setattr(torch, "ones", broken)
-    said = "torch cannot use the CUDA device: CUDA error: no kernel image is available"
-    assert BACKENDS["cuda"].why_unavailable() == said
+    said = "torch cannot use the Apple GPU: MPS error: no kernel image is available"
+    assert BACKENDS["mps"].why_unavailable() == said
     with pytest.raises(LocalrunError, match=said):
-        client("cuda")
+        client("mps")
 
 
-@pytest.mark.parametrize(("name", "title"), [("cuda", "CUDA device"), ("mps", "Apple GPU")])
-def test_a_missing_device_is_said_so(monkeypatch: pytest.MonkeyPatch, name: BackendName, title: str) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+@pytest.mark.parametrize(("name", "said"), [("cuda", "there is no NVIDIA driver"), ("mps", "machine has no Apple GPU")])
+def test_a_missing_device_is_said_so(monkeypatch: pytest.MonkeyPatch, name: BackendName, said: str) -> None:
+    monkeypatch.setattr(availability, "gpu", lambda: "there is no NVIDIA driver")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(LocalrunError, match=f"this machine has no {title}"):
+    with pytest.raises(LocalrunError, match=said):
         client(name)
 
 
@@ -61,10 +63,10 @@ def test_the_memory_of_a_device_is_what_a_plan_counts() -> None:
 
 
 def test_what_torch_keeps_for_later_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pretended_gpu(), client("cuda") as one:
+    with pretended_gpu():
         monkeypatch.setattr(torch.cuda, "memory_reserved", lambda *_: 3 << 30)
         monkeypatch.setattr(torch.cuda, "memory_allocated", lambda *_: 1 << 30)
-        assert one.model.backend.free_bytes(0) == FREE + (2 << 30)
+        assert CudaBackend().memory(memory()).available == FREE + (2 << 30)
 
 
 def test_products_are_exact_whatever_was_set_before() -> None:

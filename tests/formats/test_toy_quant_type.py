@@ -12,7 +12,7 @@ from localrun_testing.oracle import difference, model_logits, token_ids
 from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE, build, save
 
-from localrun.backends.registry import choose_backend
+from localrun.backends.registry import backends_for
 from localrun.base.errors import ModelFileError
 from localrun.formats.bits import fp16, planes
 from localrun.formats.gguf import open_gguf
@@ -66,6 +66,6 @@ def test_a_quant_type_is_a_decoder_and_a_row(tmp_path: Path, monkeypatch: pytest
     for layout in (FILE, F32):
         found = difference(Stepper(path, layout=layout).logits(ids), model_logits(model, ids))
         assert found.within(1e-4, 1e-9), found
-    backend, notes = choose_backend("auto", read_config(open_gguf(path)), ["TOY"])
+    backend, notes = next(backends_for("auto", read_config(open_gguf(path)), ["TOY"]))
     assert backend.name == "reference", "no fast layout yet: it runs all the same"
     assert "slow" in notes[0]

@@ -10,7 +10,7 @@ from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
 from localrun.backends.cpu.scratch import arena_bytes, state_block_bytes
-from localrun.base.machine import peak_rss
+from localrun.base.machine import Memory, peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.delta_net import DeltaNet
@@ -67,6 +67,9 @@ class CpuBackend:
     def fault(self) -> str:
         return "there is no native CPU library, so everything is slower" if self.why_unavailable() else ""
 
+    def trial(self) -> str:
+        return ""
+
     def summary(self) -> str:
         return f"ISA {self.library.isa} of {', '.join(self.library.isas)}"
 
@@ -88,8 +91,8 @@ class CpuBackend:
             return "the library has no block store for heads of this size"
         return ""
 
-    def free_bytes(self, main_memory: int) -> int:
-        return main_memory
+    def memory(self, main: Memory) -> Memory:
+        return main
 
     def peak_bytes(self) -> int:
         return peak_rss()

@@ -1,34 +1,175 @@
-"""CUDA: the reference operations on that device, with weights decoded, until kernels of its own stand here."""
+"""NVIDIA GPUs: kernels of our own for what most models do, the reference operations on the device for the rest.
 
-from localrun.backends.reference.backend import ReferenceBackend, why_torch_cannot_use
+With LOCALRUN_EMULATE_CUDA=1 the same kernels run on the processor, to be tested where there is no GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from localrun.backends.cuda import availability
+from localrun.backends.cuda.driver import Gpu
+from localrun.backends.cuda.limits import DriverLimitProbe
+from localrun.backends.cuda.scratch import arena_bytes
+from localrun.backends.reference.backend import ReferenceBackend
+from localrun.base.errors import DoesNotFitError, LocalrunError
+from localrun.base.machine import Memory
+from localrun.model.config import ModelConfig
+from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.memory import ran_out
+from localrun.ops.numerics import NUMERICS_VERSION
+
+if TYPE_CHECKING:
+    from localrun.backends.cuda.device import Device
+    from localrun.backends.executor import Executor
+    from localrun.backends.limits import LimitProbe
+    from localrun.ops.interface import CacheLayer
+    from localrun.ops.layouts import Layout
+    from localrun.ops.program import Forward
+
+CONTEXT_BYTES = 600 << 20  # that CUDA, torch and its libraries take on a device before anything is loaded
 
 
 class CudaBackend(ReferenceBackend):
-    name = torch_name = "cuda"
-    note = "the reference operations run on cuda, with weights decoded"
+    """The first GPU that CUDA names."""
+
+    name = "cuda"
+    note = ""
+    program_bytes = CONTEXT_BYTES
+    growth_bytes = 64 << 20  # kernels that torch loads when they are first used
+    measures_limits = True
+
+    @property
+    def torch_name(self) -> str:
+        return "cpu" if availability.is_emulated() else "cuda"
+
+    @property
+    def gpu(self) -> Gpu:
+        found = availability.gpu()
+        assert isinstance(found, Gpu), "it has been asked for"
+        return found
 
     @property
     def chip(self) -> str:
+        return "emulated" if availability.is_emulated() else f"{self.gpu.name} sm_{self.gpu.arch}"
+
+    @cached_property
+    def kernel_device(self) -> Device:
+        """The seam to the GPU, or to what stands in for it."""
+        if availability.is_emulated():
+            from localrun.backends.cuda.emulated_device import EmulatedDevice
+
+            return EmulatedDevice()
+        from localrun.backends.cuda.cuda_device import CudaDevice
+
+        return CudaDevice()
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        from localrun.backends.cuda.translator import Translator
+        from localrun.ops.instructions import INSTRUCTIONS
+
+        return frozenset(op.name for op in INSTRUCTIONS if hasattr(Translator, op.name)) | {"logits"}
+
+    @property
+    def rounding(self) -> str:
         import torch
 
-        return torch.cuda.get_device_name(self.device)
+        from localrun.backends.cuda.source import kernels_hash
+
+        return f"cuda {self.chip} {torch.__version__} {kernels_hash()} {NUMERICS_VERSION}"
 
     def why_unavailable(self) -> str:
-        import torch
+        return availability.why_unavailable()
 
-        return why_torch_cannot_use("cuda", "CUDA device", torch.cuda.is_available())
+    def fault(self) -> str:
+        """A GPU that is there and not used."""
+        found = availability.gpu()
+        return f"{found.name} is not used" if isinstance(found, Gpu) and self.why_unavailable() else ""
+
+    def trial(self) -> str:
+        if availability.is_emulated():
+            return ""  # that is what the emulator is held against
+        from localrun.backends.cuda.self_test import why_not
+
+        try:
+            return why_not(self.kernel_device, " ".join((self.chip, *self.versions().values())))
+        except LocalrunError as error:
+            return f"{error.message}; {error.hint}"
 
     def summary(self) -> str:
-        return self.chip
+        return "emulated on this processor, for tests" if availability.is_emulated() else self.chip
 
-    def free_bytes(self, main_memory: int) -> int:
-        """What torch holds for later use of this process counts as free."""
+    def details(self) -> dict[str, Any]:
+        found = availability.gpu()
+        if not isinstance(found, Gpu):
+            return {"device": None}
+        return {"device": found.name, "arch": f"sm_{found.arch}", "driver_cuda": availability.version(found.cuda)}
+
+    def versions(self) -> dict[str, str]:
+        """Of all that decides what kernels become."""
         import torch
 
+        from localrun.backends.cuda.compiler import nvrtc_version
+
+        driver = "none" if availability.is_emulated() else availability.version(self.gpu.cuda)
+        return {"driver_cuda": driver, "torch": torch.__version__, "nvrtc": nvrtc_version()}
+
+    def memory(self, main: Memory) -> Memory:
+        """Where torch runs already, what it keeps for later use of this process counts as free."""
+        if availability.is_emulated():
+            return main
+        if (torch := sys.modules.get("torch")) is None or not torch.cuda.is_initialized():
+            return Memory(self.gpu.total, self.gpu.total if self.gpu.free is None else self.gpu.free)
         kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return int(torch.cuda.mem_get_info(self.device)[0]) + kept
+        free, total = torch.cuda.mem_get_info(self.device)
+        return Memory(int(total), int(free) + kept)
 
     def peak_bytes(self) -> int:
+        if availability.is_emulated():
+            return super().peak_bytes()
         import torch
 
-        return torch.cuda.max_memory_allocated(self.device)
+        return torch.cuda.max_memory_reserved(self.device)
+
+    def layout_name(self, qtype: str) -> str:
+        from localrun.backends.cuda.layouts import tiles_of
+
+        return tiles_of(qtype).name
+
+    def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
+        from localrun.backends.cuda.layouts import tiles_of
+
+        return tiles_of(qtype).nbytes(n_rows, n_cols)
+
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
+        return arena_bytes(config, ctx, codec, sequences)
+
+    def limit_probe(self, threads: int) -> LimitProbe:
+        return super().limit_probe(threads) if availability.is_emulated() else DriverLimitProbe(self.gpu)
+
+    def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
+        from localrun.backends.cuda.layouts import CudaLayout
+
+        return CudaLayout()
+
+    def executor(
+        self,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+        threads: int,
+    ) -> Executor:
+        from localrun.backends.cuda.executor import CudaExecutor
+
+        try:
+            return CudaExecutor(self.kernel_device, forward, layers, plan, blocks, ring_blocks)
+        except RuntimeError as error:
+            if not ran_out(error):
+                raise
+        raise DoesNotFitError("memory ran out while making room for the KV cache", "try a smaller context with --ctx")

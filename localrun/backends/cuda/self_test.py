@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localrun.backends.cuda.self_test_cases import CASES
-from localrun.backends.cuda.source import folder
+from localrun.backends.cuda.source import kernels_hash
 from localrun.base.paths import writable_folder
 
 if TYPE_CHECKING:
@@ -46,5 +46,5 @@ def _mark(identity: str) -> Path | None:
     kept = writable_folder("cache")
     if kept is None:
         return None
-    texts = [path.read_bytes() for path in sorted(folder().iterdir())]
-    return kept / "cuda-self-test" / hashlib.sha256(b"\0".join((identity.encode(), *texts))).hexdigest()[:32]
+    what = f"{identity} {kernels_hash()}"
+    return kept / "cuda-self-test" / hashlib.sha256(what.encode()).hexdigest()[:32]

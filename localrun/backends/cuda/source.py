@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -25,6 +26,18 @@ def source(file: str) -> str:
     FileNotFoundError without one of them.
     """
     return with_includes(file, {})
+
+
+@cache
+def file_hashes() -> dict[str, str]:
+    """Of every file of kernels/cuda, by name: what was measured or tried holds for these texts."""
+    files = sorted(path for path in folder().iterdir() if path.suffix in (".cu", ".cuh"))
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files}
+
+
+def kernels_hash() -> str:
+    """Of all of them together."""
+    return hashlib.sha256(repr(file_hashes()).encode()).hexdigest()[:16]
 
 
 def with_includes(file: str, replace: Mapping[str, str]) -> str:

@@ -68,7 +68,7 @@ class StepBuffer:
 
     def __init__(self, shape: StepShape, max_rows: int, table_numbers: int, device: torch.device) -> None:
         """`table_numbers`: of all block tables of a step together, at most."""
-        self.shape = shape
+        self.shape, self.table_numbers = shape, table_numbers
         n = shape.numbers(max_rows) + table_numbers
         self.on_device = torch.zeros(n, dtype=torch.int32, device=device)
         self.staged = torch.zeros(n, dtype=torch.int32, pin_memory=device.type == "cuda")

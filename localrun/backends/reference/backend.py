@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from localrun.backends.reference.scratch import step_bytes
 from localrun.base.errors import DoesNotFitError
-from localrun.base.machine import peak_rss
+from localrun.base.machine import Memory, peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
     from localrun.backends.executor import Executor
-    from localrun.backends.reference.limits import NumpyLimitProbe
+    from localrun.backends.limits import LimitProbe
     from localrun.ops.interface import CacheLayer
     from localrun.ops.layouts import Layout
     from localrun.ops.program import Forward
@@ -31,13 +31,20 @@ class ReferenceBackend:
 
     name = "reference"
     note = ""
-    torch_name = "cpu"
     program_bytes = 400 << 20
     growth_bytes = 32 << 20  # torch reads its code when it is first used
     grows = False
     maps_weights = False
     measures_limits = False
-    kernels: frozenset[str] = frozenset()
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def torch_name(self) -> str:
+        """The device of torch that computes."""
+        return "cpu"
 
     @property
     def device(self) -> torch.device:
@@ -66,6 +73,9 @@ class ReferenceBackend:
     def fault(self) -> str:
         return ""
 
+    def trial(self) -> str:
+        return ""
+
     def summary(self) -> str:
         return ""
 
@@ -75,8 +85,8 @@ class ReferenceBackend:
     def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:
         return ""
 
-    def free_bytes(self, main_memory: int) -> int:
-        return main_memory
+    def memory(self, main: Memory) -> Memory:
+        return main
 
     def peak_bytes(self) -> int:
         return peak_rss()
@@ -93,7 +103,7 @@ class ReferenceBackend:
     def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
         return step_bytes(config, ctx, codec)
 
-    def limit_probe(self, threads: int) -> NumpyLimitProbe:
+    def limit_probe(self, threads: int) -> LimitProbe:
         from localrun.backends.reference.limits import NumpyLimitProbe
 
         return NumpyLimitProbe(threads)

@@ -1,6 +1,7 @@
-"""The recorded program replayed by the reference operations, on any torch device."""
+"""Executors whose cache is torch's, and the one that replays a program by the reference operations."""
 
 from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
 
 import torch
 
@@ -9,28 +10,25 @@ from localrun.backends.reference.pool import KVPool
 from localrun.ops.interface import CacheLayer, PlainKV, StepInput
 from localrun.ops.kv import KVPlan
 from localrun.ops.memory import ran_out
-from localrun.ops.program import Forward, Handle, record
+from localrun.ops.program import Forward, Handle, Program, record
 
 MAIN_MEMORY = torch.device("cpu")
 
 
-class ReferenceExecutor:
-    """A model in plain torch: it defines what correct means."""
+class Runs(Protocol):
+    """What computes steps."""
 
-    def __init__(
-        self,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        n_blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-        device: torch.device,
-        ops: type[ReferenceOps] = ReferenceOps,
-    ) -> None:
-        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
-        self.device = device
-        self.pool = KVPool(layers, plan, n_blocks, ring_blocks, device)
-        self.program = record(forward, ops(self.pool, device))
+    def run(self, step: StepInput) -> Handle: ...
+
+
+ProgramT = TypeVar("ProgramT", bound=Runs)
+
+
+class TorchExecutor(Generic[ProgramT]):
+    """A program beside a cache in the memory of a torch device."""
+
+    def __init__(self, program: ProgramT, pool: KVPool, device: torch.device) -> None:
+        self.program, self.pool, self.device = program, pool, device
 
     @property
     def kv_nbytes(self) -> int:
@@ -90,3 +88,21 @@ class ReferenceExecutor:
             torch.cuda.empty_cache()
         elif self.device.type == "mps":
             torch.mps.empty_cache()
+
+
+class ReferenceExecutor(TorchExecutor[Program]):
+    """A model in plain torch: it defines what correct means."""
+
+    def __init__(
+        self,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        n_blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+        device: torch.device,
+        ops: type[ReferenceOps] = ReferenceOps,
+    ) -> None:
+        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
+        pool = KVPool(layers, plan, n_blocks, ring_blocks, device)
+        super().__init__(record(forward, ops(pool, device)), pool, device)

@@ -12,11 +12,16 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
+from localrun.backends.reference.backend import ReferenceBackend
+from localrun.backends.registry import BACKENDS
+from localrun.base.machine import Memory
+
 DEVICE = torch.device("cuda", 0)
 MAKERS = ("tensor", "zeros", "ones", "empty", "full", "arange", "eye", "linspace")
 FREE = 8 << 30
 CUDA = {
     "is_available": True,
+    "is_initialized": True,
     "mem_get_info": (FREE, 2 * FREE),
     "memory_reserved": 0,
     "memory_allocated": 0,
@@ -77,10 +82,29 @@ def on_device(maker: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
     return make
 
 
+class PretendedBackend(ReferenceBackend):
+    """The reference on the pretended GPU."""
+
+    name = "cuda"
+    torch_name = "cuda"
+    chip = "a stand-in"
+
+    def summary(self) -> str:
+        return self.chip
+
+    def memory(self, main: Memory) -> Memory:
+        free, total = torch.cuda.mem_get_info()
+        return Memory(total, free)
+
+    def peak_bytes(self) -> int:
+        return 0
+
+
 @contextmanager
 def pretended_gpu() -> Iterator[torch.device]:
-    """While it lasts, torch has one CUDA device, in every thread."""
+    """While it lasts, torch has one CUDA device, in every thread, and the reference runs on it."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BACKENDS, "cuda", PretendedBackend())
         for name in MAKERS:
             patch.setattr(torch, name, on_device(getattr(torch, name)))
         for name, answer in CUDA.items():

@@ -11,6 +11,7 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import cpu_limit, memory
 from localrun.base.units import gib
@@ -100,7 +101,7 @@ class _Ways(OptionList):
 
 
 def _find_first(task: object) -> CatalogueRow | None:
-    now = memory()
+    now = usual_memory()
     return first_model(catalogue_rows(now.available, []), now.total)
 
 

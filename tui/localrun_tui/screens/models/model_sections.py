@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from textual.content import Content
 
+from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import memory
 from localrun.base.settings import read_settings
@@ -238,7 +239,7 @@ def subject_of(row: DiskRow | CatalogueRow | HubRow) -> Subject:
 
 def machine_line() -> Content:
     """What there is to run on."""
-    now = memory()
+    now = usual_memory()
     from localrun.base.units import gib
 
     return say(f"{gib(now.available)} of {gib(now.total)} memory free", "$foreground-muted")

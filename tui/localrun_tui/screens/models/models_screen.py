@@ -10,8 +10,8 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
+from localrun.backends.registry import usual_memory
 from localrun.base.events import ModelInfo
-from localrun.base.machine import memory
 from localrun.base.settings import write_setting
 from localrun.client.endpoint import Endpoint
 from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
@@ -86,7 +86,7 @@ class ModelsScreen(Screen[ModelChoice | None]):
 
     def budget(self) -> int:
         """Bytes that a model may take; may be called on any thread."""
-        return memory().available + self.held_bytes()
+        return usual_memory().available + self.held_bytes()
 
     @property
     def section_name(self) -> str:

@@ -1,0 +1,141 @@
+"""Single kernels on a GPU: how long they take, what share of the device's limits that is, and how exact they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from benchmarks.gpu_models import random_matrix
+from localrun.backends.cuda import linears, norms
+from localrun.backends.cuda.device import Device, Launch
+from localrun.backends.cuda.q8 import Q8
+
+L2_BYTES = 256 << 20  # more than any GPU's cache holds: copies of a matrix take turns
+LINEAR_TYPES = ("Q4_0", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q2_K", "IQ4_XS", "MXFP4", "F16")
+LINEAR_SHAPES = ((4096, 14_336), (14_336, 4096), (4096, 4096))  # rows, columns
+ROWS = (1, 8, 64, 512)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One kernel on one shape. `error`: the largest against float64, in parts of the largest result."""
+
+    kernel: str
+    layout: str
+    shape: str
+    rows: int
+    microseconds: float
+    gbps: float
+    tflops: float
+    error: float
+
+
+class Timer:
+    """Seconds of launches, by the device's own clock where there is one."""
+
+    def __init__(self, device: Device, repeats: int) -> None:
+        self.on_gpu, self.repeats = device.torch_device.type == "cuda", repeats
+
+    def wait(self) -> None:
+        if self.on_gpu:
+            torch.cuda.synchronize()
+
+    def seconds(self, launches: Sequence[Launch]) -> float:
+        """Of one of them, in the median of some rounds; each launch reads memory of its own."""
+        rounds = sorted(self.round(launches) for _ in range(self.repeats + 1))
+        return rounds[len(rounds) // 2] / len(launches)
+
+    def round(self, launches: Sequence[Launch]) -> float:
+        if not self.on_gpu:
+            started = time.perf_counter()
+            for launch in launches:
+                launch()
+            return time.perf_counter() - started
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for launch in launches:
+            launch()
+        end.record()
+        torch.cuda.synchronize()
+        return begin.elapsed_time(end) / 1e3
+
+
+def copy_gbps(device: Device, timer: Timer, n_bytes: int) -> float:
+    """Bytes read and written by torch's copy, a second."""
+    source = torch.empty(n_bytes, dtype=torch.uint8, device=device.torch_device)
+    target = torch.empty_like(source)
+    return 2 * n_bytes / timer.seconds([lambda: void(target.copy_(source))] * 4) / 1e9
+
+
+def matmul_tflops(device: Device, timer: Timer, side: int) -> float:
+    """Of torch's product of bf16 matrices."""
+    a, b = (torch.randn(side, side, device=device.torch_device).bfloat16() for _ in range(2))
+    return 2 * side**3 / timer.seconds([lambda: void(torch.mm(a, b))] * 4) / 1e12
+
+
+def void(_: object) -> None:
+    return None
+
+
+def linear_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Measured]:
+    """Products with weights of every family, of one row to a chunk of a prompt."""
+    shapes = ((64, 512),) if quick else LINEAR_SHAPES
+    for qtype in LINEAR_TYPES:
+        for n_rows, n_cols in shapes:
+            for rows in ROWS[:3] if quick else ROWS:
+                yield linear_case(device, timer, qtype, n_rows, n_cols, rows, 1 if quick else 0)
+
+
+def linear_case(
+    device: Device, timer: Timer, qtype: str, n_rows: int, n_cols: int, rows: int, n_copies: int = 0
+) -> Measured:
+    where = device.torch_device
+    first = random_matrix(qtype, n_rows, n_cols, where)
+    n_copies = n_copies or max(2, -(-L2_BYTES // first.nbytes))
+    weights = [first, *(random_matrix(qtype, n_rows, n_cols, where) for _ in range(n_copies - 1))]
+    x, q8 = torch.randn(rows, n_cols, device=where), Q8.of(n_cols, rows, where)
+    norms.quantize(device, x, rows, q8)()
+    out = torch.full((rows, n_rows), torch.nan, device=where)
+    launches = [step for packed in weights for step in linears.linear(device, x, q8, [(packed, None)], [out], rows)]
+    launches[0]()
+    read = q8.decoded(n_cols) if linears.reads_q8(first) else x
+    error = largest_error(out, read, first.unpack())
+    seconds = timer.seconds(launches)
+    moved, work = first.nbytes + 4 * rows * (n_rows + n_cols), 2 * rows * n_rows * n_cols
+    shape = f"{n_rows} × {n_cols}"
+    return Measured("linear", qtype, shape, rows, 1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12, error)
+
+
+def dequantise_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Measured]:
+    """The other way to read a prompt: weights decoded to bf16, and torch's product."""
+    n_rows, n_cols = (64, 512) if quick else LINEAR_SHAPES[0]
+    for qtype in ("Q4_0", "Q4_K", "Q6_K", "Q8_0"):
+        packed = random_matrix(qtype, n_rows, n_cols, device.torch_device)
+        wide = torch.empty(n_rows, n_cols, dtype=torch.bfloat16, device=device.torch_device)
+        decode = linears.dequantize(device, packed, wide)
+        for rows in (64,) if quick else (64, 512, 2048):
+            x = torch.randn(rows, n_cols, device=device.torch_device).bfloat16()
+
+            def both(x: Tensor = x, decode: Launch = decode, wide: Tensor = wide) -> None:
+                decode()
+                torch.mm(x, wide.T)
+
+            both()
+            error = largest_error(torch.mm(x, wide.T).float(), x.float(), packed.unpack())
+            seconds, work = timer.seconds([both] * 4), 2 * rows * n_rows * n_cols
+            moved = packed.nbytes + 2 * wide.nbytes
+            shape = f"{n_rows} × {n_cols}"
+            rates = (1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12)
+            yield Measured("dequantise + mm", qtype, shape, rows, *rates, error)
+
+
+def largest_error(found: Tensor, x: Tensor, weights: Tensor) -> float:
+    expected = x.double() @ weights.double().T
+    return float((found.double() - expected).abs().max() / expected.abs().max())
+
+
+CASES: tuple[Callable[[Device, Timer, bool], Iterator[Measured]], ...] = (linear_cases, dequantise_cases)

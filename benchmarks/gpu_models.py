@@ -1,0 +1,181 @@
+"""Whole models of real shapes on a GPU, with random weights that are made there: speed depends on shapes and types."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from localrun.backends.cuda.device import Device
+from localrun.backends.cuda.executor import CudaExecutor
+from localrun.backends.cuda.layouts import CudaLayout, tiles_of
+from localrun.backends.cuda.tiles import CodeTiles, Scale
+from localrun.engine.runner import Runner, cache_layers
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.decoder import Model
+from localrun.model.layer_weights import AttentionWeights, LayerWeights, ModelWeights
+from localrun.ops.instructions import LinearWeight
+from localrun.ops.interface import SequenceInput
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
+from localrun.ops.layouts import Packed
+
+CHUNK = 512  # rows of a step that reads a prompt
+SCALE = 0.005  # of random codes: activations stay in range
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The public shape of a dense model; all its layers see everything."""
+
+    name: str
+    hidden_size: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    ffn_size: int
+    vocab_size: int
+
+    def config(self, ctx: int) -> ModelConfig:
+        heads = (self.n_heads, self.n_kv_heads, self.head_dim)
+        spec = LayerSpec("full", None, 0, *heads, self.ffn_size, attn_scale=self.head_dim**-0.5)
+        rope = RopeSpec(5e5, self.head_dim)
+        return ModelConfig(
+            arch="llama",
+            hidden_size=self.hidden_size,
+            vocab_size=self.vocab_size,
+            max_context=ctx,
+            rms_eps=1e-5,
+            layers=(spec,) * self.n_layers,
+            ropes=(rope,),
+        )
+
+
+SHAPES = (
+    Shape("1B", 2048, 16, 32, 8, 64, 8192, 128_256),  # Llama 3.2 1B
+    Shape("8B", 4096, 32, 32, 8, 128, 14_336, 128_256),  # Llama 3.1 8B
+    Shape("14B", 5120, 40, 40, 8, 128, 17_408, 151_936),  # Qwen3 14B
+)
+TINY = Shape("tiny", 128, 2, 4, 2, 32, 192, 320)
+
+
+def random_matrix(qtype: str, n_rows: int, n_cols: int, device: torch.device) -> Packed:
+    """Random codes with scales of one size; what is read is all that a real matrix has."""
+    layout, tiles = CudaLayout(), tiles_of(qtype)
+    blob = torch.randint(0, 256, (layout.nbytes(qtype, n_rows, n_cols),), dtype=torch.uint8, device=device)
+    if isinstance(tiles, CodeTiles):
+        regions = tiles.regions(blob, n_rows, n_cols)
+        scales = regions[len(tiles.planes)]
+        if tiles.scale in (Scale.FP16, Scale.FP16_MIN):
+            scales.view(torch.float16).fill_(SCALE)
+        else:
+            scales.fill_(120 if tiles.scale is Scale.E8M0 else 16)  # 2^-8, or so many times the super-scale
+        if tiles.scale.has_supers:
+            halves = tiles.scale is Scale.SUPER_MIN
+            regions[-1].view(torch.float16 if halves else torch.float32).fill_(SCALE / 16)
+    else:
+        numbers = blob.view(tiles.dtype)
+        numbers.copy_(SCALE * torch.randn(len(numbers), device=device))
+    return Packed(layout, qtype, n_rows, n_cols, (blob,))
+
+
+def random_model(shape: Shape, ctx: int, device: torch.device) -> Model:
+    """As Q4_K_M has it: 4 bits, and 6 for the output, and in half of the layers for values and the way down."""
+
+    def matrix(qtype: str, n_rows: int, n_cols: int) -> LinearWeight:
+        return random_matrix(qtype, n_rows, n_cols, device), None
+
+    def layer(index: int) -> LayerWeights:
+        finer = "Q6_K" if index % 2 else "Q4_K"
+        hidden, queries, keys = shape.hidden_size, shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
+        mixing = AttentionWeights(
+            matrix("Q4_K", queries, hidden),
+            matrix("Q4_K", keys, hidden),
+            matrix(finer, keys, hidden),
+            matrix("Q4_K", hidden, queries),
+        )
+        network = (
+            matrix("Q4_K", shape.ffn_size, hidden),
+            matrix("Q4_K", shape.ffn_size, hidden),
+            matrix(finer, hidden, shape.ffn_size),
+        )
+        norms = [torch.ones(hidden, device=device) for _ in range(2)]
+        return LayerWeights(mixing, *network, attn_norm=norms[0], ffn_norm=norms[1])
+
+    embed, output = (random_matrix(q, shape.vocab_size, shape.hidden_size, device) for q in ("Q4_K", "Q6_K"))
+    norm = torch.ones(shape.hidden_size, device=device)
+    weights = ModelWeights(embed, tuple(layer(i) for i in range(shape.n_layers)), norm, output)
+    return Model(shape.config(ctx), weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Tokens a second, and what that is of the bytes and multiply-adds a token takes."""
+
+    decode_tps: float
+    read_gbps: float
+    prefill_tps: float
+    tflops: float
+
+
+class Text:
+    """One text on one model, step by step."""
+
+    def __init__(self, device: Device, shape: Shape, ctx: int) -> None:
+        self.model = random_model(shape, ctx, device.torch_device)
+        config, codec = self.model.config, KV_CODECS["f16"]
+        codecs = (codec,) * shape.n_layers
+        self.n_blocks, self.length = -(-ctx // BLOCK_TOKENS), 0
+        layers = cache_layers(config, codecs)
+        executor = CudaExecutor(device, self.model.forward, layers, KVPlan(codecs), [self.n_blocks], [0])
+        self.runner = Runner(config, executor, codecs)
+
+    def step(self, n_tokens: int) -> None:
+        """Read so many tokens, and wait for the logits of the last."""
+        table = tuple(range(-(-(self.length + n_tokens) // BLOCK_TOKENS)))
+        view = SequenceInput(self.length + n_tokens, (table,), (0,))
+        self.runner.compute([([7] * n_tokens, self.length)], [view], [n_tokens - 1])
+        self.length += n_tokens
+
+
+def measure(device: Device, shape: Shape, n_prompt: int, n_tokens: int, wait: Callable[[], None]) -> Speed:
+    """Decode after a prompt, and read that prompt again in chunks; each warms up before."""
+    text = Text(device, shape, n_prompt + n_tokens + BLOCK_TOKENS)
+    chunks = [min(CHUNK, n_prompt - first) for first in range(0, n_prompt, CHUNK)]
+    seconds = [timed(text, chunks, wait) for _ in range(3)][1:]
+    text.step(1)
+    wait()
+    started = time.perf_counter()
+    for _ in range(n_tokens):
+        text.step(1)
+    wait()
+    decoded = (time.perf_counter() - started) / n_tokens
+    weights = read_weights(text.model)
+    n_bytes = sum(packed.nbytes for packed in weights)
+    macs = sum(packed.n_rows * packed.n_cols for packed in weights[:-1])  # the output is for one row
+    read = min(seconds)
+    return Speed(1 / decoded, n_bytes / decoded / 1e9, n_prompt / read, 2 * macs * n_prompt / read / 1e12)
+
+
+def timed(text: Text, chunks: Sequence[int], wait: Callable[[], None]) -> float:
+    """Seconds that a prompt takes from its beginning."""
+    text.length = 0
+    wait()
+    started = time.perf_counter()
+    for n in chunks:
+        text.step(n)
+    wait()
+    return time.perf_counter() - started
+
+
+def read_weights(model: Model) -> list[Packed]:
+    """The matrices that a token is multiplied with; the output comes last."""
+    found: list[Packed] = []
+    for layer in model.weights.layers:
+        mixing = layer.mixing
+        assert isinstance(mixing, AttentionWeights)
+        linears = (mixing.q, mixing.k, mixing.v, mixing.o, layer.gate, layer.up, layer.down)
+        found += [linear[0] for linear in linears if linear is not None]
+    return [*found, model.weights.output]

@@ -1,0 +1,83 @@
+"""Whether CUDA can be used here, and what to install where it cannot: asked before torch is imported."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from localrun.backends.cuda.driver import Gpu, find_gpu
+from localrun.base.resources import resource
+
+EMULATE = "LOCALRUN_EMULATE_CUDA"  # 1: kernels run on the processor, hundreds of times slower, to be tested
+OLDEST_ARCH, NEEDED_CUDA = 75, 13000  # Turing; what the kernels are compiled with
+MODULES = ("cuda.core", "cuda.bindings")
+INSTALL = "pip install 'localrun[cuda]'"
+
+
+def is_emulated() -> bool:
+    return os.environ.get(EMULATE) == "1"
+
+
+@cache
+def gpu() -> Gpu | str:
+    """The GPU as the process found it when it first asked."""
+    return find_gpu()
+
+
+def why_unavailable() -> str:
+    """The first thing in the way, with what to do; empty where there is none."""
+    if is_emulated():
+        return why_not_emulated()
+    found = gpu()
+    if isinstance(found, str):
+        return found
+    if found.arch < OLDEST_ARCH:
+        return f"{found.name} (sm_{found.arch}) is older than Turing, the first that CUDA 13 still runs on"
+    if found.cuda < NEEDED_CUDA:
+        return f"the driver of {found.name} knows CUDA {version(found.cuda)}: install one for CUDA 13.0 or newer"
+    return why_torch_lacks_cuda() or why_packages_are_missing()
+
+
+def why_torch_lacks_cuda() -> str:
+    """By the text of torch's own version, for importing torch takes seconds."""
+    text = (torch_folder() / "version.py").read_text("utf-8")
+    built_for = re.search(r"^cuda.*=\s*'([\d.]+)'", text, re.MULTILINE)
+    if built_for is None:
+        return "the PyTorch that is installed has no CUDA: see pytorch.org for the command that installs it with CUDA"
+    if int(built_for[1].split(".")[0]) < NEEDED_CUDA // 1000:
+        return f"PyTorch is built for CUDA {built_for[1]}: install one for CUDA 13.0 or newer (see pytorch.org)"
+    return ""
+
+
+def torch_folder() -> Path:
+    spec = find_spec("torch")
+    assert spec is not None, "localrun requires it"
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def why_packages_are_missing() -> str:
+    missing = [name for name in MODULES if not has_module(name)]
+    return f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not installed: {INSTALL}" if missing else ""
+
+
+def has_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False
+
+
+def why_not_emulated() -> str:
+    if not resource("kernels/emulator/emulator.h").is_file():
+        return f"{EMULATE}=1 needs a checkout of localrun: its emulator is not in the package"
+    return "" if shutil.which("g++") else f"{EMULATE}=1 needs g++, which compiles the kernels for this processor"
+
+
+def version(number: int) -> str:
+    """CUDA's own numbers as people write them: 12.8 for 12080."""
+    return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,0 +1,28 @@
+"""A model on a GPU: its program beside the cache that the reference keeps in the device's memory."""
+
+from collections.abc import Sequence
+
+from localrun.backends.cuda.device import Device
+from localrun.backends.cuda.program import CudaProgram
+from localrun.backends.reference.executor import TorchExecutor
+from localrun.backends.reference.pool import KVPool
+from localrun.ops.interface import CacheLayer
+from localrun.ops.kv import KVPlan
+from localrun.ops.program import Forward
+
+
+class CudaExecutor(TorchExecutor[CudaProgram]):
+    """One model on one GPU."""
+
+    def __init__(
+        self,
+        kernels: Device,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        n_blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+    ) -> None:
+        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
+        pool = KVPool(layers, plan, n_blocks, ring_blocks, kernels.torch_device)
+        super().__init__(CudaProgram(kernels, forward, pool), pool, kernels.torch_device)

@@ -1,0 +1,75 @@
+"""The end of a step: logits of the rows that are wanted, and the candidates they are chosen from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from localrun.backends.cuda import linears, norms
+from localrun.backends.cuda.buffers import Buffer, Buffers, Form
+from localrun.backends.cuda.device import Device, Launch
+from localrun.backends.reference.logits import finish_logits
+from localrun.ops.instructions import LogitsOf
+from localrun.ops.interface import Logits, StepInput
+from localrun.ops.program import Recorded
+
+FEWEST = 4  # rows that there is room for at first
+
+
+@dataclass(frozen=True, slots=True)
+class HeadBuffers:
+    """Memory for so many rows of logits."""
+
+    gathered: Buffer  # of what the last norm gave
+    rows: Tensor  # f32 [most, vocab]
+
+
+class Head:
+    """Launches for one, two, four … rows of logits. Their memory is made anew when more are wanted than ever before."""
+
+    def __init__(self, device: Device, recorded: Recorded, placed: Mapping[int, Buffer]) -> None:
+        assert isinstance(recorded.instruction, LogitsOf)
+        self.device, self.op = device, recorded.instruction
+        self.read = placed[self.op.a.index]
+        self.launches: dict[int, list[Launch]] = {}
+        self.buffers: HeadBuffers | None = None
+
+    def run(self, step: StepInput, logits_rows: Tensor) -> Callable[[], Logits]:
+        """Begin; what is given waits for the device. `logits_rows`: int32, those of the step on the device."""
+        n = len(step.logits_rows)
+        rows = 1 << max(n - 1, 0).bit_length()
+        buffers = self.buffers_for(rows)
+        if rows not in self.launches:
+            self.launches[rows] = self.bind(buffers, rows)
+        if n:
+            torch.index_select(self.read.x(step.n_rows), 0, logits_rows[:rows], out=buffers.gathered.x(rows))
+            for launch in self.launches[rows]:
+                launch()
+        return lambda: finish_logits(self.scaled(buffers.rows[:n]), step.adjust)
+
+    def scaled(self, rows: Tensor) -> Tensor:
+        op = self.op
+        if op.scale != 1.0:
+            rows = rows * op.scale
+        if op.softcap is not None:
+            capped = op.softcap * torch.tanh(rows / op.softcap)
+            rows = capped.where(rows.isfinite(), rows)
+        return rows
+
+    def buffers_for(self, rows: int) -> HeadBuffers:
+        if self.buffers is None or len(self.buffers.rows) < rows:
+            most, where = max(rows, FEWEST), self.device.torch_device
+            self.launches.clear()
+            self.buffers = None  # before there are others
+            coded = linears.reads_q8(self.op.weight)
+            gathered = Buffers(most, where).make(Form(self.op.weight.n_cols, plain=True, coded=coded))
+            self.buffers = HeadBuffers(gathered, torch.empty(most, self.op.weight.n_rows, device=where))
+        return self.buffers
+
+    def bind(self, buffers: HeadBuffers, rows: int) -> list[Launch]:
+        a, q8 = buffers.gathered.x(rows), buffers.gathered.q8(rows)
+        made = [] if q8 is None else [norms.quantize(self.device, a, rows, q8)]
+        return made + linears.linear(self.device, a, q8, ((self.op.weight, None),), [buffers.rows[:rows]], rows)

@@ -1,0 +1,57 @@
+"""Working memory of the largest step on a GPU, counted before anything is loaded. Torch-free."""
+
+from localrun.backends.reference.scratch import step_bytes
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops.kv import KVCodec
+from localrun.ops.largest_step import MAX_CANDIDATES, MAX_ROWS
+
+UNIT_TOKENS = 512  # that attention splits a text into
+SPLIT_ROWS = 8  # rows of a step whose texts are split: larger steps have work enough without
+WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies between two of its blocks
+
+
+def arena_bytes(config: ModelConfig, ctx: int, codec: KVCodec, sequences: int) -> int:
+    """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes."""
+    row = sum(plain_bytes(n) for n in plain_widths(config)) + sum(coded_bytes(n) for n in coded_widths(config))
+    head = plain_bytes(config.hidden_size) + coded_bytes(config.hidden_size)
+    candidates = 8 * MAX_CANDIDATES
+    logits = (1 << max(sequences - 1, 0).bit_length()) * (4 * config.vocab_size + head + candidates)
+    partial = max(partial_bytes(spec, ctx) for spec in config.layers)
+    torch = step_bytes(config, ctx, codec) if any(computed_by_torch(spec, codec) for spec in config.layers) else 0
+    return MAX_ROWS * row + logits + partial + torch + WORKSPACE_BYTES
+
+
+def plain_widths(config: ModelConfig) -> list[int]:
+    """Numbers a row of the buffers that are alive at once, f32: values of one width share them."""
+    widths = [config.hidden_size] * (3 if any(spec.post_norm for spec in config.layers) else 2)
+    for shape in {(spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim) for spec in config.layers}:
+        queries, keys = shape
+        widths += [queries] * 3 + [keys] * 2
+    return widths + [spec.ffn_size for spec in set(config.layers) if not spec.mixture]
+
+
+def coded_widths(config: ModelConfig) -> list[int]:
+    """Likewise, of what linears read in 8 bits."""
+    queries = {spec.n_heads * spec.head_dim for spec in config.layers}
+    return [config.hidden_size, *queries, *{spec.ffn_size for spec in config.layers if not spec.mixture}]
+
+
+def plain_bytes(width: int) -> int:
+    return 4 * width
+
+
+def coded_bytes(width: int) -> int:
+    """Codes, and for 32 of them a scale and a sum, of whole tiles of 64 columns."""
+    n_codes = -(-width // 64) * 64
+    return n_codes + n_codes // 32 * 8
+
+
+def partial_bytes(spec: LayerSpec, ctx: int) -> int:
+    """What the units of a text leave to be merged, for the rows of small steps."""
+    n_units = -(-ctx // UNIT_TOKENS)
+    return 0 if spec.mixer else 4 * SPLIT_ROWS * spec.n_heads * (1 << (n_units - 1).bit_length()) * (spec.head_dim + 2)
+
+
+def computed_by_torch(spec: LayerSpec, codec: KVCodec) -> bool:
+    """Whether a layer is one that has no kernels yet."""
+    return spec.mixer is not None or spec.mixture is not None or not spec.cache.codec(codec).native

@@ -1,0 +1,35 @@
+"""Models on the emulated GPU."""
+
+from functools import cache
+from pathlib import Path
+
+from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.cuda.executor import CudaExecutor
+from localrun.backends.cuda.layouts import CudaLayout
+from localrun.engine.runner import Runner, cache_layers
+from localrun.formats.gguf import open_gguf
+from localrun.formats.safetensors import open_safetensors
+from localrun.model.load import load_model, read_config
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
+from localrun_testing.stepper import RunnerStepper
+
+
+@cache
+def emulated_device() -> EmulatedDevice:
+    """One a process: kernels are loaded once."""
+    return EmulatedDevice()
+
+
+class CudaStepper(RunnerStepper):
+    """A model file on the emulated GPU, one step at a time."""
+
+    def __init__(self, path: Path, ctx: int = 256, codec: str = "f16") -> None:
+        source = open_safetensors(path) if path.is_dir() else open_gguf(path)
+        self.config = read_config(source).for_context(ctx)
+        device, n_blocks = emulated_device(), -(-ctx // BLOCK_TOKENS) + 3
+        self.model = load_model(source, CudaLayout(), device.torch_device, self.config)
+        layers = cache_layers(self.config)
+        plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
+        counts = [n_blocks] * n_groups
+        self.executor = CudaExecutor(device, self.model.forward, layers, plan, counts, counts)
+        super().__init__(Runner(self.config, self.executor), n_blocks)
