@@ -33,7 +33,7 @@ def reads_q8(packed: Packed) -> bool:
 
 def linear(
     device: Device,
-    a: Tensor,
+    a: Tensor | None,
     q8: Q8 | None,
     weights: Sequence[Weight],
     outs: Sequence[Tensor],
@@ -68,7 +68,7 @@ def linear(
 
 def launch(
     device: Device,
-    a: Tensor,
+    a: Tensor | None,
     q8: Q8 | None,
     matrices: Sequence[tuple[Weight, Tensor]],
     rows: int,
