@@ -16,7 +16,8 @@ import numpy as np
 class Shape:
     """The public shape of a model. Every `full_every`-th layer sees all, the others a window.
 
-    Or they are linear attention with `delta_heads` of keys and of values, of 128 dims each.
+    Or they are linear attention with `delta_heads` of keys and of values, of 128 dims each. With `n_experts` a layer
+    has that many networks of `ffn_size`, of which a token uses `n_used`.
     """
 
     arch: str
@@ -34,6 +35,8 @@ class Shape:
     rope_dims: int = 0  # 0: all of a head
     gain: float | None = None  # weights deviate by gain / sqrt(columns), and what is said depends on all of the text
     template: str = ""
+    n_experts: int = 0
+    n_used: int = 0
 
 
 CHATML = """{%- for m in messages -%}
@@ -60,6 +63,9 @@ SHAPES = {
         "qwen35", 1024, 24, 8, 2, 256, 3584, 248_320, 1e7, full_every=4, delta_heads=16, rope_dims=64
     ),
     "qwen3.5-2b": Shape("qwen35", 2048, 24, 8, 2, 256, 6144, 248_320, 1e7, full_every=4, delta_heads=16, rope_dims=64),
+    "qwen3-30b-a3b-6": Shape(  # 6 of its 48 layers
+        "qwen3moe", 2048, 6, 32, 4, 128, 768, 151_936, 1e6, n_experts=128, n_used=8
+    ),
     "tiny": Shape("llama", 256, 4, 8, 2, 32, 768, 32_000, 1e4),
     "tiny-thinker": Shape("qwen3", 64, 4, 4, 2, 32, 128, 400, 1e6, gain=2.5, template=FORGETS_THOUGHTS),
     "tiny-windows": Shape("gemma3", 64, 6, 4, 1, 32, 128, 400, 1e6, 100, 3, gain=2.5, template=CHATML),
@@ -130,6 +136,10 @@ def add_hyperparameters(writer: gguf.GGUFWriter, shape: Shape) -> None:
         writer.add_ssm_group_count(shape.delta_heads)
         writer.add_ssm_time_step_rank(shape.delta_heads)
         writer.add_ssm_inner_size(shape.delta_heads * DELTA_DIM)
+    if shape.n_experts:
+        writer.add_expert_count(shape.n_experts)
+        writer.add_expert_used_count(shape.n_used)
+        writer.add_expert_feed_forward_length(shape.ffn_size)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
 
 
@@ -137,8 +147,8 @@ def is_recurrent(shape: Shape, layer: int) -> bool:
     return shape.delta_heads > 0 and (layer + 1) % shape.full_every != 0
 
 
-def matrices_of(shape: Shape, layer: int) -> dict[str, tuple[int, int]]:
-    """Rows and columns of the matrices of a layer."""
+def matrices_of(shape: Shape, layer: int) -> dict[str, tuple[int, ...]]:
+    """Rows and columns of the matrices of a layer, and before them the number of experts of theirs."""
     hidden, q_size, kv_size = shape.hidden_size, shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
     if is_recurrent(shape, layer):
         width = shape.delta_heads * DELTA_DIM
@@ -148,11 +158,15 @@ def matrices_of(shape: Shape, layer: int) -> dict[str, tuple[int, int]]:
             "ssm_alpha": shape.delta_heads,
             "ssm_beta": shape.delta_heads,
         }
-        mixing = {name: (n_rows, hidden) for name, n_rows in rows.items()} | {"ssm_out": (hidden, width)}
+        mixing: dict[str, tuple[int, ...]] = {name: (n_rows, hidden) for name, n_rows in rows.items()}
+        mixing["ssm_out"] = (hidden, width)
     else:
         gated = 2 if shape.delta_heads else 1  # queries and the gate of what they find
         rows = {"attn_q": gated * q_size, "attn_k": kv_size, "attn_v": kv_size}
         mixing = {name: (n_rows, hidden) for name, n_rows in rows.items()} | {"attn_output": (hidden, q_size)}
+    if n := shape.n_experts:
+        widening = {f"ffn_{name}_exps": (n, shape.ffn_size, hidden) for name in ("gate", "up")}
+        return mixing | widening | {"ffn_down_exps": (n, hidden, shape.ffn_size), "ffn_gate_inp": (n, hidden)}
     ffn = {"ffn_gate": (shape.ffn_size, hidden), "ffn_up": (shape.ffn_size, hidden)}
     return mixing | ffn | {"ffn_down": (hidden, shape.ffn_size)}
 
@@ -163,7 +177,7 @@ def vectors_of(shape: Shape, layer: int) -> dict[str, np.ndarray]:
     norms = {"attn_norm": shape.hidden_size, after: shape.hidden_size}
     if is_recurrent(shape, layer):
         norms |= {"ssm_norm": DELTA_DIM}
-    elif shape.arch in ("qwen3", "gemma3", "qwen35"):
+    elif shape.arch in ("qwen3", "qwen3moe", "gemma3", "qwen35"):
         norms |= {"attn_q_norm": shape.head_dim, "attn_k_norm": shape.head_dim}
     if shape.arch == "gemma3":
         norms |= {"post_attention_norm": shape.hidden_size, "post_ffw_norm": shape.hidden_size}
@@ -178,8 +192,8 @@ def vectors_of(shape: Shape, layer: int) -> dict[str, np.ndarray]:
 def add_weights(writer: gguf.GGUFWriter, shape: Shape) -> None:
     rng = np.random.default_rng(0)
 
-    def random(name: str, size: tuple[int, int]) -> None:
-        deviation = 0.02 if shape.gain is None else shape.gain * size[1] ** -0.5
+    def random(name: str, size: tuple[int, ...]) -> None:
+        deviation = 0.02 if shape.gain is None else shape.gain * size[-1] ** -0.5
         writer.add_tensor(name, (rng.standard_normal(size, dtype=np.float32) * deviation).astype(np.float16))
 
     random("token_embd.weight", (shape.vocab_size, shape.hidden_size))

@@ -21,8 +21,8 @@ def ms(milliseconds: float) -> str:
 
 
 def tps(rate: float) -> str:
-    """A rate in tokens per second: `41.3 tok/s`."""
-    return f"{rate:.{min(_decimals(rate), 1)}f} tok/s"
+    """A rate in tokens per second: `41.3 tok/s`, `0.25 tok/s`."""
+    return f"{rate:.{min(_decimals(rate), 1 if rate >= 1 else 2)}f} tok/s"
 
 
 def count(n: int) -> str:

@@ -63,6 +63,9 @@ def _fit_line(found: Preview, variant: Variant) -> str:
     if not rows:
         return "that cannot be told"
     best = max(rows, key=lambda row: row.max_ctx)
+    if best.verdict == "disk":
+        left = f"{gib(best.mapped_bytes)} of its weights stay on disk"
+        return f"only in part: {left}, about {best.est_decode_tps:g} tokens a second"
     if best.max_ctx == 0:
         return f"no: {gib(rows[0].total_bytes)} are needed, {gib(rows[0].budget_bytes)} are free"
     return f"up to {best.max_ctx:,} tokens of context, about {rows[0].est_decode_tps:g} tokens a second"

@@ -40,7 +40,7 @@ Precision = Annotated[
 Context = Annotated[int | None, typer.Option("--ctx", metavar="N", min=1, help="only this context, in tokens")]
 Parallel = Annotated[int, typer.Option("--parallel", metavar="N", min=1, max=4096, help="conversations side by side")]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="64GiB", help="of another machine, all of it free")]
-Check = Annotated[bool, switch("--check", "exit code 4 when it does not fit")]
+Check = Annotated[bool, switch("--check", "exit code 4 when it cannot run")]
 
 
 def fit(
@@ -135,7 +135,8 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
         speed = ("" if first.est_is_measured else "~") + tps(first.est_decode_tps)
         lines.append((*key, about + gib(first.weights_bytes), *cells, longest, speed))
     write_table(lines)
-    write("\nA number fits; (in brackets) only with everything else closed; - does not.\n")
+    from_disk = " with * weights stay on disk, and it is slow;" if any(row.verdict == "disk" for row in rows) else ""
+    write(f"\nA number fits; (in brackets) only with everything else closed;{from_disk} - does not.\n")
     guessed = any(not row.est_is_measured for row in rows)
     write(f"Speeds {'with ~ are estimated from the limits of this machine' if guessed else 'are measured here'}.\n")
     found = table.recommended
@@ -150,4 +151,4 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
 
 def _cell(row: FitRow) -> str:
     size = gib(row.total_bytes)
-    return {"fits": size, "tight": f"({size})", "no": "-"}[row.verdict]
+    return {"fits": size, "tight": f"({size})", "disk": f"{size}*", "no": "-"}[row.verdict]

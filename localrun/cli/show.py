@@ -15,7 +15,8 @@ from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
 from localrun.cli.session import find_model
-from localrun.fit.weights import held_bytes
+from localrun.fit.mapped import total_bytes
+from localrun.fit.weights import held_bytes, mappable_weights
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
@@ -95,6 +96,7 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
         "note": wanted.entry["note"] if wanted.entry else None,
         "precisions": sizes,
         "held_bytes": {candidate.precision: candidate.weights_bytes for candidate in found.candidates},
+        "mappable_bytes": {candidate.precision: total_bytes(candidate.mappable) for candidate in found.candidates},
         "approximate": found.approximate,
         "obstacle": why or None,
     }
@@ -122,6 +124,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest() if template else None,
         "tokenizer": _tokenizer(source),
         "held_bytes": {stored.precision: held_bytes(loaded)},
+        "mappable_bytes": {stored.precision: total_bytes(mappable_weights(loaded))},
         "obstacle": why or None,
     }
 
@@ -181,7 +184,7 @@ def _shown(name: str, value: Any) -> str:
         return "-"
     if name in ("bytes", "state_bytes"):
         return gib(value)
-    if name in ("precisions", "held_bytes"):
+    if name in ("precisions", "held_bytes", "mappable_bytes"):
         return ", ".join(f"{precision} {gib(size)}" for precision, size in value.items())
     if name == "n_params":
         return count(value)

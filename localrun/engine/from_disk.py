@@ -13,7 +13,7 @@ from localrun.cache.packed_weights import PACKED_FOLDER, packed_files
 from localrun.engine.fingerprint import fingerprint
 from localrun.engine.identity import Identity
 from localrun.engine.opened import OpenedModel
-from localrun.fit.disk_rate import disk_rate
+from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.mapped import Mappable, mappable, missed_bytes
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import margin_of
@@ -26,7 +26,7 @@ from localrun.ops.numerics import NUMERICS_VERSION
 
 def mappable_weights(opened: OpenedModel, backend: Backend, layout: Layout, main: Memory) -> list[Mappable]:
     """The matrices that may stay on disk, those first that go first; none where that would help nothing."""
-    if not backend.maps_weights or main.counts_files or writable_folder("cache") is None:
+    if main.counts_files or not may_map(backend):
         return []
 
     def nbytes(ref: WeightRef) -> int:

@@ -7,11 +7,18 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.backends.interface import Backend
+from localrun.base.machine import memory
 from localrun.base.paths import writable_folder
 from localrun.fit.machine_file import read_machine, write_machine
 
-PROBE_BYTES = 96 << 20
+PROBE_BYTES = 64 << 20
 VALID_SECONDS = 30 * 86400.0
+
+
+def may_map(backend: Backend) -> bool:
+    """Whether weights may stay on disk where memory is short: there is a folder for them, and files take no memory."""
+    return backend.maps_weights and not memory().counts_files and writable_folder("cache") is not None
 
 
 def disk_rate() -> float:

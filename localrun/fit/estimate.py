@@ -4,14 +4,16 @@ Memory is counted as the plan of a load counts it. Speed is the roofline: decodi
 cache once a token, a prefill multiplies every active weight once a token; both at a usual share of the peak.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from localrun.backends.registry import usual_backend
+from localrun.base.units import gib
 from localrun.fit.blocks import CacheShape
 from localrun.fit.bytes import cache_bytes
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
+from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
 from localrun.fit.plan import USUAL_THREADS, Sizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Shape
@@ -19,7 +21,7 @@ from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.largest_step import max_sequences
 
-Verdict = Literal["fits", "tight", "no"]
+Verdict = Literal["fits", "tight", "disk", "no"]
 
 CONTEXTS = (4096, 8192, 16384, 32768, 65536, 131072)
 CODECS = tuple(KV_CODECS[name] for name in BEST_FIRST)
@@ -27,6 +29,7 @@ USUAL_CONTEXT = 8192
 FLUENT_TPS = 8.0  # about as fast as one reads
 MOST_SEQUENCES = 4096
 PROMPT_TOKENS = 512  # of the prompt whose first token est_ttft_ms is about
+USUAL_DISK = 1e9  # bytes a second, where nobody can tell
 _ENOUGH_BITS = 8.6  # bits a weight beyond which nobody sees a difference
 _FEWEST_BITS = 4.0  # bits a weight below which answers suffer visibly
 
@@ -42,6 +45,7 @@ class Candidate:
     bits: float  # a weight
     approximate: bool = False
     file_bytes: int = 0
+    mappable: tuple[Mappable, ...] = ()  # of weights_bytes, what may stay on disk, in the order in which it goes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class FitRow:
     """One row of `fit --json`. Bytes, tokens, tokens a second, milliseconds.
 
     `kept_kv_bytes` comes on top of `total_bytes`: what is left over and may be taken by chats that are kept.
+    `mapped_bytes` of it are not needed: those weights stay on disk, where a load would leave them there.
     """
 
     precision: str
@@ -68,6 +73,7 @@ class FitRow:
     approximate: bool
     recommended: bool = False
     file_bytes: int = 0  # to download; `weights_bytes` are as they are held in memory
+    mapped_bytes: int = 0
     est_is_measured: bool = False  # answers of models of this size here say how fast it is; else the machine's limits
 
 
@@ -85,12 +91,16 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of one machine: bytes that are free, how fast it is; for which context, and how many chats."""
+    """What is asked of one machine: bytes that are free, how fast it is; for which context, and how many chats.
+
+    `disk` tells the bytes a second of weights that stay on disk, 0 where that is not known; None: none may.
+    """
 
     budget: int
     rates: Rates
     ctx: int | None = None
     parallel: int = 1
+    disk: Callable[[], float] | None = None
 
 
 class UnsupportedSizes:
@@ -141,8 +151,13 @@ def _rows(
 ) -> list[FitRow]:
     """One precision and codec, every context."""
     budget, parallel = question.budget, question.parallel
-    room = budget - margin_of(budget) - sizes.program_bytes - candidate.weights_bytes
+    usable = budget - margin_of(budget)
+    parts = candidate.mappable if question.disk else ()
+    room = usable - sizes.program_bytes - candidate.weights_bytes
     longest = longest_context(sizes, codec, room, parallel=parallel)
+    movable = total_bytes(parts)
+    if not longest and movable:
+        longest = longest_context(sizes, codec, room + movable, parallel=parallel)
     read_share, read_measured = question.rates.share("decode", candidate.active_bytes)
     mac_share, _ = question.rates.share("prefill", candidate.active_bytes)
     read, multiply = question.rates.read_bytes * read_share, question.rates.macs * mac_share
@@ -150,6 +165,17 @@ def _rows(
     for ctx in contexts:
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
         total = candidate.weights_bytes + cache + scratch + sizes.program_bytes
+        mapped = first_of(parts, total - usable)
+        mapped = mapped if total - total_bytes(mapped) <= usable else ()
+        in_memory: Verdict = "fits" if total <= usable else "tight" if total <= budget else "no"
+        missed = missed_bytes(mapped, budget - usable)
+        seconds = (candidate.active_bytes + sizes.nbytes(ctx, codec) - missed) / read
+        first_seconds = min(PROMPT_TOKENS, ctx) * active_params / multiply
+        if missed:
+            assert question.disk is not None
+            disk = question.disk() or USUAL_DISK
+            seconds += missed / disk
+            first_seconds += (total_bytes(mapped) - (budget - usable)) / disk  # many tokens read all
         rows.append(
             FitRow(
                 precision=candidate.precision,
@@ -161,11 +187,14 @@ def _rows(
                 scratch_bytes=scratch,
                 total_bytes=total,
                 budget_bytes=budget,
-                verdict="fits" if total <= budget - margin_of(budget) else "tight" if total <= budget else "no",
+                verdict="disk" if in_memory == "no" and mapped else in_memory,
                 max_ctx=longest or 0,
-                max_sequences=_most_sequences(sizes, ctx, codec, room - scratch),
-                est_decode_tps=round(read / (candidate.active_bytes + sizes.nbytes(ctx, codec)), 1),
-                est_ttft_ms=round(1000 * min(PROMPT_TOKENS, ctx) * active_params / multiply, 0),
+                max_sequences=_most_sequences(
+                    sizes, ctx, codec, room - scratch + (total_bytes(parts) if mapped else 0)
+                ),
+                est_decode_tps=round(1 / seconds, 1 if seconds < 1 else 3),
+                est_ttft_ms=round(1000 * first_seconds, 0),
+                mapped_bytes=total_bytes(mapped),
                 approximate=candidate.approximate,
                 file_bytes=candidate.file_bytes or candidate.weights_bytes,
                 est_is_measured=read_measured,
@@ -194,6 +223,11 @@ def _recommend(
         tight = [row for row in safe if row.verdict == "tight"]
         if tight:
             return min(tight, key=lambda row: row.total_bytes), "the smallest; it fits only with everything else closed"
+        from_disk = [row for row in safe if row.verdict == "disk"]
+        if from_disk:
+            useful = [row for row in from_disk if bits[row.precision] >= _FEWEST_BITS] or from_disk
+            best = max(useful, key=lambda row: (row.est_decode_tps, row.kv_codec in LOSSLESS, _rank(row)))
+            return best, f"the fastest of what fits only with {gib(best.mapped_bytes)} of the weights left on disk"
         return None, "none of its precisions fits the free memory: close programs, or choose a smaller model"
     fewest = min(bits[row.precision] for row in fitting)
     useful = [row for row in fitting if bits[row.precision] <= max(_ENOUGH_BITS, fewest)]

@@ -37,8 +37,10 @@ def mappable(config: ModelConfig, refs: Mapping[str, WeightRef], nbytes: Callabl
     return found
 
 
-def mappable_parts(shape: Shape, weights_bytes: int) -> list[Mappable]:
+def mappable_parts(shape: Shape, weights_bytes: int) -> tuple[Mappable, ...]:
     """Likewise of a model whose matrices are not known one by one: the networks of each layer, by their parameters."""
+    if shape.obstacle:
+        return ()
     config, bytes_each = shape.config, weights_bytes / max(shape.held_params, 1)
     found = []
     for index in _least_used_first(config):
@@ -46,7 +48,7 @@ def mappable_parts(shape: Shape, weights_bytes: int) -> list[Mappable]:
         one = (3 if layer.has_gate else 2) * config.hidden_size * layer.ffn_size
         n, used = (layer.mixture.n_experts, layer.mixture.routing.n_used) if layer.mixture else (1, 1)
         found.append(Mappable(f"layers.{index}", int(n * one * bytes_each), int(used * one * bytes_each)))
-    return found
+    return tuple(found)
 
 
 def first_of(parts: Sequence[Mappable], nbytes: int) -> tuple[Mappable, ...]:

@@ -5,6 +5,7 @@ import re
 
 from localrun.backends.registry import usual_backend
 from localrun.base.errors import ModelFileError
+from localrun.fit.mapped import Mappable, mappable
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
 
@@ -26,6 +27,19 @@ def held_bytes(source: TensorSource) -> int:
     except ModelFileError:
         return sum(_held(info) for info in source.tensors.values())
     return load.held_bytes(source, refs, usual_backend(config).matrix_bytes)
+
+
+def mappable_weights(source: TensorSource) -> tuple[Mappable, ...]:
+    """Of them, what may stay on disk where memory is short, in the order in which it goes."""
+    from localrun.model import load
+
+    try:
+        config = load.read_config(source)
+        refs = load.read_weight_refs(source, config)
+    except ModelFileError:
+        return ()
+    backend = usual_backend(config)
+    return tuple(mappable(config, refs, lambda ref: backend.matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)))
 
 
 def held_share(precision: str) -> float:

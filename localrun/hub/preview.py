@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from localrun.backends.registry import usual_backend
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
 from localrun.base.sanitize import clean
+from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
+from localrun.fit.mapped import mappable_parts
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
-from localrun.fit.weights import held_bytes, held_share
+from localrun.fit.weights import held_bytes, held_share, mappable_weights
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
 from localrun.hub.catalogue import CatalogueModel, catalogue_shape, read_catalogue
@@ -156,7 +160,8 @@ def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Varian
 
 def _fit(shape: Shape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
     """Sizes are told of what cannot be run too, but nobody is advised to take it."""
-    fit = fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel))
+    disk = cache(disk_rate) if may_map(usual_backend(shape.config)) else None
+    fit = fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel, disk))
     if not shape.obstacle:
         return fit
     return Fit(tuple(replace(row, recommended=False) for row in fit.rows), shape.obstacle)
@@ -204,7 +209,10 @@ def _estimated(precision: str, shape: Shape) -> Candidate:
     file_bytes = int(shape.n_params * bits_of(precision) / 8)
     held = int(file_bytes * held_share(precision)) * shape.held_params // shape.n_params
     active = held * shape.active_params // shape.held_params
-    return Candidate(precision, held, active, bits_of(precision), approximate=True, file_bytes=file_bytes)
+    parts = mappable_parts(shape, held)
+    return Candidate(
+        precision, held, active, bits_of(precision), approximate=True, file_bytes=file_bytes, mappable=parts
+    )
 
 
 def _in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shape) -> Candidate:
@@ -213,7 +221,7 @@ def _in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shap
     weights = held_bytes(loaded)
     active = int(weights * shape.active_params / shape.held_params)
     bits = 8 * sum(tensor.nbytes for tensor in loaded.tensors.values()) / max(source.n_params, 1)
-    return Candidate(precision, weights, active, bits, file_bytes=source.nbytes)
+    return Candidate(precision, weights, active, bits, file_bytes=source.nbytes, mappable=mappable_weights(loaded))
 
 
 def _candidate(variant: Variant, shape: Shape | None) -> Candidate:
@@ -222,4 +230,5 @@ def _candidate(variant: Variant, shape: Shape | None) -> Candidate:
     if shape is not None:
         weights = weights * shape.held_params // shape.n_params
         active = weights * shape.active_params // shape.held_params
-    return Candidate(precision, weights, active, bits_of(precision), file_bytes=variant.bytes)
+    parts = mappable_parts(shape, weights) if shape is not None else ()
+    return Candidate(precision, weights, active, bits_of(precision), file_bytes=variant.bytes, mappable=parts)

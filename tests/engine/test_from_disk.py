@@ -26,8 +26,17 @@ from localrun.engine.handle import Finished
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.opened import open_model
 from localrun.engine.sampler import SamplerSettings
+from localrun.fit import estimate
+from localrun.fit.estimate import Candidate, FitRow, Question, fit_table
+from localrun.fit.mapped import Mappable
+from localrun.fit.rates import Rates
+from localrun.fit.shape import make_shape
 from localrun.formats import packed_file
 from localrun.formats.packed_file import DiskError, PackedFile
+from localrun.hub import preview
+from localrun.hub.preview import fit_stored
+from localrun.hub.stored import stored_at
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.load import allocated_bytes
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")
@@ -198,7 +207,7 @@ def test_where_files_count_or_cannot_be_kept_it_is_refused(home: Path, monkeypat
     with pytest.raises(DoesNotFitError, match="does not fit the free memory"):
         load(options())
     with_free(monkeypatch, free)
-    monkeypatch.setattr("localrun.engine.from_disk.writable_folder", lambda _: None)
+    monkeypatch.setattr("localrun.fit.disk_rate.writable_folder", lambda _: None)
     with pytest.raises(DoesNotFitError, match="does not fit the free memory"):
         load(options())
 
@@ -247,3 +256,79 @@ def test_the_cache_command_lists_and_clears_it(home: Path, monkeypatch: pytest.M
     )
     assert cleared.json == {"freed": row["bytes"]}
     assert not list(home.glob("*/*.packed"))
+
+
+@pytest.mark.parametrize("kind", ["builtin", "qwen3-moe"])
+def test_fit_says_before_what_a_load_does(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict, and the bytes that stay on disk, with whatever memory there is."""
+    path = BUILTIN if kind == "builtin" else save(kind, tmp_path)
+    monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
+    monkeypatch.setattr(preview, "disk_rate", lambda: 1e9)
+    monkeypatch.setattr(load_module, "resident", lambda: 0)
+    monkeypatch.setattr(estimate, "USUAL_THREADS", 2)
+    least, verdicts = least_free(monkeypatch, path), set()
+    for free in (least - 4096, least, least + (1 << 20), least + (16 << 20), least + (64 << 20)):
+        row = next(row for row in fit_stored(stored_at(path), free, ctx=256).rows if row.kv_codec == "f16")
+        verdicts.add(row.verdict)
+        with_free(monkeypatch, free)
+        try:
+            _, loaded = answer_of(path)
+        except DoesNotFitError:
+            assert row.mapped_bytes == 0
+            assert row.verdict in ("no", "tight")
+            continue
+        assert row.weights_bytes == loaded.info.weights_bytes
+        assert row.mapped_bytes == loaded.plan.mapped_bytes
+        assert row.total_bytes - row.mapped_bytes == loaded.plan.needed_bytes
+        assert row.verdict != "no"
+    assert "fits" in verdicts
+
+
+def test_a_table_of_what_stays_on_disk() -> None:
+    """8 GB of weights, half of them experts of which a token uses one in eight, and a disk of 1 GB/s."""
+    layer = LayerSpec(kind="full", window=None, rope=0, n_heads=32, n_kv_heads=8, head_dim=128, ffn_size=8192)
+    config = ModelConfig("llama", 4096, 32000, 32768, 1e-6, (layer,) * 32, (RopeSpec(1e4, 128),))
+    parts = tuple(Mappable(f"layers.{n}", 1 << 28, 1 << 25) for n in range(16))
+    candidate = Candidate("Q4_K_M", 8 << 30, 5 << 30, 4.9, mappable=parts)
+    rates = Rates(40e9, 1e12)
+
+    def row(budget: int, disk: bool = True) -> FitRow:
+        question = Question(budget, rates, 4096, disk=(lambda: 1e9) if disk else None)
+        fit = fit_table(make_shape(config, tied=True), [candidate], question)
+        assert fit.recommended is None or fit.recommended.verdict != "no"
+        return next(row for row in fit.rows if row.kv_codec == "f16")
+
+    whole = row(16 << 30)
+    assert (whole.verdict, whole.mapped_bytes) == ("fits", 0)
+    assert row(8 << 30, disk=False).verdict == "no"
+    some, many = row(8 << 30), row(6 << 30)
+    assert some.verdict == many.verdict == "disk"
+    for found, budget in ((some, 8 << 30), (many, 6 << 30)):
+        over = found.total_bytes - (budget - (512 << 20))
+        assert over <= found.mapped_bytes < over + (1 << 28), "no more than must"
+        missed = found.mapped_bytes / 8 * (1 - (512 << 20) / found.mapped_bytes)
+        seconds = missed / 1e9 + ((5 << 30) + found.kv_bytes - missed) / (40e9 * 0.7)
+        assert found.est_decode_tps == pytest.approx(1 / seconds, rel=0.03)
+        assert found.est_ttft_ms > whole.est_ttft_ms + 1000 * (found.mapped_bytes - (512 << 20)) / 1.1e9
+        assert found.max_ctx > 4096
+        assert found.max_sequences >= 1
+    assert row(3 << 30).verdict == "no", "what every token needs does not fit"
+
+
+def test_the_commands_say_that_weights_stay_on_disk() -> None:
+    home = os.environ["LOCALRUN_HOME"]
+    shown = localrun("show", BUILTIN, "--json", LOCALRUN_HOME=home).json
+    (held,), (mappable,) = shown["held_bytes"].values(), shown["mappable_bytes"].values()
+    assert 0.3 * held < mappable < held
+    asked = ("fit", "qwen3-8b", "--precision", "Q8_0", "--ctx", "4096", "--memory", "6GiB", "--offline", "--check")
+    ran = localrun(*asked, "--json", LOCALRUN_HOME=home)
+    assert ran.code == 0, "it runs"
+    for row in ran.json["rows"]:
+        assert row["verdict"] == "disk"
+        assert 6 << 30 < row["total_bytes"] < (5.5 * (1 << 30)) + row["mapped_bytes"]
+        assert 0 < row["est_decode_tps"] < 20
+    said = localrun(*asked, LOCALRUN_HOME=home).out
+    assert "with * weights stay on disk, and it is slow" in said
+    assert "of the weights left on disk" in said
+    refused = localrun("fit", "qwen3-8b", "--memory", "2GiB", "--offline", "--check", LOCALRUN_HOME=home)
+    assert refused.code == 4

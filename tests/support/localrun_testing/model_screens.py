@@ -43,6 +43,7 @@ class ScreenApp(App[None]):
 def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose memory and speed do not depend on where and when the test runs."""
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
+    monkeypatch.setattr(preview, "disk_rate", lambda: 2e9)
     for module in (models_screen, model_sections, first_run):
         monkeypatch.setattr(module, "memory", lambda: Memory(16 << 30, 10 << 30))
 

@@ -11,12 +11,13 @@ WIDTH = 48
 def gauge(row: FitRow) -> Content:
     """Two lines: the bar, and what its parts are. What is beyond the free memory is drawn in the colour of errors."""
     rest = row.total_bytes - row.weights_bytes - row.kv_bytes
+    needed = row.total_bytes - row.mapped_bytes
     parts = [
-        ("weights", row.weights_bytes, "$primary", "█"),
+        ("weights", row.weights_bytes - row.mapped_bytes, "$primary", "█"),
         (f"KV of {row.ctx:,} tokens", row.kv_bytes, "$accent", "▓"),
         ("working memory", rest, "$secondary", "▒"),
     ]
-    scale = max(row.budget_bytes, row.total_bytes, 1)
+    scale = max(row.budget_bytes, needed, 1)
     line, used = Content(""), 0
     for _, size, style, sign in parts:
         start, end = round(WIDTH * used / scale), round(WIDTH * (used + size) / scale)
@@ -24,9 +25,11 @@ def gauge(row: FitRow) -> Content:
         used += size
     free = WIDTH - line.cell_length
     line += Content.styled("░" * free, "$foreground 25%")
-    over = row.total_bytes - row.budget_bytes
+    over = needed - row.budget_bytes
     word = f"  {gib(over)} too much" if over > 0 else f"  {gib(-over)} left"
     line += Content.styled(word, "$text-error" if over > 0 else "$foreground-muted")
+    if row.mapped_bytes:
+        line += Content.styled(f", {gib(row.mapped_bytes)} on disk", "$text-warning")
     legend = [
         Content.assemble((sign, style), (f" {name} {gib(size)}", "$foreground-muted"))
         for name, size, style, sign in parts

@@ -172,7 +172,7 @@ def speed(row: FitRow | None) -> str:
     rate, about = row.est_decode_tps, "" if row.est_is_measured else "~"
     if rate >= 1000:
         return f"{about}{rate / 1000:.0f}k tok/s"
-    return f"{about}{rate:.0f} tok/s" if rate >= 10 else f"{about}{rate:.1f} tok/s"
+    return f"{about}{rate:.0f} tok/s" if rate >= 10 else f"{about}{rate:.{1 if rate >= 1 else 2}f} tok/s"
 
 
 def copies_note(row: DiskRow) -> str:

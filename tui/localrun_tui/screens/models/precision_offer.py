@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.base.settings import Settings, read_settings
-from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow
+from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict
 from localrun.fit.precisions import bits_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.access import read_access
@@ -103,7 +104,7 @@ class Offer:
         codecs = [codec for codec in self.codecs if codec not in NEVER_AUTO] if kv == "auto" else [kv]
         rows = [row for row in self.fit.rows if one.means(row) and row.ctx == ctx and row.kv_codec in codecs]
         chosen = [row for row in rows if row.recommended]
-        for verdict in ("fits", "tight", "no"):
+        for verdict in get_args(Verdict):
             chosen = chosen or [row for row in rows if row.verdict == verdict]
         return min(chosen, key=lambda row: self.codecs.index(row.kv_codec), default=None)
 

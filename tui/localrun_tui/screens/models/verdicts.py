@@ -1,4 +1,4 @@
-"""Fits, tight or no: a sign and a word, so that nobody needs to see colours."""
+"""Fits, tight, from disk or no: a sign and a word, so that nobody needs to see colours."""
 
 from textual.content import Content
 
@@ -7,11 +7,13 @@ from localrun.fit.estimate import Verdict
 _LOOKS: dict[Verdict, tuple[str, str]] = {
     "fits": ("✔ fits", "$text-success"),
     "tight": ("◐ tight", "$text-warning"),
+    "disk": ("◌ disk", "$text-warning"),
     "no": ("✘ no", "$text-error"),
 }
 MEANING: dict[Verdict, str] = {
     "fits": "it fits in memory",
     "tight": "tight: close other programs",
+    "disk": "from disk, and slow: it needs more memory than is free",
     "no": "it needs more memory than is free",
 }
 
