@@ -1,0 +1,66 @@
+"""Write docs/cuda-kernels.md from kernels/cuda, the table of what is compiled, and reports of GPUs that ran it."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from localrun.backends.cuda.kernels import ARCHITECTURES, units
+from localrun.backends.cuda.source import file_hashes, source
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "cuda-kernels.md"
+REPORTS = ROOT / "benchmarks" / "results"
+ARCHES = ", ".join(f"sm_{arch}" for arch in ARCHITECTURES)
+HEAD = f"""# CUDA kernels
+
+Every row of this table is compiled for {ARCHES} and run on the
+emulator by the tests; [cuda.md](cuda.md) says what that proves. A file is measured where a report of
+`python -m benchmarks.gpu_check` lies in `benchmarks/results` and holds for the file and for all that it includes as
+they are now: an edit takes the mark away.
+
+This page is made by `python -m tools.write_cuda_docs`; change that, or the first lines of a kernel's file.
+
+| file | | compiled in | measured on |
+|---|---|---|---|
+"""
+FIRST_SENTENCE = re.compile(r"\n((?://[^\n]*\n)+)")
+INCLUDED = re.compile(r'^#line \d+ "([^"]+)"', re.MULTILINE)
+
+
+def page(reports: Iterable[dict[str, Any]] | None = None) -> str:
+    """The whole page. Reports are those of REPORTS if none are given."""
+    found = list(saved() if reports is None else reports)
+    counts = Counter(unit.file for unit in units())
+    rows = (f"| `{file}` | {purpose(file)} | {ways(n)} | {measured(file, found)} |\n" for file, n in counts.items())
+    return HEAD + "".join(rows)
+
+
+def purpose(file: str) -> str:
+    """The first sentence of a file's comment."""
+    comment = FIRST_SENTENCE.search(source(file))
+    assert comment, f"{file} does not say what it is for"
+    words = re.sub(r"^// ?", "", comment[1], flags=re.MULTILINE)
+    return re.split(r"[.:](?=\s|$)", " ".join(words.split()))[0]
+
+
+def ways(n: int) -> str:
+    return "one way" if n == 1 else f"{n} ways"
+
+
+def measured(file: str, reports: list[dict[str, Any]]) -> str:
+    """The GPUs whose reports hold for the file as it is."""
+    now = file_hashes()
+    parts = set(INCLUDED.findall(source(file)))
+    gpus = {str(r["gpu"]) for r in reports if not r["emulated"] and all(r["sources"].get(p) == now[p] for p in parts)}
+    return ", ".join(sorted(gpus)) or "nothing yet"
+
+
+def saved() -> list[dict[str, Any]]:
+    return [json.loads(path.read_text("utf-8")) for path in sorted(REPORTS.glob("*.json"))]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
