@@ -51,3 +51,9 @@ def test_what_is_broken_on_purpose_is_noticed(mutant: Mutant, sanitizer: Sanitiz
     need(sanitizer)
     said = mutant.report(sanitizer)
     assert re.search(mutant.found[sanitizer], said), said or "nobody noticed"
+
+
+def test_every_mutant_breaks_something_that_is_there() -> None:
+    for mutant in MUTANTS:
+        assert mutant.text()
+        assert mutant.case in CASES

@@ -40,12 +40,16 @@ class Mutant:
     found: dict[Sanitizer, str]
     schedules: tuple[Schedule, ...] = field(default=SCHEDULES[:1])
 
-    def report(self, sanitizer: Sanitizer) -> str:
-        """What is said of it; empty where nobody notices."""
+    def text(self) -> str:
+        """The broken file."""
         file, old, new = self.edit
         whole = (folder() / file).read_text()
         assert old in whole, f"{file} has no {old!r} any more: break it in another way"
-        replace = {file: whole.replace(old, new, 1)}
+        return whole.replace(old, new, 1)
+
+    def report(self, sanitizer: Sanitizer) -> str:
+        """What is said of it; empty where nobody notices."""
+        replace = {self.edit[0]: self.text()}
         return next(filter(None, (report(self.case, sanitizer, s, replace) for s in self.schedules)), "")
 
 

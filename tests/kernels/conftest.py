@@ -1,0 +1,1 @@
+from localrun_testing.linux_only import emulator  # noqa: F401  (a fixture for every test below)
