@@ -11,7 +11,7 @@ from torch import Tensor
 from localrun.backends.cuda import linears, norms
 from localrun.backends.cuda.buffers import Buffer, Buffers, Form
 from localrun.backends.cuda.device import Device, Launch
-from localrun.backends.reference.logits import finish_logits
+from localrun.backends.cuda.logits import AdjustTensors, Found, finish
 from localrun.ops.instructions import LogitsOf
 from localrun.ops.interface import Logits, StepInput
 from localrun.ops.program import Recorded
@@ -25,6 +25,8 @@ class HeadBuffers:
 
     gathered: Buffer  # of what the last norm gave
     rows: Tensor  # f32 [most, vocab]
+    adjust: AdjustTensors
+    found: Found
 
 
 class Head:
@@ -45,19 +47,11 @@ class Head:
         if rows not in self.launches:
             self.launches[rows] = self.bind(buffers, rows)
         if n:
+            buffers.adjust.fill(step.adjust, n)
             torch.index_select(self.read.x(step.n_rows), 0, logits_rows[:rows], out=buffers.gathered.x(rows))
             for launch in self.launches[rows]:
                 launch()
-        return lambda: finish_logits(self.scaled(buffers.rows[:n]), step.adjust)
-
-    def scaled(self, rows: Tensor) -> Tensor:
-        op = self.op
-        if op.scale != 1.0:
-            rows = rows * op.scale
-        if op.softcap is not None:
-            capped = op.softcap * torch.tanh(rows / op.softcap)
-            rows = capped.where(rows.isfinite(), rows)
-        return rows
+        return lambda: buffers.found.read(buffers.rows[:n])
 
     def buffers_for(self, rows: int) -> HeadBuffers:
         if self.buffers is None or len(self.buffers.rows) < rows:
@@ -66,10 +60,14 @@ class Head:
             self.buffers = None  # before there are others
             coded = linears.reads_q8(self.op.weight)
             gathered = Buffers(most, where).make(Form(self.op.weight.n_cols, plain=True, coded=coded))
-            self.buffers = HeadBuffers(gathered, torch.empty(most, self.op.weight.n_rows, device=where))
+            logits = torch.empty(most, self.op.weight.n_rows, device=where)
+            self.buffers = HeadBuffers(gathered, logits, AdjustTensors(most, where), Found.empty(most, where))
         return self.buffers
 
     def bind(self, buffers: HeadBuffers, rows: int) -> list[Launch]:
-        a, q8 = buffers.gathered.x(rows), buffers.gathered.q8(rows)
+        a, q8, op, logits = buffers.gathered.x(rows), buffers.gathered.q8(rows), self.op, buffers.rows[:rows]
         made = [] if q8 is None else [norms.quantize(self.device, a, rows, q8)]
-        return made + linears.linear(self.device, a, q8, ((self.op.weight, None),), [buffers.rows[:rows]], rows)
+        made += linears.linear(self.device, a, q8, ((op.weight, None),), [logits], rows)
+        return made + finish(
+            self.device, logits, buffers.adjust, buffers.found, rows, scale=op.scale, softcap=op.softcap
+        )

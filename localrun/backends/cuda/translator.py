@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda import attentions, linears, norms
+from localrun.backends.cuda import attentions, elementwise, linears, norms
 from localrun.backends.cuda.buffers import Buffer
 from localrun.backends.cuda.device import Device, Launch
 from localrun.backends.cuda.step_tensors import StepTensors
@@ -16,10 +16,13 @@ from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.instructions import (
     Attention,
     Embed,
+    GeluMul,
     Instruction,
     Linear,
     Norm,
     RopeAppend,
+    Scale,
+    SigmoidMul,
     Slot,
 )
 from localrun.ops.interface import CacheLayer
@@ -148,6 +151,15 @@ class Translator:
             self.partial,
         )
 
+    def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Launch]:
+        yield elementwise.sigmoid_mul(self.device, self.x(op.x), self.x(op.gate), self.x(out))
+
+    def gelu_mul(self, op: GeluMul, out: int) -> Iterator[Launch]:
+        yield elementwise.gelu_mul(self.device, self.x(op.gate), self.x(op.x), op.first, self.x(out))
+
+    def scale(self, op: Scale, out: int) -> Iterator[Launch]:
+        yield elementwise.scale(self.device, self.x(op.x), op.factor, self.x(out))
+
     def by_torch(self, recorded: Recorded) -> Launch:
         """The reference operation on the rows that are there, its results copied to where kernels find them."""
         op = recorded.instruction
@@ -175,7 +187,7 @@ def has_kernels(op: Instruction, layers: Sequence[CacheLayer], codecs: Sequence[
     """Whether kernels of ours compute an instruction."""
     if isinstance(op, RopeAppend | Attention):
         place, codec = layers[op.layer], codecs[op.layer]
-        return codec.name == "f16" and place.value_dim is None and attentions.has_head_dim(place.head_dim)
+        return codec.native and place.value_dim is None and attentions.has_head_dim(place.head_dim)
     if isinstance(op, Embed):
         return op.weight.layout is not MAPPED
     return hasattr(Translator, op.name)
