@@ -44,15 +44,16 @@ template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uin
 }
 
 // keys, values: [blocks][n_layers][64][n_kv_heads][DIM], this layer's at `index`. Logical block n of a sequence is block
-// table[table_at + n], block 0 is `sink`. gridDim.y: KV heads, and for more than eight queries of each as many tiles.
+// table[table_at + n], block 0 is `sink`. `rows`: which there are, -1 for none; null: all. gridDim.y: KV heads, and for more than eight queries of each as many tiles.
 extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS) attend_units(const float* q, const float* sink_q, const uint16_t* keys,
     const uint16_t* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
-    const int* sink, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
+    const int* sink, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
     float scale, float softcap) {
-  const int row = blockIdx.z, position = positions[row], sequence = row_sequence[row];
+  const int row = rows ? rows[blockIdx.z] : blockIdx.z, position = row < 0 ? -1 : positions[row];
   const Sight sight = {window, sink_window};
   const int unit = lr_unit(sight, position, blockIdx.x);
   if (unit * UNIT_TOKENS > position) return;
+  const int sequence = row_sequence[row];
   LR_DYNAMIC_SHARED(Shared, shared);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int group = n_heads / n_kv_heads, tiles = (group + COLUMNS - 1) / COLUMNS;
@@ -106,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS) attend_units(cons
     }
     __syncthreads();
     // A warp merges what the others have of its column.
-    float* to = parts + ((head + warp) * gridDim.x + blockIdx.x) * part_size;
+    float* to = parts + ((((int64_t)blockIdx.z - row) * n_heads + head + warp) * gridDim.x + blockIdx.x) * part_size;
     float o[PART / 32 + 1] = {}, top = -INFINITY, sum = 0.f;
     for (int w = 0; w < UNIT_BLOCKS; w++) {
       if (!sight.sees(position, unit * UNIT_BLOCKS + w)) continue;
@@ -125,12 +126,14 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS) attend_units(cons
 }
 
 // Units merge in ascending order, the sink is the last. A block of threads has one head of one row.
-extern "C" __global__ void __launch_bounds__(128) attend_merge(const float* parts, const float* sinks, const int* positions, float* out,
-    int n_places, int window, int sink_window) {
-  const int head = blockIdx.x, row = blockIdx.y, position = positions[row];
+extern "C" __global__ void __launch_bounds__(128) attend_merge(const float* parts, const float* sinks, const int* positions,
+    const int* rows, float* out, int n_places, int window, int sink_window) {
+  const int head = blockIdx.x, row = rows ? rows[blockIdx.y] : blockIdx.y;
+  if (row < 0) return;
+  const int position = positions[row];
   const Sight sight = {window, sink_window};
-  const int64_t at = (int64_t)row * gridDim.x + head;
-  const float* from = parts + at * n_places * (DIM + 2);
+  const float* from = parts + ((int64_t)blockIdx.y * gridDim.x + head) * n_places * (DIM + 2);
+  out += ((int64_t)row * gridDim.x + head) * DIM;
   for (int d = threadIdx.x; d < DIM; d += blockDim.x) {
     float o = 0.f, m = -INFINITY, l = 0.f;
     for (int place = 0; place < n_places && lr_unit(sight, position, place) * UNIT_TOKENS <= position; place++) {
@@ -138,6 +141,6 @@ extern "C" __global__ void __launch_bounds__(128) attend_merge(const float* part
       o = lr_merge(m, l, part[DIM], part[DIM + 1])(o, part[d]);
     }
     if (sinks) o = lr_merge(m, l, sinks[head] * LOG2_E, 1.f)(o, 0.f);
-    out[at * DIM + d] = position < 0 ? 0.f : o / l + 0.f;  // no -0: it would tell how many blocks were looked at
+    out[d] = position < 0 ? 0.f : o / l + 0.f;  // no -0: it would tell how many blocks were looked at
   }
 }

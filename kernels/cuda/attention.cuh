@@ -39,7 +39,7 @@ struct Sight {
 };
 
 // Units of a row by `place`: those it sees, ascending; with a sink unit 0 first. What a row gets of each
-// lies in parts [rows][heads][places][DIM + 2], o, m and l.
+// lies in parts [rows of the launch][heads][places][DIM + 2], o, m and l.
 LR_INLINE int lr_unit(const Sight& sight, int position, int place) {
   const int first = sight.first_position(position) / UNIT_TOKENS;
   return sight.sink_window && place && first ? first + place - 1 : sight.sink_window ? place : first + place;

@@ -31,12 +31,13 @@ LR_INLINE void lr_score(float (&s)[COLUMNS][2], const float (*q)[DIM], const flo
 
 extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, 1) attend_units(const float* q, const float* sink_q, const float* keys,
     const float* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
-    const int* sink, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
+    const int* sink, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
     float scale, float softcap) {
-  const int row = blockIdx.z, position = positions[row], sequence = row_sequence[row];
+  const int row = rows ? rows[blockIdx.z] : blockIdx.z, position = row < 0 ? -1 : positions[row];
   const Sight sight = {window, sink_window};
   const int unit = lr_unit(sight, position, blockIdx.x);
   if (unit * UNIT_TOKENS > position) return;
+  const int sequence = row_sequence[row];
   LR_DYNAMIC_SHARED(Shared, shared);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int group = n_heads / n_kv_heads, tiles = (group + COLUMNS - 1) / COLUMNS;
@@ -92,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, 1) attend_units(c
     for (int w = 0; w < UNIT_BLOCKS; w++)
       if (sight.sees(position, unit * UNIT_BLOCKS + w))
         o = lr_merge(m, l, shared->m[w][warp], shared->l[w][warp])(o, shared->o[w][warp][lane]);
-    float* to = parts + ((head + warp) * gridDim.x + blockIdx.x) * (DIM + 2);
+    float* to = parts + ((((int64_t)blockIdx.z - row) * n_heads + head + warp) * gridDim.x + blockIdx.x) * (DIM + 2);
     if (warp < n_columns && d < DIM) to[d] = o;
     if (warp < n_columns && first_dim == 0 && lane == 0) to[DIM] = m, to[DIM + 1] = l;
   }

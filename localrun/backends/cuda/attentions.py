@@ -7,11 +7,13 @@ values are those of a BlockStore: f16 or f32 [blocks, layers of the group, 64, n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
-from localrun.backends.cuda.device import Argument, Device, Launch
+from localrun.backends.cuda.device import Device, Launch
+from localrun.backends.cuda.scratch import SPLIT_ROWS, UNIT_TOKENS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from localrun.ops.instructions import Attention, RopeAppend
     from localrun.ops.interface import CacheLayer
 
-UNIT_TOKENS, KEYS, COLUMNS, PART = 512, 64, 8, 128  # of attention.cuh
-FEW_ROWS = 32  # that split their keys
+KEYS, COLUMNS, PART = 64, 8, 128  # of attention.cuh, and UNIT_TOKENS
 LOG2_E = 1.4426950408889634
 MAX_HEAD_DIM, MAX_TILE_HEAD_DIM = 512, 256  # beyond these registers do not hold what a tile sums up
 NORMS = {"none": 0, "head": 1, "row": 2}  # as rope_append.cu counts them
@@ -35,7 +36,7 @@ def has_head_dim(head_dim: int) -> bool:
 
 def partial_numbers(rows: int, n_units: int, n_heads: int, n_kv_heads: int, head_dim: int) -> int:
     """f32 numbers of scratch that `attend` needs for `rows` rows of texts of at most n_units · 512 tokens."""
-    return min(rows, FEW_ROWS) * n_heads * n_units * (head_dim + 2)
+    return min(rows, SPLIT_ROWS) * n_heads * n_units * (head_dim + 2)
 
 
 def rope_append(
@@ -81,46 +82,64 @@ def attend(
     rows: int,
     n_units: int,
     partial: Tensor,
+    n_alone: int = 0,
 ) -> Iterator[Launch]:
     """What `op` says, with these operands: q -> out, f32 [rows, n_heads · head_dim].
 
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
+    n_alone: at most so many of many rows are alone.
     """
-    if rows > FEW_ROWS and place.head_dim <= MAX_TILE_HEAD_DIM and keys.dtype is torch.float16:
-        yield tiles(device, step, op, place, q, sink_query, keys, values, out, rows)
+    operands = Operands(q, sink_query, keys, values, out)
+    if rows <= SPLIT_ROWS or place.head_dim > MAX_TILE_HEAD_DIM or keys.dtype is torch.float32:
+        for row in range(0, rows, SPLIT_ROWS):
+            n = min(SPLIT_ROWS, rows - row)
+            yield from units(device, step, op, place, operands, n_units, partial, n, first=row)
         return
-    for row in range(0, rows, FEW_ROWS):
-        some = slice(row, min(row + FEW_ROWS, rows))
-        sink_q = None if sink_query is None else sink_query[some]
-        positions = step.positions[some]
-        n_places = places(op, n_units)
-        operands = (q[some], sink_q, keys, values, positions, step.row_sequence[some], *tables(step, place), partial)
-        yield units(device, op, place, n_places, len(positions), keys, operands)
-        yield device.kernel("attention.cu", "attend_merge", DIM=place.head_dim).bind(
-            (place.n_heads, len(positions), 1),
-            (128, 1, 1),
-            *(partial, op.sinks, positions, out[some], n_places, *rules(op)[:2]),
-        )
+    if n_alone:
+        yield from units(device, step, op, place, operands, n_units, partial, n_alone, which=step.alone)
+    yield tiles(device, step, op, place, operands, rows, step.is_alone if n_alone else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """What attention reads and writes."""
+
+    q: Tensor
+    sink_query: Tensor | None
+    keys: Tensor
+    values: Tensor
+    out: Tensor
 
 
 def units(
     device: Device,
+    step: StepTensors,
     op: Attention,
     place: CacheLayer,
-    n_places: int,
+    of: Operands,
+    n_units: int,
+    partial: Tensor,
     rows: int,
-    keys: Tensor,
-    operands: tuple[Argument, ...],
-) -> Launch:
-    """Every row's parts of the units it sees, at most `n_places` each."""
+    *,
+    first: int = 0,
+    which: Tensor | None = None,
+) -> Iterator[Launch]:
+    """So many rows, from number `first` on or those that `which` names: their units, each by itself, and the merge."""
+    f32, n_places = of.keys.dtype is torch.float32, places(op, n_units)
     tiles_of_group = -(-place.n_heads // place.n_kv_heads // COLUMNS)
-    f32 = keys.dtype is torch.float32
-    return device.kernel("attention_f32.cu" if f32 else "attention.cu", "attend_units", DIM=place.head_dim).bind(
+    sink_query = None if of.sink_query is None else of.sink_query[first:]
+    positions = step.positions[first:]
+    yield device.kernel("attention_f32.cu" if f32 else "attention.cu", "attend_units", DIM=place.head_dim).bind(
         (n_places, place.n_kv_heads * tiles_of_group, rows),
         (256, 1, 1),
-        *operands,
-        *(place.n_heads, place.n_kv_heads, keys.shape[1], place.index, *rules(op)),
+        *(of.q[first:], sink_query, of.keys, of.values, positions, step.row_sequence[first:], *tables(step, place)),
+        *(which, partial, place.n_heads, place.n_kv_heads, of.keys.shape[1], place.index, *rules(op)),
         shared=f32_shared_bytes(place.head_dim) if f32 else units_shared_bytes(place.head_dim),
+    )
+    yield device.kernel("attention.cu", "attend_merge", DIM=place.head_dim).bind(
+        (place.n_heads, rows, 1),
+        (128, 1, 1),
+        *(partial, op.sinks, positions, which, of.out[first:], n_places, *rules(op)[:2]),
     )
 
 
@@ -129,21 +148,19 @@ def tiles(
     step: StepTensors,
     op: Attention,
     place: CacheLayer,
-    q: Tensor,
-    sink_query: Tensor | None,
-    keys: Tensor,
-    values: Tensor,
-    out: Tensor,
+    of: Operands,
     rows: int,
+    is_alone: Tensor | None,
 ) -> Launch:
-    """All rows, in tiles of neighbours that go through the keys together."""
+    """All rows but those that are alone, in tiles of neighbours that go through the keys together."""
     n_warps = tile_warps(place.head_dim, device.arch)
     columns = rows * (place.n_heads // place.n_kv_heads)
     return device.kernel("attention_tiles.cu", "attend_tiles", DIM=place.head_dim, N_WARPS=n_warps).bind(
         (-(-columns // (COLUMNS * n_warps)), place.n_kv_heads, 1),
         (32 * n_warps, 1, 1),
-        *(q, sink_query, keys, values, step.positions, step.row_sequence, *tables(step, place), op.sinks, out),
-        *(rows, place.n_heads, place.n_kv_heads, keys.shape[1], place.index, *rules(op)),
+        *(of.q, of.sink_query, of.keys, of.values, step.positions, step.row_sequence, *tables(step, place)),
+        *(op.sinks, is_alone, of.out, rows, place.n_heads, place.n_kv_heads, of.keys.shape[1], place.index),
+        *rules(op),
         shared=tiles_shared_bytes(place.head_dim, n_warps),
     )
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from localrun.backends.cuda.buffers import Buffers, place
 from localrun.backends.cuda.device import Device, Launch
 from localrun.backends.cuda.head import Head
-from localrun.backends.cuda.step_tensors import StepBuffer, StepShape
+from localrun.backends.cuda.scratch import SPLIT_ROWS
+from localrun.backends.cuda.step_tensors import StepBuffer, StepShape, rows_alone
 from localrun.backends.cuda.translator import Bucket, Translator, has_kernels
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
@@ -54,7 +55,8 @@ class CudaProgram:
     def run(self, step: StepInput) -> Handle:
         """Begin a step; the one before it has been read. Raises StepCancelled."""
         rows = bucket_rows(step.n_rows)
-        bucket = Bucket(rows, bucket_units(max(sequence.length for sequence in step.sequences)))
+        n_units = bucket_units(max(sequence.length for sequence in step.sequences))
+        bucket = Bucket(rows, n_units, bucket_alone(len(rows_alone(step))) if rows > SPLIT_ROWS else 0)
         buffer = self.step_buffer(step)
         buffer.fill(step, rows)
         if self.by_torch:
@@ -88,6 +90,11 @@ def bucket_rows(n_rows: int) -> int:
     """The smallest bucket that so many rows find room in."""
     few = next((rows for rows in FEW_ROWS if rows >= n_rows), 0)
     return few or -(-n_rows // ROW_TILE) * ROW_TILE
+
+
+def bucket_alone(n: int) -> int:
+    """Rounded up to a power of two; 0 stays 0."""
+    return n and 1 << (n - 1).bit_length()
 
 
 def bucket_units(n_tokens: int) -> int:

@@ -6,7 +6,7 @@ from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import MAX_CANDIDATES, MAX_ROWS
 
 UNIT_TOKENS = 512  # that attention splits a text into
-SPLIT_ROWS = 8  # rows of a step whose texts are split: larger steps have work enough without
+SPLIT_ROWS = 32  # rows of a step whose texts are split, at most: in larger steps those that are alone
 WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies between two of its blocks
 
 

@@ -14,10 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from localrun.backends.cuda.scratch import SPLIT_ROWS
 from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
 
 PADDING = -1
+NEIGHBOURS = 8  # rows of one text that are worth going through its keys together
+SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "logits_rows", "query_scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class StepTensors:
     token_ids: Tensor  # [R]
     positions: Tensor  # [R]; -1: a row of padding
     row_sequence: Tensor  # [R]
+    alone: Tensor  # [R]: the rows that are alone (rows_alone), then -1
+    is_alone: Tensor  # [R]: 1 for those, else 0
     logits_rows: Tensor  # [R]; 0 beyond those that are wanted
     slots: tuple[Tensor, ...]  # [groups] of [R]: block · 64 + position % 64, or -1 where the row stores nothing
     table_at: tuple[Tensor, ...]  # [groups] of [S]
@@ -54,7 +59,7 @@ class StepShape:
     def sizes(self, rows: int) -> dict[str, tuple[int, int]]:
         """How many parts of a name there are in a bucket, and the numbers of each."""
         per_group = ("slots", "table_at", "first", "sink")
-        counts = dict.fromkeys(("token_ids", "positions", "row_sequence", "logits_rows", "query_scale"), (1, rows))
+        counts = dict.fromkeys(SINGLE, (1, rows))
         return counts | dict.fromkeys(per_group, (self.n_groups, rows))
 
     def numbers(self, rows: int) -> int:
@@ -108,6 +113,9 @@ class StepBuffer:
             host[name][:n], host[name][n:] = values, 0
         positions: np.ndarray = host["positions"]
         positions[:n], positions[n:] = step.positions, PADDING
+        alone = rows_alone(step)
+        host["alone"][:], host["is_alone"][:] = PADDING, 0
+        host["alone"][: len(alone)], host["is_alone"][alone] = alone, 1
         host["logits_rows"][:] = 0
         host["logits_rows"][: len(step.logits_rows)] = step.logits_rows
         self.fill_angles(host, "", step.cos_sin, n)
@@ -134,6 +142,12 @@ class StepBuffer:
                 host["sink"][group][index] = block_0(sequence, group)
                 at += len(blocks)
         return at
+
+
+def rows_alone(step: StepInput) -> np.ndarray:
+    """Rows whose text has few others in the step, ascending, as many as split their keys at most."""
+    of_text = np.bincount(step.row_sequence, minlength=len(step.sequences))
+    return np.flatnonzero(of_text[np.asarray(step.row_sequence)] < NEIGHBOURS)[:SPLIT_ROWS]
 
 
 def arrays(parts: dict[str, Any]) -> dict[str, Any]:

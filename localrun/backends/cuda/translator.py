@@ -37,6 +37,7 @@ class Bucket:
 
     rows: int
     n_units: int
+    n_alone: int = 0  # rows of a large step that share their keys with few others, rounded up
 
 
 class Translator:
@@ -149,6 +150,7 @@ class Translator:
             self.bucket.rows,
             self.bucket.n_units,
             self.partial,
+            self.bucket.n_alone,
         )
 
     def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Launch]:

@@ -8,6 +8,7 @@ from localrun_testing.cuda_steps import Heads, Text, on_device, reference, step_
 
 from localrun.backends.cuda import attentions
 from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.cuda.step_tensors import rows_alone
 from localrun.backends.reference.attention import attend as plain_attend
 from localrun.backends.reference.attention import visible
 from localrun.backends.reference.pool import KVPool
@@ -59,7 +60,14 @@ class Case:
         return out.flatten(1)
 
     def run(
-        self, rows: int, *, split: bool, device: EmulatedDevice = DEVICE, step: StepInput | None = None, at: int = 0
+        self,
+        rows: int,
+        *,
+        split: bool,
+        device: EmulatedDevice = DEVICE,
+        step: StepInput | None = None,
+        at: int = 0,
+        n_alone: int = 0,
     ) -> torch.Tensor:
         """What kernels make of rows from number `at` on: of all, or of those of `step`."""
         step = step or self.step
@@ -69,15 +77,13 @@ class Case:
         store, place = self.pool.store(0, ring=False), self.pool.layers[1]
         n_units = 1 << (max(-(-s.length // 512) for s in step.sequences) - 1).bit_length()
         shape = (self.heads.n_heads, self.heads.n_kv_heads, self.heads.head_dim)
-        partial = torch.full((attentions.partial_numbers(rows, n_units, *shape),), NAN)
+        partial = torch.full((64 * attentions.partial_numbers(1, n_units, *shape),), NAN)
         out = torch.full_like(q, NAN)
-        operands = (q, sink_query, store.keys.codes, store.values.codes, out, rows, n_units, partial)
-        few, attentions.FEW_ROWS = attentions.FEW_ROWS, rows if split else 1
-        try:
+        operands = (q, sink_query, store.keys.codes, store.values.codes, out, rows, n_units, partial, n_alone)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(attentions, "SPLIT_ROWS", rows if split else 1)
             for launch in attentions.attend(device, on_device(step, rows), self.op, place, *operands):
                 launch()
-        finally:
-            attentions.FEW_ROWS = few
         assert bool((out[n:] == 0).all())
         return out[:n]
 
@@ -179,6 +185,15 @@ def test_a_prompt_in_any_chunks_is_the_same() -> None:
         for split in (True, False):
             assert torch.equal(case.run(bucket(n), split=split, step=step, at=begin), whole[begin : begin + n])
         begin += n
+
+
+def test_rows_that_are_alone_split_their_keys_in_large_steps() -> None:
+    texts = (Text(530, 1), Text(90, 31), Text(600, 7), Text(64, 8), Text(1, 1))
+    case = Case(Heads(6, 2, 64), texts, sinks=True)
+    assert rows_alone(case.step).tolist() == [0, *range(32, 39), 47]
+    want = case.run(64, split=True)
+    for n_alone in (0, 16):
+        assert torch.equal(case.run(64, split=False, n_alone=n_alone), want)
 
 
 @pytest.mark.parametrize("codec", ["f16", "f32"])
