@@ -22,7 +22,8 @@ SCALES: Mapping[str, tuple[int, ...]] = {"Q4_K": (0, 2), "Q6_K": (208,)}  # byte
 
 def linear_of_few(device: Device) -> str:
     """Scales of 32 columns with minima, and of 16 without."""
-    return linear(device, "Q4_K", 3) or linear(device, "Q6_K", 8)
+    wide, narrow = linear(device, "Q4_K", 3), linear(device, "Q6_K", 8)
+    return wide or narrow
 
 
 def linear_of_many(device: Device) -> str:

@@ -1,11 +1,12 @@
 """The self-test passes on the emulated device, is not run twice, and says what differs where something does."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from localrun.backends.cuda.device import Device
+from localrun.backends.cuda.device import Device, Launch
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.self_test import why_not
 from localrun.backends.cuda.self_test_cases import CASES
@@ -56,6 +57,36 @@ def test_other_kernels_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert why_not(EmulatedDevice(), "a device") == ""
     monkeypatch.setattr("localrun.backends.cuda.self_test.kernels_hash", lambda: "changed")
     assert why_not(Untouched(), "a device") != ""
+
+
+class Lazy(EmulatedDevice):
+    """Like a GPU, which compiles files in other threads until a launch waits for one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[object] = []
+
+    def kernel(self, file: str, name: str, **defines: int) -> Any:
+        self.asked.append((file, defines))
+        found = super().kernel(file, name, **defines)
+
+        def bind(*arguments: Any, **rest: Any) -> Launch:
+            launch = found.bind(*arguments, **rest)
+
+            def run() -> None:
+                self.asked.append("a launch")
+                launch()
+
+            return run
+
+        return SimpleNamespace(bind=bind)
+
+
+def test_every_file_is_asked_for_before_the_first_is_waited_for() -> None:
+    device = Lazy()
+    assert why_not(device, "a device") == ""
+    first = device.asked.index("a launch")
+    assert [asked for asked in device.asked[first:] if asked not in device.asked[: first + 1]] == []
 
 
 @pytest.mark.parametrize("case", CASES)
