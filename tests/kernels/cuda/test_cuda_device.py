@@ -1,16 +1,21 @@
 """What CudaKernel hands to cuda-core, beside a kernel that only writes it down: no GPU, no driver."""
 
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import Future
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from localrun_testing import REPOSITORY
 
 from localrun.backends.cuda import cuda_device
+from localrun.backends.cuda.compiler import why_no_compiler
 from localrun.backends.cuda.cuda_device import CudaDevice, CudaKernel
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.base.errors import LocalrunError
@@ -117,3 +122,21 @@ def test_the_emulated_device_refuses_them_too(bad: str) -> None:
     dp4a = EmulatedDevice().kernel("intrinsics.cu", "check_dp4a")
     with pytest.raises(ValueError, match="argument"):
         dp4a.bind((1, 1, 1), (32, 1, 1), *given[bad])
+
+
+@pytest.mark.skipif(bool(why_no_compiler()), reason=f"CUDA: {why_no_compiler()}")
+def test_the_driver_is_told_what_was_bound(tmp_path: Path) -> None:
+    driver = [str(REPOSITORY / "tests" / "support" / "stub_driver.cpp"), "-o", str(tmp_path / "libcuda.so.1")]
+    subprocess.run(["g++", "-shared", "-fPIC", *driver], check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "localrun_testing.stub_gpu"],
+        env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(REPOSITORY / "tests" / "support")},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    tensor, *lines = done.stdout.splitlines()
+    plain = f"grid 3 2 1 block 32 1 1 shared %d stream %d: {tensor.split()[1]} 0 -5 1.5"
+    first, *later = [plain % (shared, stream) for stream in (0, 777) for shared in (0, 70_000)]
+    assert lines == ["kernel check_dp4a", first, "attribute 8 is 70000", *later]

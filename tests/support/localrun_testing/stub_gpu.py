@@ -1,0 +1,40 @@
+"""Launches by the real cuda-core on a driver that only writes them down (stub_driver.cpp), in a process of its own.
+
+Run with LD_LIBRARY_PATH naming the driver's folder; prints what the driver is told, and before it where the tensor is.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from localrun.backends.cuda import cuda_device
+from localrun.backends.cuda.cuda_device import CudaDevice
+
+
+class OnGpu(torch.Tensor):
+    """A tensor that says it is on a GPU."""
+
+    device: Any = torch.device("cuda", 0)
+
+
+def main() -> None:
+    with (
+        patch("torch.empty"),
+        patch("torch.cuda.get_device_capability", lambda _: (9, 0)),
+        patch("torch.cuda.get_device_properties", lambda _: SimpleNamespace(multi_processor_count=3)),
+    ):
+        device = CudaDevice(0)
+    x = torch.zeros(4).as_subclass(OnGpu)
+    print("tensor", x.data_ptr(), flush=True)
+    kernel = device.kernel("intrinsics.cu", "check_dp4a")
+    launches = [kernel.bind((3, 2, 1), (32, 1, 1), x, None, -5, 1.5, shared=shared) for shared in (0, 70_000)]
+    for stream in (0, 777):
+        with patch.object(cuda_device, "_current_stream", lambda now=stream: now):
+            for launch in launches:
+                launch()
+
+
+if __name__ == "__main__":
+    main()
