@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,27 @@ from localrun.backends.reference.attention import attend, visible
 pytestmark = pytest.mark.slow
 
 DRIVER = REPOSITORY / "tests" / "support" / "attention_driver.cpp"
-ROWS, HEADS, KV_HEADS, HEAD_DIM = 650, 4, 2, 40
-RUNS = [(1, [ROWS]), (3, [1, 13, 64, 100, 257, 16, 15, 3, 181]), (2, [1] * ROWS)]
+HEADS, KV_HEADS = 4, 2
 CODECS = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
 NMSE = {"f32": 1e-11, "f16": 5e-5, "q8": 2e-4, "k8v4": 0.01, "q4": 0.03}  # against exact keys and values
+
+
+@dataclass(frozen=True)
+class Case:
+    """Random queries, keys and values, and how they are cut into steps: threads, and rows of each."""
+
+    n_rows: int
+    head_dim: int
+    runs: tuple[tuple[int, list[int]], ...]
+
+    def numbers(self) -> list[Tensor]:
+        g = torch.Generator().manual_seed(1)
+        q, k, v = (torch.randn(self.n_rows, n * self.head_dim, generator=g) for n in (HEADS, KV_HEADS, KV_HEADS))
+        return [q * (40 / self.head_dim) ** 0.5, k, v]  # scores spread as with heads of 40
+
+
+NARROW = Case(650, 40, ((1, [650]), (3, [1, 13, 64, 100, 257, 16, 15, 3, 181]), (2, [1] * 650)))
+WIDE = Case(140, 512, ((1, [140]), (3, [1, 13, 64, 62]), (2, [1] * 140)))  # as Gemma 4
 LIGHTLY = ("-DCMAKE_CXX_FLAGS_RELEASE=-O1",)  # sanitized, the optimizer takes minutes
 
 
@@ -49,27 +67,23 @@ def build(
     return driver
 
 
-def run(command: list[str | Path], isa: str, codec: str, window: int = 0) -> list[Tensor]:
-    """What the driver makes of one case, cut and threaded in three ways: each f32 [ROWS, HEADS * HEAD_DIM]."""
-    header = [HEADS, KV_HEADS, HEAD_DIM, CODECS[codec], window, ROWS, len(RUNS)]
-    for n_threads, chunks in RUNS:
+def run(command: list[str | Path], isa: str, codec: str, window: int = 0, case: Case = NARROW) -> list[Tensor]:
+    """What the driver makes of a case, cut and threaded in its ways: each f32 [n_rows, HEADS * head_dim]."""
+    header = [HEADS, KV_HEADS, case.head_dim, CODECS[codec], window, case.n_rows, len(case.runs)]
+    for n_threads, chunks in case.runs:
         header += [n_threads, len(chunks), *chunks]
-    numbers = b"".join(x.numpy().tobytes() for x in case())
+    numbers = b"".join(x.numpy().tobytes() for x in case.numbers())
     data = struct.pack(f"<{len(header)}i", *header) + numbers
     done = subprocess.run([*command, isa], input=data, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     out = torch.frombuffer(bytearray(done.stdout), dtype=torch.float32)
-    return list(out.view(len(RUNS), ROWS, HEADS * HEAD_DIM))
+    return list(out.view(len(case.runs), case.n_rows, HEADS * case.head_dim))
 
 
-def case() -> list[Tensor]:
-    g = torch.Generator().manual_seed(1)
-    return [torch.randn(ROWS, n * HEAD_DIM, generator=g) for n in (HEADS, KV_HEADS, KV_HEADS)]
-
-
-def check(results: list[Tensor], codec: str, window: int) -> None:
-    q, k, v = (x.view(ROWS, -1, HEAD_DIM) for x in case())
-    wanted = attend(q, k, v, visible(torch.arange(ROWS), torch.arange(ROWS), window or None), 0.2).flatten(1)
+def check(results: list[Tensor], codec: str, window: int, case: Case = NARROW) -> None:
+    q, k, v = (x.view(case.n_rows, -1, case.head_dim) for x in case.numbers())
+    positions = torch.arange(case.n_rows)
+    wanted = attend(q, k, v, visible(positions, positions, window or None), 0.2).flatten(1)
     assert float((results[0] - wanted).square().sum() / wanted.square().sum()) < NMSE[codec]
     assert all(torch.equal(result, results[0]) for result in results)
 
@@ -87,6 +101,7 @@ def test_sanitizers_find_nothing(isa: str, tmp_path: Path) -> None:
     for codec in CODECS:
         for window in (0, 100):
             check(run([driver], isa, codec, window), codec, window)
+        check(run([driver], isa, codec, 0, WIDE), codec, 0, WIDE)
 
 
 def test_threads_race_for_nothing(tmp_path: Path) -> None:
@@ -104,6 +119,7 @@ def test_neon_under_qemu(isa: str, tmp_path: Path) -> None:
     command: list[str | Path] = [qemu, "-L", "/usr/aarch64-linux-gnu", driver]
     for codec in CODECS:
         check(run(command, isa, codec, 100), codec, 100)
+        check(run(command, isa, codec, 0, WIDE), codec, 0, WIDE)
 
 
 def test_clang_builds_every_unit(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from localrun_testing import REPOSITORY
-from localrun_testing.instruction_sets import SOURCES, build, native, tool, using
+from localrun_testing.instruction_sets import emulated, native, using
 from localrun_testing.native_ops import NativeMatrix, decoded, gguf_id, linear, sample
 from localrun_testing.real_widths import CODES, FLOATS, PAIRS, WIDTHS, listed_at, n_rows_of
 from torch import Tensor
@@ -20,20 +19,7 @@ N_ROWS, N_COLS, N_TOKENS = 53, 512, 11
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the driver."""
-    compiler, qemu = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64")
-    folder = tmp_path_factory.mktemp("neon")
-    target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
-    build(folder, "generic;neon;i8mm", *target, optimize="-O3")
-    command = [
-        compiler,
-        "-std=c++17",
-        "-ffp-contract=off",
-        f"-I{SOURCES}",
-        str(REPOSITORY / "tests" / "support" / "linear_driver.cpp"),
-    ]
-    link = ["-o", str(folder / "driver"), f"-L{folder}", "-llocalrun_cpu", f"-Wl,-rpath,{folder}"]
-    subprocess.run(command + link, check=True)
-    return [qemu, "-L", "/usr/aarch64-linux-gnu", str(folder / "driver")]
+    return emulated(tmp_path_factory.mktemp("neon"), "generic;neon;i8mm", "linear_driver.cpp")
 
 
 def run(command: list[str], isa: str, raws: dict[str, Tensor], x: Tensor, counts: list[int]) -> Tensor:

@@ -74,6 +74,17 @@ def build(folder: Path, units: str, *options: str, flags: str = "", optimize: st
     return folder / FILE_NAME
 
 
+def emulated(folder: Path, units: str, driver: str) -> list[str]:
+    """The command that runs a driver of `SUPPORT` under qemu, on a library of these units of Arm."""
+    compiler, qemu = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64")
+    target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
+    build(folder, units, *target, optimize="-O3")
+    command = [compiler, "-std=c++17", "-ffp-contract=off", f"-I{SOURCES}", str(SUPPORT / driver)]
+    link = ["-o", str(folder / "driver"), f"-L{folder}", "-llocalrun_cpu", f"-Wl,-rpath,{folder}"]
+    subprocess.run(command + link, check=True)
+    return [qemu, "-L", "/usr/aarch64-linux-gnu", str(folder / "driver")]
+
+
 def unit_command(isa: str, folder: Path) -> list[str]:
     """The compiler with the options of the unit of `isa`, without its files. CMake writes them down in `folder`."""
     vectors = None if isa in native() else model_vectors()
