@@ -15,7 +15,7 @@ from localrun.ops.instructions import Attention, RopeAppend
 from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
 
 EPS = 1e-6
-PLACE = CacheLayer(group=0, index=1, n_heads=4, n_kv_heads=2, head_dim=64)
+PLACE = CacheLayer(group=0, index=1, n_heads=4, n_kv_heads=2, head_dim=128)  # most models have heads of this size
 
 
 def rope_append(device: Device) -> str:
@@ -88,7 +88,7 @@ def attention(device: Device, length: int, n: int, cells: torch.dtype = torch.fl
 
 
 def step_of(lengths: list[int], n: int, device: Device) -> StepTensors:
-    """The last n rows of every text, whose blocks are numbered from its end; 32 of 64 dims turn."""
+    """The last n rows of every text, whose blocks are numbered from its end; 32 dims turn."""
     sequences: list[SequenceInput] = []
     positions: list[int] = []
     row_sequence: list[int] = []

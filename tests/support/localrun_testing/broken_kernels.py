@@ -22,7 +22,8 @@ _RUNTIMES = {"address": "libasan.so", "thread": "libtsan.so"}
 _OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0",
     "TSAN_OPTIONS": "halt_on_error=1:exitcode=66",
-    "OPENBLAS_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",  # ThreadSanitizer does not know how their threads wait
+    "OMP_NUM_THREADS": "1",
 }
 
 
