@@ -36,7 +36,7 @@ class Q8:
         """Put x, f32 [n, columns], in the first n rows; what the kernel `quantize` does, in torch.
 
         A code is the nearest to x · (127 / max|x|), halves to even, and the scale max|x| / 127. A group that holds a
-        NaN or an infinity has it as its scale and zeros as its codes: no result of the row passes for a number.
+        NaN or an infinity has it as its scale, whatever its codes: no result of the row passes for a number.
         """
         groups = torch.nn.functional.pad(x, (0, self.codes.shape[1] - x.shape[1])).unflatten(1, (-1, GROUP))
         greatest = groups.abs().amax(-1)  # a NaN is above all

@@ -3,27 +3,35 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from localrun_testing.cuda_linear import CODES, FLOATS, GRIDS, Exact, packed, quantized, random_rows, run
+from localrun_testing.broken_kernels import SCHEDULES, report, runtime
+from localrun_testing.cuda_linear import (
+    CODES,
+    ERROR,
+    FLOATS,
+    GRIDS,
+    LAYOUT_CASES,
+    Exact,
+    columns,
+    packed,
+    quantized,
+    random_rows,
+    run,
+    run_twin,
+)
 from localrun_testing.native_ops import nmse
 
-from localrun.backends.cuda.device import Argument
+from localrun.backends.cuda.emulated_build import Sanitizer
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.layouts import CudaLayout, tiles_of
+from localrun.backends.cuda.layouts import CudaLayout
 from localrun.backends.cuda.linears import dequantize, embed, linear
 from localrun.backends.reference.ops import activate
-from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.types import LinearActivation
 
 ACTIVATIONS: tuple[LinearActivation, ...] = ("silu_mul", "gelu_mul", "clamped_silu_mul")
-ERROR = 3e-7  # of sums in float32, beside the sum of all magnitudes
 NMSE_LIMIT = 5e-4  # activations are rounded to 8 bits
-COLUMNS = {1: 100, 32: 416, 64: 320, 256: 768}  # seven tiles leave a warp without a segment, thirteen one with less
-ROWS = (1, 3, 8, 9, 20, 40, 70)
-
-
-def columns(qtype: str) -> int:
-    return COLUMNS[QUANT_TYPES[qtype].block_size]
+ROWS = (1, 3, 8, 40, 70)
+MORE_ROWS = (2, 9, 16, 17, 20, 32, 33, 64)  # each way to take them
 
 
 @pytest.mark.parametrize("qtype", [*CODES, *FLOATS])
@@ -34,7 +42,7 @@ def test_linear_is_right_and_a_row_does_not_depend_on_the_rows_beside_it(qtype: 
     exact = Exact.of(x, weight)
     assert exact.error(whole) < ERROR
     assert nmse(whole, F.linear(x, weight.unpack())) < NMSE_LIMIT
-    for rows in ROWS:
+    for rows in (*ROWS, *(MORE_ROWS if qtype in ("Q4_0", "Q6_K", "F16") else ())):
         for first in {0, 70 - rows}:
             (part,) = run(x[first : first + rows], [(weight, None)])
             assert torch.equal(part, whole[first : first + rows]), (first, rows)
@@ -43,14 +51,35 @@ def test_linear_is_right_and_a_row_does_not_depend_on_the_rows_beside_it(qtype: 
 @pytest.mark.parametrize("qtype", CODES)
 def test_the_twin_without_tensor_cores_gives_the_same_bits(qtype: str) -> None:
     n_cols = columns(qtype)
-    weight, x, device = packed(qtype, 37, n_cols), random_rows(3, n_cols), EmulatedDevice()
+    weight, x = packed(qtype, 37, n_cols), random_rows(3, n_cols)
     (expected,) = run(x, [(weight, None)])
-    q8, found = quantized(x), torch.full((3, 37), torch.nan)
-    none: tuple[Argument, ...] = (None, None, None, 0)
-    inputs = (q8.codes, q8.groups, None, 1.0, q8.codes.shape[1] // 64, 3, q8.groups.shape[1])
-    kernel = device.kernel("linear_dp4a.cu", "linear_dp4a", **tiles_of(qtype).defines)
-    kernel.bind((3, 3, 1), (256, 1, 1), weight.planes[0], None, found, 37, *none, *none, *inputs)()
-    assert torch.equal(found, expected)
+    assert torch.equal(run_twin(x, weight, EmulatedDevice()), expected)
+
+
+@pytest.mark.parametrize("qtype", ["Q8_0", "Q6_K", "Q2_K"])
+def test_the_smaller_tiles_of_turing_give_the_same_bits(qtype: str) -> None:
+    weight = packed(qtype, 37, columns(qtype))
+    for rows in (3, 20):
+        x = random_rows(rows, weight.n_cols)
+        (expected,), (found,) = (run(x, [(weight, None)], device=EmulatedDevice(arch)) for arch in (80, 75))
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+@pytest.mark.parametrize("case", LAYOUT_CASES)
+def test_no_sanitizer_objects_to_a_layout(case: str, sanitizer: Sanitizer) -> None:
+    if not runtime(sanitizer).is_absolute():
+        pytest.skip("this compiler has no such sanitizer: windows and macos build theirs in another way")
+    assert report(case, sanitizer, SCHEDULES[0], {}) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("case", LAYOUT_CASES)
+def test_layouts_are_right_whatever_turns_threads_take(case: str, schedule: tuple[int, int]) -> None:
+    seed, poison = schedule
+    assert LAYOUT_CASES[case](EmulatedDevice(seed=seed, poison=poison)) == ""
 
 
 @pytest.mark.parametrize("qtype", ["Q4_0", "Q4_K", "Q6_K", "BF16"])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.device import Device
+from localrun.backends.cuda.device import Argument, Device
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.layouts import CudaLayout
-from localrun.backends.cuda.linears import Weight, linear, reads_q8
+from localrun.backends.cuda.layouts import CudaLayout, tiles_of
+from localrun.backends.cuda.linears import Weight, dequantize, embed, linear, reads_q8
 from localrun.backends.cuda.q8 import Q8
+from localrun.backends.cuda.self_test_cases import Case
+from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.types import LinearActivation
 
@@ -24,6 +28,9 @@ CODES = (
 )  # fmt: skip
 FLOATS = ("F16", "BF16", "F32")
 GRIDS = ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S", "IQ1_M", "TQ1_0", "TQ2_0")  # in the layout of Q8_K
+# Seven tiles leave a warp without a segment of the columns, thirteen one with less than the others.
+COLUMNS = {1: 100, 32: 416, 64: 320, 256: 768}
+ERROR = 3e-7  # of sums in float32, beside the sum of all magnitudes
 BEYOND = 3  # rows of an output that no kernel may touch
 
 
@@ -88,3 +95,46 @@ class Exact:
     def error(self, found: Tensor) -> float:
         """The greatest, beside the sum of all magnitudes: cancellation does not count."""
         return float(((found - self.values).abs() / self.size).max())
+
+
+def columns(qtype: str) -> int:
+    """As few as have a segment that is short or missing."""
+    return COLUMNS[QUANT_TYPES[qtype].block_size]
+
+
+def run_twin(x: Tensor, weight: Packed, device: Device) -> Tensor:
+    """The linear without tensor cores."""
+    q8, found = quantized(x), torch.full((len(x), weight.n_rows), torch.nan)
+    none: tuple[Argument, ...] = (None, None, None, 0)
+    inputs = (q8.codes, q8.groups, None, 1.0, q8.codes.shape[1] // 64, len(x), q8.groups.shape[1])
+    kernel = device.kernel("linear_dp4a.cu", "linear_dp4a", **tiles_of(weight.qtype).defines)
+    grid = (-(-weight.n_rows // 16), len(x), 1)
+    kernel.bind(grid, (256, 1, 1), weight.planes[0], None, found, weight.n_rows, *none, *none, *inputs)()
+    return found
+
+
+def every_kernel(qtype: str, device: Device) -> str:
+    """What is wrong with one of the kernels that read this layout; nothing when all is well."""
+    weight = packed(qtype, 37, columns(qtype))
+    decoded = weight.unpack()
+    for rows in (3, 10, 20, 70):
+        x = random_rows(rows, weight.n_cols)
+        (found,) = run(x, [(weight, None)], device=device)
+        if not Exact.of(x, weight).error(found) < ERROR:
+            return f"linear of {rows} rows"
+        if rows == 3 and reads_q8(weight) and not torch.equal(run_twin(x, weight, device), found):
+            return "linear without tensor cores"
+    ids, out = torch.tensor([36, 0, 8], dtype=torch.int32), torch.empty(3, weight.n_cols)
+    embed(device, weight, ids, 1.0, out, 3)()
+    if not torch.equal(out, decoded[ids]):
+        return "embed"
+    if reads_q8(weight):
+        nearest = torch.empty(37, weight.n_cols, dtype=torch.bfloat16)
+        dequantize(device, weight, nearest)()
+        return "" if torch.equal(nearest, decoded.bfloat16()) else "dequantize"
+    return ""
+
+
+LAYOUT_CASES: Mapping[str, Case] = {
+    f"every kernel of {qtype}": partial(every_kernel, qtype) for qtype in (*CODES, *FLOATS)
+}
