@@ -15,6 +15,7 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
+from localrun.engine.runner import sequence_input
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 N_TOKENS = 90
@@ -51,6 +52,21 @@ def test_steps_do_not_show_in_a_result(name: str, folder: Path) -> None:
     whole = one.logits(ids)
     for chunks in ([1] * N_TOKENS, random_chunks(N_TOKENS, seed=1), [64, N_TOKENS - 64]):
         assert torch.equal(CudaStepper(path).logits(ids, chunks), whole)
+
+
+def test_a_chat_goes_on_beside_the_prompt_of_another(folder: Path) -> None:
+    """One row among 50 of another text, whose keys nobody shares: to the same bits as by itself."""
+    path, ids = tiny_models.save("olmo3", folder / "olmo3"), token_ids()
+    alone, together = CudaStepper(path), CudaStepper(path)
+    chat, prompt = ids[:71], ids[20:70]
+    want = torch.cat((alone.logits(chat)[-1:], CudaStepper(path).logits(prompt)))
+    together.logits(chat[:-1])
+    n_groups = len(together.runner.groups)
+    tables = [[(block,) * n_groups for block in blocks] for blocks in (together.blocks[:2], together.blocks[2:3])]
+    views = [sequence_input(t, n, n_groups) for t, n in zip(tables, (len(chat), len(prompt)), strict=True)]
+    found = together.runner.compute([(chat[-1:], len(chat) - 1), (prompt, 0)], views, range(51))
+    assert {bucket.n_alone for bucket in together.executor.program.launches} == {0, 1}
+    assert torch.equal(torch.as_tensor(found.rows), want)
 
 
 def test_quantised_weights_and_steps_of_the_model_that_is_inside() -> None:
