@@ -111,6 +111,25 @@ def test_the_first_files_of_qwen3_next_have_queries_keys_values_and_gates_in_one
     assert found.within(MAX_ABS, NMSE), found
 
 
+@pytest.mark.parametrize("name", ["qwen3.5", "nemotron-h-moe"])
+def test_layers_that_only_draft_are_read_over(
+    name: str, tiny_folder: TinyFile, tmp_path: Path, reference: Reference
+) -> None:
+    writer = prepare(tiny_folder(name), tmp_path / "drafting.gguf")
+    values = writer.kv_data[0]
+    n_layers = values[f"{writer.arch}.block_count"].value
+    for key, value in values.items():
+        if key.startswith(f"{writer.arch}.") and isinstance(value.value, list) and len(value.value) == n_layers:
+            value.value.append(max(value.value))
+    values[f"{writer.arch}.block_count"].value += 1
+    writer.add_uint32(f"{writer.arch}.nextn_predict_layers", 1)
+    writer.add_tensor(f"blk.{n_layers}.nextn.eh_proj.weight", np.zeros((96, 192), np.float32))
+    write(writer)
+    ids = token_ids(40, VOCAB_SIZE)
+    found = difference(Stepper(tmp_path / "drafting.gguf").logits(ids), reference(name, "gguf", ids))
+    assert found.within(MAX_ABS, NMSE), found
+
+
 def test_layouts_agree(tiny_gguf: TinyFile) -> None:
     ids = token_ids(20, VOCAB_SIZE)
     packed, decoded = (Stepper(tiny_gguf("granite", "Q8_0"), layout=layout) for layout in (FILE, F32))
