@@ -24,9 +24,9 @@ class Untouched:
         raise RuntimeError(f"asked for {name}\nand more")
 
 
-def another_constant() -> Device:
-    text = (folder() / "device.cuh").read_text()
-    return EmulatedDevice(replace={"device.cuh": text.replace("6.931472029e-1f", "6.931473029e-1f")})
+def another_rounding() -> Device:
+    text = (folder() / "intrinsics.cu").read_text()
+    return EmulatedDevice(replace={"intrinsics.cu": text.replace("lr_exp2(x[i])", "lr_exp2(x[i] * 1.0000002f)")})
 
 
 @pytest.mark.parametrize("arch", [75, 80])
@@ -38,7 +38,7 @@ def test_a_device_that_passes_is_asked_once(arch: int) -> None:
 
 def test_a_device_that_computes_something_else_is_not_trusted() -> None:
     for _ in range(2):
-        assert "intrinsics: numbers gives" in why_not(another_constant(), "a device")
+        assert "intrinsics: numbers gives" in why_not(another_rounding(), "a device")
     assert why_not(EmulatedDevice(), "a device") == ""
 
 
