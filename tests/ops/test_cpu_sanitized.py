@@ -13,8 +13,15 @@ pytestmark = pytest.mark.slow
 
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -g1"
 FILES = tuple(f"test_cpu_{name}.py" for name in ("layouts", "linear", "rows", "choose", "real_widths"))
-EXPERTS = ("everybody_at_one_expert", "weights_residual_and_scale", "a_broken_row_breaks_no_other")
-TESTS = (*FILES, *(f"test_cpu_experts.py::test_{name}" for name in EXPERTS))
+EXPERTS = (
+    "everybody_at_one_expert",
+    "weights_residual_and_scale",
+    "a_broken_row_breaks_no_other",
+    "experts_have_biases_and_a_clamped_activation",
+    "experts_without_gates",
+    "experts_are_chosen_from_the_best_groups",
+)
+TESTS = (*FILES, "test_cpu_states.py", *(f"test_cpu_experts.py::test_{name}" for name in EXPERTS))
 # Each number of rows is as small as has its remainder: all of them once.
 PLUGIN = """
 import localrun.backends.cpu
