@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 12
+#define LR_ABI_VERSION 13
 #define LR_NUMERICS_VERSION 4  // goes up with every change of how anything is rounded or stored
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
@@ -45,6 +45,8 @@ LR_API int lr_parallel(lr_threads* threads, int64_t n_tasks, void (*task)(void* 
 LR_API void* lr_reserve(int64_t bytes);
 LR_API int lr_commit(void* start, int64_t bytes);
 LR_API int lr_release(void* start, int64_t bytes);
+// Bytes of a mapped file that are about to be read: the system may begin with it. Nothing waits.
+LR_API void lr_will_read(const void* start, int64_t bytes);
 
 // A program ready to run with the instruction set in use. It keeps the pointers: program and threads outlive it.
 typedef struct lr_executor lr_executor;

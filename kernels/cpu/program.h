@@ -28,7 +28,7 @@ enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED
 enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
   LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_OP_SELECTIVE_SCAN, LR_OP_EMBED_MAPPED,
-  LR_OP_GELU_MUL, LR_OP_SCALE, LR_N_OPS };
+  LR_OP_GELU_MUL, LR_OP_SCALE, LR_OP_WILL_NEED, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts/layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -196,6 +196,11 @@ typedef struct {
 } lr_scaling;
 
 typedef struct {
+  const lr_matrix* weight[3];  // in mapped files, that come next; or null
+  const lr_routes* routes;     // only the experts that rows were sent to; null: the whole of them
+} lr_will_need;
+
+typedef struct {
   const lr_value* x;    // [channels], or where it is gated a gate before, a gate after and x, [channels] each
   lr_value* out;        // the sum of weight[tap][c] · x of the row taps - 1 - tap before, and its bias
   const float* weight;  // [taps][channels]
@@ -260,6 +265,7 @@ typedef struct {
     lr_embed_mapped embed_mapped;
     lr_gelu_mul gelu_mul;
     lr_scaling scale;
+    lr_will_need will_need;
   };
 } lr_instruction;
 

@@ -67,7 +67,7 @@ class LocalClient:
             memory=(
                 MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.model.weights)),
                 MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),
-                MemoryPart("whole process", plan.peak_bytes, self.model.backend.peak_bytes()),
+                MemoryPart("whole process", plan.peak_bytes + plan.mapped_bytes, self.model.backend.peak_bytes()),
             ),
             kv=KVBytes(held.chat_bytes, max(0, held.used_bytes - held.chat_bytes), plan.kv_bytes),
         )

@@ -39,8 +39,10 @@ class PackedFile:
         except OSError:
             return False
 
-    def mapped(self, pack: Callable[[], Iterator[memoryview]]) -> memoryview:
+    def mapped(self, pack: Callable[[], Iterator[memoryview]], in_parts: bool = False) -> memoryview:
         """The matrix, uint8 [n_bytes], read-only; where it is not there, what `pack` gives piece by piece is written.
+
+        `in_parts`: a step reads stretches of it that it names before: nothing around them is of use.
 
         Of several processes one writes, and the others wait. Raises DiskError where it cannot be written.
         """
@@ -49,7 +51,7 @@ class PackedFile:
                 with locked(self.path.parent / LOCK):
                     if not self.is_there():
                         self._write(pack())
-            return self._map()
+            return self._map(in_parts)
         except OSError as error:
             raise self._failure(error) from error
 
@@ -59,11 +61,14 @@ class PackedFile:
         os.lseek(fd, self.n_bytes, os.SEEK_SET)
         return os.read(fd, len(self.seal)) == self.seal
 
-    def _map(self) -> memoryview:
+    def _map(self, in_parts: bool) -> memoryview:
         with open(self.path, "rb") as file:
             if not self._is_this(file.fileno()):
                 raise OSError(errno.EIO, "it was replaced")
-            return memoryview(mmap.mmap(file.fileno(), self.n_bytes, access=mmap.ACCESS_READ))
+            mapped = mmap.mmap(file.fileno(), self.n_bytes, access=mmap.ACCESS_READ)
+        if in_parts and hasattr(mmap, "MADV_RANDOM"):
+            mapped.madvise(mmap.MADV_RANDOM)
+        return memoryview(mapped)
 
     def _write(self, pieces: Iterator[memoryview]) -> None:
         unfinished = self.path.with_name(self.path.name + UNFINISHED)

@@ -235,7 +235,9 @@ class Loader:
 
         granule = ref.part_rows if ref.transposed else head_dim
         qtype = self.source.tensors[ref.name].qtype
-        return self.layout.pack(RowReader(qtype, n_rows, n_cols, read, self.device, granule, self.files.get(name)))
+        in_parts = ref.n_used < ref.n_experts or (name == "embed" and "output" in self.refs)
+        rows = RowReader(qtype, n_rows, n_cols, read, self.device, granule, in_parts, self.files.get(name))
+        return self.layout.pack(rows)
 
     def mapped(self, name: str) -> Packed:
         """A matrix that stays in the file."""

@@ -34,6 +34,7 @@ class RowReader:
     read: Callable[[int, int], np.ndarray]
     device: torch.device | None = None  # None: main memory
     granule: int = 1
+    in_parts: bool = False  # a step uses some of the rows: those of experts, or of tokens
     file: PackedFile | None = None  # where the packed matrix stays, and is mapped from; None: it is held in memory
 
     def slab_rows(self, multiple: int = 1) -> int:

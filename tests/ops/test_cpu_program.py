@@ -100,7 +100,7 @@ def test_an_invalid_program_is_refused(layer: NativeLayer) -> None:
         assert layer.library.lr_program_create(*arguments) == BAD_ARGUMENT
 
 
-OTHER = ("embed", "norm", "embed_mapped", "gelu_mul", "scale", "linear", "logits")
+OTHER = ("embed", "norm", "embed_mapped", "gelu_mul", "scale", "linear", "logits", "will_need")
 
 
 def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.Matrix, dict[int, abi.Value]]:
@@ -120,6 +120,7 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
         "scale": abi.Scale(narrow, narrow, 0.5),
         "linear": linear,
         "logits": abi.LogitsOp(narrow, weight, memory, narrow, 1.0, 0.0),
+        "will_need": abi.WillNeed((weight, None, None), None),
     }
     instructions = (abi.Instruction * len(ops))()
     for instruction, (name, op) in zip(instructions, ops.items(), strict=True):
@@ -131,7 +132,7 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
 def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
     instructions, matrix, values = other_ops(layer)
     layer.program.instruction, layer.program.n_instructions = instructions, len(OTHER)
-    embed, norm, mapped, gelu_mul, scale, linear, logits = (
+    embed, norm, mapped, gelu_mul, scale, linear, logits, will_need = (
         getattr(i, n) for i, n in zip(instructions, OTHER, strict=True)
     )
     wrong: list[tuple[ctypes.Structure, str, object]] = [
@@ -163,6 +164,7 @@ def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
         (logits, "rows", None),
         (logits, "gathered", None),
         (logits, "softcap", -1.0),
+        (will_need, "routes", ctypes.pointer(abi.Routes())),
     ]
     for structure, name, value in wrong:
         assert create(layer) == OK

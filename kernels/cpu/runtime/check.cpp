@@ -176,6 +176,16 @@ bool good_selective_scan(const lr_selective_scan* op, const lr_program* program)
   return has_state(program, op->layer, op->state_at, width * op->state_dim);
 }
 
+bool good_will_need(const lr_will_need* op) {
+  if (op->routes && !good_routes(op->routes)) return false;
+  for (const lr_matrix* weight : op->weight) {
+    if (!weight) continue;
+    if (!weight->data || weight->n_bytes < 1 || weight->n_rows < 1) return false;
+    if (op->routes && weight->n_rows % (op->routes->n_experts * 16)) return false;
+  }
+  return true;
+}
+
 bool good_instruction(const lr_instruction* instruction, const lr_program* program) {
   switch (instruction->op) {
     case LR_OP_EMBED: return good_embed(&instruction->embed);
@@ -192,6 +202,7 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_GATED_DELTA_RULE: return good_gated_delta_rule(&instruction->gated_delta_rule, program);
     case LR_OP_EMBED_MAPPED: return good_embed_mapped(&instruction->embed_mapped);
     case LR_OP_GELU_MUL: return good_gelu_mul(&instruction->gelu_mul);
+    case LR_OP_WILL_NEED: return good_will_need(&instruction->will_need);
     case LR_OP_SCALE: return good_scale(&instruction->scale);
     default: return good_selective_scan(&instruction->selective_scan, program);
   }

@@ -13,10 +13,14 @@ int lr_commit(void* start, int64_t bytes) {
   return VirtualAlloc(start, (SIZE_T)bytes, MEM_COMMIT, PAGE_READWRITE) ? LR_OK : LR_NO_MEMORY;
 }
 int lr_release(void* start, int64_t) { return start && VirtualFree(start, 0, MEM_RELEASE) ? LR_OK : LR_BAD_ARGUMENT; }
+void lr_will_read(const void*, int64_t) {}
 #else
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+// As much as a kernel reads ahead at once of what it is told, whatever it is told.
+static const int64_t ADVICE_BYTES = 128 << 10;
 
 // What is large begins at a large page, where the system has them: streaming through weights then seldom waits for the
 // address of a page.
@@ -46,5 +50,13 @@ int lr_commit(void* start, int64_t bytes) {
 
 int lr_release(void* start, int64_t bytes) {
   return start && bytes > 0 && munmap(start, (size_t)bytes) == 0 ? LR_OK : LR_BAD_ARGUMENT;
+}
+
+void lr_will_read(const void* start, int64_t bytes) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)start + (uintptr_t)bytes;
+  for (uintptr_t at = (uintptr_t)start / page * page; at < end; at += ADVICE_BYTES) {
+    const uintptr_t n = end - at < (uintptr_t)ADVICE_BYTES ? end - at : (uintptr_t)ADVICE_BYTES;
+    madvise((void*)at, n, MADV_WILLNEED);  // a wish
+  }
 }
 #endif

@@ -25,6 +25,7 @@ OPS = (
     "embed_mapped",
     "gelu_mul",
     "scale",
+    "will_need",
 )
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2, "clamped_silu_mul": 3, "relu_squared": 4}
@@ -221,6 +222,10 @@ class Scale(Structure):
     _fields_ = (("x", POINTER(Value)), ("out", POINTER(Value)), ("factor", c_float), ("reserved", c_int32))
 
 
+class WillNeed(Structure):
+    _fields_ = (("weight", POINTER(Matrix) * 3), ("routes", POINTER(Routes)))
+
+
 class ShortConv(Structure):
     _fields_ = (
         ("x", POINTER(Value)),
@@ -296,6 +301,7 @@ class AnyOp(Union):
         ("embed_mapped", EmbedMapped),
         ("gelu_mul", GeluMul),
         ("scale", Scale),
+        ("will_need", WillNeed),
     )
 
 

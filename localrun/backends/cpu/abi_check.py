@@ -25,6 +25,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "lr_sigmoid_mul": abi.SigmoidMul,
     "lr_gelu_mul": abi.GeluMul,
     "lr_scaling": abi.Scale,
+    "lr_will_need": abi.WillNeed,
     "lr_short_conv": abi.ShortConv,
     "lr_gated_delta_rule": abi.GatedDeltaRule,
     "lr_selective_scan": abi.SelectiveScan,

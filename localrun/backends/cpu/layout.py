@@ -97,7 +97,7 @@ class CpuLayout:
             raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
         gguf_type = self.file_type(rows.qtype)
         if rows.file is not None:
-            plane = np.frombuffer(rows.file.mapped(lambda: self.pieces(rows, gguf_type)), np.uint8)
+            plane = np.frombuffer(rows.file.mapped(lambda: self.pieces(rows, gguf_type), rows.in_parts), np.uint8)
             return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (plane,), mapped=True)
         memory = self.memory.take(n_bytes)
         if self.touching is not None:  # pages lie on the node of whoever touches them first: spread them over all

@@ -15,7 +15,7 @@ from localrun.backends.cpu.abi_check import differences
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
 
-ABI_VERSION = 12  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
+ABI_VERSION = 13  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
 FILE_NAME = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib"}.get(sys.platform, "liblocalrun_cpu.so")
 
 

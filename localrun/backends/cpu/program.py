@@ -60,9 +60,11 @@ class ProgramBuilder:
 
     def build(self) -> list[abi.Instruction]:
         built = []
-        for recorded in self.recorded:
+        following = self.mapped_after()
+        for number, recorded in enumerate(self.recorded):
             translate = getattr(self, recorded.instruction.name)
-            for op, operands in translate(recorded.instruction, *recorded.results):
+            announced = self.will_need(following.get(number, ()))
+            for op, operands in (*announced, *translate(recorded.instruction, *recorded.results)):
                 native = abi.Instruction(op=abi.OPS.index(op))
                 setattr(native, op, operands)
                 built.append(native)
@@ -70,6 +72,28 @@ class ProgramBuilder:
                 if slot in self.values:
                     self.buffers.give(self.values.pop(slot))
         return built
+
+    def mapped_after(self) -> dict[int, Sequence[Packed]]:
+        """By instruction that reads weights in files, those that the next such one reads; the first follow the last.
+
+        Of experts nobody knows before which they are.
+        """
+        read = {
+            number: [weight for weight, _ in one.instruction.weights if weight.mapped]
+            for number, one in enumerate(self.recorded)
+            if isinstance(one.instruction, Linear)
+        }
+        numbers = [number for number, weights in read.items() if weights]
+        return {number: read[after] for number, after in zip(numbers, [*numbers[1:], *numbers[:1]], strict=True)}
+
+    def will_need(self, weights: Sequence[Packed], routes: Any = None) -> Iterator[Native]:
+        """The system is told which of these are read next, where they are in files."""
+        in_files = [weight for weight in weights if weight.mapped]
+        native = abi.WillNeed(routes=routes)
+        for index, weight in enumerate(in_files):
+            native.weight[index] = self.matrix(weight)
+        if in_files:
+            yield "will_need", native
 
     def wanted_formats(self) -> dict[int, int]:
         """The formats in which some linear reads each value."""
@@ -173,6 +197,7 @@ class ProgramBuilder:
         )
         yield "linear", score
         yield "route", route
+        yield from self.will_need([weight for weight, _ in (*op.experts.widening, op.experts.down)], routes)
         yield "experts", widen
         yield "experts", narrow
         shared = [] if op.shared is None else [*self.shared_expert(op.a, op.shared, combine)]

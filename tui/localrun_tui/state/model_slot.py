@@ -62,7 +62,7 @@ class ModelSlot:
 
         client, info = self.client, self.info
         held = client.held_bytes() if isinstance(client, WorkerClient) else 0
-        return max(held, info.weights_bytes if info else 0)
+        return max(held, info.weights_bytes - info.mapped_bytes if info else 0)
 
     def give_up(self) -> None:
         """End a load under way; its `load` call raises at once, the thread behind it cleans up in its own time."""
