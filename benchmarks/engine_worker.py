@@ -41,12 +41,18 @@ class Localrun:
 
 
 class LlamaCpp:
-    """llama.cpp through its C interface; the context of `depth` tokens is computed once and cut back after a run."""
+    """llama.cpp through its C interface; the context of `depth` tokens is computed once and cut back after a run.
 
-    def __init__(self, path: str, threads: int, ctx: int, batch: int, flash: bool, kv: str = "f16") -> None:
+    Without `repack` weights stay in the mapped file, in its own blocks.
+    """
+
+    def __init__(
+        self, path: str, threads: int, ctx: int, batch: int, flash: bool, kv: str = "f16", repack: bool = True
+    ) -> None:
         self.lib = lib = bindings()
         settings = lib.llama_model_default_params()
         settings.n_gpu_layers = 0
+        settings.use_extra_bufts = repack
         self.model = lib.llama_model_load_from_file(path.encode(), settings)
         context = lib.llama_context_default_params()
         context.n_ctx, context.n_seq_max = (ctx + 64) * batch, batch

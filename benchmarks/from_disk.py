@@ -4,10 +4,10 @@
                                    [--share 0.6] [--tokens 24] [--rounds 3] [--threads N]
 
 Needs llama-cpp-python, and the right to make a control group (root, version 1 or 2 with the memory controller). The
-limit is `share` of the file and what a program takes besides. llama.cpp maps the file; localrun maps what does not fit of
-its packed weights. Every round begins with nothing of either in the page cache and a prompt of 16 tokens; then `tokens`
-are decoded. Printed: tokens a second within the limit and without it, their ratios, what localrun expected, and the
-anonymous memory that it took beside what was planned.
+limit is `share` of the file and what a program takes besides. llama.cpp maps the file, and must not repack its weights
+there: what it repacks does not fit, and the system ends it. localrun maps what does not fit of its packed weights. Every round begins with nothing of either in the page cache and a prompt of 16 tokens; then
+`tokens` are decoded. Printed: tokens a second within the limit and without it, their ratios, what localrun expected,
+and the anonymous memory that it took beside what was planned.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def forget(path: Path) -> None:
 
 def ask(engine: str, path: Path, options: argparse.Namespace, group: Path | None) -> dict[str, Any]:
     """What a process of its own says that loads and decodes, in a group."""
-    request = {"path": str(path), "tokens": options.tokens, "threads": options.threads}
+    request = {"path": str(path), "tokens": options.tokens, "threads": options.threads, "repack": group is None}
     command = [sys.executable, __file__, "--worker", engine, "--folder", str(options.folder), json.dumps(request)]
     enter = (lambda: (group / "cgroup.procs").write_text(str(os.getpid()))) if group else None
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=enter)
@@ -76,23 +76,29 @@ def work(engine: str, request: dict[str, Any]) -> dict[str, Any]:
 
     n = request["tokens"]
     if engine == "llama.cpp":
-        peer = LlamaCpp(request["path"], request["threads"], CTX, 1, True)
+        peer = LlamaCpp(request["path"], request["threads"], CTX, 1, True, repack=request["repack"])
         peer.measure("prefill", 16, 0, 1)
         return {"rate": n / peer.measure("decode", n, 16, 1)}
     from localrun.base.request import LoadOptions
     from localrun.diagnose.bench import Case, run_case
+    from localrun.engine.generation import GenerationRequest
     from localrun.engine.load import load
+    from localrun.engine.sampler import SamplerSettings
 
+    before = psutil.Process().memory_info()
     model = load(LoadOptions(Path(request["path"]), threads=request["threads"], ctx=CTX, kv="f16", prefix_cache=False))
     run_case(model.engine, Case("prefill", 16, 0, 1), True)
     rate = n / run_case(model.engine, Case("decode", n, 16, 1), True)
-    memory = psutil.Process().memory_info()
-    plan = model.plan
+    filling = GenerationRequest(tuple(range(CTX - 72)), 70, frozenset(), SamplerSettings(temperature=0.0), seed=0)
+    model.engine.scheduler.rows_per_second = 1e12  # whole chunks, as on a faster machine
+    for _ in model.engine.submit(filling):
+        pass
+    memory, plan = psutil.Process().memory_info(), model.plan
     return {
         "rate": rate,
         "mapped": plan.mapped_bytes,
         "notes": [note for note in model.info.notes if "disk" in note],
-        "anonymous": memory.rss - memory.shared,
+        "anonymous": memory.rss - (memory.shared - before.shared),  # less pages of files
         "planned": plan.peak_after(1),
     }
 

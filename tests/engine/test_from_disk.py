@@ -13,6 +13,8 @@ import pytest
 from localrun_testing.cli import localrun
 from localrun_testing.tiny_models import save
 
+from localrun.backends.cpu import abi
+from localrun.backends.cpu.executor import CpuExecutor
 from localrun.backends.cpu.library import load_library
 from localrun.backends.registry import BACKENDS
 from localrun.base.errors import DoesNotFitError
@@ -332,3 +334,25 @@ def test_the_commands_say_that_weights_stay_on_disk() -> None:
     assert "of the weights left on disk" in said
     refused = localrun("fit", "qwen3-8b", "--memory", "2GiB", "--offline", "--check", LOCALRUN_HOME=home)
     assert refused.code == 4
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "qwen3-moe"])
+def test_what_comes_next_is_asked_for_before(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every instruction that reads weights in files: those of the next one, or the experts that were chosen."""
+    path = save(kind, tmp_path)
+    with_free(monkeypatch, 1 << 30)
+    assert announcements(answer_of(path)[1]) == []
+    least_free(monkeypatch, path)
+    _, loaded = answer_of(path)
+    found = announcements(loaded)
+    mapped = [part.name for part in loaded.plan.mapped if part.name != "embed"]
+    assert sum(n for n, _ in found) == len(mapped)
+    assert {of_experts for _, of_experts in found} == {kind == "qwen3-moe"}
+
+
+def announcements(loaded: LoadedModel) -> list[tuple[int, bool]]:
+    """How many matrices each names, and whether only some of their rows."""
+    executor = loaded.engine.runner.executor
+    assert isinstance(executor, CpuExecutor)
+    asked = [one.will_need for one in executor.instructions if one.op == abi.OPS.index("will_need")]
+    return [(sum(map(bool, one.weight)), bool(one.routes)) for one in asked]
