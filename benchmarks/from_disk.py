@@ -5,9 +5,10 @@
 
 Needs llama-cpp-python, and the right to make a control group (root, version 1 or 2 with the memory controller). The
 limit is `share` of the file and what a program takes besides. llama.cpp maps the file, and must not repack its weights
-there: what it repacks does not fit, and the system ends it. localrun maps what does not fit of its packed weights. Every round begins with nothing of either in the page cache and a prompt of 16 tokens; then
-`tokens` are decoded. Printed: tokens a second within the limit and without it, their ratios, what localrun expected,
-and the anonymous memory that it took beside what was planned.
+there: what it repacks does not fit, and the system ends it. localrun maps what does not fit of its packed weights.
+Every round begins with nothing of either in the page cache and a prompt of 16 tokens; then `tokens` are decoded.
+Printed: tokens a second within the limit and without it, their ratios, what localrun expected, and the anonymous memory
+that it took once a chat had filled the context, beside what was planned for that.
 """
 
 import argparse
