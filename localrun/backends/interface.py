@@ -95,6 +95,10 @@ class Backend(Protocol):
         """Why it cannot run a model with matrices of these quant types; empty where it can."""
         ...
 
+    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+        """The parts of a model with these codecs that other parts are much faster than, named for the user."""
+        ...
+
     def memory(self, main: Memory) -> Memory:
         """What there is where it computes; `main` is main memory now."""
         ...

@@ -74,7 +74,9 @@ def _backends() -> dict[str, dict[str, Any]]:
 
 
 def _backend(backend: Backend) -> dict[str, Any]:
-    reason, fault = backend.why_unavailable(), backend.fault()
+    missing = backend.why_unavailable()
+    reason = missing or backend.trial()
+    fault = backend.fault() if missing else f"the {backend.name} backend is not used" if reason else ""
     return {
         "available": not reason,
         "reason": reason,

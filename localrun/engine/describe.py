@@ -30,7 +30,7 @@ def describe(
     seconds: float,
 ) -> ModelInfo:
     """The ModelInfo of a load that took so many seconds."""
-    slow = ("weights are decoded each time they are used: memory is short, and this is slow",) if layout is FILE else ()
+    slow = slow_parts(backend, layout, plan)
     from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
     is_lost = opened.identity is not None and engine.disk is None
     lost = ("nothing is kept on disk: the model's files cannot be read twice",) if is_lost else ()
@@ -49,6 +49,14 @@ def describe(
         work=work_of_a_token(opened, layout, plan.config) if backend.measures_limits else None,
         can_roll=engine.can_roll,
     )
+
+
+def slow_parts(backend: Backend, layout: Layout, plan: MemoryPlan) -> list[str]:
+    """What is slower than it could be, and why."""
+    decoded = "weights are decoded each time they are used: memory is short, and this is slow"
+    parts = " and ".join(backend.without_kernels(plan.config, plan.codecs))
+    by_torch = f"slow: torch computes {parts}, for which there are no {backend.name} kernels yet"
+    return [decoded] * (layout is FILE) + [by_torch] * bool(parts)
 
 
 def work_of_a_token(opened: OpenedModel, layout: Layout, config: ModelConfig) -> Work:

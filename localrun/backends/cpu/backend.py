@@ -91,6 +91,9 @@ class CpuBackend:
             return "the library has no block store for heads of this size"
         return ""
 
+    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+        return ()
+
     def memory(self, main: Memory) -> Memory:
         return main
 

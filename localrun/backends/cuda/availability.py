@@ -11,10 +11,12 @@ from pathlib import Path
 
 from localrun.backends.cuda.driver import Gpu, find_gpu
 from localrun.base.resources import resource
+from localrun.base.units import gib
 
 EMULATE = "LOCALRUN_EMULATE_CUDA"  # 1: kernels run on the processor, hundreds of times slower, to be tested
 OLDEST_ARCH, NEEDED_CUDA = 75, 13000  # Turing; what the kernels are compiled with
 MODULES = ("cuda.core", "cuda.bindings")
+LEAST_FREE = 1 << 30  # bytes of a GPU's memory; CUDA and torch take more than half of them
 INSTALL = "pip install 'localrun[cuda]'"
 
 
@@ -39,7 +41,9 @@ def why_unavailable() -> str:
         return f"{found.name} (sm_{found.arch}) is older than Turing, the first that CUDA 13 still runs on"
     if found.cuda < NEEDED_CUDA:
         return f"the driver of {found.name} knows CUDA {version(found.cuda)}: install one for CUDA 13.0 or newer"
-    return why_torch_lacks_cuda() or why_packages_are_missing()
+    if found.free is not None and found.free < LEAST_FREE:
+        return f"only {gib(found.free)} of the {gib(found.total)} of {found.name} are free: close what else uses it"
+    return why_torch_lacks_cuda() or why_packages_are_missing() or why_no_nvrtc()
 
 
 def why_torch_lacks_cuda() -> str:
@@ -63,6 +67,17 @@ def torch_folder() -> Path:
 def why_packages_are_missing() -> str:
     missing = [name for name in MODULES if not has_module(name)]
     return f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not installed: {INSTALL}" if missing else ""
+
+
+def why_no_nvrtc() -> str:
+    """Whether NVIDIA's compiler can be loaded."""
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    try:
+        load_nvidia_dynamic_lib("nvrtc")
+    except RuntimeError:
+        return f"NVRTC, which compiles the kernels, is not installed: {INSTALL}"
+    return ""
 
 
 def has_module(name: str) -> bool:

@@ -115,8 +115,19 @@ class CudaBackend(ReferenceBackend):
 
         from localrun.backends.cuda.compiler import nvrtc_version
 
-        driver = "none" if availability.is_emulated() else availability.version(self.gpu.cuda)
+        if availability.is_emulated():
+            return {"torch": torch.__version__}
+        driver = availability.version(self.gpu.cuda)
         return {"driver_cuda": driver, "torch": torch.__version__, "nvrtc": nvrtc_version()}
+
+    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+        """What the reference operations compute on the device, with weights that are decoded as they are used."""
+        parts = {
+            "recurrent layers": any(spec.mixer for spec in config.layers),
+            "mixtures of experts": any(spec.mixture for spec in config.layers),
+            "attention over a quantised cache": not all(codec.native for codec in codecs),
+        }
+        return [name for name, is_there in parts.items() if is_there]
 
     def memory(self, main: Memory) -> Memory:
         """Where torch runs already, what it keeps for later use of this process counts as free."""

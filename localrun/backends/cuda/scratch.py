@@ -1,5 +1,7 @@
 """Working memory of the largest step on a GPU, counted before anything is loaded. Torch-free."""
 
+from collections import Counter
+
 from localrun.backends.reference.scratch import step_bytes
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import KVCodec
@@ -12,28 +14,25 @@ WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies betwe
 
 def arena_bytes(config: ModelConfig, ctx: int, codec: KVCodec, sequences: int) -> int:
     """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes."""
-    row = sum(plain_bytes(n) for n in plain_widths(config)) + sum(coded_bytes(n) for n in coded_widths(config))
     head = plain_bytes(config.hidden_size) + coded_bytes(config.hidden_size)
     candidates = 8 * MAX_CANDIDATES
     logits = (1 << max(sequences - 1, 0).bit_length()) * (4 * config.vocab_size + head + candidates)
     partial = max(partial_bytes(spec, ctx) for spec in config.layers)
     torch = step_bytes(config, ctx, codec) if any(computed_by_torch(spec, codec) for spec in config.layers) else 0
-    return MAX_ROWS * row + logits + partial + torch + WORKSPACE_BYTES
+    return buffer_bytes(config) + logits + partial + torch + WORKSPACE_BYTES
 
 
-def plain_widths(config: ModelConfig) -> list[int]:
-    """Numbers a row of the buffers that are alive at once, f32: values of one width share them."""
-    widths = [config.hidden_size] * (3 if any(spec.post_norm for spec in config.layers) else 2)
-    for shape in {(spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim) for spec in config.layers}:
-        queries, keys = shape
-        widths += [queries] * 3 + [keys] * 2
-    return widths + [spec.ffn_size for spec in set(config.layers) if not spec.mixture]
-
-
-def coded_widths(config: ModelConfig) -> list[int]:
-    """Likewise, of what linears read in 8 bits."""
-    queries = {spec.n_heads * spec.head_dim for spec in config.layers}
-    return [config.hidden_size, *queries, *{spec.ffn_size for spec in config.layers if not spec.mixture}]
+def buffer_bytes(config: ModelConfig) -> int:
+    """Of what operations leave for each other: as many buffers of a width as are ever alive at once."""
+    hidden, plain, both = config.hidden_size, Counter[int](), Counter[int]()
+    for spec in set(config.layers):
+        queries, keys = spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
+        attention = Counter({hidden: 1}) + Counter({queries: 2}) + Counter({keys: 2})
+        plain |= attention | Counter({hidden: 3 if spec.post_norm else 2})
+        both |= Counter([queries] if spec.mixture else {queries, spec.ffn_size})  # read by linears
+    row = sum(n * plain_bytes(width) for width, n in plain.items()) + coded_bytes(hidden)
+    row += sum(n * (plain_bytes(width) + coded_bytes(width)) for width, n in both.items())
+    return MAX_ROWS * row
 
 
 def plain_bytes(width: int) -> int:

@@ -85,6 +85,9 @@ class ReferenceBackend:
     def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:
         return ""
 
+    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+        return ()
+
     def memory(self, main: Memory) -> Memory:
         return main
 

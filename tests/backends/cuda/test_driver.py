@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +122,12 @@ GPU = Gpu("GeForce 1", 89, 13010, 24 << 30, 20 << 30, 128, 2.52e9, 1e12)
 def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A machine with a GPU, a torch, and packages."""
 
-    def have(gpu: Gpu | str = GPU, torch: str = "", packages: str = "") -> None:
+    def have(gpu: Gpu | str = GPU, torch: str = "", packages: str = "", nvrtc: str = "") -> None:
         monkeypatch.delenv(availability.EMULATE, raising=False)
         monkeypatch.setattr(availability, "gpu", lambda: gpu)
         monkeypatch.setattr(availability, "why_torch_lacks_cuda", lambda: torch)
         monkeypatch.setattr(availability, "why_packages_are_missing", lambda: packages)
+        monkeypatch.setattr(availability, "why_no_nvrtc", lambda: nvrtc)
 
     return have
 
@@ -139,6 +141,10 @@ def test_the_first_thing_in_the_way_is_named(machine: Callable[..., None]) -> No
     assert "GTX 1080 (sm_61) is older than Turing" in availability.why_unavailable()
     machine(Gpu("GeForce 1", 89, 12080, 24 << 30, None, 128, 2.5e9, 1e12))
     assert "knows CUDA 12.8: install one for CUDA 13.0" in availability.why_unavailable()
+    machine(replace(GPU, free=300 << 20))
+    assert "only 0.29 GiB of the 24.0 GiB of GeForce 1 are free" in availability.why_unavailable()
+    machine(nvrtc="NVRTC is not installed")
+    assert availability.why_unavailable() == "NVRTC is not installed"
     machine(torch="PyTorch has none", packages="neither")
     assert availability.why_unavailable() == "PyTorch has none"
     machine(packages="cuda.core is not installed")
