@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from localrun.backends.cuda.driver import Gpu, find_gpu
-from localrun.base.resources import resource
+from localrun.backends.cuda.emulated_build import RUNTIME
 from localrun.base.units import gib
 
 EMULATE = "LOCALRUN_EMULATE_CUDA"  # 1: kernels run on the processor, hundreds of times slower, to be tested
@@ -88,7 +88,7 @@ def has_module(name: str) -> bool:
 
 
 def why_not_emulated() -> str:
-    if not resource("kernels/emulator/emulator.h").is_file():
+    if not (RUNTIME / "emulator.h").is_file():
         return f"{EMULATE}=1 needs a checkout of localrun: its emulator is not in the package"
     return "" if shutil.which("g++") else f"{EMULATE}=1 needs g++, which compiles the kernels for this processor"
 

@@ -172,3 +172,9 @@ def test_packages_that_are_missing_are_named_with_the_command(monkeypatch: pytes
     monkeypatch.setattr(availability, "MODULES", ("os", "localrun.none", "none.at.all"))
     said = availability.why_packages_are_missing()
     assert said == "localrun.none and none.at.all are not installed: pip install 'localrun[cuda]'"
+
+
+def test_an_installed_package_has_no_emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert availability.why_not_emulated() == ""
+    monkeypatch.setattr(availability, "RUNTIME", tmp_path)
+    assert "needs a checkout of localrun" in availability.why_not_emulated()
