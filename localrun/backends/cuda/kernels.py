@@ -56,19 +56,20 @@ def weight_units() -> Iterator[Unit]:
     from localrun.backends.cuda.layouts import LAYOUTS
     from localrun.backends.cuda.tiles import CodeTiles
 
-    ways: Mapping[str, Mapping[str, int]] = {
-        "": {},
-        "gate beside up": {"SIDES": 2, "ACT": 1},
-        "after a gate": {"ACT": 1},
+    after: dict[str, int] = {"ACT": 1}
+    beside: dict[str, int] = {"ACT": 1, "SIDES": 2}
+    ways: dict[str, dict[str, dict[str, int]]] = {
+        "linear.cu": {"": {}, "after a gate": after, "gate beside up": beside},
+        "linear_many.cu": {
+            **{f"{n_x} rows": {"N_X": n_x} for n_x in (16, 32, 64)},
+            "64 rows after a gate": {"N_X": 64, **after},
+        },
+        "linear_dp4a.cu": {"": {}},
+        "dequantize.cu": {"": {}},
     }
+    of_floats: dict[str, dict[str, dict[str, int]]] = {"linear_float.cu": {"": {}, "after a gate": after}}
     for tiles in LAYOUTS:
-        if isinstance(tiles, CodeTiles):
-            for way, defines in ways.items():
-                yield Unit("linear.cu", f"{tiles.name} {way}".strip(), {**tiles.defines, **defines})
-            for n_x in (16, 32, 64):
-                yield Unit("linear_many.cu", f"{tiles.name} {n_x} rows", tiles.defines | {"N_X": n_x})
-            for file in ("linear_dp4a.cu", "dequantize.cu"):
-                yield Unit(file, tiles.name, tiles.defines)
-        else:
-            yield Unit("linear_float.cu", tiles.name, tiles.defines)
+        for file, which in (ways if isinstance(tiles, CodeTiles) else of_floats).items():
+            for way, defines in which.items():
+                yield Unit(file, f"{tiles.name} {way}".strip(), tiles.defines | defines)
         yield Unit("embed.cu", tiles.name, tiles.defines)
