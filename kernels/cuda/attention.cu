@@ -45,8 +45,9 @@ template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uin
 
 // keys, values: [blocks][n_layers][64][n_kv_heads][DIM], this layer's at `index`. Logical block n of a sequence is block
 // table[table_at + n], block 0 is `sink`. `rows`: which there are, -1 for none; null: all. gridDim.y: KV heads, and for more than eight queries of each as many tiles.
-extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS) attend_units(const float* q, const float* sink_q, const uint16_t* keys,
-    const uint16_t* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
+// No fewest blocks of a multiprocessor are asked for where that would spill registers.
+extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 0 : 2) attend_units(const float* q, const float* sink_q,
+    const uint16_t* keys, const uint16_t* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
     const int* sink, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
     float scale, float softcap) {
   const int row = rows ? rows[blockIdx.z] : blockIdx.z, position = row < 0 ? -1 : positions[row];
