@@ -10,9 +10,16 @@ import torch
 from torch import Tensor
 
 from benchmarks.gpu_models import random_matrix
-from localrun.backends.cuda import linears, norms
+from localrun.backends.cuda import attentions, linears, norms
 from localrun.backends.cuda.device import Device, Launch
+from localrun.backends.cuda.logits import AdjustTensors, Found, finish
+from localrun.backends.cuda.program import bucket_rows, bucket_units
 from localrun.backends.cuda.q8 import Q8
+from localrun.backends.cuda.step_tensors import StepBuffer, StepShape
+from localrun.backends.reference.attention import attend
+from localrun.ops.instructions import Attention
+from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
+from localrun.ops.kv import BLOCK_TOKENS
 
 L2_BYTES = 256 << 20  # more than any GPU's cache holds: copies of a matrix take turns
 LINEAR_TYPES = ("Q4_0", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q2_K", "IQ4_XS", "MXFP4", "F16")
@@ -133,9 +140,84 @@ def dequantise_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Meas
             yield Measured("dequantise + mm", qtype, shape, rows, *rates, error)
 
 
+def attention_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Measured]:
+    """Heads of Llama 3.1 8B over a cache of f16: one row that decodes, and a chunk of a prompt at the end of a text."""
+    for length in (100,) if quick else (512, 8192, 32_768):
+        for rows in (1, 16) if quick else (1, 512):
+            yield attention_case(device, timer, length, rows)
+
+
+def attention_case(device: Device, timer: Timer, length: int, rows: int) -> Measured:
+    place, where = CacheLayer(group=0, index=0, n_heads=32, n_kv_heads=8, head_dim=128), device.torch_device
+    n_blocks, bucket = -(-length // BLOCK_TOKENS), bucket_rows(rows)
+    q = torch.randn(bucket, place.n_heads, place.head_dim, device=where)
+    cache = [torch.randn(n_blocks, 1, BLOCK_TOKENS, 8, 128, device=where).half() for _ in range(2)]
+    buffer = StepBuffer(StepShape(1, (), sinks=False), bucket, n_blocks, where)
+    positions = range(length - rows, length)
+    view = SequenceInput(length, (tuple(range(n_blocks)),), (0,))
+    buffer.fill(StepInput([0] * rows, positions, [0] * rows, [view], [0]), bucket)
+    n_units = bucket_units(length)
+    scratch = torch.empty(attentions.partial_numbers(bucket, n_units, 32, 8, 128), device=where)
+    out, op = torch.empty(bucket, 4096, device=where), Attention(None, 0, 128**-0.5)
+    operands = (device, buffer.tensors(bucket), op, place, q.flatten(1), None, *cache, out, bucket, n_units, scratch)
+    launches = list(attentions.attend(*operands))
+
+    def both() -> None:
+        for launch in launches:
+            launch()
+
+    both()
+    keys, values = (part.flatten(0, 2)[:length].float() for part in cache)
+    seen = torch.arange(length, device=where) <= torch.tensor(positions, device=where)[:, None]
+    checked = slice(max(0, rows - 4), rows)  # as many rows as float64 has memory for
+    expected = attend(q[:rows][checked].double(), keys.double(), values.double(), seen[checked], op.scale).flatten(1)
+    error = float((out[:rows][checked].double() - expected).abs().max() / expected.abs().max())
+    seconds = timer.seconds([both])
+    moved, work = 2 * keys.numel() * 2, 4 * rows * 32 * 128 * (length - rows / 2)
+    shape = f"{length} tokens"
+    return Measured("attention", "f16", shape, rows, 1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12, error)
+
+
+def row_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Measured]:
+    """What touches every number of a row once: norms, and the search for the best logits."""
+    where, width, vocab = device.torch_device, 256 if quick else 4096, 1000 if quick else 128_256
+    for rows in (1, 8) if quick else (1, 512):
+        x, weight, q8 = (
+            torch.randn(rows, width, device=where),
+            torch.randn(width, device=where),
+            Q8.of(width, rows, where),
+        )
+        out = torch.empty_like(x)
+        launch = norms.norm(device, x, weight, 1e-5, rows, out=out, q8=q8)
+        launch()
+        wide = x.double()
+        expected = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-5) * weight
+        error = float((out.double() - expected).abs().max() / expected.abs().max())
+        seconds = timer.seconds([launch])
+        rate = 9 * rows * width / seconds / 1e9
+        yield Measured("norm", "f32, q8", f"{width}", rows, 1e6 * seconds, rate, 0.0, error)
+    logits, adjust, found = torch.randn(1, vocab, device=where), AdjustTensors(1, where), Found.empty(1, where)
+    expected_best = logits[0].double().topk(16).values
+    launches = finish(device, logits, adjust, found, 1)
+
+    def all_of_them() -> None:
+        for launch in launches:
+            launch()
+
+    all_of_them()
+    error = float((torch.from_numpy(found.read(logits).top_values[0][:16]).to(where) - expected_best).abs().max())
+    seconds = timer.seconds([all_of_them])
+    yield Measured("logits", "f32", f"{vocab}", 1, 1e6 * seconds, 8 * vocab / seconds / 1e9, 0.0, error)
+
+
 def largest_error(found: Tensor, x: Tensor, weights: Tensor) -> float:
     expected = x.double() @ weights.double().T
     return float((found.double() - expected).abs().max() / expected.abs().max())
 
 
-CASES: tuple[Callable[[Device, Timer, bool], Iterator[Measured]], ...] = (linear_cases, dequantise_cases)
+CASES: tuple[Callable[[Device, Timer, bool], Iterator[Measured]], ...] = (
+    linear_cases,
+    dequantise_cases,
+    attention_cases,
+    row_cases,
+)

@@ -58,7 +58,7 @@ SHAPES = (
     Shape("8B", 4096, 32, 32, 8, 128, 14_336, 128_256),  # Llama 3.1 8B
     Shape("14B", 5120, 40, 40, 8, 128, 17_408, 151_936),  # Qwen3 14B
 )
-TINY = Shape("tiny", 128, 2, 4, 2, 32, 192, 320)
+TINY = Shape("tiny", 256, 2, 4, 2, 64, 256, 320)
 
 
 def random_matrix(qtype: str, n_rows: int, n_cols: int, device: torch.device) -> Packed:
