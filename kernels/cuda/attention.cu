@@ -44,12 +44,13 @@ template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uin
 }
 
 // keys, values: [blocks][n_layers][64][n_kv_heads][DIM], this layer's at `index`. Logical block n of a sequence is block
-// table[table_at + n], block 0 is `sink`. `rows`: which there are, -1 for none; null: all. gridDim.y: KV heads, and for more than eight queries of each as many tiles.
+// table[table_at + n], block 0 is `sink`. `rows`: which there are, -1 for none; null: all. gridDim.y: KV heads, and for more
+// than eight queries of each as many tiles.
 // No fewest blocks of a multiprocessor are asked for where that would spill registers.
-extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 0 : 2) attend_units(const float* q, const float* sink_q,
-    const uint16_t* keys, const uint16_t* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
-    const int* sink, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
-    float scale, float softcap) {
+extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 0 : 2) attend_units(const float* q,
+    const float* sink_q, const uint16_t* keys, const uint16_t* values, const int* positions, const int* row_sequence,
+    const int* table, const int* table_at, const int* sink, const int* rows, float* parts, int n_heads,
+    int n_kv_heads, int n_layers, int index, int window, int sink_window, float scale, float softcap) {
   const int row = rows ? rows[blockIdx.z] : blockIdx.z, position = row < 0 ? -1 : positions[row];
   const Sight sight = {window, sink_window};
   const int unit = lr_unit(sight, position, blockIdx.x);
@@ -63,7 +64,8 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 0 : 2)
   const int n_columns = min(group - first, COLUMNS);
   const bool there = g < n_columns;
   lr_pack_query(shared->queries[0], there ? q + (head + g) * DIM : nullptr, scale, warp, UNIT_BLOCKS);
-  if (unit == 0 && sink_q) lr_pack_query(shared->queries[1], there ? sink_q + (head + g) * DIM : nullptr, scale, warp, UNIT_BLOCKS);
+  if (unit == 0 && sink_q)
+    lr_pack_query(shared->queries[1], there ? sink_q + (head + g) * DIM : nullptr, scale, warp, UNIT_BLOCKS);
   __syncthreads();
 
   const int number = unit * UNIT_BLOCKS + warp;
@@ -127,8 +129,8 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 0 : 2)
 }
 
 // Units merge in ascending order, the sink is the last. A block of threads has one head of one row.
-extern "C" __global__ void __launch_bounds__(128) attend_merge(const float* parts, const float* sinks, const int* positions,
-    const int* rows, float* out, int n_places, int window, int sink_window) {
+extern "C" __global__ void __launch_bounds__(128) attend_merge(const float* parts, const float* sinks,
+    const int* positions, const int* rows, float* out, int n_places, int window, int sink_window) {
   const int head = blockIdx.x, row = rows ? rows[blockIdx.y] : blockIdx.y;
   if (row < 0) return;
   const int position = positions[row];

@@ -75,8 +75,9 @@ LR_INLINE void lr_pack_query(Query& to, const float* q, float scale, int warp, i
       x[j] = q ? q[lr_first_dim(step, t) + j] * down : 0.f;
       high[j] = lr_half_to_float(lr_float_to_half(x[j]));
     }
-    to.fragments[step][lane] = make_uint4(lr_pack_half2(high[0], high[1]), lr_pack_half2(high[2], high[3]),
-                                          lr_pack_half2(x[0] - high[0], x[1] - high[1]), lr_pack_half2(x[2] - high[2], x[3] - high[3]));
+    const uint32_t rest[2] = {lr_pack_half2(x[0] - high[0], x[1] - high[1]), lr_pack_half2(x[2] - high[2], x[3] - high[3])};
+    const uint32_t near[2] = {lr_pack_half2(high[0], high[1]), lr_pack_half2(high[2], high[3])};
+    to.fragments[step][lane] = make_uint4(near[0], near[1], rest[0], rest[1]);
   }
   if (warp == 0 && t == 0) to.scale[lane / 4] = up * scale;
 }
@@ -125,8 +126,8 @@ LR_INLINE float lr_over_keys(float v, bool greatest) {
   return v;
 }
 // Scores become weights; m and l of this lane's columns, 2t and 2t + 1, which see the slots [low, high).
-LR_INLINE void lr_softmax(float (&s)[KEYS / 16][4], const float* scale, float softcap, const int (&low)[2], const int (&high)[2],
-    Weights& weights, float (&m)[2], float (&l)[2]) {
+LR_INLINE void lr_softmax(float (&s)[KEYS / 16][4], const float* scale, float softcap, const int (&low)[2],
+    const int (&high)[2], Weights& weights, float (&m)[2], float (&l)[2]) {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   m[0] = m[1] = -INFINITY, l[0] = l[1] = 0.f;
 #pragma unroll
@@ -146,7 +147,8 @@ LR_INLINE void lr_softmax(float (&s)[KEYS / 16][4], const float* scale, float so
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       const int key = 16 * tile + g + 8 * (j / 2), c = j % 2;
-      const float w = lr_exp2(s[tile][j] - (m[c] == -INFINITY ? 0.f : m[c])), near = lr_half_to_float(lr_float_to_half(w));
+      const float w = lr_exp2(s[tile][j] - (m[c] == -INFINITY ? 0.f : m[c]));
+      const float near = lr_half_to_float(lr_float_to_half(w));
       l[c] += w;
       weights.high[2 * t + c][key] = lr_float_to_half(w), weights.rest[2 * t + c][key] = lr_float_to_half(w - near);
     }
@@ -200,7 +202,8 @@ struct Broken {
   }
 };
 // c += values (16 dims × 16 keys) · weights.
-LR_INLINE void lr_add_values(float (&c)[4], uint32_t (&a)[4], const WeightFragments& weights, int step, bool partly, Broken& broken) {
+LR_INLINE void lr_add_values(float (&c)[4], uint32_t (&a)[4], const WeightFragments& weights, int step, bool partly,
+    Broken& broken) {
   if (partly) broken.take_from(a, step);
   lr_mma_f16(c, a, weights.high[step]);
   lr_mma_f16(c, a, weights.rest[step]);

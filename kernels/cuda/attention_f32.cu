@@ -29,10 +29,10 @@ LR_INLINE void lr_score(float (&s)[COLUMNS][2], const float (*q)[DIM], const flo
   }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, 1) attend_units(const float* q, const float* sink_q, const float* keys,
-    const float* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
-    const int* sink, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window,
-    float scale, float softcap) {
+extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, 1) attend_units(const float* q, const float* sink_q,
+    const float* keys, const float* values, const int* positions, const int* row_sequence, const int* table,
+    const int* table_at, const int* sink, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers,
+    int index, int window, int sink_window, float scale, float softcap) {
   const int row = rows ? rows[blockIdx.z] : blockIdx.z, position = row < 0 ? -1 : positions[row];
   const Sight sight = {window, sink_window};
   const int unit = lr_unit(sight, position, blockIdx.x);
@@ -64,7 +64,8 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, 1) attend_units(c
     for (int c = 0; c < COLUMNS; c++) {
       for (int i = 0; i < 2; i++) {
         s[c][i] *= scale;
-        if (softcap != 0.f) s[c][i] = lane + 32 * i >= low && lane + 32 * i < high ? lr_softcap(s[c][i], softcap) * LOG2_E : -INFINITY;
+        const bool there = lane + 32 * i >= low && lane + 32 * i < high;
+        if (softcap != 0.f && there) s[c][i] = lr_softcap(s[c][i], softcap) * LOG2_E;
       }
       float m = fmaxf(s[c][0], s[c][1]), l = 0.f;
 #pragma unroll

@@ -101,10 +101,10 @@ LR_INLINE void lr_turned_values(uint32_t (&a)[4], const uint16_t* values, int ti
 
 // As attend_units and attend_merge together. Columns are rows · (heads of a KV head), TILE of them a block of threads;
 // gridDim.y: KV heads. Rows that are alone are left out; null: none is.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const float* q, const float* sink_q, const uint16_t* keys,
-    const uint16_t* values, const int* positions, const int* row_sequence, const int* table, const int* table_at,
-    const int* sink, const float* sinks, const int* is_alone, float* out, int n_rows, int n_heads, int n_kv_heads, int n_layers, int index, int window,
-    int sink_window, float scale, float softcap) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const float* q, const float* sink_q,
+    const uint16_t* keys, const uint16_t* values, const int* positions, const int* row_sequence, const int* table,
+    const int* table_at, const int* sink, const float* sinks, const int* is_alone, float* out, int n_rows,
+    int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window, float scale, float softcap) {
   LR_DYNAMIC_SHARED(Shared, shared);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int group = n_heads / n_kv_heads, kv_head = blockIdx.y, first_column = blockIdx.x * TILE + warp * COLUMNS;
@@ -127,12 +127,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
     const int sequence = row_sequence[begin];
     int least = positions[begin], most = least;
     const auto alike = [&](int row) {
-      return row_sequence[row] == sequence && (positions[row] < 0) == (most < 0) && (is_alone == nullptr || is_alone[row] == is_alone[begin]);
+      return row_sequence[row] == sequence && (positions[row] < 0) == (most < 0) &&
+             (is_alone == nullptr || is_alone[row] == is_alone[begin]);
     };
     for (end = begin + 1; end <= last_row && alike(end); end++)
       least = min(least, positions[end]), most = max(most, positions[end]);
 #pragma unroll
-    for (int c = 0; c < 2; c++) columns.position[c] = row_of[c] >= begin && row_of[c] < end ? positions[row_of[c]] : -1;
+    for (int c = 0; c < 2; c++)
+      columns.position[c] = row_of[c] >= begin && row_of[c] < end ? positions[row_of[c]] : -1;
     if (is_alone && is_alone[begin]) continue;
     if (most < 0) {  // padding
       for (int c = 0; c < 2; c++)
@@ -142,8 +144,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
     const bool there = query_row >= begin && query_row < end;
     const int first = sight.first_position(least) / KEYS;
     const bool with_sink = sink_window && first > 0;
-    Stream stream = {keys + layer, values + layer, table + table_at[sequence], (int64_t)n_layers * KEYS * stride, sink[sequence],
-                     stride, first, most / KEYS - first + 1 + with_sink, with_sink, shared->stages};
+    Stream stream = {keys + layer, values + layer, table + table_at[sequence], (int64_t)n_layers * KEYS * stride,
+                     sink[sequence], stride, first, most / KEYS - first + 1 + with_sink, with_sink, shared->stages};
     __syncthreads();  // the stages and queries of the sequence before are read no more
     stream.fetch();
     const bool turns = sink_q && stream.number(0) == 0;

@@ -8,7 +8,8 @@ extern "C" __global__ void __launch_bounds__(256) sigmoid_mul(const float* x, co
 }
 
 // x: rows of x_width, from `first` on. The tanh form of GELU: g/2 · (1 + tanh u) = g · sigmoid(2u).
-extern "C" __global__ void __launch_bounds__(256) gelu_mul(const float* gate, const float* x, float* out, int n, int first, int x_width) {
+extern "C" __global__ void __launch_bounds__(256) gelu_mul(const float* gate, const float* x, float* out, int n,
+    int first, int x_width) {
   const int i = blockIdx.x * 256 + threadIdx.x;
   const int64_t at = (int64_t)blockIdx.y * n + i;
   if (i >= n) return;

@@ -42,7 +42,8 @@ LR_INLINE void lr_sort(uint64_t* keys, int n) {
 }
 
 // finite [rows][parts]: whether a part is, before anything is adjusted. What is not stays what it is.
-extern "C" __global__ void __launch_bounds__(THREADS) scale_logits(float* rows, int* finite, int vocab, float scale, float softcap) {
+extern "C" __global__ void __launch_bounds__(THREADS) scale_logits(float* rows, int* finite, int vocab, float scale,
+    float softcap) {
   __shared__ float sums[32];
   const int first = blockIdx.x * PART, end = min(first + PART, vocab);
   float broken = 0.f;
@@ -75,12 +76,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) adjust_logits(float* rows,
 
 // best [rows][parts][BEST]: keys of each part, greatest first; sums [rows][parts]: the greatest number m of a part over the
 // temperature, and the sum of e^(x / temperature - m).
-extern "C" __global__ void __launch_bounds__(THREADS) best_of_logits(const float* rows, const Adjusts* adjusts, uint64_t* best,
-    float2* sums, int vocab) {
+extern "C" __global__ void __launch_bounds__(THREADS) best_of_logits(const float* rows, const Adjusts* adjusts,
+    uint64_t* best, float2* sums, int vocab) {
   __shared__ uint64_t keys[PART];
   __shared__ float of_warps[32];
   const int row = blockIdx.y, first = blockIdx.x * PART, n = min(PART, vocab - first);
-  for (int i = threadIdx.x; i < PART; i += THREADS) keys[i] = i < n ? lr_key(rows[(int64_t)row * vocab + first + i], first + i) : 0;
+  for (int i = threadIdx.x; i < PART; i += THREADS)
+    keys[i] = i < n ? lr_key(rows[(int64_t)row * vocab + first + i], first + i) : 0;
   lr_sort(keys, PART);
   const int64_t at = (int64_t)row * gridDim.x + blockIdx.x;
   for (int i = threadIdx.x; i < BEST; i += THREADS) best[at * BEST + i] = keys[i];
@@ -97,15 +99,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) best_of_logits(const float
 extern "C" __global__ void __launch_bounds__(THREADS) best_of_best(const uint64_t* from, uint64_t* best, int n) {
   __shared__ uint64_t keys[PART];
   const int first = blockIdx.x * PART;
-  for (int i = threadIdx.x; i < PART; i += THREADS) keys[i] = first + i < n ? from[(int64_t)blockIdx.y * n + first + i] : 0;
+  for (int i = threadIdx.x; i < PART; i += THREADS)
+    keys[i] = first + i < n ? from[(int64_t)blockIdx.y * n + first + i] : 0;
   lr_sort(keys, PART);
   uint64_t* to = best + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * BEST;
   for (int i = threadIdx.x; i < BEST; i += THREADS) to[i] = keys[i];
 }
 
 // What is found of a row: [2 · BEST + 2] ids, values, log of the sum of e^(x / temperature), whether all was finite.
-extern "C" __global__ void __launch_bounds__(BEST) write_found(const uint64_t* best, const float2* sums, const int* finite, int* found,
-    int n_parts) {
+extern "C" __global__ void __launch_bounds__(BEST) write_found(const uint64_t* best, const float2* sums,
+    const int* finite, int* found, int n_parts) {
   const int row = blockIdx.x;
   const uint64_t key = best[row * BEST + threadIdx.x];
   int* to = found + row * (2 * BEST + 2);

@@ -43,8 +43,8 @@ LR_INLINE void lr_store_q8(const Q8& to, int row, int column, const float (&y)[4
 
 // out = residual + x / rms(x) · weight, of `size` numbers a block; out, residual and codes may be null. Out may be x or
 // the residual.
-extern "C" __global__ void __launch_bounds__(512) rms_norm(const float* x, const float* weight, const float* residual, float* out,
-    uint8_t* codes, int2* groups, int stride, int padded_rows, int width, int size, float eps) {
+extern "C" __global__ void __launch_bounds__(512) rms_norm(const float* x, const float* weight, const float* residual,
+    float* out, uint8_t* codes, int2* groups, int stride, int padded_rows, int width, int size, float eps) {
   __shared__ float sums[32];
   const int row = blockIdx.x, first = blockIdx.y * size, step = 4 * blockDim.x;
   const int64_t at = (int64_t)row * width + first;
@@ -74,8 +74,8 @@ extern "C" __global__ void __launch_bounds__(512) rms_norm(const float* x, const
 }
 
 // A block of threads has 1,024 columns of a row.
-extern "C" __global__ void __launch_bounds__(256) quantize(const float* x, uint8_t* codes, int2* groups, int stride, int padded_rows,
-    int width) {
+extern "C" __global__ void __launch_bounds__(256) quantize(const float* x, uint8_t* codes, int2* groups, int stride,
+    int padded_rows, int width) {
   const int row = blockIdx.x, c = blockIdx.y * 1024 + 4 * threadIdx.x;
   float y[4];
 #pragma unroll

@@ -45,10 +45,11 @@ LR_INLINE float lr_norm_scale(const float* x, int n, float eps) {
 
 // Keys and values: [blocks][n_layers][64][n_kv_heads][head_dim], this layer's at `index`. `slots`: block · 64 + place, or
 // -1 where a row stores nothing. A second query, turned by sink_rope, where sink_q_out is there.
-extern "C" __global__ void __launch_bounds__(128) rope_append(const float* q, const float* k, const float* v, const float* q_weight,
-    const float* k_weight, const float* cos, const float* sin, const float* sink_cos, const float* sink_sin,
-    const float* query_scale, const int* slots, Cell* keys, Cell* values, float* q_out, float* sink_q_out, int n_heads,
-    int n_kv_heads, int head_dim, int half, int qk_norm, int v_norm, int n_layers, int index, float eps) {
+extern "C" __global__ void __launch_bounds__(128) rope_append(const float* q, const float* k, const float* v,
+    const float* q_weight, const float* k_weight, const float* cos, const float* sin, const float* sink_cos,
+    const float* sink_sin, const float* query_scale, const int* slots, Cell* keys, Cell* values, float* q_out,
+    float* sink_q_out, int n_heads, int n_kv_heads, int head_dim, int half, int qk_norm, int v_norm, int n_layers,
+    int index, float eps) {
   const int row = blockIdx.y, is_k = (int)blockIdx.x >= n_heads, is_v = (int)blockIdx.x >= n_heads + n_kv_heads;
   const int head = blockIdx.x - (is_v ? n_heads + n_kv_heads : is_k ? n_heads : 0);
   const int width = (is_k ? n_kv_heads : n_heads) * head_dim;
