@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,15 @@ REPORTS = ROOT / "benchmarks" / "results"
 ARCHES = ", ".join(f"sm_{arch}" for arch in ARCHITECTURES)
 HEAD = f"""# CUDA kernels
 
-Every row of this table is compiled for {ARCHES} and run on the
+Every file is compiled for {ARCHES} and run on the
 emulator by the tests; [cuda.md](cuda.md) says what that proves. A file is measured where a report of
 `python -m benchmarks.gpu_check` lies in `benchmarks/results` and holds for the file and for all that it includes as
 they are now: an edit takes the mark away.
 
 This page is made by `python -m tools.write_cuda_docs`; change that, or the first lines of a kernel's file.
 
-| file | | compiled in | measured on |
-|---|---|---|---|
+| file | | measured on |
+|---|---|---|
 """
 FIRST_SENTENCE = re.compile(r"\n((?://[^\n]*\n)+)")
 INCLUDED = re.compile(r'^#line \d+ "([^"]+)"', re.MULTILINE)
@@ -33,8 +32,8 @@ INCLUDED = re.compile(r'^#line \d+ "([^"]+)"', re.MULTILINE)
 def page(reports: Iterable[dict[str, Any]] | None = None) -> str:
     """The whole page. Reports are those of REPORTS if none are given."""
     found = list(saved() if reports is None else reports)
-    counts = Counter(unit.file for unit in units())
-    rows = (f"| `{file}` | {purpose(file)} | {ways(n)} | {measured(file, found)} |\n" for file, n in counts.items())
+    files = dict.fromkeys(unit.file for unit in units())
+    rows = (f"| `{file}` | {purpose(file)} | {measured(file, found)} |\n" for file in files)
     return HEAD + "".join(rows)
 
 
@@ -44,10 +43,6 @@ def purpose(file: str) -> str:
     assert comment, f"{file} does not say what it is for"
     words = re.sub(r"^// ?", "", comment[1], flags=re.MULTILINE)
     return re.split(r"[.:](?=\s|$)", " ".join(words.split()))[0]
-
-
-def ways(n: int) -> str:
-    return "one way" if n == 1 else f"{n} ways"
 
 
 def measured(file: str, reports: list[dict[str, Any]]) -> str:
