@@ -20,4 +20,4 @@ def test_a_report_holds_until_the_file_or_what_it_includes_changes() -> None:
 
 def test_every_file_says_what_it_is_for() -> None:
     assert purpose("norm.cu") == "RMS norm, and rows as the int8 tensor cores read them"
-    assert "| `norm.cu` | RMS norm, and rows as the int8 tensor cores read them | one way | A |" in page([report("A")])
+    assert "| `norm.cu` | RMS norm, and rows as the int8 tensor cores read them | A |" in page([report("A")])
