@@ -11,7 +11,8 @@ import torch
 from localrun.backends.cuda.device import Device
 from localrun.backends.cuda.executor import CudaExecutor
 from localrun.backends.cuda.layouts import CudaLayout, tiles_of
-from localrun.backends.cuda.tiles import CodeTiles, Scale
+from localrun.backends.cuda.tiles import CodeTiles
+from localrun.backends.cuda.weight_layouts import Scale
 from localrun.engine.runner import Runner, cache_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import Model

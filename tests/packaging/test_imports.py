@@ -37,6 +37,8 @@ LEVEL_OF = {room: len(LEVELS) - number for number, rooms in enumerate(LEVELS) fo
 BACKENDS = ("localrun.backends.cpu", "localrun.backends.cuda", "localrun.backends.metal", "localrun.backends.reference")
 ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: version, and LLM lazily
 
+# Of the CUDA backend, what is asked whether there is a GPU, and what fits it.
+ASKED_OF_A_GPU = ("__init__", "availability", "backend", "device", "driver", "limits", "scratch", "weight_layouts")
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
     *(
         f"localrun.backends.reference.{name}"
@@ -57,7 +59,7 @@ NEEDS_TORCH = (  # the reference operations, and what compares with them; import
     *(
         f"localrun.backends.cuda.{path.stem}"
         for path in (REPOSITORY / "localrun" / "backends" / "cuda").glob("*.py")
-        if path.stem not in ("__init__", "availability", "backend", "device")  # asked whether there is a GPU
+        if path.stem not in ASKED_OF_A_GPU
     ),
 )
 POSIX_ONLY = ("fcntl", "resource", "termios")

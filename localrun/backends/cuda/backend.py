@@ -14,6 +14,7 @@ from localrun.backends.cuda import availability
 from localrun.backends.cuda.driver import Gpu
 from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.cuda.scratch import arena_bytes
+from localrun.backends.cuda.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import DoesNotFitError, LocalrunError
 from localrun.base.machine import Memory
@@ -147,14 +148,10 @@ class CudaBackend(ReferenceBackend):
         return torch.cuda.max_memory_reserved(self.device)
 
     def layout_name(self, qtype: str) -> str:
-        from localrun.backends.cuda.layouts import tiles_of
-
-        return tiles_of(qtype).name
+        return layout_of(qtype).name
 
     def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
-        from localrun.backends.cuda.layouts import tiles_of
-
-        return tiles_of(qtype).nbytes(n_rows, n_cols)
+        return layout_of(qtype).nbytes(n_rows, n_cols)
 
     def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
         return arena_bytes(config, ctx, codec, sequences)

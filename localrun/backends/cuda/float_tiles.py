@@ -7,29 +7,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.tiles import COLUMNS, ROWS, padded, rows_of
+from localrun.backends.cuda.tiles import padded, rows_of
+from localrun.backends.cuda.weight_layouts import COLUMNS, ROWS, FloatLayout
 from localrun.formats.quant import QUANT_TYPES
 
 
 @dataclass(frozen=True, slots=True)
-class FloatTiles:
+class FloatTiles(FloatLayout):
     """One layout: of a tile first columns 0 to 7 (float32: 0 to 3) of row 0, of row 1 …, then those after them."""
 
-    name: str
-    dtype: torch.dtype
-
     @property
-    def defines(self) -> dict[str, int]:
-        """Of the kernels that read it."""
-        return {"FLOAT_BITS": 8 * self.dtype.itemsize, "IS_BF16": int(self.dtype == torch.bfloat16)}
+    def dtype(self) -> torch.dtype:
+        return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[self.name]
 
     @property
     def piece(self) -> int:
         """Columns in 16 bytes."""
         return 16 // self.dtype.itemsize
-
-    def nbytes(self, n_rows: int, n_cols: int) -> int:
-        return -(-n_rows // ROWS) * ROWS * (-(-n_cols // COLUMNS) * COLUMNS) * self.dtype.itemsize
 
     def regions(self, blob: Tensor, n_rows: int, n_cols: int) -> list[Tensor]:
         """The matrix, uint8 [row tiles, bytes]."""

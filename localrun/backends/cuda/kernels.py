@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from localrun.backends.cuda.attentions import MAX_TILE_HEAD_DIM, tile_warps
+from localrun.backends.cuda.weight_layouts import LAYOUTS, CodeLayout
 
 HEAD_DIMS = (128, 32, 64, 80, 96, 112, 256, 512)
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)  # Turing, A100, RTX 30, RTX 40, H100, B200, RTX 50
@@ -53,9 +54,6 @@ def tile_defines(head_dim: int) -> dict[str, int]:
 
 def weight_units() -> Iterator[Unit]:
     """Of the kernels that read weights, for every layout."""
-    from localrun.backends.cuda.layouts import LAYOUTS
-    from localrun.backends.cuda.tiles import CodeTiles
-
     after: dict[str, int] = {"ACT": 1}
     beside: dict[str, int] = {"ACT": 1, "SIDES": 2}
     ways: dict[str, dict[str, dict[str, int]]] = {
@@ -68,8 +66,8 @@ def weight_units() -> Iterator[Unit]:
         "dequantize.cu": {"": {}},
     }
     of_floats: dict[str, dict[str, dict[str, int]]] = {"linear_float.cu": {"": {}, "after a gate": after}}
-    for tiles in LAYOUTS:
-        for file, which in (ways if isinstance(tiles, CodeTiles) else of_floats).items():
+    for layout in LAYOUTS:
+        for file, which in (ways if isinstance(layout, CodeLayout) else of_floats).items():
             for way, defines in which.items():
-                yield Unit(file, f"{tiles.name} {way}".strip(), tiles.defines | defines)
-        yield Unit("embed.cu", tiles.name, tiles.defines)
+                yield Unit(file, f"{layout.name} {way}".strip(), layout.defines | defines)
+        yield Unit("embed.cu", layout.name, layout.defines)

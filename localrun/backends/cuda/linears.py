@@ -12,9 +12,8 @@ from typing import TypeAlias
 from torch import Tensor
 
 from localrun.backends.cuda.device import Argument, Device, Launch
-from localrun.backends.cuda.layouts import tiles_of
 from localrun.backends.cuda.q8 import Q8
-from localrun.backends.cuda.tiles import CodeTiles
+from localrun.backends.cuda.weight_layouts import CodeLayout, layout_of
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
@@ -28,7 +27,7 @@ STAGES, STAGE_ROW_BYTES = 3, 80 + 16  # of linear_many: 64 codes with a gap, two
 
 def reads_q8(packed: Packed) -> bool:
     """Whether a linear with this matrix reads quantised activations; else it reads f32."""
-    return isinstance(tiles_of(packed.qtype), CodeTiles)
+    return isinstance(layout_of(packed.qtype), CodeLayout)
 
 
 def linear(
@@ -54,12 +53,12 @@ def linear(
     if act == "relu_squared":
         return [launch(device, a, q8, list(zip(weights, outs, strict=True)), rows, *ending, ACT=number)]
     if act == "none":
-        pairs = sorted(zip(weights, outs, strict=True), key=lambda pair: tiles_of(pair[0][0].qtype).name)
-        grouped = (list(same) for _, same in groupby(pairs, key=lambda pair: tiles_of(pair[0][0].qtype)))
+        pairs = sorted(zip(weights, outs, strict=True), key=lambda pair: layout_of(pair[0][0].qtype).name)
+        grouped = (list(same) for _, same in groupby(pairs, key=lambda pair: layout_of(pair[0][0].qtype)))
         few = (same[i : i + MATRICES] for same in grouped for i in range(0, len(same), MATRICES))
         return [launch(device, a, q8, matrices, rows, *ending) for matrices in few]
     (gate, up), (out,) = weights, outs
-    together = tiles_of(gate[0].qtype) == tiles_of(up[0].qtype) and reads_q8(gate[0]) and rows <= ONE_PASS_ROWS
+    together = layout_of(gate[0].qtype) == layout_of(up[0].qtype) and reads_q8(gate[0]) and rows <= ONE_PASS_ROWS
     if together:
         return [launch(device, a, q8, [(gate, out), (up, out)], rows, *ending, SIDES=2, ACT=number)]
     waiting = launch(device, a, q8, [(gate, out)], rows, None, 1.0)
@@ -78,16 +77,16 @@ def launch(
 ) -> Launch:
     """One launch for matrices of one layout."""
     first = matrices[0][0][0]
-    tiles, n_cols = tiles_of(first.qtype), first.n_cols
+    layout, n_cols = layout_of(first.qtype), first.n_cols
     n_outs = [packed.n_rows for (packed, _), _ in matrices]
     if defines.get("SIDES") == 2:
         n_outs = n_outs[:1]
-    defines |= tiles.defines
+    defines |= layout.defines
     arguments: list[Argument] = []
     for (packed, bias), out in matrices:
         arguments += packed.planes[0], bias, out, packed.n_rows
     arguments += [None, None, None, 0] * (MATRICES - len(matrices))
-    if not isinstance(tiles, CodeTiles):
+    if not isinstance(layout, CodeLayout):
         kernel = device.kernel("linear_float.cu", "linear_float", **defines)
         grid = (blocks(n_outs, 16), -(-rows // 8), 1)
         return kernel.bind(grid, (256, 1, 1), *arguments, a, residual, float(out_scale), n_cols, rows)
@@ -110,13 +109,13 @@ def blocks(n_outs: Iterable[int], rows: int) -> int:
 
 def embed(device: Device, weight: Packed, ids: Tensor, scale: float, out: Tensor, rows: int) -> Launch:
     """The rows of `weight` at `ids`, int32 [rows], times `scale` -> out, f32 [rows, n_cols]."""
-    kernel = device.kernel("embed.cu", "embed", **tiles_of(weight.qtype).defines)
+    kernel = device.kernel("embed.cu", "embed", **layout_of(weight.qtype).defines)
     grid = (-(-weight.n_cols // 1024), rows, 1)
     return kernel.bind(grid, (64, 1, 1), weight.planes[0], ids, float(scale), out, weight.n_rows, weight.n_cols)
 
 
 def dequantize(device: Device, weight: Packed, out: Tensor) -> Launch:
     """A quantised matrix -> out, bf16 [n_rows, n_cols]."""
-    kernel = device.kernel("dequantize.cu", "dequantize", **tiles_of(weight.qtype).defines)
+    kernel = device.kernel("dequantize.cu", "dequantize", **layout_of(weight.qtype).defines)
     grid = (-(-weight.n_cols // 512), -(-weight.n_rows // 16), 1)
     return kernel.bind(grid, (256, 1, 1), weight.planes[0], out, weight.n_rows, weight.n_cols)

@@ -8,91 +8,21 @@ of word n · B/8 for word n, so a lane finds its part of a tile in 4B bytes on e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import torch
 from torch import Tensor
 
 from localrun.backends.cuda.file_blocks import UNPACKERS, FileBlocks
+from localrun.backends.cuda.weight_layouts import COLUMNS, ROWS, CodeLayout, Scale, Table
 from localrun.formats.decode_table import FP4_VALUES, IQ4_VALUES
 from localrun.formats.quant import QUANT_TYPES
 
-ROWS, COLUMNS = 16, 64  # of a tile
 SUPER_COLUMNS = 256  # that share a super-scale
 
 
-class Scale(IntEnum):
-    """What a group of columns is multiplied with, and what is added. The numbers are those of layouts.cuh."""
-
-    FP16 = 0
-    FP16_MIN = 1  # and one that is added
-    E8M0 = 2  # a power of two: 2^(byte - 128)
-    SUPER_I8 = 3  # int8 times a float32 of 256 columns
-    SUPER_MIN = 4  # uint8 times an fp16 of 256 columns, and the same again for what is subtracted
-
-    @property
-    def bytes(self) -> int:
-        return 2 if self in (Scale.FP16, Scale.FP16_MIN) else 1
-
-    @property
-    def has_minima(self) -> bool:
-        return self in (Scale.FP16_MIN, Scale.SUPER_MIN)
-
-    @property
-    def has_supers(self) -> bool:
-        return self in (Scale.SUPER_I8, Scale.SUPER_MIN)
-
-
-class Table(IntEnum):
-    """Codes that are names of numbers. The numbers are those of layouts.cuh."""
-
-    NONE = 0
-    IQ4 = 1
-    FP4 = 2
-
-    def values(self, device: torch.device) -> Tensor:
-        return torch.tensor(IQ4_VALUES if self is Table.IQ4 else FP4_VALUES, dtype=torch.float32, device=device)
-
-
 @dataclass(frozen=True, slots=True)
-class CodeTiles:
-    """One layout. A matrix is its regions one after the other: code planes, scales, super-scales.
-
-    Codes that stand for both signs are kept in two's complement. With a table the two nibbles of a byte are neighbours
-    of a row, not rows g and g + 8: byte selection looks four of them up at once.
-    """
-
-    name: str
-    planes: tuple[int, ...]  # bits, lowest first
-    scale: Scale
-    group: int = 32  # columns of a scale
-    zero: int = 0  # the file's code that stands for 0
-    table: Table = Table.NONE
-
-    @property
-    def bits(self) -> int:
-        return sum(self.planes)
-
-    @property
-    def signed(self) -> bool:
-        return self.zero > 0 or self.bits == 8
-
-    @property
-    def defines(self) -> dict[str, int]:
-        """Of the kernels that read it."""
-        low, high = (*self.planes, 0)[:2]
-        return {
-            "LOW_BITS": low, "HIGH_BITS": high, "SIGNED_CODES": int(self.signed), "SCALE": int(self.scale),
-            "GROUP": self.group, "TABLE": int(self.table),
-        }  # fmt: skip
-
-    def region_bytes(self) -> list[int]:
-        """Bytes of a tile in each region; super-scales of 256 columns are shared by four tiles."""
-        scales = COLUMNS // self.group * ROWS * self.scale.bytes * (1 + self.scale.has_minima)
-        return [*(128 * bits for bits in self.planes), scales, *[16] * self.scale.has_supers]
-
-    def nbytes(self, n_rows: int, n_cols: int) -> int:
-        return -(-n_rows // ROWS) * -(-n_cols // COLUMNS) * sum(self.region_bytes())
+class CodeTiles(CodeLayout):
+    """One layout, packed and unpacked by torch where its tensors are."""
 
     def regions(self, blob: Tensor, n_rows: int, n_cols: int) -> list[Tensor]:
         """The parts of a matrix, each uint8 [row tiles, bytes]."""
@@ -167,8 +97,8 @@ class CodeTiles:
         assert isinstance(words, Tensor)
         codes = words.permute(0, 1, 3, 2, 5, 4)[torch.arange(len(rows), device=rows.device), ..., half].flatten(1)
         if self.table is not Table.NONE:
-            values = self.table.values(codes.device)
-            return values[codes.long()]
+            values = IQ4_VALUES if self.table is Table.IQ4 else FP4_VALUES
+            return torch.tensor(values, dtype=torch.float32, device=codes.device)[codes.long()]
         sign = 1 << self.bits - 1 if self.signed else 0
         return (codes ^ sign).float() - sign
 

@@ -1,0 +1,132 @@
+"""How weight matrices lie in a GPU's memory. A layout is a row of the table below, which packing and kernels both read.
+
+The decomposition of every quant type is that of kernels/cpu/layouts/layouts.h. Torch-free: `fit` asks for bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+ROWS, COLUMNS = 16, 64  # of a tile
+
+
+class Scale(IntEnum):
+    """What a group of columns is multiplied with, and what is added. The numbers are those of layouts.cuh."""
+
+    FP16 = 0
+    FP16_MIN = 1  # and one that is added
+    E8M0 = 2  # a power of two: 2^(byte - 128)
+    SUPER_I8 = 3  # int8 times a float32 of 256 columns
+    SUPER_MIN = 4  # uint8 times an fp16 of 256 columns, and the same again for what is subtracted
+
+    @property
+    def bytes(self) -> int:
+        return 2 if self in (Scale.FP16, Scale.FP16_MIN) else 1
+
+    @property
+    def has_minima(self) -> bool:
+        return self in (Scale.FP16_MIN, Scale.SUPER_MIN)
+
+    @property
+    def has_supers(self) -> bool:
+        return self in (Scale.SUPER_I8, Scale.SUPER_MIN)
+
+
+class Table(IntEnum):
+    """Codes that are names of numbers. The numbers are those of layouts.cuh."""
+
+    NONE = 0
+    IQ4 = 1
+    FP4 = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLayout:
+    """One layout. A matrix is its regions one after the other: code planes, scales, super-scales.
+
+    Codes that stand for both signs are kept in two's complement. With a table the two nibbles of a byte are neighbours
+    of a row, not rows g and g + 8: byte selection looks four of them up at once.
+    """
+
+    name: str
+    planes: tuple[int, ...]  # bits, lowest first
+    scale: Scale
+    group: int = 32  # columns of a scale
+    zero: int = 0  # the file's code that stands for 0
+    table: Table = Table.NONE
+
+    @property
+    def bits(self) -> int:
+        return sum(self.planes)
+
+    @property
+    def signed(self) -> bool:
+        return self.zero > 0 or self.bits == 8
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """Of the kernels that read it."""
+        low, high = (*self.planes, 0)[:2]
+        return {
+            "LOW_BITS": low, "HIGH_BITS": high, "SIGNED_CODES": int(self.signed), "SCALE": int(self.scale),
+            "GROUP": self.group, "TABLE": int(self.table),
+        }  # fmt: skip
+
+    def region_bytes(self) -> list[int]:
+        """Bytes of a tile in each region; super-scales of 256 columns are shared by four tiles."""
+        scales = COLUMNS // self.group * ROWS * self.scale.bytes * (1 + self.scale.has_minima)
+        return [*(128 * bits for bits in self.planes), scales, *[16] * self.scale.has_supers]
+
+    def nbytes(self, n_rows: int, n_cols: int) -> int:
+        return -(-n_rows // ROWS) * -(-n_cols // COLUMNS) * sum(self.region_bytes())
+
+
+@dataclass(frozen=True, slots=True)
+class FloatLayout:
+    """Weights that stay floats of so many bits."""
+
+    name: str
+    bits: int
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """Of the kernels that read it."""
+        return {"FLOAT_BITS": self.bits, "IS_BF16": int(self.name == "bf16")}
+
+    def nbytes(self, n_rows: int, n_cols: int) -> int:
+        return -(-n_rows // ROWS) * ROWS * (-(-n_cols // COLUMNS) * COLUMNS) * self.bits // 8
+
+
+WeightLayout: TypeAlias = CodeLayout | FloatLayout
+
+F32 = FloatLayout("f32", 32)  # whatever is a plain number, too
+I8_K = CodeLayout("i8_k", (8,), Scale.SUPER_I8, group=16)  # a signed byte times a small integer a group times a float
+
+BY_TYPE: dict[str, WeightLayout] = {
+    "F16": FloatLayout("f16", 16),
+    "BF16": FloatLayout("bf16", 16),
+    "Q4_0": CodeLayout("q4_0", (4,), Scale.FP16, zero=8),
+    "Q4_1": CodeLayout("q4_1", (4,), Scale.FP16_MIN),
+    "Q5_0": CodeLayout("q5_0", (4, 1), Scale.FP16, zero=16),
+    "Q5_1": CodeLayout("q5_1", (4, 1), Scale.FP16_MIN),
+    "Q8_0": CodeLayout("q8_0", (8,), Scale.FP16),
+    "IQ4_NL": CodeLayout("iq4_nl", (4,), Scale.FP16, table=Table.IQ4),
+    "MXFP4": CodeLayout("mxfp4", (4,), Scale.E8M0, table=Table.FP4),
+    "NVFP4": CodeLayout("nvfp4", (4,), Scale.FP16, group=16, table=Table.FP4),
+    "Q2_K": CodeLayout("q2_k", (2,), Scale.SUPER_MIN, group=16),
+    "Q3_K": CodeLayout("q3_k", (2, 1), Scale.SUPER_I8, group=16, zero=4),
+    "Q4_K": CodeLayout("q4_k", (4,), Scale.SUPER_MIN),
+    "Q5_K": CodeLayout("q5_k", (4, 1), Scale.SUPER_MIN),
+    "Q6_K": CodeLayout("q6_k", (4, 2), Scale.SUPER_I8, group=16, zero=32),
+    "IQ4_XS": CodeLayout("iq4_xs", (4,), Scale.SUPER_I8, table=Table.IQ4),
+    **dict.fromkeys(("Q8_K", "TQ1_0", "TQ2_0", "IQ1_S", "IQ1_M"), I8_K),
+    **dict.fromkeys(("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"), I8_K),
+}
+LAYOUTS: tuple[WeightLayout, ...] = tuple({layout.name: layout for layout in (F32, *BY_TYPE.values())}.values())
+
+
+def layout_of(qtype: str) -> WeightLayout:
+    """The layout that holds a quant type."""
+    return BY_TYPE.get(qtype, F32)
