@@ -107,7 +107,7 @@ class CudaBackend(ReferenceBackend):
     def details(self) -> dict[str, Any]:
         found = availability.gpu()
         if not isinstance(found, Gpu):
-            return {"device": None}
+            return {"device": None, "arch": None, "driver_cuda": None}
         return {"device": found.name, "arch": f"sm_{found.arch}", "driver_cuda": availability.version(found.cuda)}
 
     def versions(self) -> dict[str, str]:

@@ -301,7 +301,13 @@ DOCTOR = record(
             isas=rows("instruction sets that work here", field(TEXT, "name")),
             library=field([TEXT, "null"], "path of the library"),
         ),
-        cuda=record("NVIDIA GPUs", **_BACKEND),
+        cuda=record(
+            "NVIDIA GPUs",
+            **_BACKEND,
+            device=field([TEXT, "null"], "the GPU"),
+            arch=field([TEXT, "null"], "what its kernels are compiled for, as in sm_90"),
+            driver_cuda=field([TEXT, "null"], "the newest CUDA its driver runs"),
+        ),
         mps=record("Apple GPUs", **_BACKEND),
     ),
     machine=record(
