@@ -103,7 +103,7 @@ def test_every_backend_takes_every_instruction_by_its_name() -> None:
         assert callable(getattr(ReferenceOps, instruction.name))
         assert callable(getattr(ProgramBuilder, instruction.name))
     native = {instruction.name for instruction in INSTRUCTIONS} - {"moe"}
-    native |= {"route", "experts", "combine", "embed_mapped"}
+    native |= {"route", "experts", "combine", "embed_mapped", "will_need"}
     assert set(abi.OPS) == native, "what an operation of the ABI is made from"
 
 

@@ -62,7 +62,7 @@ def test_a_download_that_was_cut_off_goes_first(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_machine_too_small_for_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_run, "memory", lambda: Memory(1 << 29, 1 << 28))
+    monkeypatch.setattr(first_run, "usual_memory", lambda: Memory(1 << 29, 1 << 28))
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "No model of the catalogue fits")

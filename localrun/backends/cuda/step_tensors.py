@@ -77,6 +77,7 @@ class StepBuffer:
         n = shape.numbers(max_rows) + table_numbers
         self.on_device = torch.zeros(n, dtype=torch.int32, device=device)
         self.staged = torch.zeros(n, dtype=torch.int32, pin_memory=device.type == "cuda")
+        self.copied = torch.cuda.Event() if device.type == "cuda" else None
         self.host: dict[int, dict[str, Any]] = {}  # by bucket: arrays of main memory, named as in StepTensors
 
     @property
@@ -106,7 +107,10 @@ class StepBuffer:
         return parts | {"table": memory[at:]}
 
     def fill(self, step: StepInput, rows: int) -> None:
-        """Copy a step to the device, as one of `rows` rows."""
+        """Copy a step to the device, as one of `rows` rows, once the copy before is done: it may be of a step that was
+        cut short, for whose result nobody waited."""
+        if self.copied is not None:
+            self.copied.synchronize()
         host = self.host.get(rows) or self.host.setdefault(rows, arrays(self.parts(self.staged, rows)))
         n = step.n_rows
         for name, values in (("token_ids", step.token_ids), ("row_sequence", step.row_sequence)):
@@ -125,6 +129,8 @@ class StepBuffer:
         fill_slots(host, step)
         used = self.shape.numbers(rows) + n_table
         self.on_device[:used].copy_(self.staged[:used], non_blocking=True)
+        if self.copied is not None:
+            self.copied.record()
 
     def fill_angles(self, host: dict[str, Any], prefix: str, kinds: Sequence[Angles], n_rows: int) -> None:
         for place, (cos, sin) in enumerate(kinds):

@@ -76,6 +76,18 @@ def test_quantised_weights_and_steps_of_the_model_that_is_inside() -> None:
     assert torch.equal(CudaStepper(BUILTIN).logits(ids, random_chunks(N_TOKENS, seed=2)), whole)
 
 
+def test_a_long_answer_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EMULATE, "1")
+    request = Request(prompt="Why is the second token faster than the first?", max_tokens=64, sampling=GREEDY)
+    found = []
+    backends: tuple[BackendName, ...] = ("cuda", "cpu")
+    for backend in backends:
+        with LocalClient(LoadOptions(BUILTIN, backend=backend, kv="f16", ctx=512)) as client:
+            found += [event.completion.token_ids for event in client.generate(request) if isinstance(event, Done)]
+    assert len(found[0] or ()) == 64
+    assert found[0] == found[1]
+
+
 def answers(backend: BackendName, codec: KVCodecName) -> list[Completion]:
     """Two turns of a chat, of which the second goes on with the first."""
     with LocalClient(LoadOptions(BUILTIN, backend=backend, kv=codec, ctx=512)) as client:

@@ -45,6 +45,8 @@ def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
     monkeypatch.setattr(preview, "disk_rate", lambda: 2e9)
     for module in (models_screen, model_sections, first_run):
+        monkeypatch.setattr(module, "usual_memory", lambda: Memory(16 << 30, 10 << 30))
+    for module in (model_sections, first_run):
         monkeypatch.setattr(module, "memory", lambda: Memory(16 << 30, 10 << 30))
 
 
