@@ -311,19 +311,28 @@ def test_rolling_is_refused_where_positions_do_not_allow_it(engines: list[Engine
         engine.submit(replace(greedy(text(5), 1), rolls=True))
 
 
-def test_warming_fills_the_cache_and_gives_way_at_once(engines: list[Engine]) -> None:
+def test_warming_fills_the_cache_and_gives_way_at_once(engines: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
     engine = native(CacheCase(LLAMA), engines)
     prompt = text(700)
     handle = engine.warm(prompt)
     assert handle is not None
     assert finish(handle).n_generated == 0
     assert finish(engine.submit(greedy(prompt, 2))).n_cached == 699
+    run, may_warm = engine.runner.run, threading.Event()
+
+    def held(plan, cancel=None):  # type: ignore[no-untyped-def]
+        while plan.work[0][0].request.background and not (may_warm.is_set() or cancel.is_set()):
+            may_warm.wait(0.001)
+        return run(plan, cancel)
+
+    monkeypatch.setattr(engine.runner, "run", held)
     engine.scheduler.rows_per_second = 64.0
     other = text(900, 1)
     handle = engine.warm(other)
     assert handle is not None
     assert finish(engine.submit(greedy(text(30, 2), 2))).n_generated == 2
     assert handle.sequence.stop_reason is None, "the request did not wait for it"
+    may_warm.set()
     assert finish(handle).stop_reason == "length"
     assert finish(engine.submit(greedy(other, 1))).n_cached == 899
     assert engine.warm([]) is None
