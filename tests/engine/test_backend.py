@@ -10,7 +10,7 @@ from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
 from localrun.backends.registry import BACKENDS
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError
-from localrun.base.machine import memory
+from localrun.base.machine import Memory, memory
 from localrun.base.request import BackendName, LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
@@ -67,6 +67,47 @@ def test_what_torch_keeps_for_later_counts_as_free(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(torch.cuda, "memory_reserved", lambda *_: 3 << 30)
         monkeypatch.setattr(torch.cuda, "memory_allocated", lambda *_: 1 << 30)
         assert CudaBackend().memory(memory()).available == FREE + (2 << 30)
+
+
+class SmallGpu(CudaBackend):
+    """An emulated one with memory of its own."""
+
+    in_main_memory = False
+    wrong = ""
+
+    def memory(self, main: Memory) -> Memory:
+        return Memory(1 << 30, 1 << 20)
+
+    def trial(self) -> str:
+        return self.wrong
+
+
+@pytest.fixture
+def small_gpu(monkeypatch: pytest.MonkeyPatch) -> SmallGpu:
+    monkeypatch.setenv(availability.EMULATE, "1")
+    monkeypatch.setitem(BACKENDS, "cuda", gpu := SmallGpu())
+    return gpu
+
+
+def test_what_a_gpu_has_no_memory_for_runs_on_the_processor(small_gpu: SmallGpu) -> None:
+    with client("auto") as one:
+        assert one.info.backend == processor_backend()
+        assert [note for note in one.info.notes if note.startswith("slow: the cuda backend cannot run this: ")]
+    with pytest.raises(DoesNotFitError):
+        client("cuda")
+
+
+def test_a_gpu_that_computes_something_else_is_not_used(small_gpu: SmallGpu) -> None:
+    small_gpu.wrong = "the self-test of the CUDA kernels failed"
+    with client("auto") as one:
+        assert one.info.backend == processor_backend()
+        assert f"slow: the cuda backend cannot run this: {small_gpu.wrong}" in one.info.notes
+    with pytest.raises(LocalrunError, match=small_gpu.wrong):
+        client("cuda")
+
+
+def processor_backend() -> str:
+    return "reference" if BACKENDS["cpu"].why_unavailable() else "cpu"
 
 
 def test_products_are_exact_whatever_was_set_before() -> None:
