@@ -13,8 +13,9 @@ from benchmarks.gpu_models import random_matrix
 from localrun.backends.cuda import attentions, linears, norms
 from localrun.backends.cuda.device import Device, Launch
 from localrun.backends.cuda.logits import AdjustTensors, Found, finish
-from localrun.backends.cuda.program import bucket_rows, bucket_units
+from localrun.backends.cuda.program import bucket_rows
 from localrun.backends.cuda.q8 import Q8
+from localrun.backends.cuda.scratch import bucket_units
 from localrun.backends.cuda.step_tensors import StepBuffer, StepShape
 from localrun.backends.reference.attention import attend
 from localrun.ops.instructions import Attention

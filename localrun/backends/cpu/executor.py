@@ -35,9 +35,7 @@ class CpuExecutor:
         self.reserved: list[tuple[int, int]] = []
         self.cache_layers = tuple(layers)
         self.make_pools(plan, n_blocks, ring_blocks)
-        somewhere = next(
-            layer for layer in layers if layer is not NOWHERE
-        )  # no instruction names those that are nowhere
+        somewhere = next(layer for layer in layers if layer is not NOWHERE)  # nothing names those that are nowhere
         places = (somewhere if layer is NOWHERE else layer for layer in layers)
         native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, places))
         buffers = Buffers(self.reserve, max_rows)

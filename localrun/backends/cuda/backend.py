@@ -16,11 +16,10 @@ from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.cuda.scratch import arena_bytes
 from localrun.backends.cuda.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
-from localrun.base.errors import DoesNotFitError, LocalrunError
+from localrun.base.errors import LocalrunError
 from localrun.base.machine import Memory
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KVCodec, KVPlan
-from localrun.ops.memory import ran_out
 from localrun.ops.numerics import NUMERICS_VERSION
 
 if TYPE_CHECKING:
@@ -164,20 +163,14 @@ class CudaBackend(ReferenceBackend):
 
         return CudaLayout()
 
-    def executor(
+    def make_executor(
         self,
         forward: Forward,
         layers: Sequence[CacheLayer],
         plan: KVPlan,
         blocks: Sequence[int],
         ring_blocks: Sequence[int],
-        threads: int,
     ) -> Executor:
         from localrun.backends.cuda.executor import CudaExecutor
 
-        try:
-            return CudaExecutor(self.kernel_device, forward, layers, plan, blocks, ring_blocks)
-        except RuntimeError as error:
-            if not ran_out(error):
-                raise
-        raise DoesNotFitError("memory ran out while making room for the KV cache", "try a smaller context with --ctx")
+        return CudaExecutor(self.kernel_device, forward, layers, plan, blocks, ring_blocks)

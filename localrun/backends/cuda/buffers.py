@@ -10,6 +10,7 @@ from torch import Tensor
 
 from localrun.backends.cuda.linears import reads_q8
 from localrun.backends.cuda.q8 import Q8
+from localrun.backends.cuda.scratch import coded_bytes, plain_bytes
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -35,7 +36,7 @@ class Form:
     coded: bool
 
     def nbytes(self, rows: int) -> int:
-        return (4 * self.width * self.plain + q8_bytes(self.width) * self.coded) * rows
+        return (plain_bytes(self.width) * self.plain + coded_bytes(self.width) * self.coded) * rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Buffers:
     def make(self, form: Form) -> Buffer:
         self.nbytes += form.nbytes(self.max_rows)
         plain = torch.zeros(self.max_rows * form.width, device=self.device) if form.plain else None
-        n_coded = q8_bytes(form.width) * self.max_rows
+        n_coded = coded_bytes(form.width) * self.max_rows
         coded = torch.zeros(n_coded, dtype=torch.uint8, device=self.device) if form.coded else None
         return Buffer(form, plain, coded)
 
@@ -128,12 +129,6 @@ def result_widths(op: Instruction, reads: dict[str, int], layers: Sequence[Cache
     assert not isinstance(op, LogitsOf)
     like = "gate" if isinstance(op, GeluMul) else next(name for name in ("x", "q", "a") if name in reads)
     return (reads[like],) * op.n_results
-
-
-def q8_bytes(width: int) -> int:
-    """Bytes of a row of so many numbers in the form that Q8 describes."""
-    n_codes = -(-width // 64) * 64
-    return n_codes + n_codes // 32 * 8
 
 
 def q8_within(memory: Tensor, width: int, rows: int) -> Q8:

@@ -12,6 +12,7 @@ from localrun.backends.cuda import linears, norms
 from localrun.backends.cuda.buffers import Buffer, Buffers, Form
 from localrun.backends.cuda.device import Device, Launch
 from localrun.backends.cuda.logits import AdjustTensors, Found, finish
+from localrun.backends.cuda.scratch import power_of_two
 from localrun.ops.instructions import LogitsOf
 from localrun.ops.interface import Logits, StepInput
 from localrun.ops.program import Recorded
@@ -42,7 +43,7 @@ class Head:
     def run(self, step: StepInput, logits_rows: Tensor) -> Callable[[], Logits]:
         """Begin; what is given waits for the device. `logits_rows`: int32, those of the step on the device."""
         n = len(step.logits_rows)
-        rows = 1 << max(n - 1, 0).bit_length()
+        rows = power_of_two(n)
         buffers = self.buffers_for(rows)
         if rows not in self.launches:
             self.launches[rows] = self.bind(buffers, rows)

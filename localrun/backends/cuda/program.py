@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from localrun.backends.cuda.buffers import Buffers, place
 from localrun.backends.cuda.device import Device, Launch
 from localrun.backends.cuda.head import Head
-from localrun.backends.cuda.scratch import SPLIT_ROWS
+from localrun.backends.cuda.scratch import SPLIT_ROWS, bucket_units, power_of_two
 from localrun.backends.cuda.step_tensors import StepBuffer, StepShape, rows_alone
 from localrun.backends.cuda.translator import Bucket, Translator, has_kernels
 from localrun.backends.reference.ops import ReferenceOps
@@ -18,7 +18,6 @@ from localrun.ops.program import Forward, Handle, record_instructions
 
 FEW_ROWS = (1, 2, 4, 8, 16, 32)  # of small buckets; those of larger ones are multiples of ROW_TILE
 ROW_TILE = 64
-UNIT_TOKENS = 512  # that attention splits a text into
 LEAST_TABLE = 4096  # numbers of block tables that steps have room for at first
 
 
@@ -94,10 +93,4 @@ def bucket_rows(n_rows: int) -> int:
 
 def bucket_alone(n: int) -> int:
     """Rounded up to a power of two; 0 stays 0."""
-    return n and 1 << (n - 1).bit_length()
-
-
-def bucket_units(n_tokens: int) -> int:
-    """Units of the longest text of a step, rounded up to a power of two."""
-    n_units = -(-n_tokens // UNIT_TOKENS)
-    return 1 << (n_units - 1).bit_length()
+    return n and power_of_two(n)

@@ -16,7 +16,7 @@ def arena_bytes(config: ModelConfig, ctx: int, codec: KVCodec, sequences: int) -
     """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes."""
     head = plain_bytes(config.hidden_size) + coded_bytes(config.hidden_size)
     candidates = 8 * MAX_CANDIDATES
-    logits = (1 << max(sequences - 1, 0).bit_length()) * (4 * config.vocab_size + head + candidates)
+    logits = power_of_two(sequences) * (4 * config.vocab_size + head + candidates)
     partial = max(partial_bytes(spec, ctx) for spec in config.layers)
     torch = step_bytes(config, ctx, codec) if any(computed_by_torch(spec, codec) for spec in config.layers) else 0
     return buffer_bytes(config) + logits + partial + torch + WORKSPACE_BYTES
@@ -47,8 +47,17 @@ def coded_bytes(width: int) -> int:
 
 def partial_bytes(spec: LayerSpec, ctx: int) -> int:
     """What the units of a text leave to be merged, for the rows of small steps."""
-    n_units = -(-ctx // UNIT_TOKENS)
-    return 0 if spec.mixer else 4 * SPLIT_ROWS * spec.n_heads * (1 << (n_units - 1).bit_length()) * (spec.head_dim + 2)
+    return 0 if spec.mixer else 4 * SPLIT_ROWS * spec.n_heads * bucket_units(ctx) * (spec.head_dim + 2)
+
+
+def bucket_units(n_tokens: int) -> int:
+    """Units of the longest text of a step, rounded up to a power of two."""
+    return power_of_two(-(-n_tokens // UNIT_TOKENS))
+
+
+def power_of_two(n: int) -> int:
+    """The smallest that is no less than n; 1 for 0."""
+    return 1 << max(n - 1, 0).bit_length()
 
 
 def computed_by_torch(spec: LayerSpec, codec: KVCodec) -> bool:

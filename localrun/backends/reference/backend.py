@@ -131,18 +131,29 @@ class ReferenceBackend:
     ) -> Executor:
         import torch
 
+        torch.set_float32_matmul_precision("highest")  # no TF32: the reference defines what correct means
+        try:
+            return self.make_executor(forward, layers, plan, blocks, ring_blocks)
+        except RuntimeError as error:
+            if not ran_out(error):
+                raise
+        raise DoesNotFitError("memory ran out while making room for the KV cache", "try a smaller context with --ctx")
+
+    def make_executor(
+        self,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+    ) -> Executor:
+        """What `executor` gives, without a word about memory."""
         from localrun.backends.reference.executor import ReferenceExecutor
         from localrun.backends.reference.ops import ReferenceOps
         from localrun.backends.reference.rows import RowReferenceOps
 
         ops = RowReferenceOps if os.environ.get("LOCALRUN_REFERENCE") == "rows" else ReferenceOps
-        torch.set_float32_matmul_precision("highest")  # no TF32: the reference defines what correct means
-        try:
-            return ReferenceExecutor(forward, layers, plan, blocks, ring_blocks, self.device, ops)
-        except RuntimeError as error:
-            if not ran_out(error):
-                raise
-        raise DoesNotFitError("memory ran out while making room for the KV cache", "try a smaller context with --ctx")
+        return ReferenceExecutor(forward, layers, plan, blocks, ring_blocks, self.device, ops)
 
 
 def why_torch_cannot_use(name: str, title: str, is_there: bool) -> str:

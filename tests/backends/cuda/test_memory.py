@@ -10,7 +10,7 @@ from benchmarks.gpu_models import SHAPES, Shape, random_model
 from localrun.backends.cuda import attentions, scratch
 from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.cuda.buffers import Buffers, place
-from localrun.backends.cuda.program import bucket_units
+from localrun.backends.cuda.scratch import bucket_units
 from localrun.base.resources import resource
 from localrun.engine.runner import cache_layers
 from localrun.formats.gguf import open_gguf
