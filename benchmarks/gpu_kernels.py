@@ -11,12 +11,12 @@ from torch import Tensor
 
 from benchmarks.gpu_models import random_matrix
 from localrun.backends.cuda import attentions, linears, norms
-from localrun.backends.cuda.device import Device, Launch
-from localrun.backends.cuda.logits import AdjustTensors, Found, finish
-from localrun.backends.cuda.program import bucket_rows
-from localrun.backends.cuda.q8 import Q8
-from localrun.backends.cuda.scratch import bucket_units
-from localrun.backends.cuda.step_tensors import StepBuffer, StepShape
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.logits import AdjustTensors, Found, finish
+from localrun.backends.gpu.program import bucket_rows
+from localrun.backends.gpu.q8 import Q8
+from localrun.backends.gpu.scratch import bucket_units, partial_numbers
+from localrun.backends.gpu.step_tensors import StepBuffer, StepShape
 from localrun.backends.reference.attention import attend
 from localrun.ops.instructions import Attention
 from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
@@ -158,7 +158,7 @@ def attention_case(device: Device, timer: Timer, length: int, rows: int) -> Meas
     view = SequenceInput(length, (tuple(range(n_blocks)),), (0,))
     buffer.fill(StepInput([0] * rows, positions, [0] * rows, [view], [0]), bucket)
     n_units = bucket_units(length)
-    scratch = torch.empty(attentions.partial_numbers(bucket, n_units, 32, 8, 128), device=where)
+    scratch = torch.empty(partial_numbers(bucket, n_units, 32, 128), device=where)
     out, op = torch.empty(bucket, 4096, device=where), Attention(None, 0, 128**-0.5)
     operands = (device, buffer.tensors(bucket), op, place, q.flatten(1), None, *cache, out, bucket, n_units, scratch)
     launches = list(attentions.attend(*operands))

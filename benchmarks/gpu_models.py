@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
-from localrun.backends.cuda.device import Device
-from localrun.backends.cuda.executor import CudaExecutor
-from localrun.backends.cuda.layouts import CudaLayout, tiles_of
-from localrun.backends.cuda.tiles import CodeTiles
-from localrun.backends.cuda.weight_layouts import Scale
+from localrun.backends.cuda.translator import CudaTranslator
+from localrun.backends.gpu.device import Device
+from localrun.backends.gpu.executor import GpuExecutor
+from localrun.backends.gpu.layouts import GpuLayout, tiles_of
+from localrun.backends.gpu.tiles import CodeTiles
+from localrun.backends.gpu.weight_layouts import Scale
 from localrun.engine.runner import Runner, cache_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import Model
@@ -64,7 +65,7 @@ TINY = Shape("tiny", 256, 2, 4, 2, 64, 256, 320)
 
 def random_matrix(qtype: str, n_rows: int, n_cols: int, device: torch.device) -> Packed:
     """Random codes with scales of one size; what is read is all that a real matrix has."""
-    layout, tiles = CudaLayout(), tiles_of(qtype)
+    layout, tiles = GpuLayout(), tiles_of(qtype)
     blob = torch.randint(0, 256, (layout.nbytes(qtype, n_rows, n_cols),), dtype=torch.uint8, device=device)
     if isinstance(tiles, CodeTiles):
         regions = tiles.regions(blob, n_rows, n_cols)
@@ -130,7 +131,7 @@ class Text:
         codecs = (codec,) * shape.n_layers
         self.n_blocks, self.length = -(-ctx // BLOCK_TOKENS), 0
         layers = cache_layers(config, codecs)
-        executor = CudaExecutor(device, self.model.forward, layers, KVPlan(codecs), [self.n_blocks], [0])
+        executor = GpuExecutor(CudaTranslator, device, self.model.forward, layers, KVPlan(codecs), [self.n_blocks], [0])
         self.runner = Runner(config, executor, codecs)
 
     def step(self, n_tokens: int) -> None:

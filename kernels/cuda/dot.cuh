@@ -2,7 +2,7 @@
 //
 // x is quantised per 32 columns. Codes [rows][tiles · 64], in each run of 64 columns so ordered that lane t's 16 bytes are
 // its columns 4t … 4t + 3 of the four runs of 16. Groups [2 · tiles][rows rounded up to 8]: {bits of the scale, sum of
-// the codes}. (localrun/backends/cuda/q8.py)
+// the codes}. (localrun/backends/gpu/q8.py)
 #pragma once
 #include "layouts.cuh"
 

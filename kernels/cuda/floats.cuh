@@ -1,5 +1,5 @@
 // Weights that stay floats: FLOAT_BITS 16 (IS_BF16 or fp16) or 32. Tiles of 16 rows × 64 columns; in a tile 16 bytes of row 0,
-// of row 1 … of row 15, then the columns after them (localrun/backends/cuda/float_tiles.py).
+// of row 1 … of row 15, then the columns after them (localrun/backends/gpu/float_tiles.py).
 #pragma once
 #include "device.cuh"
 #define PIECE (128 / FLOAT_BITS)  // columns in 16 bytes

@@ -1,5 +1,5 @@
 // Tiles of quantised weights, 16 rows × 64 columns, and how a lane turns its part into fragments of the tensor cores.
-// localrun/backends/cuda/tiles.py packs them and says where every bit lies; a layout is a set of these macros:
+// localrun/backends/gpu/tiles.py packs them and says where every bit lies; a layout is a set of these macros:
 //
 //   LOW_BITS HIGH_BITS   bits of the code planes: 4 0, 4 1, 4 2, 2 0, 2 1, 8 0
 //   SIGNED_CODES         codes are in two's complement

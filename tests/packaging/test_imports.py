@@ -23,7 +23,8 @@ LEVELS = (
     ("localrun.engine",),
     ("localrun.fit",),
     ("localrun.backends.registry",),
-    ("localrun.backends.cuda", "localrun.backends.metal"),  # fall back on the reference
+    ("localrun.backends.cuda", "localrun.backends.metal"),
+    ("localrun.backends.gpu",),  # falls back on the reference
     ("localrun.backends.cpu", "localrun.backends.reference"),
     ("localrun.backends",),
     ("localrun.model",),
@@ -34,10 +35,10 @@ LEVELS = (
     ("localrun.base",),
 )
 LEVEL_OF = {room: len(LEVELS) - number for number, rooms in enumerate(LEVELS) for room in rooms}
-BACKENDS = ("localrun.backends.cpu", "localrun.backends.cuda", "localrun.backends.metal", "localrun.backends.reference")
+BACKENDS = tuple(f"localrun.backends.{name}" for name in ("cpu", "cuda", "gpu", "metal", "reference"))
 ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: version, and LLM lazily
 
-# Of the CUDA backend, what is asked whether there is a GPU, and what fits it.
+# What is asked whether there is a GPU, and what fits it.
 ASKED_OF_A_GPU = ("__init__", "availability", "backend", "device", "driver", "limits", "scratch", "weight_layouts")
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
     *(
@@ -57,8 +58,9 @@ NEEDS_TORCH = (  # the reference operations, and what compares with them; import
         )
     ),
     *(
-        f"localrun.backends.cuda.{path.stem}"
-        for path in (REPOSITORY / "localrun" / "backends" / "cuda").glob("*.py")
+        f"localrun.backends.{name}.{path.stem}"
+        for name in ("cuda", "gpu")
+        for path in (REPOSITORY / "localrun" / "backends" / name).glob("*.py")
         if path.stem not in ASKED_OF_A_GPU
     ),
 )

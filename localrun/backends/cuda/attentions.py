@@ -12,31 +12,21 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from localrun.backends.cuda.device import Device, Launch
-from localrun.backends.cuda.scratch import SPLIT_ROWS, UNIT_TOKENS
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.scratch import SPLIT_ROWS, UNIT_TOKENS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from localrun.backends.cuda.step_tensors import StepTensors
+    from localrun.backends.gpu.step_tensors import StepTensors
     from localrun.ops.instructions import Attention, RopeAppend
     from localrun.ops.interface import CacheLayer
 
 KEYS, COLUMNS, PART = 64, 8, 128  # of attention.cuh, and UNIT_TOKENS
 LOG2_E = 1.4426950408889634
-MAX_HEAD_DIM, MAX_TILE_HEAD_DIM = 512, 256  # beyond these registers do not hold what a tile sums up
+MAX_TILE_HEAD_DIM = 256  # beyond these registers do not hold what a tile sums up
 NORMS = {"none": 0, "head": 1, "row": 2}  # as rope_append.cu counts them
 LEAST_SHARED, LEAST_SHARED_TURING = 99 << 10, 64 << 10  # bytes that a block of threads can have on every such GPU
-
-
-def has_head_dim(head_dim: int) -> bool:
-    """Whether there are kernels for heads of this size."""
-    return head_dim % 16 == 0 and head_dim <= MAX_HEAD_DIM
-
-
-def partial_numbers(rows: int, n_units: int, n_heads: int, n_kv_heads: int, head_dim: int) -> int:
-    """f32 numbers of scratch that `attend` needs for `rows` rows of texts of at most n_units · 512 tokens."""
-    return min(rows, SPLIT_ROWS) * n_heads * n_units * (head_dim + 2)
 
 
 def rope_append(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from localrun.backends.cuda import availability
 from localrun.backends.cuda.driver import Gpu
 from localrun.backends.cuda.limits import DriverLimitProbe
-from localrun.backends.cuda.scratch import arena_bytes
-from localrun.backends.cuda.weight_layouts import layout_of
+from localrun.backends.gpu.scratch import arena_bytes
+from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import Memory
@@ -23,8 +23,8 @@ from localrun.ops.kv import KVCodec, KVPlan
 from localrun.ops.numerics import NUMERICS_VERSION
 
 if TYPE_CHECKING:
-    from localrun.backends.cuda.device import Device
     from localrun.backends.executor import Executor
+    from localrun.backends.gpu.device import Device
     from localrun.backends.limits import LimitProbe
     from localrun.ops.interface import CacheLayer
     from localrun.ops.layouts import Layout
@@ -69,7 +69,7 @@ class CudaBackend(ReferenceBackend):
 
     @property
     def kernels(self) -> frozenset[str]:
-        from localrun.backends.cuda.translator import Translator
+        from localrun.backends.gpu.translator import Translator
         from localrun.ops.instructions import INSTRUCTIONS
 
         return frozenset(op.name for op in INSTRUCTIONS if hasattr(Translator, op.name)) | {"logits"}
@@ -159,9 +159,9 @@ class CudaBackend(ReferenceBackend):
         return super().limit_probe(threads) if availability.is_emulated() else DriverLimitProbe(self.gpu)
 
     def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
-        from localrun.backends.cuda.layouts import CudaLayout
+        from localrun.backends.gpu.layouts import GpuLayout
 
-        return CudaLayout()
+        return GpuLayout()
 
     def make_executor(
         self,
@@ -171,6 +171,7 @@ class CudaBackend(ReferenceBackend):
         blocks: Sequence[int],
         ring_blocks: Sequence[int],
     ) -> Executor:
-        from localrun.backends.cuda.executor import CudaExecutor
+        from localrun.backends.cuda.translator import CudaTranslator
+        from localrun.backends.gpu.executor import GpuExecutor
 
-        return CudaExecutor(self.kernel_device, forward, layers, plan, blocks, ring_blocks)
+        return GpuExecutor(CudaTranslator, self.kernel_device, forward, layers, plan, blocks, ring_blocks)

@@ -7,13 +7,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from localrun.backends.cuda.arguments import letter
 from localrun.backends.cuda.compiler import compile_kernels
 from localrun.backends.cuda.source import source
+from localrun.backends.gpu.arguments import letter
 from localrun.base.errors import LocalrunError
 
 if TYPE_CHECKING:
-    from localrun.backends.cuda.device import Argument, Dim, Launch
+    from localrun.backends.gpu.device import Argument, Dim, Launch
 
 _SHARED_WITHOUT_ASKING = 48 << 10  # bytes of dynamic shared memory
 

@@ -6,15 +6,15 @@ import ctypes
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from localrun.backends.cuda.arguments import NAMES, letter
 from localrun.backends.cuda.emulated_build import Sanitizer, compiled
 from localrun.backends.cuda.source import source, with_includes
+from localrun.backends.gpu.arguments import NAMES, letter
 from localrun.base.errors import LocalrunError
 
 if TYPE_CHECKING:
     import torch
 
-    from localrun.backends.cuda.device import Argument, Dim, Launch
+    from localrun.backends.gpu.device import Argument, Dim, Launch
 
 _MOST_SHARED = {75: 64 << 10}  # bytes that a block can have; 99 KiB is the least of all later GPUs
 _MOST_SHARED_LATER = 99 << 10

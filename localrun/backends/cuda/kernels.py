@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from localrun.backends.cuda.attentions import MAX_TILE_HEAD_DIM, tile_warps
-from localrun.backends.cuda.weight_layouts import LAYOUTS, CodeLayout
+from localrun.backends.gpu.weight_layouts import LAYOUTS, CodeLayout
 
 HEAD_DIMS = (128, 32, 64, 80, 96, 112, 256, 512)
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)  # Turing, A100, RTX 30, RTX 40, H100, B200, RTX 50

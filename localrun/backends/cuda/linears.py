@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from torch import Tensor
 
-from localrun.backends.cuda.device import Argument, Device, Launch
-from localrun.backends.cuda.q8 import Q8
-from localrun.backends.cuda.weight_layouts import CodeLayout, layout_of
+from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.q8 import Q8
+from localrun.backends.gpu.weight_layouts import CodeLayout, layout_of
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from localrun.backends.cuda.device import Argument, Device, Launch
-from localrun.backends.cuda.q8 import GROUP
+from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.q8 import GROUP
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from localrun.backends.cuda.q8 import Q8
+    from localrun.backends.gpu.q8 import Q8
 
 THREADS = 512  # of a norm, at most: each has four columns at a time
 QUANTIZED_COLUMNS = 1024  # of a block that only quantises

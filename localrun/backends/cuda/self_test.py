@@ -16,7 +16,7 @@ from localrun.backends.cuda.source import kernels_hash
 from localrun.base.paths import writable_folder
 
 if TYPE_CHECKING:
-    from localrun.backends.cuda.device import Argument, Device, Dim, Launch
+    from localrun.backends.gpu.device import Argument, Device, Dim, Launch
 
 
 def why_not(device: Device, identity: str) -> str:

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from localrun.backends.cuda import attentions
-from localrun.backends.cuda.device import Device
-from localrun.backends.cuda.made_up import between_ones, far
-from localrun.backends.cuda.scratch import UNIT_TOKENS
-from localrun.backends.cuda.step_tensors import StepBuffer, StepShape, StepTensors
+from localrun.backends.gpu.device import Device
+from localrun.backends.gpu.made_up import between_ones, far
+from localrun.backends.gpu.scratch import UNIT_TOKENS, partial_numbers
+from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, StepTensors
 from localrun.ops.instructions import Attention, RopeAppend
 from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
 
@@ -73,7 +73,7 @@ def attention(device: Device, length: int, n: int, cells: torch.dtype = torch.fl
     op = Attention(q, 1, dim**-0.5)
     out = torch.zeros(n, heads * dim, device=device.torch_device)
     n_units = -(-length // UNIT_TOKENS)
-    partial = torch.zeros(attentions.partial_numbers(n, n_units, heads, 2, dim), device=device.torch_device)
+    partial = torch.zeros(partial_numbers(n, n_units, heads, dim), device=device.torch_device)
     keys, values = (plane.to(device.torch_device) for plane in cache)
     operands = (q.to(device.torch_device), None, keys, values, out, n, n_units, partial)
     for launch in attentions.attend(device, step, op, PLACE, *operands):

@@ -11,11 +11,12 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda import elementwise, logits, norms, self_test_attention, self_test_linears
-from localrun.backends.cuda.device import Device
-from localrun.backends.cuda.made_up import between_ones, far
-from localrun.backends.cuda.q8 import Q8
+from localrun.backends.cuda import norms, self_test_attention, self_test_linears
 from localrun.backends.cuda.self_test_intrinsics import intrinsics
+from localrun.backends.gpu import elementwise, logits
+from localrun.backends.gpu.device import Device
+from localrun.backends.gpu.made_up import between_ones, far
+from localrun.backends.gpu.q8 import Q8
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.token_counts import TokenCounts
 

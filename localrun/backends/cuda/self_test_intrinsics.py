@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from localrun.backends.cuda.made_up import scattered
+from localrun.backends.gpu.made_up import scattered
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from localrun.backends.cuda.device import Argument, Device
+    from localrun.backends.gpu.device import Argument, Device
 
 # Digests of what intrinsics.cu gives. Every sum in it is exact, so no order of summing can change them.
 DIGESTS: Mapping[str, str] = {

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from localrun.backends.cuda import linears
-from localrun.backends.cuda.device import Device
-from localrun.backends.cuda.layouts import CudaLayout
-from localrun.backends.cuda.made_up import between_ones, scattered
-from localrun.backends.cuda.q8 import Q8
+from localrun.backends.gpu.device import Device
+from localrun.backends.gpu.layouts import GpuLayout
+from localrun.backends.gpu.made_up import between_ones, scattered
+from localrun.backends.gpu.q8 import Q8
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader
 
@@ -92,4 +92,4 @@ def decoded(qtype: str, raw: Tensor) -> Tensor:
 
 def packed(qtype: str, raw: Tensor, device: Device) -> Packed:
     rows = RowReader(qtype, N_OUT, N_IN, lambda first, n: raw[first : first + n].numpy(), device.torch_device)
-    return CudaLayout().pack(rows)
+    return GpuLayout().pack(rows)

@@ -1,80 +1,25 @@
-"""From recorded instructions to launches on fixed buffers, for one bucket of rows."""
+"""What CUDA does for the instructions that need more than a kernel of the same name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 
-import torch
 from torch import Tensor
 
-from localrun.backends.cuda import attentions, elementwise, linears, norms
-from localrun.backends.cuda.buffers import Buffer
-from localrun.backends.cuda.device import Device, Launch
-from localrun.backends.cuda.step_tensors import StepTensors
-from localrun.backends.reference.ops import ReferenceOps
-from localrun.ops.instructions import (
-    Attention,
-    Embed,
-    GeluMul,
-    Instruction,
-    Linear,
-    Norm,
-    RopeAppend,
-    Scale,
-    SigmoidMul,
-    Slot,
-)
-from localrun.ops.interface import CacheLayer
-from localrun.ops.kv import KVCodec
-from localrun.ops.layouts import MAPPED
-from localrun.ops.program import Recorded
+from localrun.backends.cuda import attentions, linears, norms
+from localrun.backends.gpu.buffers import Buffer
+from localrun.backends.gpu.device import Launch
+from localrun.backends.gpu.translator import Translator
+from localrun.ops.instructions import Attention, Embed, Linear, Norm, RopeAppend
+from localrun.ops.layouts import Packed
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """What launches are bound to: so many rows, padding included, and texts of at most so many units of 512 tokens."""
+class CudaTranslator(Translator):
+    """Linears read rows quantised for the int8 tensor cores: by a norm at once, else before the first of them."""
 
-    rows: int
-    n_units: int
-    n_alone: int = 0  # rows of a large step that share their keys with few others, rounded up
-
-
-class Translator:
-    """A method for each instruction that has kernels; torch computes the others, by the reference operations."""
-
-    def __init__(
-        self,
-        device: Device,
-        buffers: Mapping[int, Buffer],
-        layers: Sequence[CacheLayer],
-        codecs: Sequence[KVCodec],
-        reference: ReferenceOps,
-    ) -> None:
-        self.device, self.buffers, self.layers, self.codecs = device, buffers, layers, codecs
-        self.reference = reference
-        self.partial = torch.empty(0, device=device.torch_device)  # scratch memory of attention
-
-    def reserve_partial(self, bucket: Bucket) -> bool:
-        """Make sure that attention finds its scratch memory -> whether there is another one now."""
-        shapes = {(place.n_heads, place.n_kv_heads, place.head_dim) for place in self.layers}
-        n = max(attentions.partial_numbers(bucket.rows, bucket.n_units, *shape) for shape in shapes)
-        if n <= len(self.partial):
-            return False
-        self.partial = torch.empty(n, device=self.device.torch_device)
-        return True
-
-    def launches(self, recorded: Sequence[Recorded], bucket: Bucket, step: StepTensors) -> list[Launch]:
-        """What the instructions come to, in order."""
-        self.bucket, self.step = bucket, step
-        self.quantized = set[int]()  # slots whose quantised form has been made
-        made: list[Launch] = []
-        for each in recorded:
-            if has_kernels(each.instruction, self.layers, self.codecs):
-                made += getattr(self, each.instruction.name)(each.instruction, *each.results)
-            else:
-                made.append(self.by_torch(each))
-        return made
+    @staticmethod
+    def reads_codes(weight: Packed) -> bool:
+        return linears.reads_q8(weight)
 
     def embed(self, op: Embed, out: int) -> Iterator[Launch]:
         ids, rows = self.step.token_ids, self.bucket.rows
@@ -153,43 +98,8 @@ class Translator:
             self.bucket.n_alone,
         )
 
-    def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Launch]:
-        yield elementwise.sigmoid_mul(self.device, self.x(op.x), self.x(op.gate), self.x(out))
-
-    def gelu_mul(self, op: GeluMul, out: int) -> Iterator[Launch]:
-        yield elementwise.gelu_mul(self.device, self.x(op.gate), self.x(op.x), op.first, self.x(out))
-
-    def scale(self, op: Scale, out: int) -> Iterator[Launch]:
-        yield elementwise.scale(self.device, self.x(op.x), op.factor, self.x(out))
-
-    def by_torch(self, recorded: Recorded) -> Launch:
-        """The reference operation on the rows that are there, its results copied to where kernels find them."""
-        op = recorded.instruction
-        compute: Callable[[Instruction], Sequence[Tensor]] = getattr(self.reference, op.name)
-
-        def launch() -> None:
-            n = self.reference.step.n_rows
-            operands = {name: self.operand(op, name, slot, n) for name, slot in recorded.reads.items()}
-            results = compute(replace(op, **operands))  # type: ignore[arg-type]  # each has fields of its own
-            for slot, result in zip(recorded.results, results, strict=True):
-                self.buffers[slot].x(n).copy_(result.flatten(1))
-
-        return launch
-
-    def operand(self, op: Instruction, name: str, slot: int, n_rows: int) -> Tensor:
-        x = self.buffers[slot].x(n_rows)
-        return x.unflatten(1, (self.layers[op.layer].n_heads, -1)) if isinstance(op, Attention) else x
-
-    def x(self, slot: Slot | int) -> Tensor:
-        """f32 [rows of the bucket, width]"""
-        return self.buffers[slot.index if isinstance(slot, Slot) else slot].x(self.bucket.rows)
-
-
-def has_kernels(op: Instruction, layers: Sequence[CacheLayer], codecs: Sequence[KVCodec]) -> bool:
-    """Whether kernels of ours compute an instruction."""
-    if isinstance(op, RopeAppend | Attention):
-        place, codec = layers[op.layer], codecs[op.layer]
-        return codec.native and place.value_dim is None and attentions.has_head_dim(place.head_dim)
-    if isinstance(op, Embed):
-        return op.weight.layout is not MAPPED
-    return hasattr(Translator, op.name)
+    def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:
+        x, q8 = a.x(rows), a.q8(rows)
+        if q8 is not None:
+            yield norms.quantize(self.device, x, rows, q8)
+        yield from linears.linear(self.device, x, q8, ((weight, None),), [out], rows)

@@ -5,7 +5,7 @@ import torch
 from localrun_testing.native_ops import sample
 from torch import Tensor
 
-from localrun.backends.cuda.layouts import CudaLayout
+from localrun.backends.gpu.layouts import GpuLayout
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import layouts
 from localrun.ops.layouts import Packed, RowReader
@@ -21,7 +21,7 @@ def random_raw(qtype: str, n_rows: int, n_cols: int) -> Tensor:
 
 def packed_of(qtype: str, raw: Tensor, n_cols: int, granule: int = 1) -> Packed:
     rows = RowReader(qtype, len(raw), n_cols, lambda first, n: raw[first : first + n].numpy(), granule=granule)
-    return CudaLayout().pack(rows)
+    return GpuLayout().pack(rows)
 
 
 def assert_same_bits(found: Tensor, expected: Tensor) -> None:
@@ -59,7 +59,7 @@ def test_memory_is_what_was_said(qtype: str) -> None:
     for n_rows in (1, 33):
         for n_cols in COLUMNS[QUANT_TYPES[qtype].block_size]:
             packed = packed_of(qtype, random_raw(qtype, n_rows, n_cols), n_cols)
-            assert packed.nbytes == CudaLayout().nbytes(qtype, n_rows, n_cols)
+            assert packed.nbytes == GpuLayout().nbytes(qtype, n_rows, n_cols)
 
 
 def test_layouts_are_about_as_small_as_files() -> None:
@@ -68,9 +68,9 @@ def test_layouts_are_about_as_small_as_files() -> None:
         ("IQ4_NL", 1), ("MXFP4", 1), ("NVFP4", 1.12), ("Q4_K", 1.03), ("Q5_K", 1.03), ("Q6_K", 1.01), ("IQ4_XS", 1.04),
         ("Q3_K", 1.06), ("Q2_K", 1.2),
     ]:  # fmt: skip
-        assert CudaLayout().nbytes(qtype, 1024, 2048) <= most * QUANT_TYPES[qtype].nbytes((1024, 2048)), qtype
+        assert GpuLayout().nbytes(qtype, 1024, 2048) <= most * QUANT_TYPES[qtype].nbytes((1024, 2048)), qtype
 
 
 def test_a_row_that_is_not_made_of_blocks_is_refused() -> None:
     with pytest.raises(Exception, match="multiple of 32"):
-        CudaLayout().nbytes("Q4_0", 16, 33)
+        GpuLayout().nbytes("Q4_0", 16, 33)

@@ -7,10 +7,11 @@ import torch
 from localrun_testing.emulated_cuda import CudaStepper
 
 from benchmarks.gpu_models import SHAPES, Shape, random_model
-from localrun.backends.cuda import attentions, scratch
 from localrun.backends.cuda.backend import CudaBackend
-from localrun.backends.cuda.buffers import Buffers, place
-from localrun.backends.cuda.scratch import bucket_units
+from localrun.backends.cuda.translator import CudaTranslator
+from localrun.backends.gpu import scratch
+from localrun.backends.gpu.buffers import Buffers, place
+from localrun.backends.gpu.scratch import bucket_units
 from localrun.base.resources import resource
 from localrun.engine.runner import cache_layers
 from localrun.formats.gguf import open_gguf
@@ -27,7 +28,7 @@ def test_buffers_of_real_shapes(shape: Shape) -> None:
     """Models whose tensors have sizes and no memory."""
     model = random_model(shape, 8192, torch.device("meta"))
     layers, buffers = cache_layers(model.config), Buffers(MAX_ROWS, torch.device("meta"))
-    place(record_instructions(model.forward), layers, buffers)
+    place(record_instructions(model.forward), layers, buffers, CudaTranslator.reads_codes)
     assert 0.97 < scratch.buffer_bytes(model.config) / buffers.nbytes < 1.03
 
 
@@ -47,8 +48,8 @@ def test_what_attention_leaves_between_its_parts_is_counted() -> None:
     one = CudaStepper(BUILTIN, ctx=2048)
     spec = one.config.layers[0]
     for ctx in (64, 513, 2048, 40_000):
-        heads = (spec.n_heads, spec.n_kv_heads, spec.head_dim)
-        most = max(attentions.partial_numbers(rows, bucket_units(ctx), *heads) for rows in range(1, MAX_ROWS + 1))
+        heads = (spec.n_heads, spec.head_dim)
+        most = max(scratch.partial_numbers(rows, bucket_units(ctx), *heads) for rows in range(1, MAX_ROWS + 1))
         assert scratch.partial_bytes(spec, ctx) == 4 * most
 
 

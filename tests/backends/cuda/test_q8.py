@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from localrun.backends.cuda.q8 import Q8
+from localrun.backends.gpu.q8 import Q8
 
 CPU = torch.device("cpu")
 

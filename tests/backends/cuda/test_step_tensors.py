@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from localrun.backends.cuda.step_tensors import PADDING, StepBuffer, StepShape, StepTensors
+from localrun.backends.gpu.step_tensors import PADDING, StepBuffer, StepShape, StepTensors
 from localrun.ops.interface import SequenceInput, StepInput
 
 SHAPE = StepShape(n_groups=2, rope_halves=(4, 2), sinks=True)

@@ -8,7 +8,8 @@ from localrun_testing.cuda_steps import Heads, Text, on_device, reference, step_
 
 from localrun.backends.cuda import attentions
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.step_tensors import rows_alone
+from localrun.backends.gpu.scratch import partial_numbers
+from localrun.backends.gpu.step_tensors import rows_alone
 from localrun.backends.reference.attention import attend as plain_attend
 from localrun.backends.reference.attention import visible
 from localrun.backends.reference.pool import KVPool
@@ -76,8 +77,8 @@ class Case:
         sink_query = None if self.op.sink_query is None else padded(self.op.sink_query[here].flatten(1), rows)
         store, place = self.pool.store(0, ring=False), self.pool.layers[1]
         n_units = 1 << (max(-(-s.length // 512) for s in step.sequences) - 1).bit_length()
-        shape = (self.heads.n_heads, self.heads.n_kv_heads, self.heads.head_dim)
-        partial = torch.full((64 * attentions.partial_numbers(1, n_units, *shape),), NAN)
+        shape = (self.heads.n_heads, self.heads.head_dim)
+        partial = torch.full((64 * partial_numbers(1, n_units, *shape),), NAN)
         out = torch.full_like(q, NAN)
         operands = (q, sink_query, store.keys.codes, store.values.codes, out, rows, n_units, partial, n_alone)
         with pytest.MonkeyPatch.context() as patch:

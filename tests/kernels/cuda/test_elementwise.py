@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from localrun.backends.cuda import elementwise
 from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.gpu import elementwise
 
 DEVICE = EmulatedDevice()
 ENDS = torch.tensor([0.0, -0.0, 1e-30, -1e4, 1e4, float("inf"), float("nan")])

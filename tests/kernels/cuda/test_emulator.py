@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from localrun.backends.cuda.device import Argument
 from localrun.backends.cuda.emulated_device import EmulatedDevice, EmulatedFault
+from localrun.backends.gpu.device import Argument
 from localrun.base.errors import LocalrunError
 
 TEXT = """#include "device.cuh"

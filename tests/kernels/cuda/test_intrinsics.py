@@ -6,8 +6,8 @@ import torch
 from localrun_testing import fragments
 from localrun_testing.fragments import split
 
-from localrun.backends.cuda.device import Argument
 from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.gpu.device import Argument
 
 WARP = (32, 1, 1)
 ONE = (1, 1, 1)

@@ -22,8 +22,8 @@ from localrun_testing.native_ops import nmse
 
 from localrun.backends.cuda.emulated_build import Sanitizer
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.layouts import CudaLayout
 from localrun.backends.cuda.linears import dequantize, embed, linear
+from localrun.backends.gpu.layouts import GpuLayout
 from localrun.backends.reference.ops import activate
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.types import LinearActivation
@@ -169,7 +169,7 @@ def test_activations_are_exact_far_out_and_hide_nothing(act: LinearActivation) -
 
 def packed_floats(matrix: torch.Tensor) -> Packed:
     rows = matrix.view(torch.uint8).reshape(len(matrix), -1)
-    return CudaLayout().pack(
+    return GpuLayout().pack(
         RowReader("F32", len(matrix), matrix.shape[1], lambda first, n: rows[first : first + n].numpy())
     )
 
@@ -192,7 +192,7 @@ def test_codes_reach_the_limits_without_saturating() -> None:
     raw = torch.zeros(16, 34, dtype=torch.uint8)
     raw[:, 1] = 0x3C  # scale 1
     raw[:, 2:] = 0x80  # -128
-    weight = CudaLayout().pack(RowReader("Q8_0", 16, 32, lambda first, n: raw[first : first + n].numpy()))
+    weight = GpuLayout().pack(RowReader("Q8_0", 16, 32, lambda first, n: raw[first : first + n].numpy()))
     x = torch.full((2, 32), 127.0)
     x[1] = -127.0
     (found,) = run(x, [(weight, None)])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.logits import AdjustTensors, Found, finish
+from localrun.backends.gpu.logits import AdjustTensors, Found, finish
 from localrun.backends.reference.logits import finish_logits
 from localrun.ops.interface import LogitAdjust, Logits
 from localrun.ops.token_counts import TokenCounts

@@ -5,7 +5,7 @@ import torch
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.norms import norm, quantize
-from localrun.backends.cuda.q8 import Q8
+from localrun.backends.gpu.q8 import Q8
 from localrun.backends.reference.norm import rms_norm
 
 DEVICE = EmulatedDevice()

@@ -9,12 +9,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.device import Argument, Device
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.layouts import CudaLayout, tiles_of
 from localrun.backends.cuda.linears import Weight, dequantize, embed, linear, reads_q8
-from localrun.backends.cuda.q8 import Q8
 from localrun.backends.cuda.self_test_cases import Case
+from localrun.backends.gpu.device import Argument, Device
+from localrun.backends.gpu.layouts import GpuLayout, tiles_of
+from localrun.backends.gpu.q8 import Q8
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader
 from localrun.ops.types import LinearActivation
@@ -37,7 +37,7 @@ BEYOND = 3  # rows of an output that no kernel may touch
 def packed(qtype: str, n_rows: int, n_cols: int, seed: int = 0) -> Packed:
     """A matrix of ordinary size."""
     raw = sample(qtype, n_rows, n_cols, seed)
-    return CudaLayout().pack(RowReader(qtype, n_rows, n_cols, lambda first, n: raw[first : first + n].numpy()))
+    return GpuLayout().pack(RowReader(qtype, n_rows, n_cols, lambda first, n: raw[first : first + n].numpy()))
 
 
 def random_rows(n: int, n_cols: int, seed: int = 1) -> Tensor:

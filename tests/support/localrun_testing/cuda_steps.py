@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from localrun.backends.cuda.step_tensors import StepBuffer, StepShape, StepTensors
+from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, StepTensors
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.interface import CacheLayer, SequenceInput, StepInput

@@ -4,8 +4,9 @@ from functools import cache
 from pathlib import Path
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.executor import CudaExecutor
-from localrun.backends.cuda.layouts import CudaLayout
+from localrun.backends.cuda.translator import CudaTranslator
+from localrun.backends.gpu.executor import GpuExecutor
+from localrun.backends.gpu.layouts import GpuLayout
 from localrun.engine.runner import Runner, cache_layers
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
@@ -27,9 +28,9 @@ class CudaStepper(RunnerStepper):
         source = open_safetensors(path) if path.is_dir() else open_gguf(path)
         self.config = read_config(source).for_context(ctx)
         device, n_blocks = emulated_device(), -(-ctx // BLOCK_TOKENS) + 3
-        self.model = load_model(source, CudaLayout(), device.torch_device, self.config)
+        self.model = load_model(source, GpuLayout(), device.torch_device, self.config)
         layers = cache_layers(self.config)
         plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
         counts = [n_blocks] * n_groups
-        self.executor = CudaExecutor(device, self.model.forward, layers, plan, counts, counts)
+        self.executor = GpuExecutor(CudaTranslator, device, self.model.forward, layers, plan, counts, counts)
         super().__init__(Runner(self.config, self.executor), n_blocks)

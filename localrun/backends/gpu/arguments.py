@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from localrun.backends.cuda.device import Argument
+    from localrun.backends.gpu.device import Argument
 
 Letter: TypeAlias = Literal["p", "i", "f"]
 NAMES: dict[str, str] = {"p": "a pointer", "i": "an int", "f": "a float"}

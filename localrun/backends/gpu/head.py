@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda import linears, norms
-from localrun.backends.cuda.buffers import Buffer, Buffers, Form
-from localrun.backends.cuda.device import Device, Launch
-from localrun.backends.cuda.logits import AdjustTensors, Found, finish
-from localrun.backends.cuda.scratch import power_of_two
+from localrun.backends.gpu.buffers import Buffer, Buffers, Form
+from localrun.backends.gpu.device import Launch
+from localrun.backends.gpu.logits import AdjustTensors, Found, finish
+from localrun.backends.gpu.scratch import power_of_two
+from localrun.backends.gpu.translator import Translator
 from localrun.ops.instructions import LogitsOf
 from localrun.ops.interface import Logits, StepInput
 from localrun.ops.program import Recorded
@@ -33,10 +33,10 @@ class HeadBuffers:
 class Head:
     """Launches for one, two, four … rows of logits. Their memory is made anew when more are wanted than ever before."""
 
-    def __init__(self, device: Device, recorded: Recorded, placed: Mapping[int, Buffer]) -> None:
+    def __init__(self, translator: Translator, recorded: Recorded) -> None:
         assert isinstance(recorded.instruction, LogitsOf)
-        self.device, self.op = device, recorded.instruction
-        self.read = placed[self.op.a.index]
+        self.translator, self.op = translator, recorded.instruction
+        self.device, self.read = translator.device, translator.buffers[self.op.a.index]
         self.launches: dict[int, list[Launch]] = {}
         self.buffers: HeadBuffers | None = None
 
@@ -59,16 +59,14 @@ class Head:
             most, where = max(rows, FEWEST), self.device.torch_device
             self.launches.clear()
             self.buffers = None  # before there are others
-            coded = linears.reads_q8(self.op.weight)
+            coded = self.translator.reads_codes(self.op.weight)
             gathered = Buffers(most, where).make(Form(self.op.weight.n_cols, plain=True, coded=coded))
             logits = torch.empty(most, self.op.weight.n_rows, device=where)
             self.buffers = HeadBuffers(gathered, logits, AdjustTensors(most, where), Found.empty(most, where))
         return self.buffers
 
     def bind(self, buffers: HeadBuffers, rows: int) -> list[Launch]:
-        a, q8, op, logits = buffers.gathered.x(rows), buffers.gathered.q8(rows), self.op, buffers.rows[:rows]
-        made = [] if q8 is None else [norms.quantize(self.device, a, rows, q8)]
-        made += linears.linear(self.device, a, q8, ((op.weight, None),), [logits], rows)
-        return made + finish(
-            self.device, logits, buffers.adjust, buffers.found, rows, scale=op.scale, softcap=op.softcap
-        )
+        op, logits = self.op, buffers.rows[:rows]
+        made = self.translator.logits(buffers.gathered, op.weight, logits, rows)
+        rest = finish(self.device, logits, buffers.adjust, buffers.found, rows, scale=op.scale, softcap=op.softcap)
+        return [*made, *rest]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.linears import reads_q8
-from localrun.backends.cuda.q8 import Q8
-from localrun.backends.cuda.scratch import coded_bytes, plain_bytes
+from localrun.backends.gpu.q8 import Q8
+from localrun.backends.gpu.scratch import coded_bytes, plain_bytes
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -24,6 +23,7 @@ from localrun.ops.instructions import (
     ShortConv,
 )
 from localrun.ops.interface import CacheLayer
+from localrun.ops.layouts import Packed
 from localrun.ops.program import Recorded
 
 
@@ -80,10 +80,15 @@ class Buffers:
         return Buffer(form, plain, coded)
 
 
-def place(recorded: Sequence[Recorded], layers: Sequence[CacheLayer], buffers: Buffers) -> dict[int, Buffer]:
-    """A buffer for every slot of a program."""
+def place(
+    recorded: Sequence[Recorded],
+    layers: Sequence[CacheLayer],
+    buffers: Buffers,
+    reads_codes: Callable[[Packed], bool],
+) -> dict[int, Buffer]:
+    """A buffer for every slot of a program. `reads_codes`: whether linears with a matrix read quantised rows."""
     placed: dict[int, Buffer] = {}
-    plain, coded = slots_read(recorded)
+    plain, coded = slots_read(recorded, reads_codes)
     for each in recorded[:-1]:  # the last one gives the logits
         widths = {name: placed[slot].form.width for name, slot in each.reads.items()}
         for slot, width in zip(each.results, result_widths(each.instruction, widths, layers), strict=True):
@@ -93,7 +98,7 @@ def place(recorded: Sequence[Recorded], layers: Sequence[CacheLayer], buffers: B
     return placed
 
 
-def slots_read(recorded: Sequence[Recorded]) -> tuple[set[int], set[int]]:
+def slots_read(recorded: Sequence[Recorded], reads_codes: Callable[[Packed], bool]) -> tuple[set[int], set[int]]:
     """Slots that are wanted as f32, and those that some linear reads quantised: norms alone give these at once."""
     plain, coded = set[int](), set[int]()
     for each in recorded:
@@ -102,7 +107,7 @@ def slots_read(recorded: Sequence[Recorded]) -> tuple[set[int], set[int]]:
             plain.update(each.results)
         for name, slot in each.reads.items():
             forms = (
-                {reads_q8(weight) for weight, _ in op.weights} if isinstance(op, Linear) and name == "a" else {False}
+                {reads_codes(weight) for weight, _ in op.weights} if isinstance(op, Linear) and name == "a" else {False}
             )
             if True in forms:
                 coded.add(slot)

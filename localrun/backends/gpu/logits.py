@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.device import Device, Launch
+from localrun.backends.gpu.device import Device, Launch
 from localrun.ops.interface import LogitAdjust, Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
 

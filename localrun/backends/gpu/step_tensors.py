@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.scratch import SPLIT_ROWS
+from localrun.backends.gpu.scratch import SPLIT_ROWS
 from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from localrun.backends.cuda.device import Device
-from localrun.backends.cuda.program import CudaProgram
+from localrun.backends.gpu.device import Device
+from localrun.backends.gpu.program import GpuProgram
+from localrun.backends.gpu.translator import Translator
 from localrun.backends.reference.executor import TorchExecutor
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.interface import CacheLayer
@@ -11,11 +12,12 @@ from localrun.ops.kv import KVPlan
 from localrun.ops.program import Forward
 
 
-class CudaExecutor(TorchExecutor[CudaProgram]):
+class GpuExecutor(TorchExecutor[GpuProgram]):
     """One model on one GPU."""
 
     def __init__(
         self,
+        translator: type[Translator],
         kernels: Device,
         forward: Forward,
         layers: Sequence[CacheLayer],
@@ -25,4 +27,4 @@ class CudaExecutor(TorchExecutor[CudaProgram]):
     ) -> None:
         """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
         pool = KVPool(layers, plan, n_blocks, ring_blocks, kernels.torch_device)
-        super().__init__(CudaProgram(kernels, forward, pool), pool, kernels.torch_device)
+        super().__init__(GpuProgram(translator, kernels, forward, pool), pool, kernels.torch_device)

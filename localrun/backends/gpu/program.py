@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from localrun.backends.cuda.buffers import Buffers, place
-from localrun.backends.cuda.device import Device, Launch
-from localrun.backends.cuda.head import Head
-from localrun.backends.cuda.scratch import SPLIT_ROWS, bucket_units, power_of_two
-from localrun.backends.cuda.step_tensors import StepBuffer, StepShape, rows_alone
-from localrun.backends.cuda.translator import Bucket, Translator, has_kernels
+from localrun.backends.gpu.buffers import Buffers, place
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.head import Head
+from localrun.backends.gpu.scratch import SPLIT_ROWS, bucket_units, power_of_two
+from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, rows_alone
+from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.interface import Logits, StepCancelled, StepInput
@@ -33,20 +33,20 @@ class DeviceHandle(Handle):
         return self._found
 
 
-class CudaProgram:
+class GpuProgram:
     """Steps of one model. What has no kernels is computed by the reference operations, on the same memory."""
 
-    def __init__(self, device: Device, forward: Forward, pool: KVPool) -> None:
+    def __init__(self, translator: type[Translator], device: Device, forward: Forward, pool: KVPool) -> None:
         self.device, self.pool = device, pool
         recorded = record_instructions(forward)
         self.body = recorded[:-1]
         self.reference = ReferenceOps(pool, device.torch_device)
         self.buffers = Buffers(MAX_ROWS, device.torch_device)
-        placed = place(recorded, pool.layers, self.buffers)
-        self.translator = Translator(device, placed, pool.layers, pool.codecs, self.reference)
-        self.head = Head(device, recorded[-1], placed)
+        placed = place(recorded, pool.layers, self.buffers, translator.reads_codes)
+        self.translator = translator(device, placed, pool.layers, pool.codecs, self.reference)
+        self.head = Head(self.translator, recorded[-1])
         self.by_torch = {
-            each.instruction.name for each in self.body if not has_kernels(each.instruction, pool.layers, pool.codecs)
+            each.instruction.name for each in self.body if not self.translator.has_kernels(each.instruction)
         }
         self.step: StepBuffer | None = None
         self.launches: dict[Bucket, Sequence[Launch]] = {}

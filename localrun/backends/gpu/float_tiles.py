@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.tiles import padded, rows_of
-from localrun.backends.cuda.weight_layouts import COLUMNS, ROWS, FloatLayout
+from localrun.backends.gpu.tiles import padded, rows_of
+from localrun.backends.gpu.weight_layouts import COLUMNS, ROWS, FloatLayout
 from localrun.formats.quant import QUANT_TYPES
 
 

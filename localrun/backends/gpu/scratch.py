@@ -9,6 +9,7 @@ from localrun.ops.largest_step import MAX_CANDIDATES, MAX_ROWS
 
 UNIT_TOKENS = 512  # that attention splits a text into
 SPLIT_ROWS = 32  # rows of a step whose texts are split, at most: in larger steps those that are alone
+MAX_HEAD_DIM = 512
 WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies between two of its blocks
 
 
@@ -47,7 +48,19 @@ def coded_bytes(width: int) -> int:
 
 def partial_bytes(spec: LayerSpec, ctx: int) -> int:
     """What the units of a text leave to be merged, for the rows of small steps."""
-    return 0 if spec.mixer else 4 * SPLIT_ROWS * spec.n_heads * bucket_units(ctx) * (spec.head_dim + 2)
+    if spec.mixer:
+        return 0
+    return 4 * partial_numbers(SPLIT_ROWS, bucket_units(ctx), spec.n_heads, spec.head_dim)
+
+
+def partial_numbers(rows: int, n_units: int, n_heads: int, head_dim: int) -> int:
+    """f32 numbers that the units of so many rows leave, of texts of at most n_units · 512 tokens."""
+    return min(rows, SPLIT_ROWS) * n_heads * n_units * (head_dim + 2)
+
+
+def has_head_dim(head_dim: int) -> bool:
+    """Whether there are kernels of attention for heads of this size."""
+    return head_dim % 16 == 0 and head_dim <= MAX_HEAD_DIM
 
 
 def bucket_units(n_tokens: int) -> int:

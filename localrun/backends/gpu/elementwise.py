@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from localrun.backends.cuda.device import Argument, Device, Launch
+from localrun.backends.gpu.device import Argument, Device, Launch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.file_blocks import UNPACKERS, FileBlocks
-from localrun.backends.cuda.weight_layouts import COLUMNS, ROWS, CodeLayout, Scale, Table
+from localrun.backends.gpu.file_blocks import UNPACKERS, FileBlocks
+from localrun.backends.gpu.weight_layouts import COLUMNS, ROWS, CodeLayout, Scale, Table
 from localrun.formats.decode_table import FP4_VALUES, IQ4_VALUES
 from localrun.formats.quant import QUANT_TYPES
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda import grid_codes
+from localrun.backends.gpu import grid_codes
 from localrun.formats.bits import fp16, planes, u16, words
 from localrun.formats.decode_table import POWERS_OF_3, ue4m3
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.float_tiles import FloatTiles
-from localrun.backends.cuda.tiles import CodeTiles
-from localrun.backends.cuda.weight_layouts import ROWS, CodeLayout, layout_of
+from localrun.backends.gpu.float_tiles import FloatTiles
+from localrun.backends.gpu.tiles import CodeTiles
+from localrun.backends.gpu.weight_layouts import ROWS, CodeLayout, layout_of
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader, on_device
 
@@ -27,10 +27,10 @@ def tiles_of(qtype: str) -> Tiles:
     return CodeTiles(*astuple(layout)) if isinstance(layout, CodeLayout) else FloatTiles(*astuple(layout))
 
 
-class CudaLayout:
+class GpuLayout:
     """The GPU's layouts, one for every quant type; repacking runs where the rows are wanted."""
 
-    name = "cuda"
+    name = "gpu"
     reads_side_by_side = False
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:

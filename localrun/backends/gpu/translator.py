@@ -1,0 +1,147 @@
+"""From recorded instructions to launches on fixed buffers, for one bucket of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from localrun.backends.gpu import elementwise
+from localrun.backends.gpu.buffers import Buffer
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.scratch import has_head_dim, partial_numbers
+from localrun.backends.gpu.step_tensors import StepTensors
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.ops.instructions import (
+    Attention,
+    Embed,
+    GeluMul,
+    Instruction,
+    Linear,
+    Norm,
+    RopeAppend,
+    Scale,
+    SigmoidMul,
+    Slot,
+)
+from localrun.ops.interface import CacheLayer
+from localrun.ops.kv import KVCodec
+from localrun.ops.layouts import MAPPED, Packed
+from localrun.ops.program import Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What launches are bound to: so many rows, padding included, and texts of at most so many units of 512 tokens."""
+
+    rows: int
+    n_units: int
+    n_alone: int = 0  # rows of a large step that share their keys with few others, rounded up
+
+
+class Translator(ABC):
+    """A method for each instruction that has kernels; torch computes the others, by the reference operations.
+
+    What is abstract is what platforms do with kernels, or operands, of their own.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        buffers: Mapping[int, Buffer],
+        layers: Sequence[CacheLayer],
+        codecs: Sequence[KVCodec],
+        reference: ReferenceOps,
+    ) -> None:
+        self.device, self.buffers, self.layers, self.codecs = device, buffers, layers, codecs
+        self.reference = reference
+        self.partial = torch.empty(0, device=device.torch_device)  # scratch memory of attention
+
+    def reserve_partial(self, bucket: Bucket) -> bool:
+        """Make sure that attention finds its scratch memory -> whether there is another one now."""
+        shapes = {(place.n_heads, place.head_dim) for place in self.layers}
+        n = max(partial_numbers(bucket.rows, bucket.n_units, *shape) for shape in shapes)
+        if n <= len(self.partial):
+            return False
+        self.partial = torch.empty(n, device=self.device.torch_device)
+        return True
+
+    def has_kernels(self, op: Instruction) -> bool:
+        """Whether kernels of ours compute an instruction."""
+        if isinstance(op, RopeAppend | Attention):
+            return self.attends(self.layers[op.layer], self.codecs[op.layer])
+        if isinstance(op, Embed):
+            return op.weight.layout is not MAPPED
+        return hasattr(Translator, op.name)
+
+    @staticmethod
+    def attends(place: CacheLayer, codec: KVCodec) -> bool:
+        """Whether there are kernels for attention of this kind."""
+        return codec.native and place.value_dim is None and has_head_dim(place.head_dim)
+
+    def launches(self, recorded: Sequence[Recorded], bucket: Bucket, step: StepTensors) -> list[Launch]:
+        """What the instructions come to, in order."""
+        self.bucket, self.step = bucket, step
+        self.quantized = set[int]()  # slots whose quantised form has been made
+        made: list[Launch] = []
+        for each in recorded:
+            if self.has_kernels(each.instruction):
+                made += getattr(self, each.instruction.name)(each.instruction, *each.results)
+            else:
+                made.append(self.by_torch(each))
+        return made
+
+    @abstractmethod
+    def embed(self, op: Embed, out: int) -> Iterator[Launch]: ...
+    @abstractmethod
+    def norm(self, op: Norm, out: int) -> Iterator[Launch]: ...
+    @abstractmethod
+    def linear(self, op: Linear, *out: int) -> Iterator[Launch]: ...
+    @abstractmethod
+    def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Launch]: ...
+    @abstractmethod
+    def attention(self, op: Attention, out: int) -> Iterator[Launch]: ...
+    @abstractmethod
+    def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:
+        """a @ W.T -> out, f32 [rows, vocab]"""
+        ...
+
+    @staticmethod
+    @abstractmethod
+    def reads_codes(weight: Packed) -> bool:
+        """Whether linears with this matrix read quantised activations; else they read f32."""
+        ...
+
+    def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Launch]:
+        yield elementwise.sigmoid_mul(self.device, self.x(op.x), self.x(op.gate), self.x(out))
+
+    def gelu_mul(self, op: GeluMul, out: int) -> Iterator[Launch]:
+        yield elementwise.gelu_mul(self.device, self.x(op.gate), self.x(op.x), op.first, self.x(out))
+
+    def scale(self, op: Scale, out: int) -> Iterator[Launch]:
+        yield elementwise.scale(self.device, self.x(op.x), op.factor, self.x(out))
+
+    def by_torch(self, recorded: Recorded) -> Launch:
+        """The reference operation on the rows that are there, its results copied to where kernels find them."""
+        op = recorded.instruction
+        compute: Callable[[Instruction], Sequence[Tensor]] = getattr(self.reference, op.name)
+
+        def launch() -> None:
+            n = self.reference.step.n_rows
+            operands = {name: self.operand(op, name, slot, n) for name, slot in recorded.reads.items()}
+            results = compute(replace(op, **operands))  # type: ignore[arg-type]  # each has fields of its own
+            for slot, result in zip(recorded.results, results, strict=True):
+                self.buffers[slot].x(n).copy_(result.flatten(1))
+
+        return launch
+
+    def operand(self, op: Instruction, name: str, slot: int, n_rows: int) -> Tensor:
+        x = self.buffers[slot].x(n_rows)
+        return x.unflatten(1, (self.layers[op.layer].n_heads, -1)) if isinstance(op, Attention) else x
+
+    def x(self, slot: Slot | int) -> Tensor:
+        """f32 [rows of the bucket, width]"""
+        return self.buffers[slot.index if isinstance(slot, Slot) else slot].x(self.bucket.rows)
