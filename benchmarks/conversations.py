@@ -37,7 +37,7 @@ from localrun.client.local import LocalClient  # noqa: E402
 
 BUILTIN = ROOT / "localrun/builtin/localrun-tiny.gguf"
 MODELS = ("builtin", "tiny-thinker", "tiny-windows", "tiny-states")
-CODECS: tuple[KVCodecName, ...] = ("f16", "q8", "k8v4", "q4")
+CODECS: tuple[KVCodecName, ...] = ("f32", "f16", "q8", "k8v4", "q4")
 
 
 def main() -> None:

@@ -7,8 +7,8 @@ Needs llama-cpp-python, and the right to make a control group (root, version 1 o
 limit is `share` of the file and what a program takes besides. llama.cpp maps the file, and must not repack its weights
 there: what it repacks does not fit, and the system ends it. localrun maps what does not fit of its packed weights.
 Every round begins with nothing of either in the page cache and a prompt of 16 tokens; then `tokens` are decoded.
-Printed: tokens a second within the limit and without it, their ratios, what localrun expected, and the anonymous memory
-that it took once a chat had filled the context, beside what was planned for that.
+Printed: tokens a second within the limit and without it, their ratios, what localrun expected, what a token read from
+disk, and the anonymous memory that was taken once a chat had filled the context, beside what was planned for that.
 """
 
 import argparse
@@ -89,7 +89,9 @@ def work(engine: str, request: dict[str, Any]) -> dict[str, Any]:
     before = psutil.Process().memory_info()
     model = load(LoadOptions(Path(request["path"]), threads=request["threads"], ctx=CTX, kv="f16", prefix_cache=False))
     run_case(model.engine, Case("prefill", 16, 0, 1), True)
+    read = psutil.Process().io_counters().read_bytes
     rate = n / run_case(model.engine, Case("decode", n, 16, 1), True)
+    read = psutil.Process().io_counters().read_bytes - read
     filling = GenerationRequest(tuple(range(CTX - 72)), 70, frozenset(), SamplerSettings(temperature=0.0), seed=0)
     model.engine.scheduler.rows_per_second = 1e12  # whole chunks, as on a faster machine
     for _ in model.engine.submit(filling):
@@ -97,6 +99,7 @@ def work(engine: str, request: dict[str, Any]) -> dict[str, Any]:
     memory, plan = psutil.Process().memory_info(), model.plan
     return {
         "rate": rate,
+        "read": read / n,
         "mapped": plan.mapped_bytes,
         "notes": [note for note in model.info.notes if "disk" in note],
         "anonymous": memory.rss - (memory.shared - before.shared),  # less pages of files
@@ -143,6 +146,8 @@ def main() -> None:
             print(f"  {name:20} {statistics.median(values):6.2f} tok/s  ({', '.join(f'{v:.2f}' for v in values)})")
         print(f"  localrun / llama.cpp within the limit: {ratio:.2f}")
         print(f"  {last['mapped'] / 2**30:.2f} GiB mapped; {'; '.join(last['notes'])}")
+        reads = ", ".join(f"{one['read'] / 2**20:.1f}" for one in found["localrun limited"])
+        print(f"  MiB that a token read from the disk: {reads}")
         print(f"  anonymous memory {last['anonymous'] / 2**20:.0f} MiB, planned {last['planned'] / 2**20:.0f} MiB")
 
 

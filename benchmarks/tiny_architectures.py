@@ -9,20 +9,36 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
-TINY = (  # of `TINY_MODELS`
+TINY = (  # of `TINY_MODELS`, those that differ in what their layers do
+    "llama",
+    "mistral-small-3",
+    "ministral-3",
+    "qwen2",
+    "qwen3",
+    "qwen3-vl",
+    "gemma2",
+    "gemma3",
     "gemma4",
     "gemma4-e2b",
     "gemma4-moe",
-    "gpt-oss",
-    "lfm2",
-    "lfm2-moe",
+    "gemma4-unified",
+    "phi3-longrope",
+    "olmo2",
+    "olmo3",
+    "granite",
     "granite-hybrid",
     "granite-hybrid-moe",
     "nemotron-h",
     "nemotron-h-moe",
-    "qwen3-next",
-    "qwen3.5-moe",
+    "smollm3",
     "qwen3-moe",
+    "qwen3.5",
+    "qwen3.5-moe",
+    "qwen3-next",
+    "mixtral",
+    "lfm2",
+    "lfm2-moe",
+    "gpt-oss",
 )
 CONTEXT, WINDOW = 4096, 100
 TEMPLATE = """{%- for m in messages -%}

@@ -49,6 +49,12 @@ def packed_models(root: Path) -> list[PackedModel]:
     return sorted(found, key=lambda model: -model.last_used)
 
 
+def packed_of(root: Path, paths: Collection[Path]) -> list[PackedModel]:
+    """What was packed of the models at these paths, in any precision."""
+    names = {str(path) for path in paths}
+    return [model for model in packed_models(root) if model.label.path in names]
+
+
 def erase_packed(models: Collection[PackedModel]) -> int:
     """Gives the bytes removed; who runs such a model goes on with what it has mapped. Raises OSError."""
     for model in models:

@@ -36,6 +36,8 @@ def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: J
     models, removal = _plan(model, precision)
     for path in removal.files:
         note(f"  {path}")
+    for packed in removal.packed:
+        note(f"  {packed.folder}: {gib(packed.nbytes)} of weights larger than memory, packed")
     for what in removal.left:
         note(what)
     what = ", ".join(sorted({one.precision or one.format for one in models})) or "unfinished downloads"
@@ -54,7 +56,7 @@ def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: J
         write_json(
             {
                 "model": model,
-                "files": [str(path) for path in removal.files],
+                "files": [str(path) for path in (*removal.files, *(packed.folder for packed in removal.packed))],
                 "freed": removal.freed,
                 "left": list(removal.left),
             }

@@ -16,7 +16,7 @@ from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
 from localrun.cli.session import find_model
 from localrun.fit.mapped import total_bytes
-from localrun.fit.weights import held_bytes, mappable_weights
+from localrun.fit.weights import held
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
@@ -106,7 +106,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
     """The fields of `show --json`. Those of the architecture are None where there is none that we know."""
     loaded = in_precision(source, stored.precision)
     types = Counter(tensor.qtype for tensor in loaded.tensors.values())
-    template = _chat_template(source)
+    weights, template = held(loaded), _chat_template(source)
     why = obstacle(source) if source.tensors else "it holds no weights"
     if why:
         note(f"this version cannot run it: {why}")
@@ -123,8 +123,8 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         **_shape(None if why else arch_of(source).config(source)),
         "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest() if template else None,
         "tokenizer": _tokenizer(source),
-        "held_bytes": {stored.precision: held_bytes(loaded)},
-        "mappable_bytes": {stored.precision: total_bytes(mappable_weights(loaded))},
+        "held_bytes": {stored.precision: weights.nbytes},
+        "mappable_bytes": {stored.precision: total_bytes(weights.mappable)},
         "obstacle": why or None,
     }
 

@@ -16,7 +16,6 @@ from localrun.engine.opened import OpenedModel
 from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.mapped import Mappable, mappable, missed_bytes
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.fit.plan import margin_of
 from localrun.fit.rates import machine_rates
 from localrun.formats.packed_file import PackedFile
 from localrun.model.weight_ref import WeightRef
@@ -55,6 +54,6 @@ def notes_of(plan: MemoryPlan, active_bytes: int) -> tuple[str, ...]:
     rates, disk = machine_rates(), disk_rate()
     if not disk:
         return (f"{told}, as fast as the disk gives them",)
-    missed = missed_bytes(plan.mapped, margin_of(plan.budget_bytes))
+    missed = missed_bytes(plan.mapped, plan.budget_bytes - plan.needed_bytes)
     seconds = missed / disk + (active_bytes - missed) / rates.read_bytes / rates.share("decode", active_bytes)[0]
     return (f"{told}: expect about {tps(1 / seconds)} (the disk gives {disk / 1e9:.1f} GB/s)",)

@@ -168,14 +168,14 @@ def _rows(
         mapped = first_of(parts, total - usable)
         mapped = mapped if total - total_bytes(mapped) <= usable else ()
         in_memory: Verdict = "fits" if total <= usable else "tight" if total <= budget else "no"
-        missed = missed_bytes(mapped, budget - usable)
+        missed = missed_bytes(mapped, budget - (total - total_bytes(mapped)))
         seconds = (candidate.active_bytes + sizes.nbytes(ctx, codec) - missed) / read
         first_seconds = min(PROMPT_TOKENS, ctx) * active_params / multiply
         if missed:
             assert question.disk is not None
             disk = question.disk() or USUAL_DISK
             seconds += missed / disk
-            first_seconds += (total_bytes(mapped) - (budget - usable)) / disk  # many tokens read all
+            first_seconds += total_bytes(mapped) / disk  # many tokens read all
         rows.append(
             FitRow(
                 precision=candidate.precision,

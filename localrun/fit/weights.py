@@ -2,44 +2,44 @@
 
 import math
 import re
+from dataclasses import dataclass
 
 from localrun.backends.registry import usual_backend
 from localrun.base.errors import ModelFileError
 from localrun.fit.mapped import Mappable, mappable
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
+from localrun.model.weight_ref import WeightRef
 
 _SAMPLE = 4096  # rows and columns of a matrix that tells how a type is held
 _MIXED = {"IQ2_M": "IQ2_S", "IQ3_M": "IQ3_S", "IQ3_XS": "IQ3_S"}  # mixes whose name is no type of its own
 _SIZE = re.compile(r"_(XXS|XS|S|M|L|XL)$")
 
 
-def held_bytes(source: TensorSource) -> int:
-    """Bytes of the weights of a file once they are loaded on the usual backend of this machine.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes of the weights of a file once they are loaded, and what of them may stay on disk, in the order in which it
+    goes."""
 
-    Of a model that cannot run all tensors count, as if they were loaded.
-    """
+    nbytes: int
+    mappable: tuple[Mappable, ...] = ()
+
+
+def held(source: TensorSource) -> Held:
+    """As the usual backend of this machine holds them. Of a model that cannot run all tensors count, as if loaded."""
     from localrun.model import load  # with numpy, which is for models that are here
 
     try:
         config = load.read_config(source)
         refs = load.read_weight_refs(source, config)
     except ModelFileError:
-        return sum(_held(info) for info in source.tensors.values())
-    return load.held_bytes(source, refs, usual_backend(config).matrix_bytes)
-
-
-def mappable_weights(source: TensorSource) -> tuple[Mappable, ...]:
-    """Of them, what may stay on disk where memory is short, in the order in which it goes."""
-    from localrun.model import load
-
-    try:
-        config = load.read_config(source)
-        refs = load.read_weight_refs(source, config)
-    except ModelFileError:
-        return ()
+        return Held(sum(_held(info) for info in source.tensors.values()))
     backend = usual_backend(config)
-    return tuple(mappable(config, refs, lambda ref: backend.matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)))
+
+    def nbytes(ref: WeightRef) -> int:
+        return backend.matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)
+
+    return Held(load.held_bytes(source, refs, backend.matrix_bytes), tuple(mappable(config, refs, nbytes)))
 
 
 def held_share(precision: str) -> float:

@@ -17,7 +17,7 @@ from localrun.fit.mapped import mappable_parts
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
-from localrun.fit.weights import held_bytes, held_share, mappable_weights
+from localrun.fit.weights import held, held_share
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
 from localrun.hub.catalogue import CatalogueModel, catalogue_shape, read_catalogue
@@ -207,21 +207,21 @@ def _read_shape(
 def _estimated(precision: str, shape: Shape) -> Candidate:
     """A precision of which only the bits a weight are known."""
     file_bytes = int(shape.n_params * bits_of(precision) / 8)
-    held = int(file_bytes * held_share(precision)) * shape.held_params // shape.n_params
-    active = held * shape.active_params // shape.held_params
-    parts = mappable_parts(shape, held)
+    weights = int(file_bytes * held_share(precision)) * shape.held_params // shape.n_params
+    active = weights * shape.active_params // shape.held_params
+    parts = mappable_parts(shape, weights)
     return Candidate(
-        precision, held, active, bits_of(precision), approximate=True, file_bytes=file_bytes, mappable=parts
+        precision, weights, active, bits_of(precision), approximate=True, file_bytes=file_bytes, mappable=parts
     )
 
 
 def _in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shape) -> Candidate:
     """A precision of a model that is here: its bytes as a load would hold them."""
     loaded = in_precision(source, precision)
-    weights = held_bytes(loaded)
-    active = int(weights * shape.active_params / shape.held_params)
+    weights = held(loaded)
+    active = int(weights.nbytes * shape.active_params / shape.held_params)
     bits = 8 * sum(tensor.nbytes for tensor in loaded.tensors.values()) / max(source.n_params, 1)
-    return Candidate(precision, weights, active, bits, file_bytes=source.nbytes, mappable=mappable_weights(loaded))
+    return Candidate(precision, weights.nbytes, active, bits, file_bytes=source.nbytes, mappable=weights.mappable)
 
 
 def _candidate(variant: Variant, shape: Shape | None) -> Candidate:

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localrun.base.errors import HubError, NotFoundError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import FILE_NAME, read_sources, write_setting
+from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, packed_of
 from localrun.hub.access import hub_cache
 from localrun.hub.cached_repo import CachedRepo, freed_by, needed, unneeded
 from localrun.hub.hf_cache import repo_folder
@@ -30,7 +31,8 @@ _OWNERS = {
 class Removal:
     """`files` go, and `freed` bytes with them; `execute` does it. Files shared with others are not counted.
 
-    `left` says what stays that a person might expect to go. Nothing outside of `_root` is touched.
+    `left` says what stays that a person might expect to go. `packed` are weights of the model that were larger than
+    memory, as they lie in the folder of caches. Nothing else outside of `_root` is touched.
     """
 
     files: tuple[Path, ...]
@@ -39,6 +41,7 @@ class Removal:
     _root: Path
     _unnamed: tuple[Path, ...] = ()  # blobs that only these names led to, and what the cache notes about them
     _partials: tuple[Path, ...] = ()
+    packed: tuple[PackedModel, ...] = ()
 
     def execute(self) -> None:
         """Remove what was told. HubError when the system does not let us, or when a link has come in our way."""
@@ -55,6 +58,7 @@ class Removal:
                     unlink_inside(self._root, journal)
             for path in (*self.files, *self._unnamed):
                 remove_empty_folders(self._root, path.parent)
+            erase_packed(self.packed)
         except OSError as error:
             what = error.strerror or type(error).__name__
             raise HubError(
@@ -68,17 +72,10 @@ def plan_removal(models: Sequence[StoredModel]) -> Removal:
     if source in _OWNERS:
         what, hint = _OWNERS[source]
         raise UsageError(f"{models[0].name} stays: {what}", hint)
-    if source == "hub":
-        return _from_cache(models)
-    root = folder("models")
-    assert root is not None
-    files = [path for model in models for path in _files_of(model)]
-    for path in files:
-        refuse_links(root, path)
-    folders = [model.path for model in models if model.format == "safetensors"]
-    others = sorted({path for place in folders for path in entries(place)} - set(files))
-    left = tuple(f"{path} stays: it is not a part of the model" for path in others)
-    return Removal(tuple(files), freed_by(files), left, root)
+    removal = _from_cache(models) if source == "hub" else _from_folder(models)
+    home = folder("cache")
+    packed = tuple(packed_of(home / PACKED_FOLDER, [model.path for model in models])) if home else ()
+    return replace(removal, freed=removal.freed + sum(one.nbytes for one in packed), packed=packed)
 
 
 def remove(removal: Removal, models: Sequence[StoredModel]) -> bool:
@@ -106,6 +103,19 @@ def plan_partials(repo: str) -> Removal:
 def discard(journal: Path) -> None:
     """Remove one unfinished download of the cache that nobody works on."""
     Removal((journal,), 0, (), hub_cache(), _partials=(journal,)).execute()
+
+
+def _from_folder(models: Sequence[StoredModel]) -> Removal:
+    """From the folder of models."""
+    root = folder("models")
+    assert root is not None
+    files = [path for model in models for path in _files_of(model)]
+    for path in files:
+        refuse_links(root, path)
+    folders = [model.path for model in models if model.format == "safetensors"]
+    others = sorted({path for place in folders for path in entries(place)} - set(files))
+    left = tuple(f"{path} stays: it is not a part of the model" for path in others)
+    return Removal(tuple(files), freed_by(files), left, root)
 
 
 def _from_cache(models: Sequence[StoredModel]) -> Removal:

@@ -16,11 +16,13 @@ from localrun_testing.stub_gguf import stub_gguf, tensors_of
 
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
+from localrun.cache.label import Label, write_label
 from localrun.cli import consent, remove
 from localrun.cli.app import run_command_line
 from localrun.cli.fit import parse_size
 from localrun.fit.rates import Rates
 from localrun.hub import api
+from localrun.hub.resolve import resolve
 from localrun.model.archs.mixtral import Mixtral
 from localrun.model.archs.qwen3_moe import Qwen3Moe
 
@@ -386,7 +388,7 @@ def test_a_person_is_asked(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPat
         assert text in err
 
 
-def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for precision in ("F16", "F32"):
         run("pull", f"org/tiny-GGUF:{precision}")
     code, out, err = run("rm", "org/tiny-GGUF:F16")
@@ -395,10 +397,17 @@ def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, monkeypatch: pytest.M
     terminal(monkeypatch, "n")
     code, _, err = run("rm", "org/tiny-GGUF:F16")
     assert (code, "nothing was removed" in err) == (0, True)
+    packed = home / "cache/weights/of-this-model"
+    packed.mkdir(parents=True)
+    (packed / "layers.0.up.packed").write_bytes(bytes(7))
+    write_label(packed, Label(path=str(resolve("org/tiny-GGUF", "F16").path)))
     code, out, err = run("rm", "org/tiny-GGUF:F16", "--yes", "--json")
     answer = json.loads(out)
     check(answer, "rm")
-    assert answer["freed"] == len(hub.repos["org/tiny-GGUF"].files["tiny-F16.gguf"])
+    assert answer["freed"] == len(hub.repos["org/tiny-GGUF"].files["tiny-F16.gguf"]) + 7
+    assert f"{packed}: 7 B of weights larger than memory, packed" in err
+    assert str(packed) in answer["files"]
+    assert not packed.exists()
     assert [row["precision"] for row in json.loads(run("list", "--json")[1]) if row["source"] == "hub"] == ["F32"]
     assert "default" not in err, "another precision of it is left"
     terminal(monkeypatch, "y")

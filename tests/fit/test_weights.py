@@ -3,6 +3,7 @@
 import json
 from math import prod
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from localrun_testing.tiny_models import save
@@ -14,7 +15,7 @@ from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.resources import resource
 from localrun.fit.bytes import kv_bytes
 from localrun.fit.shape import shape_of
-from localrun.fit.weights import held_bytes, held_share
+from localrun.fit.weights import held, held_share
 from localrun.formats.detect import open_model_file
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.load import held_bytes as loaded_bytes
@@ -29,7 +30,14 @@ def test_a_file_is_counted_as_a_load_holds_it() -> None:
         pytest.skip("no native library")
     source = open_model_file(str(resource("builtin/localrun-tiny.gguf")))
     refs = read_weight_refs(source, read_config(source))
-    assert held_bytes(source) == loaded_bytes(source, refs, CpuLayout(calls_of(library), 1).nbytes)
+    assert held(source).nbytes == loaded_bytes(source, refs, CpuLayout(calls_of(library), 1).nbytes)
+
+
+def test_a_config_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Mock(side_effect=read_config)
+    monkeypatch.setattr("localrun.model.load.read_config", read)
+    assert held(open_model_file(str(resource("builtin/localrun-tiny.gguf")))).mappable
+    read.assert_called_once()
 
 
 def test_a_checkpoint_of_the_size_of_gemma_4_e2b(tmp_path: Path) -> None:
@@ -63,14 +71,14 @@ def test_embeddings_of_layers_stay_in_the_file(tmp_path: Path) -> None:
     source = open_model_file(str(save("gemma4-e2b", tmp_path)))
     table = source.tensors["model.language_model.embed_tokens_per_layer.weight"]
     config, shape = read_config(source), shape_of(source)
-    held = loaded_bytes(source, read_weight_refs(source, config), F32.nbytes)
+    nbytes = loaded_bytes(source, read_weight_refs(source, config), F32.nbytes)
     eyes = sum(t.nbytes for t in source.tensors.values() if "language_model" not in t.name)
     scalars = 4 * config.n_layers  # are operands of the program
-    assert held == source.nbytes - table.nbytes - eyes - scalars
+    assert nbytes == source.nbytes - table.nbytes - eyes - scalars
     assert shape.mapped_params == prod(table.shape)
     text = (t for t in source.tensors.values() if "language_model" in t.name)
     small = sum(prod(t.shape) for t in text if len(t.shape) == 1 and prod(t.shape) > 1)
-    assert shape.held_params == held // 4 - small
+    assert shape.held_params == nbytes // 4 - small
     assert load_model(source, F32).weights.per_layer.embed.nbytes == 0  # type: ignore[union-attr]
 
 

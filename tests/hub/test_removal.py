@@ -12,6 +12,8 @@ import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, UsageError
+from localrun.cache.label import Label, write_label
+from localrun.cache.packed_weights import PACKED_FOLDER
 from localrun.hub import inside
 from localrun.hub.access import Access, read_access
 from localrun.hub.api import read_repo
@@ -76,6 +78,36 @@ def test_bytes_that_another_revision_needs_stay(serve: Serve, home: Path, access
     removal.execute()
     (left,) = [model for model in scan() if model.name == "org/b" and model.precision == "Q8_0"]
     assert left.path.read_bytes() == DATA["q8"]
+
+
+def packed(home: Path, name: str, path: Path, nbytes: int) -> Path:
+    """Weights larger than memory, as a load leaves them."""
+    folder = home / "cache" / PACKED_FOLDER / name
+    folder.mkdir(parents=True)
+    (folder / "layers.0.up.packed").write_bytes(bytes(nbytes))
+    write_label(folder, Label("b", str(path), "auto", weights=name))
+    return folder
+
+
+def test_packed_weights_go_with_their_model(access: Access, home: Path) -> None:
+    q8, q4 = resolve("org/b", "Q8_0"), resolve("org/b", "Q4_0")
+    own = [packed(home, "a", q8.path, 300), packed(home, "b", q8.path, 30)]
+    others = packed(home, "c", q4.path, 3)
+    removal = plan_removal([q8])
+    assert removal.freed == 20_330
+    assert {one.folder for one in removal.packed} == set(own)
+    removal.execute()
+    assert not any(folder.exists() for folder in own)
+    assert others.exists(), "another precision's"
+    mine = home / "models/mine-Q8_0.gguf"
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_bytes(bytes(5))
+    folder = packed(home, "d", mine, 7)
+    removal = plan_removal([resolve("mine")])
+    assert removal.freed == 12
+    removal.execute()
+    assert not folder.exists()
+    assert others.exists()
 
 
 def test_our_own_folder(home: Path, tmp_path: Path) -> None:
