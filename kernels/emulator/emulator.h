@@ -1,4 +1,4 @@
-// CUDA kernels on a CPU: what threads, meetings and launches are to the kernel's side (cuda.h) and to the scheduler's.
+// GPU kernels on a CPU: what threads, meetings and launches are to the kernel's side (cuda.h, metal.h) and to the scheduler's.
 //
 // One block runs at a time. Every thread of it is a fiber that runs to its next meeting (barrier, shuffle, mma …), and the
 // last to arrive there does the work for all. Fibers and meetings live in fibers.cpp, scheduler.cpp and warp.cpp, which are
@@ -20,23 +20,28 @@ struct emu_thread {
   uint32_t index, lane;  // in the block, in the warp
   emu_copy copies[EMU_MAX_COPIES];
   int n_copies, n_groups;
+  uint32_t shared_bytes;  // of the threadgroup variables it has come by
 };
 
 enum emu_op {
   EMU_SYNC, EMU_SHUFFLE, EMU_BALLOT, EMU_LDMATRIX, EMU_LDMATRIX_TRANS,
   EMU_M16N8K32_S8, EMU_M16N8K32_S8U8, EMU_M16N8K16_S8, EMU_M16N8K16_F16, EMU_M16N8K16_BF16,
-  EMU_M8N8K16_S8, EMU_M8N8K16_S8U8, EMU_M16N8K8_F16,
+  EMU_M8N8K16_S8, EMU_M8N8K16_S8U8, EMU_M16N8K8_F16, EMU_M8N8K8_F32,
 };
 // Operands of one lane, and afterwards its result.
 struct emu_shuffle { uint32_t value, source, result; };
 struct emu_mma { uint32_t a[4], b[2], c[4]; };
+struct emu_mma_8x8 { float a[2], b[2], c[2]; };  // columns emu_column_8x8 and the next one of row emu_row_8x8
+static inline int emu_row_8x8(int lane) { return (lane / 4 & 4) + lane / 2 % 4; }
+static inline int emu_column_8x8(int lane) { return (lane / 4 & 2) * 2 + lane % 2 * 2; }
 struct emu_matrix_row { emu_16_bytes row; uint32_t result[4]; };
 
 extern "C" {
 extern emu_thread* emu_current;
 void* emu_dynamic_shared(void);
 [[noreturn]] void emu_fail(const char* what, const char* file, int line);
-void emu_block_barrier(const char* file, int line);
+// Of all threads that are left; or, where `of_all`, of every thread of the block.
+void emu_block_barrier(const char* file, int line, bool of_all = false);
 // The lanes named in `mask` meet; `operands` are this lane's.
 void emu_meet(emu_op op, uint32_t mask, void* operands, const char* file, int line);
 // 1: emu_error() says what went wrong, and where.
@@ -66,7 +71,7 @@ template <class... A> static inline const char* emu_parameters(void (*)(A...)) {
 
 template <class... A, size_t... I>
 static inline void emu_apply(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
-  kernel(*(A*)arguments[I]...);
+  kernel(*(std::remove_reference_t<A>*)arguments[I]...);
 }
 template <class... A>
 static inline int emu_start(void (*kernel)(A...), const uint32_t* grid, const uint32_t* block, uint32_t shared_bytes,

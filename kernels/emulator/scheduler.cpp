@@ -39,6 +39,7 @@ std::vector<Warp> warps;
 uint32_t n_threads, n_live, n_at_barrier, parity;  // parity: of the barriers passed
 const char* barrier_file;
 int barrier_line;
+bool barrier_of_all;
 Fiber caller;
 bool entered;  // a fiber has started in this launch
 void (*body)(void*);
@@ -121,7 +122,7 @@ void thread_main() {
   release(&end_tag);
   if (me->n_copies) emu_fail("a thread returned with copies under way", "the kernel's end", 0);
   me->state = DONE;
-  if (--n_live && n_at_barrier == n_live) open_barrier();
+  if (--n_live && n_at_barrier == n_live && !barrier_of_all) open_barrier();
   if (Thread* other = next_ready(me)) run(me->fiber, other, true);
   back_to_caller(me, true);
   abort();
@@ -134,7 +135,7 @@ void prepare(uint32_t index, emu_dim at, emu_dim grid, emu_dim block) {
   Thread* t = threads[index];
   t->thread = {index % block.x, index / block.x % block.y, index / block.x / block.y};
   t->block = at, t->block_dim = block, t->grid_dim = grid;
-  t->index = index, t->lane = index % 32, t->state = READY, t->n_copies = t->n_groups = 0;
+  t->index = index, t->lane = index % 32, t->state = READY, t->n_copies = t->n_groups = 0, t->shared_bytes = 0;
   rewind(t->fiber, thread_main);
 }
 void run_block(emu_dim at, emu_dim grid, emu_dim block, uint32_t shared_bytes) {
@@ -162,15 +163,15 @@ void emu_fail(const char* what, const char* file, int line) {
   abort();
 }
 
-void emu_block_barrier(const char* file, int line) {
+void emu_block_barrier(const char* file, int line, bool of_all) {
   Thread* me = (Thread*)emu_current;
   if (n_at_barrier && (line != barrier_line || file != barrier_file))
-    emu_fail("threads of a block wait at different __syncthreads", file, line);
-  barrier_file = file, barrier_line = line;
+    emu_fail("threads of a block wait at different barriers", file, line);
+  barrier_file = file, barrier_line = line, barrier_of_all = of_all;
   char* tag = &barrier_tag[parity];
   release(tag);
   me->file = file, me->line = line, me->state = AT_BARRIER;
-  if (++n_at_barrier == n_live) open_barrier();
+  if (++n_at_barrier == (of_all ? n_threads : n_live)) open_barrier();
   if (me->state != READY || seed) rest(me);
   acquire(tag);
 }

@@ -1,4 +1,4 @@
-// Shuffles, ballots, ldmatrix and the tensor core, by the fragment layouts of the PTX manual.
+// Shuffles, ballots, ldmatrix and the tensor core, by the fragment layouts of the PTX manual; Metal's simdgroup matrices.
 #include "warp.h"
 
 #include <utility>
@@ -82,6 +82,22 @@ void load_matrices(void* const* lanes, bool transposed) {
       ((emu_matrix_row*)lanes[lane])->result[j] = high << 16 | low;
     }
 }
+// C[8][8] += A[8][8] · B[8][8] of Metal's simdgroup matrices, each number a chain of fma in ascending k. A lane holds two
+// columns of a row, of all three alike.
+void multiply_8x8(void* const* lanes) {
+  float a[8][8], b[8][8];
+  for (int lane = 0; lane < LANES; lane++)
+    for (int i = 0; i < 2; i++) {
+      const emu_mma_8x8& m = *(emu_mma_8x8*)lanes[lane];
+      const int row = emu_row_8x8(lane), column = emu_column_8x8(lane) + i;
+      a[row][column] = m.a[i], b[row][column] = m.b[i];
+    }
+  for (int lane = 0; lane < LANES; lane++)
+    for (int i = 0; i < 2; i++) {
+      float& c = ((emu_mma_8x8*)lanes[lane])->c[i];
+      for (int k = 0; k < 8; k++) c = __builtin_fmaf(a[emu_row_8x8(lane)][k], b[k][emu_column_8x8(lane) + i], c);
+    }
+}
 void shuffle(uint32_t mask, void* const* lanes) {
   for (int lane = 0; lane < LANES; lane++)
     if (mask >> lane & 1) {
@@ -114,5 +130,6 @@ void perform(emu_op op, uint32_t mask, void* const* lanes) {
     case EMU_M8N8K16_S8: return multiply<S8, S8, 8, 1>(lanes);
     case EMU_M8N8K16_S8U8: return multiply<S8, U8, 8, 1>(lanes);
     case EMU_M16N8K8_F16: return multiply<F16, F16, 16, 1>(lanes);
+    case EMU_M8N8K8_F32: return multiply_8x8(lanes);
   }
 }

@@ -6,11 +6,13 @@ That needs a checkout and g++; a wheel has neither need nor means for it.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import re
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -35,36 +37,43 @@ _SANITIZE: Mapping[Sanitizer, tuple[str, ...]] = {
 _KERNEL_NAME = re.compile(r'extern "C" __global__\s+void\s+(\w+)\(')
 
 
-def compiled(text: str, defines: Mapping[str, int], sanitizer: Sanitizer) -> Path:
+def compiled(
+    text: str, defines: Mapping[str, int], sanitizer: Sanitizer, translate: Callable[[str], str] | None = None
+) -> Path:
     """A library with the kernels of `text`, a file of kernels/cuda with its includes.
 
-    Libraries are kept by content; processes that need the same one at the same time each make it.
+    translate: what makes C++ of the preprocessed text of another language, with an `entry` for each kernel. Libraries
+    are kept by content; processes that need the same one at the same time each make it.
     """
     macros = [f"-D{name}={value}" for name, value in sorted({**defines, "LR_EMULATED": 1}.items())]
     flags = (*_KERNEL, *macros, f"-I{RUNTIME}", *_SANITIZE[sanitizer])
-    path = _kept("".join((text, *flags)), ".so")
+    translate = translate or _with_entries
+    path = _kept("".join((text, *flags, inspect.getsource(sys.modules[translate.__module__]))), ".so")
     if not path.exists():
         runtime = [str(_object(file)) for file in sorted(RUNTIME.glob("*.cpp"))]
         with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
             plain, entries = Path(scratch, "kernel.cu.cpp"), Path(scratch, "kernel.ii")
             plain.write_text(text)
             _run(*_COMPILE, *flags, "-E", str(plain), "-o", str(entries))
-            entries.write_text(_with_entries(entries.read_text()))
+            entries.write_text(translate(entries.read_text()))
             _run(*_COMPILE, *flags, "-shared", "-fpreprocessed", str(entries), *runtime, "-o", f"{scratch}/done")
             os.replace(f"{scratch}/done", path)
     return path
 
 
 def _with_entries(text: str) -> str:
-    """Preprocessed kernels as functions of the file, and for each what the host calls (EMU_ENTRY)."""
-    names = _KERNEL_NAME.findall(text)
-    entries = "".join(
-        f'extern "C" const char* emu_parameters_of_{name}(void) {{ return emu_parameters({name}); }}\n'
-        f'extern "C" int emu_start_{name}(const uint32_t* grid, const uint32_t* block, uint32_t shared, '
-        f"void** arguments) {{ return emu_start({name}, grid, block, shared, arguments); }}\n"
-        for name in names
-    )
+    """Preprocessed kernels of CUDA as functions of the file, and for each what the host calls."""
+    entries = "".join(entry(name, name) for name in _KERNEL_NAME.findall(text))
     return re.sub(r'extern "C" __global__', "static", text) + "\n" + entries
+
+
+def entry(name: str, function: str) -> str:
+    """What the host calls to launch `function` as kernel `name`, and to learn what it takes."""
+    return (
+        f'extern "C" const char* emu_parameters_of_{name}(void) {{ return emu_parameters({function}); }}\n'
+        f'extern "C" int emu_start_{name}(const uint32_t* grid, const uint32_t* block, uint32_t shared, '
+        f"void** arguments) {{ return emu_start({function}, grid, block, shared, arguments); }}\n"
+    )
 
 
 @cache

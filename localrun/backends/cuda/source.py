@@ -40,13 +40,14 @@ def kernels_hash() -> str:
     return hashlib.sha256(repr(file_hashes()).encode()).hexdigest()[:16]
 
 
-def with_includes(file: str, replace: Mapping[str, str]) -> str:
-    """`source`, with other texts for some files."""
+def with_includes(file: str, replace: Mapping[str, str], where: Path | None = None) -> str:
+    """`source`, with other texts for some files; `where`: another folder of kernels."""
+    where = where or folder()
     done: set[str] = set()
 
     def text(name: str) -> str:
         done.add(name)
-        own = replace[name] if name in replace else (folder() / name).read_text("utf-8")
+        own = replace[name] if name in replace else (where / name).read_text("utf-8")
         own = own.replace("#pragma once\n", "\n")
 
         def include(match: re.Match[str]) -> str:

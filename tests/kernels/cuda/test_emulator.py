@@ -137,7 +137,7 @@ def test_a_lane_outside_the_mask_has_nothing_to_give() -> None:
 @pytest.mark.parametrize(
     ("name", "block", "says"),
     [
-        ("two_barriers", 64, r"different __syncthreads at sample\.cu:102, thread 32 of block 0,0,0"),
+        ("two_barriers", 64, r"different barriers at sample\.cu:102, thread 32 of block 0,0,0"),
         ("shuffle_in_a_branch", 32, r"deadlock: thread 0 waits at sample\.cu:201; thread 8 has returned"),
         ("outside_its_mask", 32, r"a lane is not in its own mask at sample\.cu:301, thread 31"),
         ("different_places", 32, r"different places \(the others at sample\.cu:402\) at sample\.cu:401"),

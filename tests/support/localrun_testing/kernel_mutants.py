@@ -83,7 +83,7 @@ INTRINSICS = (
             "  if (i < 32) __syncthreads();\n  else __syncthreads();\n  to[i] =",
         ),
         "intrinsics",
-        {"": f"{FAULT}.*different __syncthreads"},
+        {"": f"{FAULT}.*different barriers"},
     ),
     Mutant(
         "a warp that leaves its part unwritten",
