@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from localrun.backends.cuda.driver import Gpu, find_gpu
-from localrun.backends.cuda.emulated_build import RUNTIME
+from localrun.backends.gpu.emulated_build import RUNTIME
 from localrun.base.units import gib
 
 EMULATE = "LOCALRUN_EMULATE_CUDA"  # 1: kernels run on the processor, hundreds of times slower, to be tested

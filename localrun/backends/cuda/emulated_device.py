@@ -6,9 +6,9 @@ import ctypes
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from localrun.backends.cuda.emulated_build import Sanitizer, compiled
 from localrun.backends.cuda.source import source, with_includes
 from localrun.backends.gpu.arguments import NAMES, letter
+from localrun.backends.gpu.emulated_build import EmulatedFault, Sanitizer, compiled
 from localrun.base.errors import LocalrunError
 
 if TYPE_CHECKING:
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
 _MOST_SHARED = {75: 64 << 10}  # bytes that a block can have; 99 KiB is the least of all later GPUs
 _MOST_SHARED_LATER = 99 << 10
-
-
-class EmulatedFault(Exception):
-    """A kernel did what a GPU forbids or leaves undefined; the message says what, and on which line."""
 
 
 class EmulatedKernel:

@@ -7,8 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from localrun.backends.cuda.emulated_build import Sanitizer, compiled
-from localrun.backends.cuda.emulated_device import EmulatedFault
+from localrun.backends.gpu.emulated_build import EmulatedFault, Sanitizer, compiled
 from localrun.backends.metal.msl import cpp_of
 from localrun.base.errors import LocalrunError
 

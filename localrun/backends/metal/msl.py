@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from localrun.backends.cuda.emulated_build import entry
+from localrun.backends.gpu.emulated_build import entry
 from localrun.base.errors import LocalrunError
 
 _HEADER_ENDS = "struct emu_metal_ends_here;"  # metal.h's last line: what follows is the kernels'

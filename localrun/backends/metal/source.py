@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from localrun.backends.cuda.source import with_includes
-from localrun.base.resources import resource
+from localrun.backends.gpu.source import KernelTexts
 
-
-def folder() -> Path:
-    """kernels/metal, of the checkout or the installed package."""
-    return resource("kernels/metal/device.metal").parent
+KERNELS = KernelTexts("kernels/metal/device.metal", (".metal",))
 
 
 def text_of(file: str, defines: Mapping[str, int], replace: Mapping[str, str]) -> str:
@@ -20,4 +15,4 @@ def text_of(file: str, defines: Mapping[str, int], replace: Mapping[str, str]) -
     replace: texts of files other than those of the folder. FileNotFoundError without one of them.
     """
     macros = "".join(f"#define {name} {value}\n" for name, value in sorted(defines.items()))
-    return macros + with_includes(file, replace, folder())
+    return macros + KERNELS.with_includes(file, replace)

@@ -7,9 +7,9 @@ from _pytest.mark import ParameterSet
 from localrun_testing.broken_kernels import SCHEDULES, Mutant, Schedule, report, runtime
 from localrun_testing.kernel_mutants import MUTANTS
 
-from localrun.backends.cuda.emulated_build import Sanitizer
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.self_test_cases import CASES
+from localrun.backends.gpu.emulated_build import Sanitizer
 
 # Everybody who is to notice each mutant; `make test` has one that a plain run notices, and one race.
 PAIRS = [(mutant, sanitizer) for mutant in MUTANTS for sanitizer in mutant.found]

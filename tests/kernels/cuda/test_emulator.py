@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice, EmulatedFault
+from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.device import Argument
+from localrun.backends.gpu.emulated_build import EmulatedFault
 from localrun.base.errors import LocalrunError
 
 TEXT = """#include "device.cuh"

@@ -20,9 +20,9 @@ from localrun_testing.cuda_linear import (
 )
 from localrun_testing.native_ops import nmse
 
-from localrun.backends.cuda.emulated_build import Sanitizer
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.linears import dequantize, embed, linear
+from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun.backends.gpu.layouts import GpuLayout
 from localrun.backends.reference.ops import activate
 from localrun.ops.layouts import Packed, RowReader

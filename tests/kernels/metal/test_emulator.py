@@ -6,8 +6,8 @@ import pytest
 import torch
 from localrun_testing.metal_lint import clang, lint
 
-from localrun.backends.cuda.emulated_device import EmulatedFault
 from localrun.backends.gpu.device import Argument
+from localrun.backends.gpu.emulated_build import EmulatedFault
 from localrun.backends.metal.emulated_shader import EmulatedCompiler, emulated_device
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from localrun.backends.cuda.emulated_build import Sanitizer
 from localrun.backends.cuda.source import folder
+from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun_testing import REPOSITORY
 
 Schedule: TypeAlias = tuple[int, int]  # seed, poison

@@ -37,6 +37,10 @@ _SANITIZE: Mapping[Sanitizer, tuple[str, ...]] = {
 _KERNEL_NAME = re.compile(r'extern "C" __global__\s+void\s+(\w+)\(')
 
 
+class EmulatedFault(Exception):
+    """A kernel did what a GPU forbids or leaves undefined; the message says what, and on which line."""
+
+
 def compiled(
     text: str, defines: Mapping[str, int], sanitizer: Sanitizer, translate: Callable[[str], str] | None = None
 ) -> Path:

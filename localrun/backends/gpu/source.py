@@ -1,0 +1,64 @@
+"""The texts of kernels with our own includes in their places: compilers get one text and no include path."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from localrun.base.resources import resource
+
+_INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
+EMULATOR_HEADER = "cuda.h"  # of kernels/emulator, where ptx.cuh is not
+
+
+@dataclass(frozen=True)
+class KernelTexts:
+    """A folder of kernels. header: one of its files; endings: of those that count."""
+
+    header: str
+    endings: tuple[str, ...]
+
+    def folder(self) -> Path:
+        """Of the checkout or the installed package."""
+        return resource(self.header).parent
+
+    @cache  # noqa: B019  (there are two of these)
+    def source(self, file: str) -> str:
+        """`file` with every file it includes in it once; #line lets messages name the file they mean.
+
+        FileNotFoundError without one of them.
+        """
+        return self.with_includes(file, {})
+
+    @cache  # noqa: B019
+    def file_hashes(self) -> dict[str, str]:
+        """Of every file, by name: what was measured or tried holds for these texts."""
+        files = sorted(path for path in self.folder().iterdir() if path.suffix in self.endings)
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files}
+
+    def kernels_hash(self) -> str:
+        """Of all of them together."""
+        return hashlib.sha256(repr(self.file_hashes()).encode()).hexdigest()[:16]
+
+    def with_includes(self, file: str, replace: Mapping[str, str]) -> str:
+        """`source`, with other texts for some files."""
+        done: set[str] = set()
+
+        def text(name: str) -> str:
+            done.add(name)
+            own = replace[name] if name in replace else (self.folder() / name).read_text("utf-8")
+            own = own.replace("#pragma once\n", "\n")
+
+            def include(match: re.Match[str]) -> str:
+                if match[1] == EMULATOR_HEADER:
+                    return match[0]
+                after = own.count("\n", 0, match.end()) + 1
+                return "\n" if match[1] in done else f'{text(match[1])}#line {after} "{name}"\n'
+
+            return f'#line 1 "{name}"\n{_INCLUDE.sub(include, own)}'
+
+        return text(file)
