@@ -30,6 +30,8 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	for system in darwin win32; do \
+		$(BIN)/mypy --platform $$system --cache-dir .mypy_cache/$$system localrun tui || exit; done
 
 peers: $(PEERS)/built
 

@@ -2,7 +2,9 @@
 
 import os
 import stat
+import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ with suppress(ImportError):
 
 _LOCKED_AT = 1 << 40  # a byte that no file of ours has
 
+_BUSY_SECONDS = (0.01, 0.1, 0.5, 1.0)
+
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -28,6 +32,18 @@ def make_private(at: Path | int) -> None:
                 os.chmod(at, mode & ~_OTHERS)
 
 
+def replace_file(fresh: Path | str, path: Path | str) -> None:
+    """Put one file in the place of another, at once. Raises OSError.
+
+    Windows refuses while anybody has one of them open, as scanners for viruses do for moments after each write.
+    """
+    for seconds in _BUSY_SECONDS if sys.platform == "win32" else ():
+        with suppress(PermissionError):
+            return os.replace(fresh, path)
+        time.sleep(seconds)
+    return os.replace(fresh, path)
+
+
 def write_whole(path: Path, text: str) -> None:
     """Put `text` in the place of a file, all of it or, with OSError, none. What a link leads to is written, not it."""
     path = Path(os.path.realpath(path))
@@ -36,8 +52,9 @@ def write_whole(path: Path, text: str) -> None:
         try:
             file.write(text)
             file.close()
-            os.replace(fresh, path)
+            replace_file(fresh, path)
         except BaseException:
+            file.close()  # Windows removes no open file
             with suppress(OSError):
                 fresh.unlink()
             raise

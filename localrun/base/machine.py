@@ -11,9 +11,12 @@ from pathlib import Path
 import psutil
 
 from localrun.base.cgroup import cpu_quota, memory_left
+from localrun.base.macos import sysctl_number, sysctl_text
 from localrun.base.units import gib
 
 STATUS = Path("/proc/self/status")
+CPU_INFO = Path("/proc/cpuinfo")
+CPU_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"  # of Windows' registry
 CPUS = Path("/sys/devices/system/cpu")
 NODES = Path("/sys/devices/system/node")
 ADDRESSES = "`ulimit -v`"
@@ -34,15 +37,27 @@ class Memory:
 
 
 def memory() -> Memory:
-    """Main memory now."""
+    """Main memory now. Available is what programs can have before the system writes others' memory out."""
     system = psutil.virtual_memory()
-    machine = Memory(int(system.total), int(system.available))
+    machine = Memory(int(system.total), _unused_on_macos() or int(system.available))
     limits = [
         Memory(*left, f"a limit of {gib(left[0])} set by {what}", counts_files=what == ADDRESSES)
         for what, left in _limits()
     ]
     tightest = min((one for one in limits if one.total < machine.total), key=lambda one: one.available, default=machine)
     return replace(tightest, available=min(tightest.available, machine.available))
+
+
+def _unused_on_macos() -> int | None:
+    """Free pages, and those of files and caches, which are dropped; None elsewhere.
+
+    psutil counts what was not used for a while, but half of that are other programs' own data.
+    """
+    if sys.platform != "darwin":
+        return None
+    pages = [sysctl_number(f"vm.page_{kind}_count") for kind in ("free", "pageable_external", "purgeable")]
+    size = sysctl_number("vm.pagesize")
+    return size * sum(n or 0 for n in pages) if size and pages[0] else None
 
 
 def _limits() -> Iterator[tuple[str, tuple[int, int]]]:
@@ -71,17 +86,29 @@ def resident() -> int:
 @cache
 def cpu_name() -> str:
     """The processor, as it calls itself."""
+    name = ""
     with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+        if sys.platform == "darwin":
+            name = sysctl_text("machdep.cpu.brand_string")
+        elif sys.platform == "win32":
+            import winreg
+
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CPU_KEY) as key:
+                name = str(winreg.QueryValueEx(key, "ProcessorNameString")[0])
+        else:
+            lines = CPU_INFO.read_text().splitlines()
+            name = next((line.partition(":")[2] for line in lines if line.startswith("model name")), "")
+    return name.strip() or platform.processor() or platform.machine()
 
 
 def cpu_limit() -> int:
-    """Threads worth starting: physical cores, but no more than affinity and quota allow."""
+    """Threads worth starting: physical cores but for Apple's slow ones, and no more than affinity and quota allow."""
     counts = [psutil.cpu_count(logical=False) or psutil.cpu_count() or 1]
-    if sys.platform == "linux":
+    if sys.platform == "darwin":
+        counts.append(sysctl_number("hw.perflevel0.physicalcpu") or counts[0])  # Intel's have no levels
+    elif sys.platform == "win32":
+        counts.append(len(psutil.Process().cpu_affinity()))
+    elif sys.platform == "linux":
         counts.append(physical_cores(psutil.Process().cpu_affinity()))
     quota = cpu_quota()
     if quota is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from localrun.base.files import replace_file
 from localrun.base.lock import locked
 from localrun.cache.block_file import claimed_ids, most_bytes, n_shared, pack, pack_ids, parse, unpack_ids
 from localrun.cache.claims import Claims, is_erased
@@ -163,7 +164,7 @@ class DiskTier:
         try:
             with self._created(fresh) as file:
                 file.writelines(pieces)
-            os.replace(fresh, path)
+            replace_file(fresh, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(fresh)

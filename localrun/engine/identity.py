@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.base.files import replace_file
 from localrun.base.paths import writable_folder
 from localrun.formats.weights import WeightFiles
 
@@ -102,4 +103,4 @@ def _remember(path: str, stamp: Stamp, found: str) -> None:
     with suppress(OSError), tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, delete=False) as file:
         json.dump({**dict(kept), path: [stamp, found]}, file)
         file.close()
-        os.replace(file.name, folder / FILE)
+        replace_file(file.name, folder / FILE)

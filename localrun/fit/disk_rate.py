@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -24,7 +25,7 @@ def may_map(backend: Backend) -> bool:
 def disk_rate() -> float:
     """Bytes a second that mapped files give while they are not in memory; 0 where nobody can tell."""
     home = writable_folder("cache")
-    if home is None or not hasattr(os, "posix_fadvise"):
+    if home is None or sys.platform != "linux":
         return 0.0  # what was just written could only be read from memory
     key = f"disk {home.stat().st_dev}"
     known = read_machine().get(key, {})
@@ -43,6 +44,8 @@ def probe(folder: Path) -> float:
 
     Raises OSError.
     """
+    if sys.platform != "linux":
+        raise NotImplementedError
     with tempfile.TemporaryFile(dir=folder) as file:
         for _ in range(PROBE_BYTES // PIECE):
             file.write(os.urandom(PIECE))  # nothing that a file system could leave out

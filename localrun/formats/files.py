@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +118,7 @@ def map_range(path: Path, offset: int, n_bytes: int) -> memoryview:
             mapped = mmap.mmap(file.fileno(), offset - start + n_bytes, access=mmap.ACCESS_READ, offset=start)
         except OSError as error:
             raise _unreadable(path, error) from error
-    if hasattr(mmap, "MADV_RANDOM"):
+    if sys.platform != "win32":
         mapped.madvise(mmap.MADV_RANDOM)  # rows are far apart: reading ahead would be for nothing
     return memoryview(mapped)[offset - start :]
 

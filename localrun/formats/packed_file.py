@@ -7,11 +7,12 @@ by rename, whole; nobody else has a reason to touch it, and one that is removed 
 import errno
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from localrun.base.errors import DoesNotFitError
-from localrun.base.files import sync, sync_folder
+from localrun.base.files import replace_file, sync, sync_folder
 from localrun.base.lock import locked
 from localrun.base.units import gib
 
@@ -66,7 +67,7 @@ class PackedFile:
             if not self._is_this(file.fileno()):
                 raise OSError(errno.EIO, "it was replaced")
             mapped = mmap.mmap(file.fileno(), self.n_bytes, access=mmap.ACCESS_READ)
-        if in_parts and hasattr(mmap, "MADV_RANDOM"):
+        if in_parts and sys.platform != "win32":
             mapped.madvise(mmap.MADV_RANDOM)
         return memoryview(mapped)
 
@@ -83,7 +84,7 @@ class PackedFile:
                         waiting = 0
                 _write_all(file.fileno(), memoryview(self.seal))
                 sync(file.fileno())
-            os.replace(unfinished, self.path)
+            replace_file(unfinished, self.path)
             sync_folder(self.path.parent)
         except BaseException:
             unfinished.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.base.files import replace_file
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.inside import refuse_links
 from localrun.hub.safe_names import is_etag
@@ -42,7 +43,7 @@ def link(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
     fresh = path.with_name(f".{uuid.uuid4().hex}.localrun")
     try:
         _point(fresh, blob)
-        os.replace(fresh, path)
+        replace_file(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
     return path
@@ -79,5 +80,5 @@ def remember_commit(cache: Path, repo: RemoteRepo, revision: str = "main") -> st
         ref.parent.mkdir(parents=True, exist_ok=True)
         fresh = ref.with_name(f".{uuid.uuid4().hex}.localrun")
         fresh.write_text(repo.commit, "utf-8")
-        os.replace(fresh, ref)
+        replace_file(fresh, ref)
     return "" if before == repo.commit else before

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,7 +52,7 @@ def _opened(root: Path, place: Path) -> Iterator[int | None]:
     """A descriptor of the folder `place`, which was reached from `root` over no link; None where there are none."""
     if root not in (place, *place.parents) or ".." in place.parts:
         raise HubError(f"{place} is not inside {root}", "remove it yourself")
-    if not _BY_DESCRIPTOR:
+    if sys.platform == "win32" or not _BY_DESCRIPTOR:
         refuse_links(root, place / "file")
         yield None
         return
@@ -69,6 +70,8 @@ def _opened(root: Path, place: Path) -> Iterator[int | None]:
 
 
 def _open_folder(parent: int, at: Path) -> int:
+    if sys.platform == "win32":
+        raise NotImplementedError
     try:
         return os.open(at.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     except OSError as error:

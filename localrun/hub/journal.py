@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from localrun.base.files import replace_file
 from localrun.hub.api import RemoteFile
 from localrun.hub.boot import boot_id
 
@@ -81,7 +82,7 @@ def replace_journal(journal: Path, head: Head, lines: bytes) -> None:
     """Write a journal of that head and these lines in the place of what is there."""
     fresh = journal.with_name(f"{journal.name}.new")
     fresh.write_bytes(json.dumps(asdict(head)).encode() + b"\n" + lines)
-    os.replace(fresh, journal)
+    replace_file(fresh, journal)
 
 
 def journals_of(blob: Path) -> list[Path]:

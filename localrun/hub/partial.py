@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 import psutil
 
-from localrun.base.files import sync, sync_folder
+from localrun.base.files import replace_file, sync, sync_folder
 from localrun.hub.api import RemoteFile
 from localrun.hub.journal import (
     CHUNK_BYTES,
@@ -103,7 +103,7 @@ class Partial:
             write_out(self.path if is_small else self.journal)
             if not is_small:
                 sync_folder(blob.parent)
-            os.replace(self.path, blob)
+            replace_file(self.path, blob)
         except FileNotFoundError:
             raise LostError from None
         self.close()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.base.errors import HubError, NotFoundError
-from localrun.base.files import sync_folder
+from localrun.base.files import replace_file, sync_folder
 from localrun.hub.boot import boot_id
 from localrun.hub.cached_repo import files_below, leads_to
 from localrun.hub.journal import (
@@ -170,7 +170,7 @@ def _take_back(blob: Path, mark: Path, lost: list[int]) -> int:
             if path.is_symlink() and leads_to(path) == blob and mark.exists():
                 path.unlink(missing_ok=True)
         if mark.exists():
-            os.replace(blob, part_of(mark))
+            replace_file(blob, part_of(mark))
         if head is None:
             remove_partial(mark)
     return n_bytes

@@ -116,13 +116,15 @@ def answer(renderer: Renderer, request: dict[str, Any]) -> dict[str, Any]:
 
 def limit_memory(n_bytes: int) -> None:
     """Let this process grow by `n_bytes`, where the system can hold it to that; the parent watches, too."""
-    try:
-        import resource
+    if sys.platform != "linux":
+        return
+    import resource
 
+    try:
         with open("/proc/self/statm", "rb") as file:
             now = int(file.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + n_bytes, now + n_bytes))
-    except (ImportError, OSError, ValueError):
+    except (OSError, ValueError):
         return
 
 

@@ -1,13 +1,13 @@
 """SentencePiece vocabularies have scores instead of merges: the merges follow from them, and are kept on disk."""
 
 import hashlib
-import os
 import sys
 import tempfile
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from localrun.base.files import replace_file
 from localrun.base.paths import writable_folder
 from localrun.text.specials import TokenType
 
@@ -79,7 +79,7 @@ def _write(path: Path, pairs: "array[int]") -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(_MAGIC + hashlib.sha256(body).digest() + body)
         try:
-            os.replace(file.name, path)
+            replace_file(file.name, path)
         finally:
             Path(file.name).unlink(missing_ok=True)
     except OSError:  # nothing is lost: the next start computes again

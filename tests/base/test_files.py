@@ -2,13 +2,14 @@
 
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localrun.base import files
-from localrun.base.files import make_private, write_whole
+from localrun.base.files import make_private, replace_file, write_whole
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="windows has no such modes")
 
@@ -102,3 +103,28 @@ def test_where_fsync_stops_at_the_drives_cache_the_drive_is_asked(
         files.sync(file.fileno())
         assert calls == [("full sync",)]
         assert synced == ([file.fileno()] if refuses else [])
+
+
+@pytest.mark.parametrize(("n_busy", "system"), [(2, "win32"), (99, "win32"), (1, "linux")])
+def test_windows_is_asked_again_while_another_program_has_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_busy: int, system: str
+) -> None:
+    replace, busy, waited = os.replace, [PermissionError(13, "in use")] * n_busy, list[float]()
+
+    def refuse(fresh: Path, path: Path) -> None:
+        if busy:
+            raise busy.pop()
+        replace(fresh, path)
+
+    monkeypatch.setattr("os.replace", refuse)
+    monkeypatch.setattr("time.sleep", waited.append)
+    monkeypatch.setattr(sys, "platform", system)
+    (tmp_path / "fresh").write_text("new")
+    if n_busy == 2:
+        replace_file(tmp_path / "fresh", tmp_path / "file")
+        assert (tmp_path / "file").read_text() == "new"
+        assert len(waited) == 2
+    else:
+        with pytest.raises(PermissionError, match="in use"):
+            replace_file(tmp_path / "fresh", tmp_path / "file")
+        assert 1 < sum(waited) < 5 if system == "win32" else not waited

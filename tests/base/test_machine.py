@@ -1,16 +1,19 @@
 """What the machine has left: against psutil, and against written control groups of both versions."""
 
+import ctypes
 import mmap
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 import torch
 
-from localrun.base import cgroup, machine
-from localrun.base.machine import cpu_limit, memory, peak_rss, resident
+from localrun.base import cgroup, machine, macos
+from localrun.base.machine import cpu_limit, cpu_name, memory, peak_rss, resident
 
 GIB = 1 << 30
 
@@ -156,3 +159,70 @@ def test_memory_nodes_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("node0", "node1", "node12", "has_cpu"):
         (tmp_path / name).mkdir()
     assert machine.memory_nodes() == 3
+
+
+class Mac:
+    """The C library of a Mac: sysctl as its manual describes it."""
+
+    def __init__(self, **numbers: int) -> None:
+        self.values = {name.replace("__", "."): n.to_bytes(4, "little") for name, n in numbers.items()}
+        self.values["machdep.cpu.brand_string"] = b"Apple M2 Pro\0"
+
+    def sysctlbyname(self, name: bytes, out: Any, size: Any, fresh: None, n_fresh: ctypes.c_size_t) -> int:
+        value = self.values.get(name.decode())
+        if value is None or size._obj.value < len(value):
+            return -1
+        ctypes.memmove(out, value, len(value))
+        size._obj.value = len(value)
+        return 0
+
+
+@pytest.fixture
+def mac(monkeypatch: pytest.MonkeyPatch) -> Mac:
+    """A Mac of 12 cores, 4 of them slow, with 16 GiB of memory."""
+    system = Mac(hw__perflevel0__physicalcpu=8, vm__pagesize=16384)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(macos, "system", lambda: system)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=16 * GIB, available=9 * GIB))
+    monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 12)
+    cpu_name.cache_clear()
+    return system
+
+
+def test_a_mac_says_its_name_and_its_fast_cores(mac: Mac) -> None:
+    assert cpu_name() == "Apple M2 Pro"
+    assert cpu_limit() == 8
+    del mac.values["hw.perflevel0.physicalcpu"]  # Intel's
+    assert cpu_limit() == 12
+
+
+def test_other_programs_own_pages_are_not_free_on_a_mac(mac: Mac) -> None:
+    """As the pane of memory counts: used is what belongs to programs, is wired or compressed; files are a cache."""
+    assert memory().available == 9 * GIB  # nothing known: psutil's figure
+    counts = {"free": 65536, "speculative": 7, "pageable_internal": 400000, "pageable_external": 131072, "purgeable": 0}
+    mac.values |= {f"vm.page_{kind}_count": n.to_bytes(4, "little") for kind, n in counts.items()}
+    assert memory() == machine.Memory(16 * GIB, 3 * GIB)
+
+
+def test_windows_says_its_processor_and_which_part_of_it_we_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Key:
+        def __enter__(self) -> "Key":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    winreg = ModuleType("winreg")
+    vars(winreg).update(
+        HKEY_LOCAL_MACHINE=1,
+        OpenKey=lambda root, path: Key() if (root, path[:8]) == (1, "HARDWARE") else None,
+        QueryValueEx=lambda key, name: {"ProcessorNameString": ("Intel(R) Core(TM) i7-1360P ", 1)}[name],
+    )
+    monkeypatch.setitem(sys.modules, "winreg", winreg)
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 12)
+    monkeypatch.setattr(psutil.Process, "cpu_affinity", lambda _self: [0, 1, 2])
+    cpu_name.cache_clear()
+    assert cpu_name() == "Intel(R) Core(TM) i7-1360P"
+    assert cpu_limit() == 3
+    cpu_name.cache_clear()

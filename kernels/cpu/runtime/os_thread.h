@@ -10,6 +10,9 @@
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__APPLE__)
+#include <pthread/qos.h>
+#endif
 #endif
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
@@ -29,6 +32,12 @@ inline void join(Thread thread) {
 inline void yield_thread() { SwitchToThread(); }
 // Windows counts a thread's time in slices too coarse for this: there it counts as always running.
 inline std::chrono::nanoseconds thread_cpu_time() { return std::chrono::steady_clock::now().time_since_epoch(); }
+// A process without a window counts as one of the background, which is slowed down to save power.
+inline void prefer_fast_cores() {
+  THREAD_POWER_THROTTLING_STATE state = {THREAD_POWER_THROTTLING_CURRENT_VERSION,
+                                         THREAD_POWER_THROTTLING_EXECUTION_SPEED, 0};
+  SetThreadInformation(GetCurrentThread(), ThreadPowerThrottling, &state, sizeof state);  // a wish
+}
 #else
 typedef pthread_t Thread;
 #define THREAD_BODY void*
@@ -38,6 +47,12 @@ inline bool start(Thread* thread, void* (*body)(void*), void* data) {
 }
 inline void join(Thread thread) { pthread_join(thread, nullptr); }
 inline void yield_thread() { sched_yield(); }
+// macOS puts threads of a low class on its slow cores, and knows which those are only by what it is told.
+inline void prefer_fast_cores() {
+#if defined(__APPLE__)
+  if (qos_class_self() < QOS_CLASS_USER_INITIATED) pthread_set_qos_class_self_np(QOS_CLASS_USER_INITIATED, 0);
+#endif
+}
 // How long the calling thread has run.
 inline std::chrono::nanoseconds thread_cpu_time() {
   timespec time;

@@ -27,7 +27,7 @@ struct alignas(64) TaskShare {
   std::atomic<int64_t> n_taken{0};
 };
 
-thread_local bool g_in_job = false;
+thread_local bool g_in_job = false, g_prefers_fast_cores = false;
 
 }  // namespace
 
@@ -162,6 +162,7 @@ THREAD_BODY worker_loop(void* argument) {
   lr_threads* t = worker->threads;
   const FloatEnvironment mode;
   g_in_job = true;
+  prefer_fast_cores();
   WorkerBackoff presence;
   for (uint32_t seen = 0;;) {
     const auto ready = [&] { return t->ending.load() || has_phase(t, seen); };
@@ -192,6 +193,8 @@ int32_t threads_count(const lr_threads* threads) { return threads->count; }
 
 int threads_run(lr_threads* t, const lr_job* job, void* data) {
   if (g_in_job || t->owner != process()) return LR_BUSY;
+  if (!g_prefers_fast_cores) prefer_fast_cores();
+  g_prefers_fast_cores = true;
   const std::lock_guard<std::mutex> lock(t->job_mutex);
   const FloatEnvironment mode;
   g_in_job = true;

@@ -16,7 +16,8 @@ from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
 
 ABI_VERSION = 13  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
-FILE_NAME = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib"}.get(sys.platform, "liblocalrun_cpu.so")
+FILE_NAMES = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib", "linux": "liblocalrun_cpu.so"}
+FILE_NAME = FILE_NAMES.get(sys.platform, FILE_NAMES["linux"])
 
 
 class NativeLibrary:

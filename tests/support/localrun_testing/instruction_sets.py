@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from localrun.backends.cpu.library import FILE_NAME, NativeLibrary, load_library, why_no_library
+from localrun.base.lock import locked
 
 from . import REPOSITORY
 
@@ -101,13 +102,10 @@ def unit_command(isa: str, folder: Path) -> list[str]:
 @cache
 def amx_model(vectors: str) -> NativeLibrary:
     """A library whose only unit is AMX, by the model. Built once a checkout; workers wait for each other."""
-    import fcntl  # there is a model on Linux only
-
     name = hashlib.sha256(f"{SOURCES} {MODEL_FLAGS} {VECTORS[vectors]}".encode()).hexdigest()[:12]
     folder = REPOSITORY / "build" / f"amx-model-{name}"
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / "lock"):
         return NativeLibrary(build(folder, "amx", *VECTORS[vectors], flags=MODEL_FLAGS))
 
 

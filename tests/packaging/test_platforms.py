@@ -1,0 +1,168 @@
+"""What other systems lack is used only behind a question which system this is; and everything imports there."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from localrun_testing import REPOSITORY
+
+# What Windows lacks, or macOS. `mypy --platform` (`make lint`) knows many more, and what they are called with.
+MODULES = frozenset(
+    {"curses", "fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"}
+)
+LACKED = {"win32": sorted(MODULES), "darwin": ["posix"]}  # what others import there is imported before
+WINDOWS_MODULES = frozenset({"msvcrt", "winreg", "_winapi"})
+LACKING = {
+    "os": """fork forkpty getuid geteuid getgid getegid getgroups getpgid getpgrp getsid setsid setuid setgid killpg
+        nice chown lchown fchown
+        mkfifo mknod openpty statvfs fstatvfs sysconf uname getloadavg wait wait3 wait4 waitid pread
+        pwrite preadv pwritev sendfile posix_fadvise posix_fallocate posix_spawn sched_getaffinity sched_setaffinity
+        sched_yield memfd_create pipe2 fdatasync lockf startfile O_CLOEXEC O_DIRECTORY O_NOCTTY O_NOFOLLOW O_NONBLOCK
+        O_BINARY O_SYNC O_DIRECT O_PATH O_TMPFILE WNOHANG WIFSIGNALED WTERMSIG""",
+    "signal": """SIGALRM SIGBUS SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGTSTP SIGTTIN SIGTTOU SIGUSR1
+        SIGUSR2 SIGWINCH alarm setitimer pause pthread_kill pthread_sigmask sigwait siginterrupt CTRL_C_EVENT""",
+    "select": "poll epoll kqueue",
+    "mmap": "MADV_RANDOM MADV_WILLNEED MADV_DONTNEED MADV_HUGEPAGE PROT_READ MAP_SHARED",
+    "time": "clock_gettime tzset pthread_getcpuclockid",
+    "socket": "AF_UNIX socketpair",
+    "ctypes": "WinDLL windll oledll WinError get_last_error",
+}
+ATTRIBUTES = {module: frozenset(names.split()) for module, names in LACKING.items()}
+QUESTIONS = ("sys.platform", "os.name", "hasattr(")  # asked above the line, in the same function
+
+
+def sources() -> list[Path]:
+    return [path for root in ("localrun", "tui") for path in sorted((REPOSITORY / root).rglob("*.py"))]
+
+
+def unguarded(text: str) -> list[tuple[int, str]]:
+    """Lines that use what not every system has, and what: those that no question stands above."""
+    found = []
+    for names, node, above in walk(ast.parse(text), ()):
+        if not any(is_guard(text, one, node) for one in above):
+            found += [(node.lineno, name) for name in names]
+    return found
+
+
+def walk(
+    node: ast.AST, above: tuple[ast.AST, ...]
+) -> Iterator[tuple[list[str], ast.stmt | ast.expr, tuple[ast.AST, ...]]]:
+    """(what it uses, the node, what it stands in) for every node that uses some of it."""
+    if names := used(node):
+        assert isinstance(node, ast.stmt | ast.expr)
+        yield names, node, above
+    for child in ast.iter_child_nodes(node):
+        yield from walk(child, (*above, node))
+
+
+def used(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        names = [node.module or ""]
+        if node.module in ATTRIBUTES:
+            return [alias.name for alias in node.names if alias.name in ATTRIBUTES[node.module]]
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return [node.attr] if node.attr in ATTRIBUTES.get(node.value.id, ()) else []
+    else:
+        return []
+    return [name for name in names if name.split(".")[0] in MODULES | WINDOWS_MODULES]
+
+
+def is_guard(text: str, one: ast.AST, node: ast.stmt | ast.expr) -> bool:
+    """Whether `one`, in which the node stands, asks for the system first or lives with what is missing."""
+    if isinstance(one, ast.With):
+        caught = " ".join(ast.unparse(item.context_expr) for item in one.items)
+        return "suppress(" in caught and "ImportError" in caught
+    if isinstance(one, ast.Try):
+        return any(handler.type and "ImportError" in ast.unparse(handler.type) for handler in one.handlers)
+    if isinstance(one, ast.If | ast.IfExp):
+        return any(question in ast.unparse(one.test) for question in QUESTIONS)
+    if isinstance(one, ast.FunctionDef):
+        first = [statement for statement in one.body if statement.lineno < node.lineno]
+        leaving = [s for s in first if isinstance(s, ast.If) and isinstance(s.body[-1], ast.Return | ast.Raise)]
+        return any(question in ast.unparse(s.test) for s in leaving for question in QUESTIONS)
+    return False
+
+
+def test_what_not_every_system_has_is_asked_for_first() -> None:
+    found = [(path, line, name) for path in sources() for line, name in unguarded(path.read_text("utf-8"))]
+    assert [f"{path.relative_to(REPOSITORY)}:{line}: {name}" for path, line, name in found] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("import fcntl", ["fcntl"]),
+        ("def f():\n    from termios import TCSANOW", ["termios"]),
+        ("import os\nx = os.O_NONBLOCK", ["O_NONBLOCK"]),
+        ("from signal import SIGKILL", ["SIGKILL"]),
+        ("import sys\ndef f():\n    os.fork()\n    if sys.platform == 'win32':\n        return", ["fork"]),
+        ("if sys.platform == 'linux':\n    pass\nos.getuid()", ["getuid"]),
+        ("with suppress(OSError):\n    import pwd", ["pwd"]),
+        ("with suppress(ImportError):\n    import pwd", []),
+        ("try:\n    import pwd\nexcept ImportError:\n    pwd = None", []),
+        ("def f():\n    if sys.platform == 'win32':\n        return 1\n    return os.getuid()", []),
+        ("def f():\n    if sys.platform == 'win32':\n        raise OSError\n    os.sync()\n    os.fork()", []),
+        ("x = os.getuid() if hasattr(os, 'getuid') else 0", []),
+        ("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)", []),
+    ],
+)
+def test_what_nobody_asks_for_is_seen(text: str, names: list[str]) -> None:
+    assert [name for _, name in unguarded(text)] == names
+
+
+PRETEND = """
+import importlib, sys, types
+
+system, lacked, names = {system!r}, {lacked!r}, {names!r}
+for name in names:
+    importlib.import_module(name)
+for loaded in [module for module in sys.modules if module.split(".")[0] in ("localrun", "localrun_tui")]:
+    del sys.modules[loaded]
+for name in lacked:
+    sys.modules[name] = None
+if system == "win32":
+    sys.modules["winreg"] = types.SimpleNamespace(OpenKey=lambda *_: open("no registry"), HKEY_LOCAL_MACHINE=0)
+sys.platform = system
+for name in names:
+    importlib.import_module(name)
+"""
+
+
+def pretend(system: str, code: str) -> subprocess.CompletedProcess[str]:
+    """Code in a Python that says it is on another system: ours is imported there, without what that lacks."""
+    paths = [path.relative_to(REPOSITORY).with_suffix("") for path in sources()]
+    parts = [path.parts[1:] if path.parts[0] == "tui" else path.parts for path in paths]
+    names = [".".join(name[:-1] if name[-1] == "__init__" else name) for name in parts if name[-1] != "__main__"]
+    begin = PRETEND.format(system=system, lacked=LACKED[system], names=names)
+    return subprocess.run(
+        [sys.executable, "-c", begin + code],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "tui")},
+    )
+
+
+@pytest.mark.parametrize("system", LACKED)
+def test_everything_imports_where_another_system_is(system: str) -> None:
+    done = pretend(system, "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("system", LACKED)
+def test_doctor_says_what_it_can_on_another_system(system: str) -> None:
+    """The native library of Linux has another name there, so that the reference computes."""
+    done = pretend(system, "sys.argv[1:] = ['doctor', '--json']\nfrom localrun.__main__ import main\nmain()")
+    assert (done.returncode, done.stderr[-2000:]) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["backends"]["reference"]["available"]
+    assert "without the native library" in found["backends"]["cpu"]["reason"]
+    assert found["machine"]["threads"] >= 1
+    assert found["machine"]["cpu"]
