@@ -18,8 +18,9 @@ from localrun.cache.inventory import KeptChat, KeptModel, inventory
 from localrun.cache.label import Label
 from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, packed_models
 from localrun.chat.export import iso_date
+from localrun.chat.find import find_chat
 from localrun.chat.journal import ChatStore
-from localrun.cli.chats import find_chat, when
+from localrun.cli.chats import when
 from localrun.cli.completion import complete_chat, complete_model
 from localrun.cli.console import agreed, can_ask, note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch

@@ -1,32 +1,34 @@
 """The commands of `localrun chat`: lines that begin with a slash."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from localrun.base.errors import UsageError
+from localrun.chat.attachments import read_attachment
+from localrun.chat.commands import command_in, commands_of, unescaped
 from localrun.chat.export import write_export
+from localrun.chat.find import find_chat
 from localrun.chat.overflow import POLICIES, horizon_of
 from localrun.chat.search import search
 from localrun.chat.tree import Message
-from localrun.cli.chats import columns, find_chat, when
+from localrun.chat.versions import versions
+from localrun.cli.chats import columns, when
 from localrun.cli.console import note, table
 from localrun.cli.line_chat import LineChat
 from localrun.cli.session import show_stats
 
 _SHOWN_CHATS = 20
 _SHOWN_MESSAGES = 4
-_SHOWN_CHARACTERS = 60
 
 
 def take(chat: LineChat, text: str) -> None:
     """A message, or a command. EOFError for the one that leaves."""
-    if not text.startswith("/") or text.startswith("//"):
-        chat.send(text[1:] if text.startswith("//") else text)
-        return
-    name, _, rest = text.partition(" ")
-    if name not in COMMANDS:
-        raise UsageError(f"there is no command {name}", "/help shows them; // begins a message with a slash")
-    COMMANDS[name][1](chat, rest.strip())
+    found = command_in(text, "plain")
+    if found is None:
+        chat.send(unescaped(text))
+    else:
+        command, rest = found
+        HANDLERS[command.name](chat, rest)
 
 
 def show_messages(messages: list[Message], horizon: str | None) -> None:
@@ -39,8 +41,9 @@ def show_messages(messages: list[Message], horizon: str | None) -> None:
 
 
 def _help(chat: LineChat, _: str) -> None:
-    width = max(map(len, COMMANDS))
-    note("\n".join(f"{name:{width}}  {what}" for name, (what, _) in COMMANDS.items()))
+    commands = commands_of("plain").values()
+    width = max(len(command.usage) for command in commands)
+    note("\n".join(f"{one.usage:{width}}  {one.title}: {one.help}" for one in commands))
     note("A line that ends in \\ goes on in the next one. Ctrl-C stops an answer.")
 
 
@@ -73,36 +76,26 @@ def _horizon(chat: LineChat) -> str | None:
 
 
 def _branch(chat: LineChat, wanted: str) -> None:
-    versions = list(_versions(chat))
-    if not versions:
+    found = list(versions(chat.chat))
+    if not found:
         raise UsageError("this chat has no branches", "/edit and /retry make one")
     if not wanted:
-        note("\n".join(line for _, line in versions))
+        note("\n".join(line for _, line in found))
         note("/branch NUMBER goes there.")
         return
-    if not wanted.isdecimal() or not 1 <= int(wanted[:9]) <= len(versions):
+    if not wanted.isdecimal() or not 1 <= int(wanted[:9]) <= len(found):
         raise UsageError(f"there is no branch {wanted}", "/branch shows them")
-    chat.chat.select(versions[int(wanted[:9]) - 1][0])
+    chat.chat.select(found[int(wanted[:9]) - 1][0])
     chat.unanswered = None
     _show_end(chat)
 
 
-def _versions(chat: LineChat) -> Iterator[tuple[str, str]]:
-    """Every message on or beside the branch that has others beside it: its id and a line about it."""
-    tree, number, turn = chat.chat.tree, 0, 0
-    path = [None, *(message.id for message in tree.path(tree.head))]
-    for parent, shown in zip(path, [*path[1:], None], strict=True):
-        versions = tree.children(parent)
-        turn += bool(versions) and tree[versions[0]].role == "user"
-        for version in versions if len(versions) > 1 else ():
-            number += 1
-            what = "you" if tree[version].role == "user" else "answer"
-            yield version, f"{number:3} {'*' if version == shown else ' '} turn {turn}, {what}: {_start(tree[version])}"
-
-
-def _start(message: Message) -> str:
-    line = " ".join(message.text.split())
-    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…"
+def _attach(chat: LineChat, name: str) -> None:
+    if not name:
+        raise UsageError("/attach needs a file", "/attach notes.pdf")
+    attachment = read_attachment(Path(name).expanduser())
+    chat.attachments.append(attachment)
+    note(f"({attachment.chip} goes along with the next message)")
 
 
 def _list(chat: LineChat, _: str) -> None:
@@ -132,8 +125,6 @@ def _show_end(chat: LineChat) -> None:
 
 
 def _search(chat: LineChat, words: str) -> None:
-    if not words:
-        raise UsageError("/search needs words", "/search WORDS")
     numbers = {one.id: number for number, one in enumerate(chat.store.summaries(), 1)}
     hits = search(chat.store, words, limit=_SHOWN_CHATS)
     rows = [(str(numbers.get(hit.chat_id, "")), _start_of(hit.title), hit.snippet) for hit in hits]
@@ -168,8 +159,6 @@ def _title(chat: LineChat, title: str) -> None:
 
 
 def _save(chat: LineChat, name: str) -> None:
-    if not name:
-        raise UsageError("/save needs a file name", "/save chat.md")
     path = Path(name).expanduser()
     write_export(chat.chat, path, as_json=path.suffix == ".json")
     note(f"(saved to {path})")
@@ -185,21 +174,22 @@ def _quit(chat: LineChat, _: str) -> None:
     raise EOFError
 
 
-COMMANDS: dict[str, tuple[str, Callable[[LineChat, str], None]]] = {
-    "/help": ("what these commands do", _help),
-    "/new": ("begin a new chat; this one stays in the history", _new),
-    "/undo": ("take the last message and its answer back", _undo),
-    "/retry": ("another answer to the last message", _retry),
-    "/edit": ("TEXT: reword the last message", _edit),
-    "/branch": ("the versions that /retry and /edit left; /branch NUMBER goes to one", _branch),
-    "/show": ("the whole chat", _show),
-    "/list": ("the last chats", _list),
-    "/open": ("NUMBER: go on with another chat", _open),
-    "/search": ("WORDS: find a message in any chat", _search),
-    "/title": ("TEXT: name this chat", _title),
-    "/system": ("TEXT: the system message; none takes it away", _system),
-    "/policy": ("stop, drop or roll: what happens when the context is full", _policy),
-    "/save": ("FILE: write the chat as Markdown, or as JSON to FILE.json", _save),
-    "/stats": ("speed and memory of the last answer", _stats),
-    "/quit": ("leave (so does Ctrl-D)", _quit),
+HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
+    "/help": _help,
+    "/new": _new,
+    "/undo": _undo,
+    "/retry": _retry,
+    "/edit": _edit,
+    "/branch": _branch,
+    "/attach": _attach,
+    "/show": _show,
+    "/list": _list,
+    "/open": _open,
+    "/search": _search,
+    "/title": _title,
+    "/system": _system,
+    "/policy": _policy,
+    "/save": _save,
+    "/stats": _stats,
+    "/quit": _quit,
 }

@@ -10,9 +10,10 @@ from localrun.base.errors import UsageError
 from localrun.base.paths import folder
 from localrun.base.sanitize import clean
 from localrun.chat.export import as_data, iso_date, to_json, to_markdown, write_export
+from localrun.chat.find import find_chat
 from localrun.chat.journal import ChatStore, ChatSummary
 from localrun.chat.search import search
-from localrun.cli.chats import columns, find_chat
+from localrun.cli.chats import columns
 from localrun.cli.completion import complete_chat
 from localrun.cli.console import agreed, can_ask, is_terminal, note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch

@@ -6,6 +6,7 @@ from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.base.units import tps
+from localrun.chat.attachments import Attachment, join
 from localrun.chat.journal import Chat, ChatStore, Policy
 from localrun.chat.overflow import POLICIES
 from localrun.cli.console import note, write_json
@@ -36,6 +37,7 @@ class LineChat:
         self.shared = shared
         self.output = output
         self.last: Completion | None = None
+        self.attachments: list[Attachment] = []  # go along with the next message
         self._show_thinking = show_thinking
         self._talks = talks  # with a person
         self._told = ""
@@ -50,7 +52,8 @@ class LineChat:
 
     def send(self, text: str) -> None:
         """Answer one more message."""
-        self._answer(self.chat.add_user(text).id)
+        attachments, self.attachments = self.attachments, []
+        self._answer(self.chat.add_user(join(attachments, text)).id)
 
     def retry(self) -> None:
         """Another answer to the last message."""

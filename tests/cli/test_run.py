@@ -298,7 +298,7 @@ def test_chat_commands(faces: Faces, monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ("/retry", "no message yet"),
         ("/edit", "needs the new text"),
         ("/edit x", "no message yet"),
-        ("/save", "needs a file name"),
+        ("/save", "needs FILE"),
         ("/save /no/such/folder/x", "cannot be written"),
         ("/stats", "no answer yet"),
     ],

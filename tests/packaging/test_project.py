@@ -18,7 +18,8 @@ from localrun.hub.catalogue import BUILTIN, read_catalogue
 from tools import write_cuda_docs, write_json_docs, write_models_docs, write_operations_docs
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-IMPORT_NAMES = {  # where the two differ
+IMPORT_NAMES = {
+    "mdit-py-plugins": "mdit_py_plugins",  # where the two differ
     "huggingface-hub": "huggingface_hub",
     "markdown-it-py": "markdown_it",
     "cuda-core": "cuda",

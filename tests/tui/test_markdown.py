@@ -5,8 +5,13 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.content import Content
 
+from localrun_tui.markdown.formulas import readable
 from localrun_tui.markdown.text import MarkdownText
+from localrun_tui.markdown.wide import Wide
+from localrun_tui.markdown.wrapping import wrap
 
 PAGE = """# Title
 
@@ -161,3 +166,99 @@ def test_code_with_text_behind_it_is_coloured_as_a_whole() -> None:
     for start in range(0, len(code), 7):
         text.append(code[start : start + 7])
     assert all(a.is_same(b) for a, b in zip(text.lines(40), whole.lines(40), strict=True))
+
+
+def test_tasks_have_boxes() -> None:
+    assert plain(MarkdownText("- [ ] one\n- [x] two\n- [X] **three**\n- [y] four\n\n1. [ ] five")) == [
+        "☐ one",
+        "☑ two",
+        "☑ three",
+        "• [y] four",
+        "",
+        "☐ five",
+    ]
+
+
+def test_a_wrapped_line_of_code_ends_in_a_mark() -> None:
+    code = "x = " + "a" * 40
+    lines = plain(MarkdownText(f"```python\n{code}\nshort\n```"), 24)
+    assert lines[1:] == [f" {code[:21]}↩", f" {code[21:42]}↩", f" {code[42:]}", " short"]
+    joined = "".join(line[1:].removesuffix("↩") for line in lines[1:-1])
+    assert joined == code
+
+
+@pytest.mark.parametrize("shift", [0, 16, 32, 400])
+def test_code_that_is_not_wrapped_moves_below_a_window(shift: int) -> None:
+    text = MarkdownText(f"```\n{''.join(chr(65 + n % 26) for n in range(60))}\nshort\n```")
+    lines = [line.plain for line in text.lines(24, Wide(True, shift))]
+    first, start = lines[1].strip(), min(shift, 38)
+    letters = "".join(chr(65 + n % 26) for n in range(60))[start : start + 22]
+    wanted = ("‹" + letters[1:] if start else letters)[: 22 if start == 38 else 21] + ("" if start == 38 else "›")
+    assert first == wanted
+    assert all(len(line) <= 24 for line in lines)
+
+
+def test_a_table_as_wide_as_it_is() -> None:
+    text = MarkdownText(f"| {'name' * 5} | {'size' * 5} |\n|---|---|\n| {'漢字' * 6} | 2 |")
+    assert [line.cell_length for line in text.lines(30, Wide(True))] == [30, 30, 30]
+    whole = [line.plain for line in text.lines(60, Wide(True))]
+    assert whole[0].split("│")[0].strip() == "name" * 5
+    assert text.lines(30, Wide(True))[0].plain.endswith("›")
+    assert text.lines(30, Wide(True, 99))[0].plain.startswith("‹")
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (r"\alpha^2 + x_{ij} \leq \sum_{i=1}^{n} x_i", "α² + xᵢⱼ ≤ ∑ᵢ₌₁ⁿ xᵢ"),
+        (r"\frac{a+b}{c} = \frac{1}{2}", "(a+b)/c = 1/2"),
+        (r"\frac{\frac{1}{x}}{y}", "(1/x)/y"),
+        (r"\sqrt{x+1}", "√(x+1)"),
+        (r"\left( \text{softmax}(x) \right)", "( softmax(x) )"),
+        (r"\mathbb{R}^n \to \mathbb{R}", "ℝⁿ → ℝ"),
+        (r"\sin x + \lim_{n \to \infty} a", "sin x + lim _(n → ∞) a"),
+        (r"\{1, 2\}", "{1, 2}"),
+        (r"\begin{pmatrix} 1 \end{pmatrix}", None),
+        (r"a &= b \\ c &= d", None),
+        (r"\leqqqqslantt", None),
+        (r"\unknown{x}", None),
+    ],
+)
+def test_a_formula_is_readable_or_as_it_was_written(source: str, shown: str | None) -> None:
+    assert readable(source) == shown
+
+
+def test_formulas_in_a_text() -> None:
+    text = MarkdownText(
+        r"Since \(x^2\) and $y_1$, it costs $5 and $6, `$x^2$` stays:" + "\n\n\\[\nE = mc^2\n\\]\n\n" + r"and $\foo{x}$"
+    )
+    assert plain(text, 80) == [
+        "Since x² and y₁, it costs $5 and $6, $x^2$ stays:",
+        "",
+        "  E = mc²",
+        "",
+        r"and $\foo{x}$",
+    ]
+
+
+def test_chinese_fills_the_line_and_keeps_its_punctuation() -> None:
+    text = "键值缓存保存每个标记的键和值，因此新的标记只需读取新的内容。"
+    lines = plain(MarkdownText(f"The cache: {text}"), 24)
+    assert lines[0] == "The cache: 键值缓存保存"
+    assert "".join(lines).replace("The cache: ", "") == text
+    assert all(line[0] not in "，。" for line in lines)
+    assert all(cell_len(line) <= 24 for line in lines)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.sampled_from("ab 漢字，。（）x"), max_size=60), st.integers(4, 30))
+def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
+    lines = wrap(Content(text), width)
+    assert "".join(line.plain for line in lines).replace(" ", "") == text.replace(" ", "")
+    assert all(line.cell_length <= width for line in lines)
+
+
+def test_an_image_is_a_link() -> None:
+    text = MarkdownText("![a cat](https://a.example/cat.png)")
+    assert plain(text, 80) == ["▣ a cat (https://a.example/cat.png)"]
+    assert text.links() == ["https://a.example/cat.png"]

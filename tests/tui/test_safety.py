@@ -16,13 +16,13 @@ from textual.pilot import Pilot
 
 from localrun.base.errors import EngineError
 from localrun.base.events import GroupView, MemoryPart, Prefill
+from localrun.chat.attachments import Attachment
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
 from localrun_tui.markdown.text import MarkdownText
 from localrun_tui.screens.chat.links import is_web
 from localrun_tui.screens.chat.message_notes import note_of
 from localrun_tui.screens.chat.message_view import MessageView
-from localrun_tui.state.attachments import Attachment
 
 SEQUENCES = (
     "\x1b]0;PWN\x07",  # window title

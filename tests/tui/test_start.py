@@ -10,10 +10,10 @@ from localrun_testing import REPOSITORY
 
 from localrun.base.errors import NotFoundError
 from localrun.base.settings import Settings, write_setting
+from localrun.chat.attachments import Attachment, join, split, title_for
 from localrun.chat.presets import PRESETS, sampling_of
 from localrun.hub.library import mark_used
 from localrun_tui import start
-from localrun_tui.state.attachments import Attachment, join, split, title_for
 from localrun_tui.state.choice import ModelChoice, builtin
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, sources, views
+from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, sources, text_of, views
 from localrun_testing.pilots import drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import Script
 from textual.pilot import Pilot
@@ -77,5 +77,25 @@ def test_a_key_of_a_message_that_has_just_been_removed_leads_nowhere() -> None:
         chat_screen(pilot).transcript.post_message(MessageView.Go(question, 1))
         await pilot.pause()
         assert answer.has_focus
+
+    drive(app, steps)
+
+
+def test_code_and_tables_are_shown_whole_by_a_key() -> None:
+    app, _ = chat_app(Script(f"```\n{'0123456789' * 20}\n```"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        await pilot.press("up")
+        (view,) = [view for view in views(pilot) if view.message and view.message.role == "assistant"]
+        assert "↩" in text_of(view)
+        await pilot.press("w")
+        await until_text(pilot, "›")
+        assert "↩" not in screen_text(app)
+        await pilot.press("shift+right")
+        await until_text(pilot, "‹")
+        await pilot.press("w")
+        await until_text(pilot, "↩")
 
     drive(app, steps)

@@ -1,40 +1,50 @@
 """The command palette: everything that can be done, by name."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
-from textual.screen import Screen
 
-_CHAT = (
-    ("New chat", "an empty one", "new_chat"),
-    ("Chats", "search, open, rename, export, delete", "history"),
-    ("This chat", "system prompt, sampling, thinking, what happens when the context is full", "chat_settings"),
-    ("Attach a text file", "goes along with the next message", "attach"),
-    ("Answer again", "another answer to the last message, as a branch", "regenerate"),
-    ("Inspector", "the KV cache, memory, and where the time goes", "inspector"),
-)
-_APP = (
-    ("Models", "on disk, in the catalogue, on the hub, on a server", "models"),
-    ("Downloads", "running, waiting and finished", "downloads"),
-    ("Settings", "everything in config.toml", "settings"),
-    ("Theme", "dark, light and many more", "change_theme"),
-    ("Keys", "all of them", "help"),
-    ("Quit", "chats are kept", "quit"),
-)
+from localrun.chat.commands import COMMANDS, Command
+
+if TYPE_CHECKING:
+    from localrun_tui.screens.chat.chat_screen import ChatScreen
+
+EVERYWHERE = {  # what works on other screens, too
+    "/models": "models",
+    "/downloads": "downloads",
+    "/settings": "settings",
+    "/theme": "change_theme",
+    "/help": "help",
+    "/quit": "quit",
+}
 
 
-def commands(app: App[Any], chat: Screen[Any] | None) -> Iterable[SystemCommand]:
-    """Commands of the app, and before them those of `chat`, the chat's screen, where it is in front."""
-    if chat is not None:
-        for title, explanation, action in _CHAT:
-            yield SystemCommand(title, explanation, _runner(chat, action))
-    for title, explanation, action in _APP:
-        yield SystemCommand(title, explanation, _runner(app, action))
+def commands(app: App[Any], chat: "ChatScreen | None") -> Iterable[SystemCommand]:
+    """All commands of the app, where `chat`, the chat's screen, is in front; else those that work everywhere."""
+    for command in COMMANDS:
+        if "app" not in command.faces:
+            continue
+        explanation = f"{command.help}  {command.usage}"
+        if chat is not None:
+            yield SystemCommand(command.title, explanation, _in_chat(chat, command))
+        elif command.name in EVERYWHERE:
+            yield SystemCommand(command.title, explanation, _everywhere(app, EVERYWHERE[command.name]))
 
 
-def _runner(owner: Any, action: str) -> Callable[[], Any]:
+def _in_chat(chat: "ChatScreen", command: Command) -> Callable[[], Any]:
+    def run() -> None:
+        if command.needs_arguments:
+            chat.composer.write(f"{command.name} ")
+            chat.set_focus(chat.composer.editor)
+        else:
+            chat.run_guarded(chat.slash.run(command.name))
+
+    return run
+
+
+def _everywhere(app: App[Any], action: str) -> Callable[[], Any]:
     async def run() -> None:
-        await owner.run_action(action)
+        await app.run_action(action)
 
     return run

@@ -1,4 +1,5 @@
-"""Code blocks: a title line with the language and the digit that copies it, then the code, highlighted and wrapped."""
+"""Code blocks: a title line with the language and the digit that copies it, then the code, highlighted. A line that is
+wrapped ends in a mark; with `Wide.whole` it is not wrapped, and the window moves."""
 
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -7,6 +8,7 @@ from textual.content import Content
 from textual.style import Style
 
 from localrun_tui.markdown.metas import CODE
+from localrun_tui.markdown.wide import FITTED, Wide, window
 
 if TYPE_CHECKING:
     from textual.highlight import HighlightTheme
@@ -15,9 +17,12 @@ _MAX_HIGHLIGHTED = 20_000  # characters; more is shown plain, so that a long blo
 _AT_ONCE = 8  # lines of code that are highlighted together while more arrive
 _BODY = "on $foreground 6%"
 _TITLE = "$foreground-muted on $foreground 10%"
+_WRAPPED = Content.styled("↩", "$text-warning")
 
 
-def code_lines(code: str, info: str, width: int, number: int, grows: bool = False) -> list[Content]:
+def code_lines(
+    code: str, info: str, width: int, number: int, grows: bool = False, wide: Wide = FITTED
+) -> list[Content]:
     """The lines of code block `number`; `info` is what stands behind the fence.
 
     Of one that `grows`, the last lines are highlighted without those before them, which do not change any more.
@@ -31,20 +36,30 @@ def code_lines(code: str, info: str, width: int, number: int, grows: bool = Fals
     still, last = "\n".join(lines[:n_still]), "\n".join(lines[n_still:])
     return [
         Content.styled(title[:width], _TITLE).stylize(Style.from_meta({CODE: number})),
-        *(_still_lines(still, language, width) if n_still else ()),
-        *_body_lines(last, language, width),
+        *(_still_lines(still, language, width, wide) if n_still else ()),
+        *_body_lines(last, language, width, wide),
     ]
 
 
 @lru_cache(4)
-def _still_lines(code: str, language: str, width: int) -> list[Content]:
-    return _body_lines(code, language, width)
+def _still_lines(code: str, language: str, width: int, wide: Wide) -> list[Content]:
+    return _body_lines(code, language, width, wide)
 
 
-def _body_lines(code: str, language: str, width: int) -> list[Content]:
+def _body_lines(code: str, language: str, width: int, wide: Wide) -> list[Content]:
     lines = _highlighted(code, language).split("\n", allow_blank=True)
-    body = [part for line in lines for part in (line.fold(width - 2) if line.plain else [line])]
+    body = (
+        window(lines, width - 2, wide.shift) if wide.whole else [part for line in lines for part in _fold(line, width)]
+    )
     return [(Content(" ") + part).pad_right(width - 1 - part.cell_length).stylize_before(_BODY) for part in body]
+
+
+def _fold(line: Content, width: int) -> list[Content]:
+    """One cell is left at the end of each line but the last, for the mark."""
+    if line.cell_length <= width - 2:
+        return [line]
+    *parts, last = line.fold(width - 3)
+    return [*(part.pad_right(width - 3 - part.cell_length) + _WRAPPED for part in parts), last]
 
 
 @cache

@@ -5,6 +5,7 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from localrun.base.sanitize import clean
+from localrun_tui.markdown.formulas import formula
 from localrun_tui.markdown.metas import LINK
 
 _STYLES = {"strong": "bold", "em": "italic", "s": "strike", "code_inline": "$text-accent on $accent 12%"}
@@ -41,6 +42,8 @@ class _Writer:
                 self.styled(child, _STYLES[child.type])
             elif child.type in ("link", "image"):
                 self._link(child)
+            elif child.type in ("math_inline", "math_inline_double"):
+                self._formula(child.content)
             elif child.type in ("softbreak", "hardbreak"):
                 self._add("\n")
             else:
@@ -50,6 +53,8 @@ class _Writer:
         """`words (target)`; a target that is its own words stands once."""
         target = str(node.attrs.get("href") or node.attrs.get("src") or "")
         meta = Style.from_meta({LINK: target})
+        if node.type == "image":
+            self._add("▣ ")
         first, start = len(self._texts), self._length
         self._inside(node)
         self._spans.append(Span(start, self._length, Style(underline=True) + meta))
@@ -58,6 +63,12 @@ class _Writer:
             start = self._length
             self._add(f" ({target})" if words else target)
             self._spans += [Span(start, self._length, "$foreground-muted"), Span(start, self._length, meta)]
+
+    def _formula(self, source: str) -> None:
+        content = formula(source)
+        start = self._length
+        self._add(content.plain)
+        self._spans += [Span(start + span.start, start + span.end, span.style) for span in content.spans]
 
     def _add(self, text: str) -> None:
         text = clean(text)

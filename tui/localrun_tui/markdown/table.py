@@ -1,27 +1,32 @@
-"""Tables in the width there is: columns shrink from the widest on, and their cells wrap."""
+"""Tables in the width there is: columns shrink from the widest on, and their cells wrap. With `Wide.whole` they are as
+wide as what is in them, and the window moves."""
 
 from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content
 
 from localrun_tui.markdown.inline import inline
+from localrun_tui.markdown.wide import FITTED, Wide, window
+from localrun_tui.markdown.wrapping import wrap
 
 _GAP = " │ "
 _NARROWEST = 4
 
 
-def table_lines(node: SyntaxTreeNode, width: int) -> list[Content]:
+def table_lines(node: SyntaxTreeNode, width: int, wide: Wide = FITTED) -> list[Content]:
     """The lines of a table, no wider than `width`."""
     rows = [[_one_line(inline(cell)) for cell in row.children] for part in node.children for row in part.children]
     if not rows or not rows[0]:
         return []
     n = len(rows[0])
     rows = [(row + [Content()] * n)[:n] for row in rows]
-    widths = _widths([max(row[column].cell_length for row in rows) for column in range(n)], width - len(_GAP) * (n - 1))
+    widths = [max(1, *(row[column].cell_length for row in rows)) for column in range(n)]
+    if not wide.whole:
+        widths = _widths(widths, width - len(_GAP) * (n - 1))
     rule = Content.styled("─┼─".join("─" * w for w in widths), "$foreground 30%")
     right = ["right" in str(cell.attrs.get("style", "")) for cell in node.children[0].children[0].children]
     head, *body = [_row_lines(row, widths, right) for row in rows]
     lines = [line.stylize("bold") for line in head] + [rule] + [line for row in body for line in row]
-    return [line.truncate(width) for line in lines]
+    return window(lines, width, wide.shift) if wide.whole else [line.truncate(width) for line in lines]
 
 
 def _widths(wanted: list[int], room: int) -> list[int]:
@@ -33,7 +38,7 @@ def _widths(wanted: list[int], room: int) -> list[int]:
 
 
 def _row_lines(cells: list[Content], widths: list[int], right: list[bool]) -> list[Content]:
-    wrapped = [cell.wrap(width) for cell, width in zip(cells, widths, strict=True)]
+    wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
     gap = Content.styled(_GAP, "$foreground 30%")
     lines = []
     for y in range(max(map(len, wrapped))):

@@ -8,7 +8,9 @@ from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content
 
 from localrun.base.sanitize import Cleaner
+from localrun_tui.markdown.formulas import add_formulas
 from localrun_tui.markdown.layout import block_lines
+from localrun_tui.markdown.wide import FITTED, Wide
 
 _TOO_DEEP = re.compile(
     r"^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*){25}", re.M
@@ -18,7 +20,10 @@ _TOO_DEEP = re.compile(
 @cache
 def _parser(preset: str) -> MarkdownIt:
     """One for all messages: it keeps nothing between two texts, and is slow to make."""
-    return MarkdownIt(preset, {"html": False, "linkify": False})
+    parser = MarkdownIt(preset, {"html": False, "linkify": False})
+    if preset != "zero":
+        add_formulas(parser)
+    return parser
 
 
 class Block:
@@ -29,11 +34,11 @@ class Block:
         self.first_code = first_code  # number of its first code block
         self.grows = grows
         self.codes = [n.content.rstrip("\n") for n in node.walk() if n.type in ("fence", "code_block")]
-        self._lines: tuple[int, list[Content]] | None = None
+        self._lines: tuple[tuple[int, Wide], list[Content]] | None = None
 
-    def lines(self, width: int) -> list[Content]:
-        if self._lines is None or self._lines[0] != width:
-            self._lines = width, block_lines(self.node, width, self.first_code, self.grows)
+    def lines(self, width: int, wide: Wide) -> list[Content]:
+        if self._lines is None or self._lines[0] != (width, wide):
+            self._lines = (width, wide), block_lines(self.node, width, self.first_code, self.grows, wide)
         return self._lines[1]
 
 
@@ -62,18 +67,23 @@ class MarkdownText:
         if len(nodes) > 1 and nodes[-1].map is not None:
             self._tail += sum(len(line) + 1 for line in tail.split("\n")[: nodes[-1].map[0]])
 
-    def lines(self, width: int) -> list[Content]:
+    def lines(self, width: int, wide: Wide = FITTED) -> list[Content]:
         """All lines, with an empty one between two blocks."""
         lines: list[Content] = []
         for block in self._blocks:
             if lines:
                 lines.append(Content())
-            lines += block.lines(width)
+            lines += block.lines(width, wide)
         return lines
 
     def codes(self) -> list[str]:
         """The texts of all code blocks; the first is number 1 on the screen."""
         return [code for block in self._blocks for code in block.codes]
+
+    def has_wide(self) -> bool:
+        """Whether there is code or a table in it."""
+        kinds = ("fence", "code_block", "table")
+        return any(node.type in kinds for block in self._blocks for node in block.node.walk())
 
     def links(self) -> list[str]:
         """Where its links lead, each once."""

@@ -10,6 +10,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from localrun.chat.commands import commands_of
+
 Group = tuple[str, Iterable[BindingType]]
 _NAMES = {"ctrl+": "Ctrl+", "shift+": "Shift+", "alt+": "Alt+", "escape": "Esc", "slash": "/", "question_mark": "?"}
 _NAMES |= {
@@ -41,6 +43,8 @@ class HelpScreen(ModalScreen[None]):
             for title, bindings in self.groups:
                 yield Static(title, classes="label")
                 yield Static(_lines(bindings))
+            yield Static("Commands, typed in the editor", classes="label")
+            yield Static(_commands())
             yield Static(
                 "Every command is in the palette too: Ctrl+P. Text is selected with the mouse.", classes="label"
             )
@@ -55,6 +59,11 @@ def _lines(bindings: Iterable[BindingType]) -> Content:
     return Content("\n").join(
         Content.assemble((f"  {_short(keys):<31}", "bold"), description) for description, keys in rows.items()
     )
+
+
+def _commands() -> Content:
+    rows = commands_of("app").values()
+    return Content("\n").join(Content.assemble((f"  {one.usage:<31}", "bold"), one.title) for one in rows)
 
 
 def _short(keys: str) -> str:

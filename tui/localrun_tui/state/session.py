@@ -14,8 +14,8 @@ from textual.message import Message as TextualMessage
 
 from localrun.base.events import CacheView, ModelInfo
 from localrun.base.request import Request, Think
+from localrun.chat.attachments import title_for
 from localrun.fit.rates import Rates, known_rates
-from localrun_tui.state.attachments import title_for
 from localrun_tui.state.messages import ChatChanged, ChatOpened, LoadBegan, LoadEnded, LoadProgressed, TurnBegan
 from localrun_tui.state.model_slot import LoadGivenUpError, ModelSlot, OpenClient
 from localrun_tui.state.store_thread import StoreThread
@@ -158,9 +158,24 @@ class Session:
         siblings = chat.tree.siblings(message_id)
         index = siblings.index(message_id) + step
         if 0 <= index < len(siblings):
+            await self.show_version(siblings[index])
+
+    async def show_version(self, message_id: str) -> None:
+        """Show the branch through this message."""
+        chat = self.chat
+        if chat is not None and message_id in chat.tree:
             await self.stop()
-            await self.disk.run(chat.select, siblings[index])
-            self._post(ChatChanged(at=siblings[index]))
+            await self.disk.run(chat.select, message_id)
+            self._post(ChatChanged(at=message_id))
+
+    async def take_back(self, message_id: str) -> None:
+        """Let the chat end before this message; it stays in the tree."""
+        chat = self.chat
+        if chat is not None and message_id in chat.tree:
+            await self.stop()
+            self.unanswered = None
+            await self.disk.run(chat.rewind, chat.tree[message_id].parent)
+            self._post(ChatChanged())
 
     async def stop(self) -> None:
         """End the answer under way and wait until what came of it is kept."""

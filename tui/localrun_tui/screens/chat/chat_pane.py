@@ -94,6 +94,14 @@ class ChatPane(Vertical):
         else:
             self.run_guarded(self._session.send(event.text))
 
+    @on(Composer.Command)
+    def _clear_notice(self) -> None:
+        self.notice.clear()
+
+    @on(Composer.Refused)
+    def _refuse(self, event: Composer.Refused) -> None:
+        self.notice.say_error(event.error)
+
     def leave_editing(self) -> None:
         """Word no message anew any more; what was being typed comes back."""
         if self.composer.edited:

@@ -16,6 +16,7 @@ from localrun_tui.screens.chat.history_actions import HistoryActions
 from localrun_tui.screens.chat.history_list import ChatOptions, HistoryList
 from localrun_tui.screens.chat.inspector import Inspector
 from localrun_tui.screens.chat.panels import Panels
+from localrun_tui.screens.chat.slash import SlashCommands
 from localrun_tui.screens.chat.status_line import StatusLine
 from localrun_tui.screens.chat.top_bar import TopBar
 from localrun_tui.screens.chat.transcript import Transcript
@@ -56,6 +57,7 @@ class ChatScreen(Screen[None]):
         self.top_bar, self.inspector, self.status_line = TopBar(), Inspector(), StatusLine()
         self.panels = Panels(self.chats, self.pane, self.inspector)
         self.history = HistoryActions(self.chats, session)
+        self.slash = SlashCommands(self, session, self.composer, self.chats, self.history)
         self.figures = Figures(session, self.path, self.top_bar, self.status_line, self.inspector)
 
     def compose(self) -> ComposeResult:
@@ -95,6 +97,10 @@ class ChatScreen(Screen[None]):
 
     async def on_turn_began(self, event: messages.TurnBegan) -> None:
         await self.pane.begin(event.turn)
+
+    @on(Composer.Command)
+    def _run_command(self, event: Composer.Command) -> None:
+        self.run_guarded(self.slash.run(event.name, event.arguments))
 
     # ---- figures
 
@@ -208,12 +214,6 @@ class ChatScreen(Screen[None]):
         self.set_focus(self.chats.options if shown else self.composer.editor)
         if shown:
             self.run_guarded(self.history.show())
-
-    def action_focus_search(self) -> None:
-        self.set_focus(self.chats.search_box)
-
-    def action_focus_chats(self) -> None:
-        self.set_focus(self.chats.options)
 
     def action_inspector(self) -> None:
         if self.inspector.has_focus_within:

@@ -4,15 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
-from textual.widgets import Static
+from textual.widgets import Static, TextArea
 
+from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
-from localrun_tui.state.attachments import Attachment, join, split
+from localrun.chat.attachments import Attachment, join, split
+from localrun.chat.commands import command_in, unescaped
+from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
 from localrun_tui.widgets.fields import TextField, pasted
 
 WAITING = "waiting"  # in place of a message's id: one that waits
@@ -23,6 +26,10 @@ class Editor(TextField):
     """A text area in which Enter sends; it does with its composer what keys and pastes mean, at once and in order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,tab", "take", show=False, id="composer.take"),
+        Binding("up", "choose(-1)", show=False, id="composer.choose-up"),
+        Binding("down", "choose(1)", show=False, id="composer.choose-down"),
+        Binding("escape", "close", show=False, id="composer.close"),
         Binding("enter", "send", "Send", id="composer.send"),
         Binding("up", "leave", "Messages", id="composer.leave", key_display="↑"),
         Binding("up", "cursor_up", show=False, id="composer.up"),
@@ -35,11 +42,25 @@ class Editor(TextField):
     below_messages = False  # whether there is anything to go up to
 
     def __init__(self, composer: "Composer") -> None:
-        super().__init__(placeholder="Ask anything. Enter sends.", id="editor", show_line_numbers=False, compact=True)
+        super().__init__(
+            placeholder="Ask anything. Enter sends. / for commands, @ for files.",
+            id="editor",
+            show_line_numbers=False,
+            compact=True,
+        )
         self.composer = composer
 
     def action_send(self) -> None:
         self.composer.submit()
+
+    def action_take(self) -> None:
+        self.composer.take()
+
+    def action_choose(self, step: int) -> None:
+        self.composer.menu.move(step)
+
+    def action_close(self) -> None:
+        self.composer.menu.show([])
 
     def action_new_line(self) -> None:
         self.insert("\n")
@@ -54,6 +75,8 @@ class Editor(TextField):
         self.composer.leave()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("take", "choose", "close"):
+            return self.composer.menu.is_open
         if action == "leave":
             return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
         if action == "detach":  # else the key takes a word back
@@ -77,17 +100,32 @@ class Composer(Vertical):
         text: str
         edited: str | None
 
+    @dataclass
+    class Command(TextualMessage):
+        """A command, and what was typed behind it."""
+
+        name: str
+        arguments: str
+
+    @dataclass
+    class Refused(TextualMessage):
+        """What was typed cannot be sent as it is."""
+
+        error: LocalrunError
+
     class LeaveUp(TextualMessage):
         """The user wants to go up to the messages."""
 
     def __init__(self) -> None:
         super().__init__(id="composer")
         self.editor = Editor(self)
+        self.menu = SuggestionMenu()
         self.attachments: list[Attachment] = []
         self.edited: str | None = None  # the message that is worded anew
         self._draft: tuple[str, list[Attachment]] = ("", [])
 
     def compose(self) -> ComposeResult:
+        yield self.menu
         yield Static(id="chips", markup=False)
         yield self.editor
 
@@ -132,17 +170,49 @@ class Composer(Vertical):
         self.editor.move_cursor(self.editor.document.end)
         self.screen.set_focus(self.editor)
 
+    @on(TextArea.Changed)
+    def _suggest(self) -> None:
+        self.menu.show(suggested_commands(self.editor.text) if self.edited is None else [])
+
+    def take(self) -> None:
+        """Do what is highlighted in the menu, or write it down where more has to be typed behind it."""
+        self._suggest()
+        chosen = self.menu.chosen
+        if chosen is None or chosen.ends:
+            self.submit() if chosen is None else self._run(chosen.value, "")
+        else:
+            self.write(f"{chosen.value} ")
+
+    def write(self, text: str) -> None:
+        """Put a text into the editor in place of what is there."""
+        self.editor.text = text
+        self.editor.move_cursor(self.editor.document.end)
+
     def submit(self) -> None:
         text = self.editor.text.strip()
         if not text and not self.attachments:
             return
-        message, edited = join(self.attachments, text), self.edited
+        if self.edited is None:
+            try:
+                found = command_in(text, "app")
+            except LocalrunError as error:
+                self.post_message(self.Refused(error))
+                return
+            if found is not None:
+                self._run(found[0].name, found[1])
+                return
+        message, edited = join(self.attachments, unescaped(text)), self.edited
         if edited is not None:
             self.edit(None)
         else:
             self.attachments, self.editor.text = [], ""
             self._show_chips()
         self.post_message(self.Submitted(message, edited))
+
+    def _run(self, name: str, arguments: str) -> None:
+        self.editor.text = ""
+        self.menu.show([])
+        self.post_message(self.Command(name, arguments))
 
     def leave(self) -> None:
         self.post_message(self.LeaveUp())

@@ -33,7 +33,7 @@ class ChatOptions(OptionList):
         Binding("r", "rename", "Rename", id="history.rename"),
         Binding("x", "export", "Export", id="history.export"),
         Binding("d,delete", "delete", "Delete", id="history.delete"),
-        Binding("slash", "screen.focus_search", "Find", id="history.search", key_display="/"),
+        Binding("slash", "app.focus('search')", "Find", id="history.search", key_display="/"),
     ]
 
     @dataclass
@@ -74,7 +74,7 @@ class SearchBox(LineField):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Open the first", id="history.open-first"),
-        Binding("down", "screen.focus_chats", "To the list", id="history.to-list"),
+        Binding("down", "app.focus('chats')", "To the list", id="history.to-list"),
     ]
 
 

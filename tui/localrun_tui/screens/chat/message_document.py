@@ -6,11 +6,14 @@ from textual.content import Content
 from textual.style import Style
 
 from localrun.base.sanitize import clean
+from localrun.chat.attachments import Attachment, split
 from localrun_tui.markdown.metas import ACT
-from localrun_tui.state.attachments import Attachment, split
+from localrun_tui.markdown.wide import Wide
+from localrun_tui.markdown.wrapping import wrap
 
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
+_MEASURE = 100  # cells
 
 
 class MessageDocument:
@@ -22,6 +25,7 @@ class MessageDocument:
 
         self.speaker = clean(name, keep_newlines=False)
         self.branch = branch
+        self.wide = Wide()
         self.note = Content()  # the last line: what goes on, or what went wrong
         self.thinking_open = False
         self.thinking_title = "Thought"
@@ -64,6 +68,11 @@ class MessageDocument:
         return self._text.links()
 
     @property
+    def has_wide(self) -> bool:
+        """Whether anything in it may be wider than the screen."""
+        return self.is_markdown and self._text.has_wide()
+
+    @property
     def codes(self) -> list[str]:
         """Its blocks of code."""
         return self._text.codes()
@@ -71,7 +80,8 @@ class MessageDocument:
     # ---- lines
 
     def lines(self, width: int) -> list[Content]:
-        """All that is drawn, in `width` cells."""
+        """All that is drawn, in `width` cells. Lines of text are no longer than one reads with ease."""
+        width = width if self.wide.whole else min(width, _MEASURE)
         return [*self._head(width), *self._body(width), *self._foot(width)]
 
     def _head(self, width: int) -> list[Content]:
@@ -90,8 +100,8 @@ class MessageDocument:
         for attachment in self.attachments:
             lines.append(Content.styled(f" ▤ {attachment.chip} ", "$text-secondary on $secondary 15%").truncate(width))
         if not self.is_markdown:
-            return [*lines, *Content(self._plain).wrap(width)]
-        body = self._text.lines(width)
+            return [*lines, *wrap(Content(self._plain), width)]
+        body = self._text.lines(width, self.wide)
         return [*lines, *([Content()] if lines and body else []), *body]
 
     def _thinking_lines(self, width: int) -> list[Content]:

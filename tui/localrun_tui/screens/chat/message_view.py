@@ -1,7 +1,7 @@
 """One message of the chat, drawn line by line: one widget however long it is, so that a long chat stays fast."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,6 +18,7 @@ from textual.visual import RenderOptions
 
 from localrun.base.sanitize import clean
 from localrun_tui.markdown.metas import ACT, CODE, LINK
+from localrun_tui.markdown.wide import STEP, Wide
 from localrun_tui.screens.chat.message_document import MessageDocument
 from localrun_tui.screens.chat.room import Room
 from localrun_tui.widgets.compositor import Growing, paint_now
@@ -40,6 +41,9 @@ class MessageView(Growing, can_focus=True):
         Binding("e", "edit", "Edit", id="message.edit"),
         Binding("r", "regenerate", "Again", id="message.regenerate"),
         Binding("t", "toggle_thinking", "Thinking", id="message.thinking"),
+        Binding("w", "toggle_wrap", "Wrap code and tables, or not", show=False, id="message.wrap"),
+        Binding("shift+left,H,less_than_sign", "shift(-1)", "Wide code: left", show=False, id="message.left"),
+        Binding("shift+right,L,greater_than_sign", "shift(1)", "Wide code: right", show=False, id="message.right"),
         Binding("o", "open_links", "Links", show=False, id="message.links"),
         *(
             Binding(str(n), f"copy_code({n})", "Copy code", show=False, id=f"message.copy-code-{n}")
@@ -165,6 +169,8 @@ class MessageView(Growing, can_focus=True):
             "walk": lambda: self.document.branch[1] > 1,
             "edit": lambda: not self.document.is_markdown,
             "open_links": lambda: bool(self.document.links),
+            "toggle_wrap": lambda: self.document.has_wide,
+            "shift": lambda: self.document.wide.whole,
             "toggle_thinking": lambda: self.document.has_thinking,
         }
         return possible[action]() if action in possible else True
@@ -189,6 +195,20 @@ class MessageView(Growing, can_focus=True):
 
     def action_toggle_thinking(self) -> None:
         self.document.thinking_open = not self.document.thinking_open
+        self.changed()
+
+    def action_toggle_wrap(self) -> None:
+        """Code and tables as wide as they are, or in the width there is."""
+        self.document.wide = Wide(whole=not self.document.wide.whole)
+        self._lay_out_anew()
+
+    def action_shift(self, step: int) -> None:
+        self.document.wide = replace(self.document.wide, shift=max(self.document.wide.shift + step * STEP, 0))
+        self._lay_out_anew()
+
+    def _lay_out_anew(self) -> None:
+        if self._lines is not None:
+            self._rows.clear()
         self.changed()
 
     def action_copy_code(self, number: int) -> None:

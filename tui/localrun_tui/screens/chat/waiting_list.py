@@ -10,7 +10,7 @@ from textual.message import Message as TextualMessage
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from localrun_tui.state.attachments import split
+from localrun.chat.attachments import split
 from localrun_tui.widgets.columns import say
 
 _SHOWN = 120  # characters of each

@@ -14,7 +14,7 @@ from textual.suggester import Suggester
 from textual.widgets import DirectoryTree, Input, Static
 
 from localrun.base.errors import UsageError
-from localrun_tui.state.attachments import Attachment, read_attachment
+from localrun.chat.attachments import Attachment, read_attachment
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 

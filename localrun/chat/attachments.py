@@ -1,4 +1,4 @@
-"""Text files inside a message: read with a limit, written into the text, and found there again."""
+"""Files inside a message: text, or that of a PDF, read with a limit, written into the text, and found there again."""
 
 import re
 from dataclasses import dataclass
@@ -7,8 +7,10 @@ from pathlib import Path
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 from localrun.base.units import gib
+from localrun.chat.pdf import pdf_text
 
-MAX_BYTES = 1 << 20  # more than any context of today takes
+MAX_BYTES = 1 << 20  # of text: more than any context of today takes
+MAX_PDF_BYTES = 64 << 20
 _MARK = re.compile(r"^\[file: (?P<name>[^\n]*)\]\n(?P<fence>`{3,})\n(?P<text>.*?)\n(?P=fence)(?:\n\n|\Z)", re.S | re.M)
 
 
@@ -27,22 +29,28 @@ class Attachment:
 
 
 def read_attachment(path: Path) -> Attachment:
-    """The text of a file. UsageError when it is no file, too large, or not text."""
+    """The text of a file. UsageError when it is no file, too large, or neither text nor a PDF with text in it."""
     name = clean(path.name, keep_newlines=False)
     try:
         if not path.is_file():
-            raise UsageError(f"{name} is not a file", "choose a text file")
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise UsageError(f"{name} has {gib(size)}; {gib(MAX_BYTES)} is the most", "attach the part that matters")
-        text = path.read_text("utf-8-sig")
+            raise UsageError(f"{name} is not a file", "choose a text file or a PDF")
+        size, is_pdf = path.stat().st_size, _is_pdf(path)
+        most = MAX_PDF_BYTES if is_pdf else MAX_BYTES
+        if size > most:
+            raise UsageError(f"{name} has {gib(size)}; {gib(most)} is the most", "attach the part that matters")
+        text = pdf_text(path, MAX_BYTES) if is_pdf else path.read_text("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"{name} is not UTF-8 text", "pictures, PDF and the like cannot be attached") from None
+        raise UsageError(f"{name} is not UTF-8 text", "text files and PDFs can be attached") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{name} cannot be read: {error}", "check the path and its permissions") from None
     if "\x00" in text:
-        raise UsageError(f"{name} is not text", "pictures, PDF and the like cannot be attached")
-    return Attachment(path.name, text)
+        raise UsageError(f"{name} is not text", "text files and PDFs can be attached")
+    return Attachment(name, text)
+
+
+def _is_pdf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(5) == b"%PDF-"
 
 
 def join(attachments: list[Attachment], text: str) -> str:

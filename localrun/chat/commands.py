@@ -1,0 +1,87 @@
+"""What one may type after a slash: the same commands in the app and in plain chat, in its palette and in its help."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from localrun.base.errors import UsageError
+from localrun.base.nearest import did_you_mean
+
+Face = Literal["app", "plain"]
+_COMMAND = re.compile(r"/[a-z-]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`arguments` as one writes them, in brackets where they may be left out. `title` names it in the palette."""
+
+    name: str
+    title: str
+    help: str
+    arguments: str = ""
+    faces: tuple[Face, ...] = ("app", "plain")
+
+    @property
+    def needs_arguments(self) -> bool:
+        return bool(self.arguments) and not self.arguments.startswith("[")
+
+    @property
+    def usage(self) -> str:
+        return f"{self.name} {self.arguments}".strip()
+
+
+_APP: tuple[Face, ...] = ("app",)
+_PLAIN: tuple[Face, ...] = ("plain",)
+COMMANDS: tuple[Command, ...] = (
+    Command("/help", "Keys and commands", "all of them"),
+    Command("/new", "New chat", "begin an empty one; this one stays in the history"),
+    Command("/retry", "Answer again", "another answer to the last message, as a branch"),
+    Command("/edit", "Edit the last message", "reword it, as a branch", "[TEXT]"),
+    Command("/undo", "Take back", "take the last message and its answer back"),
+    Command("/branch", "Branches", "the versions that /retry and /edit left, or go to one", "[NUMBER]"),
+    Command("/attach", "Attach a file", "text or PDF, goes along with the next message", "[FILE]"),
+    Command("/copy", "Copy the last answer", "or all of the chat", "[chat]", _APP),
+    Command("/show", "The whole chat", "show it from the beginning", "", _PLAIN),
+    Command("/list", "Chats", "search, open, rename, export, delete"),
+    Command("/open", "Open a chat", "go on with another chat", "[NUMBER]"),
+    Command("/search", "Search all chats", "find a message in any of them", "WORDS"),
+    Command("/title", "Rename this chat", "give it a title", "[TEXT]"),
+    Command("/system", "System prompt", "what the model should be like; none takes it away", "[TEXT]"),
+    Command("/policy", "When the context is full", "stop and ask, drop the oldest, or roll on", "[stop|drop|roll]"),
+    Command("/save", "Export this chat", "as Markdown, or as JSON to FILE.json", "FILE"),
+    Command("/chat-settings", "This chat", "system prompt, sampling, thinking, the end of the context", "", _APP),
+    Command("/stats", "Inspector", "speed of the last answer, memory, the KV cache, and where the time goes"),
+    Command("/models", "Models", "on disk, in the catalogue, on the hub, on a server", "", _APP),
+    Command("/downloads", "Downloads", "running, waiting and finished", "", _APP),
+    Command("/settings", "Settings", "everything in config.toml", "", _APP),
+    Command("/theme", "Theme", "dark, light and many more", "", _APP),
+    Command("/quit", "Quit", "chats are kept"),
+)
+
+
+def commands_of(face: Face) -> dict[str, Command]:
+    """Those that work there, by name."""
+    return {command.name: command for command in COMMANDS if face in command.faces}
+
+
+def command_in(text: str, face: Face) -> tuple[Command, str] | None:
+    """The command that a message is, and its arguments; None for a message, which a path is too. Raises UsageError
+    where there is no such command, or it lacks its arguments."""
+    name, _, rest = text.strip().partition(" ")
+    if not _COMMAND.match(name):
+        return None
+    known = commands_of(face)
+    if name not in known:
+        there = next((command for command in COMMANDS if command.name == name), None)
+        what = f"{name} works in the app only" if there and face == "plain" else f"there is no command {name}"
+        near = did_you_mean(name, known)
+        raise UsageError(what, near or "/help shows them; // begins a message with a slash")
+    command = known[name]
+    if command.needs_arguments and not rest.strip():
+        raise UsageError(f"{name} needs {command.arguments}", command.usage)
+    return command, rest.strip()
+
+
+def unescaped(text: str) -> str:
+    """A message that was typed with // because it begins with a slash."""
+    return text[1:] if text.startswith("//") else text

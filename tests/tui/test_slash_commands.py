@@ -1,0 +1,130 @@
+"""Commands typed behind a slash: the menu above the editor, and what each does."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, sources, type_text
+from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
+from localrun_testing.scripted_client import Script
+from textual.pilot import Pilot
+
+from localrun.chat.commands import commands_of
+from localrun_tui.screens.chat.composer import Composer
+from localrun_tui.screens.chat.suggestions import suggested_commands
+
+
+def composer(pilot: Pilot[Any]) -> Composer:
+    return chat_screen(pilot).composer
+
+
+def test_the_menu_narrows_as_one_types() -> None:
+    def names(text: str) -> list[str]:
+        return [one.value for one in suggested_commands(text)]
+
+    assert names("/") == list(commands_of("app"))
+    assert names("/se")[:2] == ["/search", "/settings"]
+    assert names("/hlp") == ["/help"]
+    assert [names(text) for text in ("", "a/", "/usr/", "/save x", "//", "/zzz")] == [[]] * 6
+
+
+def test_the_app_does_what_the_list_promises() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        assert set(chat_screen(pilot).slash.handlers) == set(commands_of("app"))
+
+    drive(app, steps)
+
+
+def test_a_command_is_chosen_in_the_menu_by_keys() -> None:
+    app, client = chat_app(Script("One."), Script("Two."))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        await pilot.press("slash")
+        await until_text(pilot, "/retry")
+        lines = screen_text(app).splitlines()
+        assert len(lines) <= SMALL[1]
+        await pilot.press(*"titl")
+        await until_text(pilot, "Rename this chat")
+        await pilot.press("escape")
+        assert composer(pilot).editor.text == "/titl"
+        assert not composer(pilot).menu.is_open
+        await pilot.press("backspace")
+        assert composer(pilot).menu.is_open
+        await pilot.press("ctrl+u", "slash", *"sea", "tab")
+        assert composer(pilot).editor.text == "/search "
+        await pilot.press("ctrl+u", "slash", *"retr", "enter")
+        await until(pilot, lambda: sources(pilot) == ["hello", "Two."])
+        assert composer(pilot).editor.text == ""
+
+    drive(app, steps)
+    assert len(client.requests) == 2
+
+
+def test_what_is_no_command_stays_in_the_editor() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/retyr")
+        await pilot.press("enter")
+        await until(pilot, lambda: "did you mean /retry?" in notice(pilot))
+        assert composer(pilot).editor.text == "/retyr"
+        await pilot.press("ctrl+u")
+        await ask(pilot, "//retry is what?")
+        assert sources(pilot)[0] == "/retry is what?"
+
+    drive(app, steps)
+    assert client.requests[0].messages[0]["content"] == "/retry is what?"
+
+
+def test_commands_change_the_chat(tmp_path: Path) -> None:
+    app, client = chat_app(Script("One."), Script("Two."))
+
+    async def command(pilot: Pilot[Any], text: str) -> None:
+        await type_text(pilot, text)
+        composer(pilot).submit()
+        await pilot.pause()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await ready(pilot)
+        await command(pilot, "/undo")
+        await until(pilot, lambda: "nothing was said" in notice(pilot))
+        await command(pilot, "/system be kind")
+        await until(pilot, lambda: session.chat and session.chat.system == "be kind")
+        await ask(pilot, "hello")
+        assert session.chat is not None
+        await command(pilot, "/title My chat")
+        await until(pilot, lambda: session.chat and session.chat.title == "My chat")
+        await command(pilot, "/edit hello again")
+        await until(pilot, lambda: sources(pilot) == ["hello again", "Two."])
+        await command(pilot, "/branch 1")
+        await until(pilot, lambda: sources(pilot) == ["hello", "One."])
+        await command(pilot, "/copy")
+        await until(pilot, lambda: app.clipboard == "One.")
+        await command(pilot, f"/save {tmp_path / 'chat.md'}")
+        await until(pilot, lambda: (tmp_path / "chat.md").exists())
+        await command(pilot, "/undo")
+        await until(pilot, lambda: sources(pilot) == [])
+        (tmp_path / "notes.txt").write_text("words")
+        await command(pilot, f"/attach {tmp_path / 'notes.txt'}")
+        await until(pilot, lambda: composer(pilot).attachments)
+
+    drive(app, steps)
+    assert client.requests[0].messages[0] == {"role": "system", "content": "be kind"}
+
+
+@pytest.mark.parametrize(("keys", "words"), [("models", "On disk"), ("help", "Writing"), ("list", "Search all chats")])
+def test_commands_open_screens(keys: str, words: str) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("slash", *keys, "enter")
+        await until_text(pilot, words)
+
+    drive(app, steps)

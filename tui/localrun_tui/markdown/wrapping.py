@@ -1,0 +1,43 @@
+"""Lines of a width. Where there are no spaces between words, as in Chinese and Japanese, a line ends between signs."""
+
+from rich.cells import cell_len
+from textual.content import Content
+
+_NOT_FIRST = set("、。，．！？：；）〕］｝〉》」』】’”…ー々っゃゅょッャュョ％,.!?:;)]}")
+_NOT_LAST = set("（〔［｛〈《「『【‘“([{")
+_WIDE_FROM = "\u1100"  # signs of two cells begin here
+
+
+def wrap(content: Content, width: int) -> list[Content]:
+    """The lines of a text in `width` cells; spaces where a line ends are dropped."""
+    if max(content.plain, default="") < _WIDE_FROM:
+        return content.wrap(width)
+    lines: list[Content] = []
+    for line in content.split("\n", allow_blank=True):
+        lines += [part.rstrip() for part in line.divide(_breaks(line.plain, width))] if line.plain else [line]
+    return lines
+
+
+def _breaks(text: str, width: int) -> list[int]:
+    """Where lines begin after the first: as late as each may, after a space or between two wide signs."""
+    starts: list[int] = []
+    start = cells = 0
+    last: int | None = None  # the last place where this line may end
+    for index, char in enumerate(text):
+        size = cell_len(char)
+        if index > start and _may_break(text[index - 1], char):
+            last = index
+        if cells + size > width and char != " " and index > start:
+            start = last if last is not None and last > start else index
+            starts.append(start)
+            last = None
+            cells = cell_len(text[start:index])
+        cells += size
+    return starts
+
+
+def _may_break(before: str, after: str) -> bool:
+    if before == " ":
+        return after != " "
+    wide = cell_len(before) == 2 or cell_len(after) == 2
+    return wide and after not in _NOT_FIRST and before not in _NOT_LAST and after != " "

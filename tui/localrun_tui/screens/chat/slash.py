@@ -1,0 +1,188 @@
+"""What the commands do in the app. Typed behind a slash and chosen in the palette, they are the same."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.screen import Screen
+
+from localrun.base.errors import UsageError
+from localrun.base.sanitize import clean
+from localrun.chat.journal import Chat
+from localrun.chat.overflow import POLICIES
+
+if TYPE_CHECKING:
+    from localrun_tui.screens.chat.composer import Composer
+    from localrun_tui.screens.chat.history_actions import HistoryActions
+    from localrun_tui.screens.chat.history_list import HistoryList
+    from localrun_tui.state.session import Session
+
+Handler = Callable[[str], Awaitable[None]]
+
+
+class SlashCommands:
+    """Commands of the chat screen, by name. Each may wait for the user, so run it as a worker."""
+
+    def __init__(
+        self,
+        screen: Screen[Any],
+        session: "Session",
+        composer: "Composer",
+        chats: "HistoryList",
+        history: "HistoryActions",
+    ) -> None:
+        self._screen = screen
+        self._session = session
+        self._composer = composer
+        self._chats = chats
+        self._history = history
+        self.handlers: dict[str, Handler] = {
+            "/help": self._action("app.help"),
+            "/new": self._action("new_chat"),
+            "/retry": self._action("regenerate"),
+            "/edit": self._edit,
+            "/undo": self._undo,
+            "/branch": self._branch,
+            "/attach": self._attach,
+            "/copy": self._copy,
+            "/list": self._action("history"),
+            "/open": self._open,
+            "/search": self._search,
+            "/title": self._title,
+            "/system": self._system,
+            "/policy": self._policy,
+            "/save": self._save,
+            "/chat-settings": self._action("chat_settings"),
+            "/stats": self._action("inspector"),
+            "/models": self._action("app.models"),
+            "/downloads": self._action("app.downloads"),
+            "/settings": self._action("app.settings"),
+            "/theme": self._action("app.change_theme"),
+            "/quit": self._action("app.quit"),
+        }
+
+    async def run(self, name: str, arguments: str = "") -> None:
+        await self.handlers[name](arguments)
+
+    def _action(self, action: str) -> Handler:
+        async def run(_: str) -> None:
+            await self._screen.run_action(action)
+
+        return run
+
+    # ---- the chat
+
+    def _chat(self) -> Chat:
+        if self._session.chat is None or not len(self._session.chat.tree):
+            raise UsageError("nothing was said in this chat yet", "type a message")
+        return self._session.chat
+
+    def _last_question(self) -> str:
+        chat = self._chat()
+        asked = [message.id for message in chat.tree.path(chat.tree.head) if message.role == "user"]
+        if not asked:
+            raise UsageError("there is no message yet", "type one")
+        return asked[-1]
+
+    async def _edit(self, text: str) -> None:
+        question = self._last_question()
+        if text:
+            await self._session.edit(question, text)
+        else:
+            self._composer.edit(question, self._chat().tree[question].text)
+
+    async def _undo(self, _: str) -> None:
+        question = self._last_question()
+        await self._session.take_back(question)
+        self._screen.notify("The last message and its answer are taken back; /branch finds them.", timeout=4)
+
+    async def _branch(self, number: str) -> None:
+        from localrun.chat.versions import versions
+        from localrun_tui.screens.dialogs.ask import AskOne
+
+        chat = self._chat()
+        found = list(versions(chat))
+        if not found:
+            raise UsageError("this chat has no branches", "Ctrl+R and editing a message make one")
+        if number:
+            if not number.isdecimal() or not 1 <= int(number[:9]) <= len(found):
+                raise UsageError(f"there is no branch {number}", "/branch shows them")
+            chosen: str | None = found[int(number[:9]) - 1][0]
+        else:
+            shown = next(one for one, line in reversed(found) if line[4:5] == "*" or one == found[-1][0])
+            rows = [(one, line.strip(), "") for one, line in found]
+            chosen = await self._screen.app.push_screen_wait(AskOne("Which branch?", rows, current=shown))
+        if chosen is not None:
+            await self._session.show_version(chosen)
+
+    async def _copy(self, what: str) -> None:
+        from localrun.chat.export import to_markdown
+
+        chat = self._chat()
+        if what:
+            text, name = to_markdown(chat), "chat"
+        else:
+            answers = [one for one in chat.tree.path(chat.tree.head) if one.role == "assistant"]
+            if not answers:
+                raise UsageError("there is no answer yet", "/copy chat copies the chat")
+            text, name = answers[-1].text, "answer"
+        self._screen.app.copy_to_clipboard(clean(text))
+        self._screen.notify(f"{name} copied", timeout=2)
+
+    async def _attach(self, path: str) -> None:
+        from localrun.chat.attachments import read_attachment
+
+        if path:
+            self._composer.attach(await self._session.disk.run(read_attachment, Path(path).expanduser()))
+        else:
+            await self._screen.run_action("attach")
+
+    async def _title(self, title: str) -> None:
+        chat = self._chat()
+        if title:
+            await self._session.rename_chat(chat.id, title)
+            await self._history.show()
+        else:
+            await self._history.rename(chat.id)
+
+    async def _system(self, text: str) -> None:
+        if not text:
+            await self._screen.run_action("chat_settings")
+            return
+        chat = self._session.chat or await self._session.new_chat()
+        await self._session.disk.run(lambda: chat.set(system="" if text == "none" else text))
+        self._screen.notify("System prompt taken away" if text == "none" else "System prompt set", timeout=3)
+
+    async def _policy(self, wanted: str) -> None:
+        policy = next((name for name in POLICIES if name == wanted), None)
+        if policy is None:
+            if wanted:
+                raise UsageError(f"there is no policy {wanted}", f"one of {', '.join(POLICIES)}")
+            await self._screen.run_action("chat_settings")
+            return
+        chat = self._session.chat or await self._session.new_chat()
+        await self._session.disk.run(lambda: chat.set(policy=policy))
+        self._screen.notify(f"When the context is full: {POLICIES[policy][0].lower()}", timeout=3)
+
+    # ---- all chats
+
+    async def _save(self, name: str) -> None:
+        from localrun.chat.export import write_export
+
+        path, chat = Path(name).expanduser(), self._chat()
+        await self._session.disk.run(write_export, chat, path, path.suffix == ".json")
+        self._screen.notify(f"written to {path}", title="Exported", markup=False)
+
+    async def _open(self, number: str) -> None:
+        from localrun.chat.find import find_chat
+
+        if number:
+            found = await self._session.disk.run(lambda: find_chat(self._session.disk.store(), number))
+            await self._session.open_chat(found.id)
+        else:
+            await self._screen.run_action("history")
+
+    async def _search(self, words: str) -> None:
+        if not self._chats.display:
+            await self._screen.run_action("history")
+        self._chats.search_box.value = words

@@ -1,0 +1,87 @@
+"""What is offered above the editor while one types: commands behind a slash, files behind an @."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.fuzzy import FuzzySearch
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from localrun.chat.commands import COMMANDS
+from localrun_tui.widgets.columns import say
+
+_SLASH = re.compile(r"/[a-z-]*\Z")
+_NAME_CELLS = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """`value` is what it stands for; `ends` whether nothing is to be typed behind it."""
+
+    value: str
+    row: Content
+    ends: bool = True
+
+
+def suggested_commands(text: str) -> list[Suggestion]:
+    """The commands that a text may be the beginning of; none unless it is one word behind a slash."""
+    if not _SLASH.match(text):
+        return []
+    wanted, search = text[1:], FuzzySearch()
+    known = [command for command in COMMANDS if "app" in command.faces]
+    if wanted:
+        scores = {command.name: search.match(wanted, command.name[1:])[0] for command in known}
+        known = sorted((one for one in known if scores[one.name]), key=lambda one: -scores[one.name])
+        known.sort(key=lambda one: not one.name.startswith(text))
+    rows = [
+        Content.assemble((f"{one.usage:<{_NAME_CELLS}} ", "bold"), (f"{one.title}: {one.help}", "$foreground-muted"))
+        for one in known
+    ]
+    return [Suggestion(one.name, row, not one.needs_arguments) for one, row in zip(known, rows, strict=True)]
+
+
+class SuggestionMenu(Horizontal):
+    """A list, and beside it a look at what is highlighted. It never has the focus: the editor moves it."""
+
+    def __init__(self) -> None:
+        self.list = OptionList(compact=True, id="suggestions-list")
+        self.list.can_focus = False
+        super().__init__(self.list, Static(id="suggestions-look", markup=False), id="suggestions")
+        self.shown: list[Suggestion] = []
+
+    def compose(self) -> ComposeResult:
+        yield from ()
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.shown)
+
+    @property
+    def chosen(self) -> Suggestion | None:
+        at = self.list.highlighted
+        return self.shown[at] if at is not None and at < len(self.shown) else None
+
+    def show(self, suggestions: Sequence[Suggestion]) -> None:
+        """Offer these, the first of them highlighted; none closes the menu."""
+        if list(suggestions) == self.shown:
+            return
+        self.shown = list(suggestions)
+        self.list.clear_options()
+        self.list.add_options([Option(one.row) for one in self.shown])
+        self.list.highlighted = 0 if self.shown else None
+        self.look("")
+        self.display = self.is_open
+
+    def move(self, step: int) -> None:
+        if self.shown:
+            self.list.highlighted = ((self.list.highlighted or 0) + step) % len(self.shown)
+
+    def look(self, text: str) -> None:
+        """Show how what is highlighted begins."""
+        look = self.query_one("#suggestions-look", Static)
+        look.update(Content("\n").join(say(line) for line in text.splitlines()))
+        look.display = bool(text)
