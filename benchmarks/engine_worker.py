@@ -3,7 +3,8 @@
     python benchmarks/engine_worker.py localrun|llama.cpp
 
 {"open": {"path", "threads", "ctx", "batch", "flash"}} -> {"seconds", "rss"}
-{"measure": {"kind": "prefill"|"decode", "n", "depth", "batch"}} -> {"seconds"}
+{"measure": {"kind": "prefill"|"decode", "n", "depth", "batch"}} -> {"seconds", "rss"}
+{"limit": {the same, and those of Limits}} -> {"rate"}, tokens a second; of localrun only
 """
 
 import ctypes
@@ -38,6 +39,13 @@ class Localrun:
         case = Case(kind, n, depth, batch)
         fill, self.filled = self.filled != (n, depth, batch), (n, depth, batch)
         return run_case(self.model.engine, case, fill)
+
+    def limit(self, kind: str, n: int, depth: int, batch: int, **limits: float) -> float:
+        """The rate if only reading memory took time, or only multiplying."""
+        from localrun.backends.limits import Limits
+        from localrun.diagnose.bench import Case, best_rate
+
+        return best_rate(self.model, Case(kind, n, depth, batch), Limits(**limits))
 
 
 class LlamaCpp:
@@ -114,6 +122,8 @@ def main() -> None:
             started = time.perf_counter()
             worker = engines[sys.argv[1]](**values)
             answer = {"seconds": time.perf_counter() - started, "rss": psutil.Process().memory_info().rss}
+        elif command == "limit":
+            answer = {"rate": worker.limit(**values)}
         else:
             answer = {"seconds": worker.measure(**values), "rss": psutil.Process().memory_info().rss}
         print(json.dumps(answer), flush=True)

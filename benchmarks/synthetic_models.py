@@ -10,6 +10,7 @@ from typing import Any
 
 import gguf
 import numpy as np
+from synthetic_vocabulary import add_vocabulary
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,6 @@ FORGETS_THOUGHTS = """{%- for m in messages -%}
 {{ m.content + '<|im_end|>\\n' }}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n<think>\\n' }}{%- endif -%}"""
-CONTROLS = ("<|im_start|>", "<|im_end|>", "<|end|>")
-THOUGHTS = ("<think>", "</think>")
-
 SHAPES = {
     "qwen3-0.6b": Shape("qwen3", 1024, 28, 16, 8, 128, 3072, 151_936, 1e6),
     "qwen3-1.7b": Shape("qwen3", 2048, 28, 16, 8, 128, 6144, 151_936, 1e6),
@@ -80,7 +78,7 @@ FILE_TYPES = {  # what llama.cpp's quantiser calls them
     "Q4_0": 2, "Q4_1": 3, "Q5_0": 8, "Q5_1": 9, "Q8_0": 7,
     "Q2_K": 10, "Q3_K_M": 12, "Q4_K_M": 15, "Q5_K_M": 17, "Q6_K": 18,
     "IQ1_S": 24, "IQ1_M": 31, "IQ2_XXS": 19, "IQ2_XS": 20, "IQ2_S": 28, "IQ3_XXS": 23, "IQ3_S": 26,
-    "IQ4_NL": 25, "IQ4_XS": 30, "TQ1_0": 36, "TQ2_0": 37,
+    "IQ4_NL": 25, "IQ4_XS": 30, "TQ1_0": 36, "TQ2_0": 37, "MXFP4_MOE": 38,
 }  # fmt: skip
 
 
@@ -91,8 +89,12 @@ def model_file(folder: Path, shape: str, qtype: str, llama: Any) -> Path:
     if path.exists():
         return path
     part = path.with_suffix(".part")
-    if qtype == "F16":
+    if qtype == "F16" and shape in SHAPES:
         write_f16(part, SHAPES[shape])
+    elif qtype == "F16":
+        from published_shapes import write_published  # and with it transformers
+
+        write_published(part, shape)
     else:
         quantise(model_file(folder, shape, "F16", llama), part, qtype, llama)
     part.rename(path)
@@ -205,21 +207,6 @@ def add_weights(writer: gguf.GGUFWriter, shape: Shape) -> None:
     writer.add_tensor("output_norm.weight", np.ones(shape.hidden_size, np.float32))
     if shape.gain is not None:
         random("output.weight", (shape.vocab_size, shape.hidden_size))
-
-
-def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
-    """A byte-level vocabulary that both engines accept: all bytes, words of digits, tags of thoughts, controls."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    letters = [*map(chr, printable), *(chr(256 + i) for i in range(len(others)))]
-    n_words = size - len(letters) - 1 - len(THOUGHTS) - len(CONTROLS)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
-    writer.add_token_list([*letters, "ab", *(f"w{i}" for i in range(n_words)), *THOUGHTS, *CONTROLS])
-    writer.add_token_types([1] * (size - len(THOUGHTS) - len(CONTROLS)) + [4] * len(THOUGHTS) + [3] * len(CONTROLS))
-    writer.add_token_merges(["a b"])
-    writer.add_eos_token_id(size - 1)
-    writer.add_eot_token_id(size - 2)
 
 
 def quantise(source: Path, target: Path, qtype: str, llama: Any, importance: Any = None) -> None:

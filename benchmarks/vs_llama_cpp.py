@@ -6,7 +6,7 @@
 Needs llama-cpp-python (its libllama, and its quantiser to make the files). In every round each case runs on llama.cpp
 without and with flash attention, then on localrun, then the machine's limits are measured. A case's ratio is the median
 over the rounds of ours divided by the better of llama.cpp's two settings; percent is of the bytes the file has for a
-token, read at the bandwidth measured in that round.
+token, read at the bandwidth measured in that round, or of its multiplications.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engine_worker import bindings  # noqa: E402
+from published_configs import PUBLISHED  # noqa: E402
 from synthetic_models import SHAPES, model_file  # noqa: E402
 
 from localrun.backends.limits import Limits  # noqa: E402
@@ -52,7 +53,8 @@ class Measured:
     """Tokens a second of one case, by engine, one a round."""
 
     rates: dict[str, list[float]] = field(default_factory=dict)
-    limits: list[Limits] = field(default_factory=list)
+    limits: list[float] = field(default_factory=list)
+    read_gbps: list[float] = field(default_factory=list)
 
     @property
     def best_peer(self) -> str:
@@ -62,6 +64,10 @@ class Measured:
     def ratio(self) -> float:
         pairs = zip(self.rates["localrun"], self.rates[self.best_peer], strict=True)
         return statistics.median(ours / peer for ours, peer in pairs)
+
+    @property
+    def share_of_limit(self) -> float:
+        return statistics.median(rate / most for rate, most in zip(self.rates["localrun"], self.limits, strict=True))
 
 
 class Engine:
@@ -84,8 +90,10 @@ class Engine:
         return answer
 
     def rate(self, case: Case) -> float:
-        values = {"kind": case.kind, "n": case.n, "depth": case.depth, "batch": case.batch}
-        return case.n * case.batch / self.ask(measure=values)["seconds"]
+        return case.n * case.batch / self.ask(measure=vars(case))["seconds"]
+
+    def limit(self, case: Case, limits: Limits) -> float:
+        return self.ask(limit=vars(case) | asdict(limits))["rate"]
 
     def close(self) -> None:
         self.process.stdin.close()  # type: ignore[union-attr]
@@ -95,7 +103,7 @@ class Engine:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="where the model files are made and kept")
-    parser.add_argument("--shapes", nargs="+", default=["qwen3-0.6b", "llama-3.2-1b"], choices=SHAPES)
+    parser.add_argument("--shapes", nargs="+", default=["qwen3-0.6b", "llama-3.2-1b"], choices=[*SHAPES, *PUBLISHED])
     parser.add_argument("--types", nargs="+", default=["Q4_0", "Q4_K_M", "Q8_0"])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=cpu_limit())
@@ -136,10 +144,11 @@ def compare(
             rates = {name: engine.rate(case) for name, engine in engines.items()}
             limits = probe.measure()
             if round_number:
-                measured.limits.append(limits)
+                measured.limits.append(engines["localrun"].limit(case, limits))
+                measured.read_gbps.append(limits.read_gbps)
                 for name, rate in rates.items():
                     measured.rates.setdefault(name, []).append(rate)
-    rows = [row(path, shape, qtype, case, measured) for case, measured in results.items()]
+    rows = [row(shape, qtype, case, measured) for case, measured in results.items()]
     for name, engine in engines.items():
         rss = engine.ask(measure={"kind": "decode", "n": 1, "depth": 0, "batch": 1})["rss"] / 2**20
         opened = engine.opened["seconds"]
@@ -149,33 +158,18 @@ def compare(
     return rows
 
 
-def row(path: Path, shape: str, qtype: str, case: Case, measured: Measured) -> dict[str, Any]:
+def row(shape: str, qtype: str, case: Case, measured: Measured) -> dict[str, Any]:
     ours = statistics.median(measured.rates["localrun"])
     theirs = statistics.median(measured.rates[measured.best_peer])
-    share = statistics.median(share_of_limit(path, shape, case, *pair) for pair in zip(
-        measured.rates["localrun"], measured.limits, strict=True))  # fmt: skip
     print(
         f"| {shape} | {qtype} | {case.title} | {ours:.1f} tok/s | {theirs:.1f} tok/s ({measured.best_peer}) |"
-        f" {measured.ratio:.2f} | {100 * share:.0f} % |",
+        f" {measured.ratio:.2f} | {100 * measured.share_of_limit:.0f} % |",
         flush=True,
     )
     return {
-        "shape": shape, "qtype": qtype, "case": case.title, "ratio": measured.ratio, "share_of_limit": share,
-        "rates": measured.rates, "read_gbps": [limits.read_gbps for limits in measured.limits],
+        "shape": shape, "qtype": qtype, "case": case.title, "ratio": measured.ratio,
+        "share_of_limit": measured.share_of_limit, "rates": measured.rates, "read_gbps": measured.read_gbps,
     }  # fmt: skip
-
-
-def share_of_limit(path: Path, shape: str, case: Case, rate: float, limits: Limits) -> float:
-    """Of read bandwidth in decode, of int8 arithmetic in prefill."""
-    s = SHAPES[shape]
-    middle = case.depth + case.n / 2
-    if case.kind == "decode":
-        kv_bytes = 4 * s.n_layers * s.n_kv_heads * s.head_dim * middle
-        return (path.stat().st_size / case.batch + kv_bytes) * rate / (limits.read_gbps * 1e9)
-    projections = 2 * s.hidden_size * (s.n_heads + s.n_kv_heads) * s.head_dim
-    matrices = s.n_layers * (projections + 3 * s.hidden_size * s.ffn_size)
-    attention = 2 * s.n_layers * s.n_heads * s.head_dim * middle
-    return (matrices + attention) * rate / (limits.int8_gmacs * 1e9)
 
 
 if __name__ == "__main__":

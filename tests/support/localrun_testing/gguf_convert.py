@@ -4,6 +4,7 @@ Nothing of localrun is used here. Names, keys and the Q/K row order are the GGUF
 itself in `test_gguf_convert`.
 """
 
+import itertools
 import json
 import math
 import re
@@ -175,10 +176,17 @@ def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     writer = gguf.GGUFWriter(target, arch)
     add_hyperparameters(writer, arch, config)
     add_vocabulary(writer, folder)
-    for name, data in [*stacked(tensors(folder, arch, config)), *rope_tensors(config)]:
-        encoded, encoding = encode(data, "F32" if is_always_f32(name) else qtype)
-        writer.add_tensor(name, encoded, raw_dtype=encoding)
+    for name, data, encoding in converted(checkpoint(folder), arch, config, qtype):
+        writer.add_tensor(name, data, raw_dtype=encoding)
     return writer
+
+
+def converted(
+    parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any, qtype: str
+) -> Iterator[tuple[str, Array, gguf.GGMLQuantizationType]]:
+    """What becomes of the tensors of a checkpoint, which gives them by its own names."""
+    for name, data in itertools.chain(stacked(tensors(parts, arch, config)), rope_tensors(config)):
+        yield name, *encode(data, "F32" if is_always_f32(name) else qtype)
 
 
 def is_always_f32(name: str) -> bool:
@@ -432,42 +440,47 @@ def rope_tensors(config: Any) -> Iterator[tuple[str, Array]]:
         yield "rope_freqs.weight", (plain / scaled.double()).float().numpy()
 
 
-def tensors(folder: Path, arch: str, config: Any) -> Iterator[tuple[str, Array]]:
-    """Every tensor of every shard as fp32, renamed and rearranged as GGUF has it."""
-    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+def checkpoint(folder: Path) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor of every shard as fp32."""
     for shard in sorted(folder.glob("*.safetensors")):
         with safe_open(shard, framework="pt") as file:
             for hf_name in sorted(filter(is_text, file.keys())):
-                if hf_name.endswith("in_proj_qkvz.weight"):
-                    yield from qkv_and_z(f"blk.{hf_name.split('.')[2]}", file.get_tensor(hf_name).float(), config)
-                    continue
-                if arch == "gpt-oss" and (fused := hf_name.partition(".mlp.experts."))[1]:
-                    yield from fused_experts(fused[0], fused[2], file.get_tensor(hf_name).float())
-                    continue
-                if hf_name.endswith(("input_linear.weight", "shared_mlp.output_linear.weight")):
-                    yield from granite_parts(hf_name, file.get_tensor(hf_name).float(), config)
-                    continue
-                name = gguf_name(hf_name.replace("language_model.", "").replace("model.model.", "model."), arch)
-                data = file.get_tensor(hf_name).float()
-                short = name.split(".")[-2]
-                if arch in PAIRS_INTERLEAVED and short in heads:
-                    data = interleave_pairs(data, heads[short])
-                if arch in NORMS_AROUND_ZERO and short.endswith("norm") and short != "ssm_norm":
-                    data = data + 1
-                if arch != "qwen3next" and "linear_attn" in hf_name and short != "ssm_norm":
-                    data = tiled_heads(hf_name, data, config)
-                if name.endswith(("ssm_conv1d.weight", "shortconv.conv.weight")):
-                    data = data.squeeze(1)
-                if hf_name.endswith("A_log"):
-                    data = -data.exp()
-                if hf_name.endswith((".mamba.A_log", ".mamba.D", ".mixer.A_log", ".mixer.D")):
-                    data = data[:, None]
-                if hf_name.endswith((".mamba.norm.weight", ".mixer.norm.weight")):
-                    n_groups = config.n_groups if ".mixer." in hf_name else config.mamba_n_groups
-                    data = data.unflatten(0, (n_groups, -1))
-                if data.ndim > 1:  # the gate of a shared expert is a vector there
-                    data = data.squeeze(0)
-                yield name, data.numpy()
+                yield hf_name, file.get_tensor(hf_name).float()
+
+
+def tensors(parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any) -> Iterator[tuple[str, Array]]:
+    """The tensors of a checkpoint, renamed and rearranged as GGUF has it."""
+    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    for hf_name, data in parts:
+        if hf_name.endswith("in_proj_qkvz.weight"):
+            yield from qkv_and_z(f"blk.{hf_name.split('.')[2]}", data, config)
+            continue
+        if arch == "gpt-oss" and (fused := hf_name.partition(".mlp.experts."))[1]:
+            yield from fused_experts(fused[0], fused[2], data)
+            continue
+        if hf_name.endswith(("input_linear.weight", "shared_mlp.output_linear.weight")):
+            yield from granite_parts(hf_name, data, config)
+            continue
+        name = gguf_name(hf_name.replace("language_model.", "").replace("model.model.", "model."), arch)
+        short = name.split(".")[-2]
+        if arch in PAIRS_INTERLEAVED and short in heads:
+            data = interleave_pairs(data, heads[short])
+        if arch in NORMS_AROUND_ZERO and short.endswith("norm") and short != "ssm_norm":
+            data = data + 1
+        if arch != "qwen3next" and "linear_attn" in hf_name and short != "ssm_norm":
+            data = tiled_heads(hf_name, data, config)
+        if name.endswith(("ssm_conv1d.weight", "shortconv.conv.weight")):
+            data = data.squeeze(1)
+        if hf_name.endswith("A_log"):
+            data = -data.exp()
+        if hf_name.endswith((".mamba.A_log", ".mamba.D", ".mixer.A_log", ".mixer.D")):
+            data = data[:, None]
+        if hf_name.endswith((".mamba.norm.weight", ".mixer.norm.weight")):
+            n_groups = config.n_groups if ".mixer." in hf_name else config.mamba_n_groups
+            data = data.unflatten(0, (n_groups, -1))
+        if data.ndim > 1:  # the gate of a shared expert is a vector there
+            data = data.squeeze(0)
+        yield name, data.numpy()
 
 
 def fused_experts(layer: str, part: str, data: torch.Tensor) -> Iterator[tuple[str, Array]]:
