@@ -39,7 +39,10 @@ BACKENDS = tuple(f"localrun.backends.{name}" for name in ("cpu", "cuda", "gpu", 
 ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: version, and LLM lazily
 
 # What is asked whether there is a GPU, and what fits it.
-ASKED_OF_A_GPU = ("__init__", "availability", "backend", "device", "driver", "limits", "scratch", "weight_layouts")
+ASKED_OF_A_GPU = (
+    *("__init__", "availability", "backend", "device", "driver", "limits", "memory", "scratch", "system"),
+    "weight_layouts",
+)
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
     *(
         f"localrun.backends.reference.{name}"
@@ -59,7 +62,7 @@ NEEDS_TORCH = (  # the reference operations, and what compares with them; import
     ),
     *(
         f"localrun.backends.{name}.{path.stem}"
-        for name in ("cuda", "gpu")
+        for name in ("cuda", "gpu", "metal")
         for path in (REPOSITORY / "localrun" / "backends" / name).glob("*.py")
         if path.stem not in ASKED_OF_A_GPU
     ),

@@ -64,7 +64,7 @@ def test_wheel_names_and_files(wheels: dict[str, Path]) -> None:
     assert "-py3-none-" in wheels["native"].name
     assert platform.split("_")[0] in wheels["native"].name
     app = {name.removeprefix("tui/") for name in tracked("tui")}
-    kernels = {f"localrun/{name}" for name in tracked("kernels/cuda")}
+    kernels = {f"localrun/{name}" for at in ("cuda", "metal") for name in tracked(f"kernels/{at}")}
     ours = {*tracked("localrun"), *app, *kernels, "localrun/models.toml"}
     for kind, extra in (("native", {f"localrun/backends/cpu/{FILE_NAME}"}), ("pure", set())):
         with zipfile.ZipFile(wheels[kind]) as archive:

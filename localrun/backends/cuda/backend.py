@@ -153,7 +153,7 @@ class CudaBackend(ReferenceBackend):
         return layout_of(qtype).nbytes(n_rows, n_cols)
 
     def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
-        return arena_bytes(config, ctx, codec, sequences)
+        return arena_bytes(config, ctx, codec, sequences, coded=True, all_codecs=False)
 
     def limit_probe(self, threads: int) -> LimitProbe:
         return super().limit_probe(threads) if availability.is_emulated() else DriverLimitProbe(self.gpu)

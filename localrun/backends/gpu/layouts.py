@@ -28,7 +28,7 @@ def tiles_of(qtype: str) -> Tiles:
 
 
 class GpuLayout:
-    """The GPU's layouts, one for every quant type; repacking runs where the rows are wanted."""
+    """The GPU's layouts, one for every quant type; repacking runs where the rows are wanted, or near."""
 
     name = "gpu"
     reads_side_by_side = False
@@ -47,10 +47,14 @@ class GpuLayout:
         regions = tiles.regions(blob, rows.n_rows, rows.n_cols)
         step = rows.slab_rows(multiple=ROWS)
         for first in range(0, rows.n_rows, step):
-            raw = on_device(rows.read(first, min(step, rows.n_rows - first)), rows.device)
+            raw = on_device(rows.read(first, min(step, rows.n_rows - first)), self.packs_on(rows.device))
             for region, part in zip(regions, tiles.pack(rows.qtype, raw, rows.n_cols), strict=True):
                 region[first // ROWS :][: len(part)] = part
         return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (blob,))
+
+    def packs_on(self, device: torch.device | None) -> torch.device | None:
+        """Where rows for `device` are repacked."""
+        return device
 
     def vector(self, values: np.ndarray, device: torch.device | None) -> Tensor:
         return on_device(values, device)

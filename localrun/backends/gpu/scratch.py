@@ -13,17 +13,21 @@ MAX_HEAD_DIM = 512
 WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies between two of its blocks
 
 
-def arena_bytes(config: ModelConfig, ctx: int, codec: KVCodec, sequences: int) -> int:
-    """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes."""
-    head = plain_bytes(config.hidden_size) + coded_bytes(config.hidden_size)
+def arena_bytes(config: ModelConfig, ctx: int, codec: KVCodec, sequences: int, *, coded: bool, all_codecs: bool) -> int:
+    """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes.
+
+    coded: linears read quantised activations. all_codecs: attention has kernels for quantised caches, too.
+    """
+    head = plain_bytes(config.hidden_size) + coded * coded_bytes(config.hidden_size)
     candidates = 8 * MAX_CANDIDATES
     logits = power_of_two(sequences) * (4 * config.vocab_size + head + candidates)
     partial = max(partial_bytes(spec, ctx) for spec in config.layers)
-    torch = step_bytes(config, ctx, codec) if any(computed_by_torch(spec, codec) for spec in config.layers) else 0
-    return buffer_bytes(config) + logits + partial + torch + WORKSPACE_BYTES
+    by_torch = any(computed_by_torch(spec, codec, all_codecs) for spec in config.layers)
+    torch = step_bytes(config, ctx, codec) if by_torch else 0
+    return buffer_bytes(config, coded=coded) + logits + partial + torch + WORKSPACE_BYTES
 
 
-def buffer_bytes(config: ModelConfig) -> int:
+def buffer_bytes(config: ModelConfig, *, coded: bool) -> int:
     """Of what operations leave for each other: as many buffers of a width as are ever alive at once."""
     hidden, plain, both = config.hidden_size, Counter[int](), Counter[int]()
     for spec in set(config.layers):
@@ -31,8 +35,8 @@ def buffer_bytes(config: ModelConfig) -> int:
         attention = Counter({hidden: 1}) + Counter({queries: 2}) + Counter({keys: 2})
         plain |= attention | Counter({hidden: 3 if spec.post_norm else 2})
         both |= Counter([queries] if spec.mixture else {queries, spec.ffn_size})  # read by linears
-    row = sum(n * plain_bytes(width) for width, n in plain.items()) + coded_bytes(hidden)
-    row += sum(n * (plain_bytes(width) + coded_bytes(width)) for width, n in both.items())
+    row = sum(n * plain_bytes(width) for width, n in (plain + both).items())
+    row += coded * (coded_bytes(hidden) + sum(n * coded_bytes(width) for width, n in both.items()))
     return MAX_ROWS * row
 
 
@@ -73,6 +77,7 @@ def power_of_two(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
-def computed_by_torch(spec: LayerSpec, codec: KVCodec) -> bool:
+def computed_by_torch(spec: LayerSpec, codec: KVCodec, all_codecs: bool) -> bool:
     """Whether a layer is one that has no kernels yet."""
-    return spec.mixer is not None or spec.mixture is not None or not spec.cache.codec(codec).native
+    has_attention = all_codecs or spec.cache.codec(codec).native
+    return spec.mixer is not None or spec.mixture is not None or not has_attention

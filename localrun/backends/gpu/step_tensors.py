@@ -128,7 +128,7 @@ class StepBuffer:
         n_table = self.fill_tables(host, step.sequences)
         fill_slots(host, step)
         used = self.shape.numbers(rows) + n_table
-        self.on_device[:used].copy_(self.staged[:used], non_blocking=True)
+        self.on_device[:used].copy_(self.staged[:used], non_blocking=self.copied is not None)
         if self.copied is not None:
             self.copied.record()
 

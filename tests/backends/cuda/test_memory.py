@@ -29,7 +29,7 @@ def test_buffers_of_real_shapes(shape: Shape) -> None:
     model = random_model(shape, 8192, torch.device("meta"))
     layers, buffers = cache_layers(model.config), Buffers(MAX_ROWS, torch.device("meta"))
     place(record_instructions(model.forward), layers, buffers, CudaTranslator.reads_codes)
-    assert 0.97 < scratch.buffer_bytes(model.config) / buffers.nbytes < 1.03
+    assert 0.97 < scratch.buffer_bytes(model.config, coded=True) / buffers.nbytes < 1.03
 
 
 def test_logits_and_what_is_found_of_them() -> None:
@@ -40,7 +40,8 @@ def test_logits_and_what_is_found_of_them() -> None:
     assert head is not None
     found = [head.rows, head.gathered.plain, head.gathered.coded, head.found.numbers, program.translator.partial]
     taken = program.buffers.nbytes + sum(tensor.nbytes for tensor in found if tensor is not None)
-    counted = scratch.arena_bytes(one.config, 512, KV_CODECS["f16"], n) - scratch.WORKSPACE_BYTES
+    arena = scratch.arena_bytes(one.config, 512, KV_CODECS["f16"], n, coded=True, all_codecs=False)
+    counted = arena - scratch.WORKSPACE_BYTES
     assert 1 < counted / taken < 1.1
 
 

@@ -1,0 +1,69 @@
+"""Whether Apple's GPU can be used here, and what to do where it cannot: asked before torch is imported."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from localrun.backends.gpu.emulated_build import RUNTIME
+from localrun.backends.metal import system
+
+EMULATE = "LOCALRUN_EMULATE_MPS"  # 1: kernels run on the processor, hundreds of times slower, to be tested
+OLDEST_MACOS = 14  # with Metal 3.1
+OLDEST_TORCH = (2, 7)  # the first with torch.mps.compile_shader
+
+
+def is_emulated() -> bool:
+    return os.environ.get(EMULATE) == "1"
+
+
+def has_apple_gpu() -> bool:
+    """Whether the machine is a Mac with Apple silicon, whatever Python runs on it."""
+    return sys.platform == "darwin" and system.sysctl_number("hw.optional.arm64") == 1
+
+
+def why_unavailable() -> str:
+    """The first thing in the way, with what to do; empty where there is none."""
+    if is_emulated():
+        return why_not_emulated()
+    if not has_apple_gpu():
+        return "this machine has no Apple GPU"
+    if platform.machine() != "arm64":
+        return f"this is Python for {platform.machine()}: install one for Apple silicon (arm64)"
+    if (found := system.macos()) and found[0] < OLDEST_MACOS:
+        return f"macOS {'.'.join(map(str, found))} is older than {OLDEST_MACOS}, the first with Metal 3.1: update it"
+    return why_torch_is_too_old()
+
+
+def why_torch_is_too_old() -> str:
+    try:
+        found = version("torch")
+    except PackageNotFoundError:
+        return "PyTorch is not installed"
+    numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
+    needed = ".".join(map(str, OLDEST_TORCH))
+    return "" if numbers >= OLDEST_TORCH else f"PyTorch {found} cannot compile Metal kernels: install {needed} or newer"
+
+
+def why_torch_has_no_mps() -> str:
+    """Asked when torch is imported anyway."""
+    import torch
+
+    if not torch.backends.mps.is_built():
+        return "the PyTorch that is installed is built without MPS: see pytorch.org for the command for macOS"
+    if not torch.backends.mps.is_available():
+        return "torch finds no Apple GPU here: in a virtual machine, or over ssh without a session, there may be none"
+    try:
+        torch.ones(1, device="mps").sum().item()
+    except RuntimeError as error:
+        return f"torch cannot use the Apple GPU: {str(error).partition(chr(10))[0]}"
+    return ""
+
+
+def why_not_emulated() -> str:
+    if not (RUNTIME / "emulator.h").is_file():
+        return f"{EMULATE}=1 needs a checkout of localrun: its emulator is not in the package"
+    return "" if shutil.which("g++") else f"{EMULATE}=1 needs g++, which compiles the kernels for this processor"
