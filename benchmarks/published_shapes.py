@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import gguf
 import torch
 import transformers
-from published_configs import PUBLISHED
-from synthetic_vocabulary import add_vocabulary
+
+from benchmarks.published_configs import PUBLISHED
+from benchmarks.synthetic_vocabulary import add_vocabulary
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests/support"))

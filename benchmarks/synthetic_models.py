@@ -10,7 +10,8 @@ from typing import Any
 
 import gguf
 import numpy as np
-from synthetic_vocabulary import add_vocabulary
+
+from benchmarks.synthetic_vocabulary import add_vocabulary
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def model_file(folder: Path, shape: str, qtype: str, llama: Any) -> Path:
     if qtype == "F16" and shape in SHAPES:
         write_f16(part, SHAPES[shape])
     elif qtype == "F16":
-        from published_shapes import write_published  # and with it transformers
+        from benchmarks.published_shapes import write_published  # and with it transformers
 
         write_published(part, shape)
     else:

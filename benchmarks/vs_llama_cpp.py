@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engine_worker import bindings  # noqa: E402
-from published_configs import PUBLISHED  # noqa: E402
 from synthetic_models import SHAPES, model_file  # noqa: E402
 
+from benchmarks.published_configs import PUBLISHED  # noqa: E402
 from localrun.backends.limits import Limits  # noqa: E402
 from localrun.backends.registry import BACKENDS  # noqa: E402
 from localrun.base.machine import cpu_limit  # noqa: E402
