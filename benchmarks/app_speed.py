@@ -30,7 +30,7 @@ from benchmarks.app_terminal import AppTerminal, environ  # noqa: E402
 from localrun.chat.journal import ChatStore  # noqa: E402
 from localrun.hub.stored import StoredModel  # noqa: E402
 from localrun_tui.app import LocalrunApp  # noqa: E402
-from localrun_tui.screens.chat.composer import Editor  # noqa: E402
+from localrun_tui.screens.chat.editor import Editor  # noqa: E402
 from localrun_tui.screens.chat.live_answer import LiveAnswer  # noqa: E402
 from localrun_tui.state.choice import ModelChoice  # noqa: E402
 

@@ -53,6 +53,11 @@ def _is_pdf(path: Path) -> bool:
         return file.read(5) == b"%PDF-"
 
 
+def about_tokens(n_bytes: int) -> int:
+    """A guess of what so much text takes: most tokenizers make a token of three or four bytes."""
+    return -(-n_bytes * 2 // 7)
+
+
 def join(attachments: list[Attachment], text: str) -> str:
     """One message: the files first, then what was typed."""
     parts = []

@@ -8,7 +8,8 @@ from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from localrun_tui.screens.chat.composer import Composer, Editor
+from localrun_tui.screens.chat.composer import Composer
+from localrun_tui.screens.chat.editor import Editor
 
 
 def test_files_go_along_as_chips(tmp_path: Path) -> None:

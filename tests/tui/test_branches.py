@@ -7,7 +7,7 @@ from localrun_testing.pilots import drive, screen_text, until, until_done, until
 from localrun_testing.scripted_client import Script
 from textual.pilot import Pilot
 
-from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.chat.editor import Editor
 
 
 def test_a_second_answer_is_a_branch_that_can_be_walked() -> None:
@@ -20,10 +20,10 @@ def test_a_second_answer_is_a_branch_that_can_be_walked() -> None:
         await until_text(pilot, "tails")
         await until_text(pilot, "‹ 2/2 ›")
         assert sources(pilot) == ["flip a coin", "tails"]
-        await pilot.press("up", "left")
+        await pilot.press("ctrl+up", "left")
         await until(pilot, lambda: sources(pilot) == ["flip a coin", "heads"])
         assert "‹ 1/2 ›" in screen_text(app)
-        await pilot.press("up", "left")  # there is none before the first
+        await pilot.press("ctrl+up", "left")  # there is none before the first
         await until_done(pilot)
         assert sources(pilot) == ["flip a coin", "heads"]
 
@@ -41,7 +41,7 @@ def test_whoever_walks_stays_on_the_message() -> None:
             await pilot.press("ctrl+r")
             await until_text(pilot, text)
             await until(pilot, lambda: chat_screen(pilot).path.live is None)
-        await pilot.press("up")
+        await pilot.press("ctrl+up")
         for key, text in (("left", "two"), ("left", "one"), ("right", "two")):
             await pilot.press(key)
             await until(pilot, lambda text=text: sources(pilot)[-1:] == [text])  # type: ignore[misc]
@@ -57,13 +57,13 @@ def test_an_edit_is_a_branch_and_what_was_typed_before_comes_back() -> None:
         await ready(pilot)
         await ask(pilot, "my frist try")
         await type_text(pilot, "half a thought")
-        await pilot.press("up", "up", "e")
+        await pilot.press("ctrl+up", "up", "e")
         assert "Editing" in screen_text(app)
         assert chat_screen(pilot).query_one(Editor).text == "my frist try"
         await pilot.press("escape")
         assert "Editing" not in screen_text(app)
         assert chat_screen(pilot).query_one(Editor).text == "half a thought"
-        await pilot.press("up", "up", "e", "!", "enter")
+        await pilot.press("ctrl+up", "up", "e", "!", "enter")
         await until(pilot, lambda: sources(pilot) == ["my frist try!", "Hello!"])
         assert "‹ 2/2 ›" in screen_text(app)
         assert chat_screen(pilot).query_one(Editor).text == "half a thought"

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from localrun.base.events import Prefill
 from localrun.chat.journal import ChatStore
-from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.chat.editor import Editor
 
 
 def test_an_answer_streams_in_and_is_kept(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_thinking_folds_and_unfolds() -> None:
         await ask(pilot, "6 * 7?")
         assert "▸ Thought for" in screen_text(app)
         assert "six times seven" not in screen_text(app)
-        await pilot.press("up", "t")
+        await pilot.press("ctrl+up", "t")
         assert "▾ Thought for" in screen_text(app)
         assert "six times seven" in screen_text(app)
 

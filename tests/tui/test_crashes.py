@@ -37,7 +37,7 @@ def test_the_half_answer_and_what_waited_are_there_again(tmp_path: Path, monkeyp
         await until_text(pilot, "a fox who")
         assert "cut off: localrun ended" in " ".join(text_of(views(pilot)[-1]).split())
         await until_text(pilot, "2 messages held")
-        await pilot.press("escape", "up", "up")
+        await pilot.press("escape", "ctrl+up", "up")
         await until_text(pilot, "⏎ Send now")
         await pilot.press("enter")
         await until(pilot, lambda: len(views(pilot)) == 6 and not chat_screen(pilot).session.answering)

@@ -73,7 +73,7 @@ def test_a_newcomer_reads_each_key_on_the_screen() -> None:
         await ask(pilot, "hello")
         assert "⏎ Send" in keys()
         assert "↑ Messages" in keys()
-        walk = (("up", "c Copy"), ("up", "e Edit"), ("ctrl+l", "⏎ Open r Rename"), ("slash", "↓ To the list"))
+        walk = (("ctrl+up", "c Copy"), ("up", "e Edit"), ("ctrl+l", "⏎ Open r Rename"), ("slash", "↓ To the list"))
         for key, words in walk:
             await pilot.press(key)
             await until_text(pilot, words)

@@ -154,7 +154,7 @@ def chat_three_turns(terminal: Terminal, user: Path) -> None:
 
 
 def edit_and_walk_branches(terminal: Terminal, user: Path) -> None:
-    terminal.press("Up", "↑ Messages")
+    terminal.press("C-Up", "↑ Messages")
     terminal.see("r Again")
     terminal.press("Up")
     terminal.press("e", "e Edit")
@@ -165,7 +165,7 @@ def edit_and_walk_branches(terminal: Terminal, user: Path) -> None:
     terminal.press("Enter", "⏎ Send")
     until_said(terminal, user, 8)
     terminal.see("‹ 2/2 ›")
-    terminal.press("Up", "↑ Messages")
+    terminal.press("C-Up", "↑ Messages")
     terminal.see("r Again")
     terminal.press("Up")
     terminal.press("Left", "←→ Branch")

@@ -24,7 +24,7 @@ from textual.pilot import Pilot
 from localrun.base.errors import HubError
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens import first_run
-from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.settings import settings_screen
 from localrun_tui.state import session, turn

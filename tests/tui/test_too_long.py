@@ -10,7 +10,7 @@ from localrun_testing.scripted_client import COMPLETION, INFO, Script, ScriptedC
 from textual.pilot import Pilot
 
 from localrun.base.errors import PromptTooLongError
-from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.chat.editor import Editor
 
 TOO_LONG = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000))
 HUGE = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=24_310))

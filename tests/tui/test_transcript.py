@@ -21,7 +21,7 @@ def test_code_and_messages_are_copied_and_links_open_on_confirmation_only(monkey
         await ready(pilot)
         await ask(pilot, "code")
         assert "docs (https://a.example/x)" in screen_text(app)
-        await pilot.press("up", "2")
+        await pilot.press("ctrl+up", "2")
         assert app.clipboard == "y = 2"
         await pilot.press("c")
         assert app.clipboard.startswith("```python\nx = 1")
@@ -87,7 +87,7 @@ def test_code_and_tables_are_shown_whole_by_a_key() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         await ask(pilot, "hello")
-        await pilot.press("up")
+        await pilot.press("ctrl+up")
         (view,) = [view for view in views(pilot) if view.message and view.message.role == "assistant"]
         assert "↩" in text_of(view)
         await pilot.press("w")

@@ -12,7 +12,7 @@ from textual.app import App, ComposeResult
 from textual.keys import key_to_character
 from textual.pilot import Pilot
 
-from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.widgets.fields import LineField, TextField
 
 NAMES = {"\n": "ctrl+j", " ": "space", ".": "full_stop"}

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from localrun.base.events import Event
 from localrun.base.request import Request
-from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.chat.editor import Editor
 
 
 def test_messages_sent_during_an_answer_go_out_one_after_the_other() -> None:

@@ -12,7 +12,7 @@ EVERYWHERE: list[BindingType] = [  # the app's own
 def groups() -> list[tuple[str, list[BindingType]]]:
     """Titles with the bindings below them."""
     from localrun_tui.screens.chat.chat_screen import ChatScreen
-    from localrun_tui.screens.chat.composer import Editor
+    from localrun_tui.screens.chat.editor import Editor
     from localrun_tui.screens.chat.history_list import ChatOptions, SearchBox
     from localrun_tui.screens.chat.message_view import MessageView
     from localrun_tui.screens.chat.waiting_list import WaitingList
@@ -20,7 +20,7 @@ def groups() -> list[tuple[str, list[BindingType]]]:
     return [
         ("Writing", list(Editor.BINDINGS)),
         ("The chat", list(ChatScreen.BINDINGS)),
-        ("A message (↑ from the first line of the editor goes there)", list(MessageView.BINDINGS)),
+        ("A message (Ctrl+↑ in the editor goes there)", list(MessageView.BINDINGS)),
         ("A message that waits for the answer", list(WaitingList.BINDINGS)),
         ("The list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),
         ("Everywhere", EVERYWHERE),

@@ -13,7 +13,7 @@ from localrun_testing.pilots import until
 from localrun_testing.scripted_client import Script, ScriptedClient, opener
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.chat.chat_screen import ChatScreen
-from localrun_tui.screens.chat.composer import Editor
+from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.state.choice import ModelChoice
 

@@ -34,7 +34,15 @@ class ChatPane(Vertical):
         self.composer = Composer()
         super().__init__(self.transcript, self.waiting, self.notice, self.composer)
         self.path = ChatPath(session, self.transcript)
+        self.composer.earlier = self._earlier
         self._session = session
+
+    def _earlier(self) -> list[str]:
+        """What the user said in this chat; nothing while something waits above the editor, which the key goes to."""
+        chat = self._session.chat
+        return (
+            [] if chat is None or self.waiting.display else [m.text for m in chat.tree.messages() if m.role == "user"]
+        )
 
     async def show(self, anew: bool = False, at: str | None = None) -> None:
         """Follow the chat; `at` is the message to have in sight if all is shown anew."""

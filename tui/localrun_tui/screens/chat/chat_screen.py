@@ -10,7 +10,8 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from localrun_tui.screens.chat.chat_pane import ChatPane
-from localrun_tui.screens.chat.composer import Composer, Editor
+from localrun_tui.screens.chat.composer import Composer
+from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.figures import Figures
 from localrun_tui.screens.chat.history_actions import HistoryActions
 from localrun_tui.screens.chat.history_list import ChatOptions, HistoryList

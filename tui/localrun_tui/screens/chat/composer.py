@@ -1,93 +1,29 @@
-"""Where the user types: Enter sends, Ctrl+J begins a new line; files wait above it as chips."""
+"""Where the user types: a menu of commands and files above the editor, files that go along as chips."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
-from textual import events, on
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual import on
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
 from textual.widgets import Static, TextArea
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.sanitize import clean
 from localrun.chat.attachments import Attachment, join, split
 from localrun.chat.commands import command_in, unescaped
+from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.screens.chat.file_menu import FileMenu, all_files, behind_at, offer
 from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
-from localrun_tui.widgets.fields import TextField, pasted
+from localrun_tui.state.external_editor import edit_outside, editor_command
+from localrun_tui.state.files import Found, dropped_path, read_all
+from localrun_tui.state.recall import Recall
 
 WAITING = "waiting"  # in place of a message's id: one that waits
-_LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
-
-
-class Editor(TextField):
-    """A text area in which Enter sends; it does with its composer what keys and pastes mean, at once and in order."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,tab", "take", show=False, id="composer.take"),
-        Binding("up", "choose(-1)", show=False, id="composer.choose-up"),
-        Binding("down", "choose(1)", show=False, id="composer.choose-down"),
-        Binding("escape", "close", show=False, id="composer.close"),
-        Binding("enter", "send", "Send", id="composer.send"),
-        Binding("up", "leave", "Messages", id="composer.leave", key_display="↑"),
-        Binding("up", "cursor_up", show=False, id="composer.up"),
-        Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", show=False, id="composer.new-line"),
-        Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
-        Binding("ctrl+backspace,alt+backspace", "detach", "Detach", show=False, id="composer.detach"),
-        Binding("ctrl+backspace,alt+backspace", "delete_word_left", show=False, id="composer.delete-word"),
-    ]
-
-    below_messages = False  # whether there is anything to go up to
-
-    def __init__(self, composer: "Composer") -> None:
-        super().__init__(
-            placeholder="Ask anything. Enter sends. / for commands, @ for files.",
-            id="editor",
-            show_line_numbers=False,
-            compact=True,
-        )
-        self.composer = composer
-
-    def action_send(self) -> None:
-        self.composer.submit()
-
-    def action_take(self) -> None:
-        self.composer.take()
-
-    def action_choose(self, step: int) -> None:
-        self.composer.menu.move(step)
-
-    def action_close(self) -> None:
-        self.composer.menu.show([])
-
-    def action_new_line(self) -> None:
-        self.insert("\n")
-
-    def action_clear(self) -> None:
-        self.text = ""
-
-    def action_detach(self) -> None:
-        self.composer.detach()
-
-    def action_leave(self) -> None:
-        self.composer.leave()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("take", "choose", "close"):
-            return self.composer.menu.is_open
-        if action == "leave":
-            return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
-        if action == "detach":  # else the key takes a word back
-            return bool(self.composer.attachments)
-        return super().check_action(action, parameters)
-
-    async def _on_paste(self, event: events.Paste) -> None:
-        if len(event.text) > _LONG_PASTE:
-            event.prevent_default()
-            event.stop()
-            self.composer.attach_paste(pasted(event.text))
+_AT_REST = 0.08  # seconds without a key before files are looked for
 
 
 class Composer(Vertical):
@@ -121,7 +57,10 @@ class Composer(Vertical):
         self.editor = Editor(self)
         self.menu = SuggestionMenu()
         self.attachments: list[Attachment] = []
+        self.earlier: Callable[[], list[str]] = list  # what was sent before, oldest first
         self.edited: str | None = None  # the message that is worded anew
+        self._recall = Recall()
+        self._files = FileMenu(Path.cwd())
         self._draft: tuple[str, list[Attachment]] = ("", [])
 
     def compose(self) -> ComposeResult:
@@ -170,18 +109,103 @@ class Composer(Vertical):
         self.editor.move_cursor(self.editor.document.end)
         self.screen.set_focus(self.editor)
 
+    # ---- what is offered while one types
+
+    @property
+    def has_menu(self) -> bool:
+        return self.menu.is_open
+
+    @property
+    def has_files(self) -> bool:
+        return bool(self.attachments)
+
+    def choose(self, step: int) -> None:
+        self.menu.move(step)
+
+    def close_menu(self) -> None:
+        self.menu.show([])
+
     @on(TextArea.Changed)
     def _suggest(self) -> None:
-        self.menu.show(suggested_commands(self.editor.text) if self.edited is None else [])
+        commands = suggested_commands(self.editor.text) if self.edited is None else []
+        if commands or behind_at(self.editor.before_cursor) is None:
+            self.menu.show(commands)
+        else:
+            self.run_worker(self._offer_files(), group="files", exclusive=True)
+
+    async def _offer_files(self) -> None:
+        await asyncio.sleep(_AT_REST)
+        wanted = behind_at(self.editor.before_cursor)
+        if wanted is not None:
+            offers = await asyncio.to_thread(self._files.offers, wanted)
+            if behind_at(self.editor.before_cursor) == wanted:
+                self.menu.show(offers)
+
+    def offer_dropped(self, text: str) -> None:
+        """A path that was pasted, as a terminal does with a file that is dropped on it, may become a file."""
+        self.run_worker(self._offer_dropped(text), group="files", exclusive=True)
+
+    async def _offer_dropped(self, text: str) -> None:
+        path = await asyncio.to_thread(dropped_path, text)
+        if path is not None and self.editor.before_cursor.endswith(text.strip()):
+            size = await asyncio.to_thread(lambda: path.stat().st_size)
+            self.menu.show([offer(Found(path, path.name, size), text.strip(), "attach ")])
 
     def take(self) -> None:
         """Do what is highlighted in the menu, or write it down where more has to be typed behind it."""
-        self._suggest()
-        chosen = self.menu.chosen
-        if chosen is None or chosen.ends:
-            self.submit() if chosen is None else self._run(chosen.value, "")
-        else:
+        if (chosen := self.menu.chosen) is not None and not chosen.files:
+            self._suggest()  # keys may have come since
+            chosen = self.menu.chosen
+        self.menu.show([])
+        if chosen is None:
+            self.submit()
+        elif chosen.files:
+            self._replace(chosen.replaces)
+            self.run_worker(self._attach_files(chosen.files), group="attach")
+        elif not chosen.ends:
             self.write(f"{chosen.value} ")
+        elif chosen.value:
+            self._run(chosen.value, "")
+
+    def _replace(self, typed: str) -> None:
+        """Take out what was typed in the place of a file, if it still stands before the cursor."""
+        row, column = self.editor.cursor_location
+        if self.editor.before_cursor.endswith(typed):
+            self.editor.delete((row, column - len(typed)), (row, column))
+
+    async def _attach_files(self, files: tuple[Found, ...]) -> None:
+        try:
+            found = await asyncio.to_thread(all_files, self._files, files)
+            for attachment in await asyncio.to_thread(read_all, found):
+                self.attach(attachment)
+        except LocalrunError as error:
+            self.post_message(self.Refused(error))
+
+    # ---- writing
+
+    def recall(self, back: int) -> bool:
+        """Show an earlier prompt in the place of an empty draft, or of another one that was recalled."""
+        typed = join(self.attachments, self.editor.text)
+        message = self._recall.step(back, typed, self.earlier()) if self.edited is None else None
+        if message is None:
+            return False
+        self.attachments, text = split(message)
+        self._show_chips()
+        self.write(clean(text))
+        return True
+
+    def edit_outside(self) -> None:
+        """Write the message in $EDITOR; the app waits meanwhile, and an answer goes on."""
+        try:
+            command = editor_command()
+            with self.app.suspend():
+                text = edit_outside(self.editor.text, command)
+        except LocalrunError as error:
+            self.post_message(self.Refused(error))
+        except SuspendNotSupported:
+            self.post_message(self.Refused(UsageError("this terminal cannot be left for an editor", "write here")))
+        else:
+            self.write(clean(text))
 
     def write(self, text: str) -> None:
         """Put a text into the editor in place of what is there."""
@@ -211,7 +235,7 @@ class Composer(Vertical):
 
     def _run(self, name: str, arguments: str) -> None:
         self.editor.text = ""
-        self.menu.show([])
+        self.close_menu()
         self.post_message(self.Command(name, arguments))
 
     def leave(self) -> None:

@@ -1,9 +1,11 @@
 """What is offered above the editor while one types: commands behind a slash, files behind an @."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
@@ -12,6 +14,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.chat.commands import COMMANDS
+from localrun_tui.state.files import Found, look_at
 from localrun_tui.widgets.columns import say
 
 _SLASH = re.compile(r"/[a-z-]*\Z")
@@ -20,11 +23,14 @@ _NAME_CELLS = 22
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`value` is what it stands for; `ends` whether nothing is to be typed behind it."""
+    """`value` is what it stands for: a command, which `ends` where nothing is to be typed behind it, or `files`, in
+    whose place `replaces` stands in the text."""
 
     value: str
     row: Content
     ends: bool = True
+    replaces: str = ""
+    files: tuple[Found, ...] = ()
 
 
 def suggested_commands(text: str) -> list[Suggestion]:
@@ -73,14 +79,22 @@ class SuggestionMenu(Horizontal):
         self.list.clear_options()
         self.list.add_options([Option(one.row) for one in self.shown])
         self.list.highlighted = 0 if self.shown else None
-        self.look("")
+        self._look("")
         self.display = self.is_open
 
     def move(self, step: int) -> None:
         if self.shown:
             self.list.highlighted = ((self.list.highlighted or 0) + step) % len(self.shown)
 
-    def look(self, text: str) -> None:
+    @on(OptionList.OptionHighlighted)
+    async def _look_at_files(self) -> None:
+        chosen = self.chosen
+        if chosen is not None and chosen.files:
+            text = await asyncio.to_thread(look_at, chosen.files)
+            if self.chosen is chosen:
+                self._look(text)
+
+    def _look(self, text: str) -> None:
         """Show how what is highlighted begins."""
         look = self.query_one("#suggestions-look", Static)
         look.update(Content("\n").join(say(line) for line in text.splitlines()))

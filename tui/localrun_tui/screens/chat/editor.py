@@ -1,0 +1,113 @@
+"""The text area of the composer: Enter sends, and what keys and pastes mean is done at once and in order."""
+
+from typing import ClassVar, Protocol
+
+from textual import events
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+
+from localrun_tui.widgets.fields import TextField, pasted
+
+_LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
+
+
+class Writer(Protocol):
+    """What the editor asks of the composer around it."""
+
+    @property
+    def has_menu(self) -> bool: ...
+    @property
+    def has_files(self) -> bool: ...
+    def submit(self) -> None: ...
+    def take(self) -> None: ...
+    def choose(self, step: int) -> None: ...
+    def close_menu(self) -> None: ...
+    def recall(self, back: int) -> bool: ...
+    def edit_outside(self) -> None: ...
+    def detach(self) -> None: ...
+    def leave(self) -> None: ...
+    def attach_paste(self, text: str) -> None: ...
+    def offer_dropped(self, text: str) -> None: ...
+
+
+class Editor(TextField):
+    """`below_messages`: whether there is anything to go up to."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,tab", "take", show=False, id="composer.take"),
+        Binding("up", "choose(-1)", show=False, id="composer.choose-up"),
+        Binding("down", "choose(1)", show=False, id="composer.choose-down"),
+        Binding("escape", "close", show=False, id="composer.close"),
+        Binding("enter", "send", "Send", id="composer.send"),
+        Binding("up", "recall(1)", "Earlier prompts, from an empty line", show=False, id="composer.recall"),
+        Binding("down", "recall(-1)", show=False, id="composer.recall-newer"),
+        Binding("ctrl+up,alt+up", "leave", "Messages", id="composer.leave", key_display="^↑"),
+        Binding("up", "leave", show=False, id="composer.leave-up"),
+        Binding("up", "cursor_up", show=False, id="composer.up"),
+        Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", show=False, id="composer.new-line"),
+        Binding("f4", "edit_outside", "Write in $EDITOR", show=False, id="composer.outside"),
+        Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
+        Binding("ctrl+backspace,alt+backspace", "detach", "Detach", show=False, id="composer.detach"),
+        Binding("ctrl+backspace,alt+backspace", "delete_word_left", show=False, id="composer.delete-word"),
+    ]
+
+    below_messages = False
+
+    def __init__(self, writer: Writer) -> None:
+        words = "Ask anything. Enter sends. / for commands, @ for files."
+        super().__init__(placeholder=words, id="editor", show_line_numbers=False, compact=True)
+        self._writer = writer
+
+    @property
+    def before_cursor(self) -> str:
+        """What stands in the line up to the cursor."""
+        row, column = self.cursor_location
+        return self.document.get_line(row)[:column]
+
+    def action_send(self) -> None:
+        self._writer.submit()
+
+    def action_take(self) -> None:
+        self._writer.take()
+
+    def action_choose(self, step: int) -> None:
+        self._writer.choose(step)
+
+    def action_close(self) -> None:
+        self._writer.close_menu()
+
+    def action_recall(self, back: int) -> None:
+        if not self._writer.recall(back):
+            raise SkipAction
+
+    def action_edit_outside(self) -> None:
+        self._writer.edit_outside()
+
+    def action_new_line(self) -> None:
+        self.insert("\n")
+
+    def action_clear(self) -> None:
+        self.text = ""
+
+    def action_detach(self) -> None:
+        self._writer.detach()
+
+    def action_leave(self) -> None:
+        self._writer.leave()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("take", "choose", "close"):
+            return self._writer.has_menu
+        if action == "leave":
+            return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
+        if action == "detach":  # else the key takes a word back
+            return self._writer.has_files
+        return super().check_action(action, parameters)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        if len(event.text) > _LONG_PASTE:
+            event.prevent_default()
+            event.stop()
+            self._writer.attach_paste(pasted(event.text))
+        else:
+            self._writer.offer_dropped(pasted(event.text))

@@ -1,0 +1,36 @@
+"""Writing a message in an editor of one's own."""
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from localrun.base.errors import UsageError
+
+
+def editor_command(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """What $VISUAL or $EDITOR say. UsageError where neither does."""
+    for name in ("VISUAL", "EDITOR"):
+        try:
+            if words := shlex.split(environ.get(name, "")):
+                return words
+        except ValueError:
+            raise UsageError(f"${name} is no command: {environ[name]}", "a quote in it is not closed") from None
+    raise UsageError("no editor is set", "export EDITOR=nano, or whichever you like, before localrun starts")
+
+
+def edit_outside(text: str, command: list[str]) -> str:
+    """The text as it was left; blocks until the editor is. UsageError where it cannot be started, or failed."""
+    with tempfile.TemporaryDirectory(prefix="localrun-") as folder:
+        path = Path(folder) / "message.md"
+        path.write_text(text, "utf-8")
+        try:
+            code = subprocess.run([*command, str(path)], check=False).returncode
+            written = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{command[0]} did not work: {error}", "see $VISUAL and $EDITOR") from None
+    if code:
+        raise UsageError(f"{command[0]} ended with {code}", "the message is as it was")
+    return written.removesuffix("\n")
