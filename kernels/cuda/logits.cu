@@ -1,7 +1,6 @@
 // From raw logits to what a step gives: checked, adjusted by token id, and the best 256 picked out. A row is cut into parts
-// of 4,096; the best of each are the next numbers to choose from, until one part is left.
+// of PART; the best of each are the next numbers to choose from, until one part is left.
 #include "numbers.cuh"
-#define PART 4096
 #define BEST 256
 #define THREADS 512
 
@@ -10,10 +9,6 @@
 struct Adjust {
   int begin, n_seen, n_counts, n_bias;
   float repeat, presence, frequency, temperature;
-};
-struct Adjusts {
-  const int* entries;
-  Adjust of_row[1];
 };
 
 // A number as an integer of the same order, NaN above all and 0 like -0; in front of what makes of equals the lower id the
@@ -58,10 +53,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) scale_logits(float* rows, 
 }
 
 // A block of threads has a row; an id stands at most once in each list.
-extern "C" __global__ void __launch_bounds__(THREADS) adjust_logits(float* rows, const Adjusts* adjusts, int vocab) {
-  const Adjust by = adjusts->of_row[blockIdx.x];
-  float* row = rows + (int64_t)blockIdx.x * vocab;
-  const int* seen = adjusts->entries + by.begin;
+extern "C" __global__ void __launch_bounds__(THREADS) adjust_logits(float* rows, const Adjust* adjusts,
+    const int* entries, int vocab) {
+  const Adjust by = adjusts[blockIdx.y];
+  float* row = rows + (int64_t)blockIdx.y * vocab;
+  const int* seen = entries + by.begin;
   const int *ids = seen + by.n_seen, *counts = ids + by.n_counts, *biased = counts + by.n_counts;
   const float* bias = (const float*)(biased + by.n_bias);
   for (int i = threadIdx.x; i < by.n_seen; i += THREADS) {
@@ -76,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) adjust_logits(float* rows,
 
 // best [rows][parts][BEST]: keys of each part, greatest first; sums [rows][parts]: the greatest number m of a part over the
 // temperature, and the sum of e^(x / temperature - m).
-extern "C" __global__ void __launch_bounds__(THREADS) best_of_logits(const float* rows, const Adjusts* adjusts,
+extern "C" __global__ void __launch_bounds__(THREADS) best_of_logits(const float* rows, const Adjust* adjusts,
     uint64_t* best, float2* sums, int vocab) {
   __shared__ uint64_t keys[PART];
   __shared__ float of_warps[32];
@@ -87,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) best_of_logits(const float
   const int64_t at = (int64_t)row * gridDim.x + blockIdx.x;
   for (int i = threadIdx.x; i < BEST; i += THREADS) best[at * BEST + i] = keys[i];
 
-  const float temperature = adjusts->of_row[row].temperature, m = lr_value(keys[0]) / temperature;
+  const float temperature = adjusts[row].temperature, m = lr_value(keys[0]) / temperature;
   const float from = m == INFINITY || m == -INFINITY ? 0.f : m;
   float sum = 0.f;
   for (int i = threadIdx.x; i < n; i += THREADS) sum += lr_exp(lr_value(keys[i]) / temperature - from);
@@ -109,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) best_of_best(const uint64_
 // What is found of a row: [2 · BEST + 2] ids, values, log of the sum of e^(x / temperature), whether all was finite.
 extern "C" __global__ void __launch_bounds__(BEST) write_found(const uint64_t* best, const float2* sums,
     const int* finite, int* found, int n_parts) {
-  const int row = blockIdx.x;
+  const int row = blockIdx.y;
   const uint64_t key = best[row * BEST + threadIdx.x];
   int* to = found + row * (2 * BEST + 2);
   to[threadIdx.x] = (int)~(uint32_t)key;

@@ -26,7 +26,6 @@ KEYS, COLUMNS, PART = 64, 8, 128  # of attention.cuh, and UNIT_TOKENS
 LOG2_E = 1.4426950408889634
 MAX_TILE_HEAD_DIM = 256  # beyond these registers do not hold what a tile sums up
 NORMS = {"none": 0, "head": 1, "row": 2}  # as rope_append.cu counts them
-LEAST_SHARED, LEAST_SHARED_TURING = 99 << 10, 64 << 10  # bytes that a block of threads can have on every such GPU
 
 
 def rope_append(
@@ -143,7 +142,7 @@ def tiles(
     is_alone: Tensor | None,
 ) -> Launch:
     """All rows but those that are alone, in tiles of neighbours that go through the keys together."""
-    n_warps = tile_warps(place.head_dim, device.arch)
+    n_warps = tile_warps(place.head_dim, device.shared_bytes)
     columns = rows * (place.n_heads // place.n_kv_heads)
     return device.kernel("attention_tiles.cu", "attend_tiles", DIM=place.head_dim, N_WARPS=n_warps).bind(
         (-(-columns // (COLUMNS * n_warps)), place.n_kv_heads, 1),
@@ -172,10 +171,9 @@ def places(op: Attention, n_units: int) -> int:
     return n_units if not reach else min(n_units, (reach - 2) // UNIT_TOKENS + 2 + (op.sink_window is not None))
 
 
-def tile_warps(head_dim: int, arch: int) -> int:
+def tile_warps(head_dim: int, shared_bytes: int) -> int:
     """Warps that share the keys of a tile: as many as shared memory has room for."""
-    limit = LEAST_SHARED if arch >= 80 else LEAST_SHARED_TURING
-    return next(n for n in (8, 4, 2, 1) if tiles_shared_bytes(head_dim, n) <= limit)
+    return next(n for n in (8, 4, 2, 1) if tiles_shared_bytes(head_dim, n) <= shared_bytes)
 
 
 def query_bytes(head_dim: int) -> int:

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+from localrun.backends.cuda.architecture import ENDING, shared_bytes
 from localrun.backends.cuda.compiler import compile_kernels
 from localrun.backends.cuda.source import source
 from localrun.backends.gpu.arguments import letter
@@ -75,6 +76,8 @@ class CudaKernel:
 class CudaDevice:
     """GPU number `index` of torch, the current one if None. It takes the context that torch has made."""
 
+    ending = ENDING
+
     def __init__(self, index: int | None = None) -> None:
         import torch
 
@@ -82,6 +85,7 @@ class CudaDevice:
         torch.empty(1, device=self.torch_device)
         major, minor = torch.cuda.get_device_capability(self.torch_device)
         self.arch: int = 10 * major + minor
+        self.shared_bytes = shared_bytes(self.arch)
         self.processors: int = torch.cuda.get_device_properties(self.torch_device).multi_processor_count
         self._compilers = ThreadPoolExecutor(os.cpu_count() or 1, "nvrtc")
         self._files: dict[object, Future[Any]] = {}

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from localrun.backends.cuda.architecture import ENDING, shared_bytes
 from localrun.backends.cuda.source import source, with_includes
 from localrun.backends.gpu.arguments import NAMES, letter
 from localrun.backends.gpu.emulated_build import EmulatedFault, Sanitizer, compiled
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     import torch
 
     from localrun.backends.gpu.device import Argument, Dim, Launch
-
-_MOST_SHARED = {75: 64 << 10}  # bytes that a block can have; 99 KiB is the least of all later GPUs
-_MOST_SHARED_LATER = 99 << 10
 
 
 class EmulatedKernel:
@@ -40,7 +38,7 @@ class EmulatedKernel:
 
         ValueError where arguments are not what the kernel takes.
         """
-        if shared > _MOST_SHARED.get(self.device.arch, _MOST_SHARED_LATER):
+        if shared > self.device.shared_bytes:
             raise ValueError(f"{self.name}: {shared} bytes of shared memory are more than every such GPU has")
         if len(arguments) != len(self.parameters):
             raise ValueError(f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}")
@@ -68,6 +66,8 @@ class EmulatedDevice:
     replace: texts of files other than those of kernels/cuda. sanitizer: its runtime must be in LD_PRELOAD.
     """
 
+    ending = ENDING
+
     def __init__(
         self,
         arch: int = 80,
@@ -79,6 +79,7 @@ class EmulatedDevice:
         replace: Mapping[str, str] | None = None,
     ) -> None:
         self.arch = arch
+        self.shared_bytes = shared_bytes(arch)
         self.processors = processors
         self.sanitizer = sanitizer
         self.seed = seed

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from localrun.backends.cuda.architecture import shared_bytes
 from localrun.backends.cuda.attentions import MAX_TILE_HEAD_DIM, tile_warps
+from localrun.backends.gpu.logits import PARTS
 from localrun.backends.gpu.weight_layouts import LAYOUTS, CodeLayout
 
 HEAD_DIMS = (128, 32, 64, 80, 96, 112, 256, 512)
@@ -39,7 +41,7 @@ def units() -> tuple[Unit, ...]:
         ),
         Unit("elementwise.cu"),
         Unit("intrinsics.cu"),
-        Unit("logits.cu"),
+        Unit("logits.cu", defines={"PART": PARTS[0]}),
         Unit("norm.cu"),
         Unit("rope_append.cu"),
         Unit("rope_append.cu", "to f32", {"F32_CACHE": 1}),
@@ -49,7 +51,7 @@ def units() -> tuple[Unit, ...]:
 
 
 def tile_defines(head_dim: int) -> dict[str, int]:
-    return {"DIM": head_dim, "N_WARPS": tile_warps(head_dim, ARCHITECTURES[-1])}
+    return {"DIM": head_dim, "N_WARPS": tile_warps(head_dim, shared_bytes(ARCHITECTURES[-1]))}
 
 
 def weight_units() -> Iterator[Unit]:

@@ -38,14 +38,24 @@ class Device(Protocol):
 
     @property
     def arch(self) -> int:
-        """What kernels are compiled for, as in sm_90: 90."""
+        """The generation that kernels are compiled for: 90 for sm_90, 7 for Apple7."""
+        ...
+
+    @property
+    def ending(self) -> str:
+        """Of the files of its kernels, as in .cu: what both platforms launch alike is found by it."""
+        ...
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of shared memory that a block can have on every GPU of its generation or later."""
         ...
 
     @property
     def processors(self) -> int:
-        """Streaming multiprocessors."""
+        """Streaming multiprocessors, or cores."""
         ...
 
     def kernel(self, file: str, name: str, **defines: int) -> Kernel:
-        """Kernel `name` of kernels/cuda/`file`, compiled with these macros; the same one when it is asked for again."""
+        """Kernel `name` of `file`, compiled with these macros; the same one when it is asked for again."""
         ...

@@ -29,4 +29,6 @@ def scale(device: Device, x: Tensor, factor: float, out: Tensor) -> Launch:
 
 def launch(device: Device, name: str, out: Tensor, *arguments: Argument) -> Launch:
     rows, n = out.shape
-    return device.kernel("elementwise.cu", name).bind((-(-n // THREADS), rows, 1), (THREADS, 1, 1), *arguments)
+    return device.kernel("elementwise" + device.ending, name).bind(
+        (-(-n // THREADS), rows, 1), (THREADS, 1, 1), *arguments
+    )

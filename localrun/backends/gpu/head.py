@@ -45,10 +45,11 @@ class Head:
         n = len(step.logits_rows)
         rows = power_of_two(n)
         buffers = self.buffers_for(rows)
+        if n and buffers.adjust.fill(step.adjust, n):
+            self.launches.clear()
         if rows not in self.launches:
             self.launches[rows] = self.bind(buffers, rows)
         if n:
-            buffers.adjust.fill(step.adjust, n)
             torch.index_select(self.read.x(step.n_rows), 0, logits_rows[:rows], out=buffers.gathered.x(rows))
             for launch in self.launches[rows]:
                 launch()

@@ -13,7 +13,8 @@ from localrun.backends.gpu.device import Device, Launch
 from localrun.ops.interface import LogitAdjust, Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
 
-PART, BEST, THREADS = 4096, MAX_CANDIDATES, 512  # of logits.cu
+BEST, THREADS = MAX_CANDIDATES, 512  # of the kernels
+PARTS = (4096, 2048)  # numbers that a block of threads puts in order, 8 bytes each: as many as it has memory for
 ADJUST = np.dtype(
     [(name, "<i4") for name in ("begin", "n_seen", "n_counts", "n_bias")]
     + [(name, "<f4") for name in ("repeat", "presence", "frequency", "temperature")]
@@ -21,16 +22,17 @@ ADJUST = np.dtype(
 
 
 class AdjustTensors:
-    """How requests change their rows of logits, on the device. `rows` stay where they are and point to the entries."""
+    """How requests change their rows of logits, on the device."""
 
     def __init__(self, max_rows: int, device: torch.device) -> None:
-        self.rows = torch.zeros(8 + max_rows * ADJUST.itemsize, dtype=torch.uint8, device=device)
+        self.rows = torch.zeros(max_rows * ADJUST.itemsize, dtype=torch.uint8, device=device)
         self.entries = torch.zeros(1024, dtype=torch.int32, device=device)
         self.max_rows = max_rows
         self.fill((), 0)
 
-    def fill(self, adjust: Sequence[LogitAdjust | None], n_rows: int) -> None:
-        """Take in the changes of a step of so many rows of logits."""
+    def fill(self, adjust: Sequence[LogitAdjust | None], n_rows: int) -> bool:
+        """Take in the changes of a step of so many rows of logits -> whether entries lie elsewhere now: launches that
+        were bound before read those of the step before."""
         rows = np.zeros(self.max_rows, ADJUST)
         rows["temperature"] = 1.0
         lists: list[np.ndarray] = []
@@ -38,13 +40,13 @@ class AdjustTensors:
             if change is not None:
                 row["begin"] = sum(map(len, lists))
                 lists += take(row, change)
-        if lists:
-            entries = torch.from_numpy(np.concatenate(lists))
-            if len(entries) > len(self.entries):
-                self.entries = torch.empty(2 * len(entries), dtype=torch.int32, device=self.rows.device)
-            self.entries[: len(entries)].copy_(entries)
-        address = np.array([self.entries.data_ptr()], "<u8")
-        self.rows.copy_(torch.from_numpy(np.concatenate((address.view(np.uint8), rows.view(np.uint8)))))
+        entries = torch.from_numpy(np.concatenate(lists)) if lists else torch.empty(0, dtype=torch.int32)
+        grows = len(entries) > len(self.entries)
+        if grows:
+            self.entries = torch.empty(2 * len(entries), dtype=torch.int32, device=self.rows.device)
+        self.entries[: len(entries)].copy_(entries)
+        self.rows.copy_(torch.from_numpy(rows.view(np.uint8)))
+        return grows
 
 
 def take(row: np.void, change: LogitAdjust) -> list[np.ndarray]:
@@ -89,24 +91,25 @@ def finish(
 ) -> list[Launch]:
     """Scale, softcap, check and adjust raw logits, f32 [n_rows, vocab], in place, and pick the best of each row."""
     vocab, where = rows.shape[-1], device.torch_device
-    n_parts = -(-vocab // PART)
+    part = next(part for part in PARTS if 8 * part < device.shared_bytes)
+    n_parts = -(-vocab // part)
     finite = torch.empty(n_rows, n_parts, dtype=torch.int32, device=where)
     sums = torch.empty(n_rows, n_parts, 2, device=where)
     best = torch.empty(n_rows, n_parts, BEST, dtype=torch.int64, device=where)
-    block = (THREADS, 1, 1)
 
-    def kernel(name: str, n: int, *arguments: Tensor | int | float) -> Launch:
-        return device.kernel("logits.cu", name).bind((n, n_rows, 1), block, *arguments)
+    def launch(name: str, n: int, *arguments: Tensor | int | float, threads: int = THREADS) -> Launch:
+        """n blocks for every row."""
+        kernel = device.kernel("logits" + device.ending, name, PART=part)
+        return kernel.bind((n, n_rows, 1), (threads, 1, 1), *arguments)
 
     launches = [
-        kernel("scale_logits", n_parts, rows, finite, vocab, scale, softcap or 0.0),
-        device.kernel("logits.cu", "adjust_logits").bind((n_rows, 1, 1), block, rows, adjust.rows, vocab),
-        kernel("best_of_logits", n_parts, rows, adjust.rows, best, sums, vocab),
+        launch("scale_logits", n_parts, rows, finite, vocab, scale, softcap or 0.0),
+        launch("adjust_logits", 1, rows, adjust.rows, adjust.entries, vocab),
+        launch("best_of_logits", n_parts, rows, adjust.rows, best, sums, vocab),
     ]
     while best.shape[1] > 1:
         n = best.shape[1] * BEST
-        rest = torch.empty(n_rows, -(-n // PART), BEST, dtype=torch.int64, device=where)
-        launches.append(kernel("best_of_best", rest.shape[1], best, rest, n))
+        rest = torch.empty(n_rows, -(-n // part), BEST, dtype=torch.int64, device=where)
+        launches.append(launch("best_of_best", rest.shape[1], best, rest, n))
         best = rest
-    write = device.kernel("logits.cu", "write_found")
-    return [*launches, write.bind((n_rows, 1, 1), (BEST, 1, 1), best, sums, finite, found.numbers, n_parts)]
+    return [*launches, launch("write_found", 1, best, sums, finite, found.numbers, n_parts, threads=BEST)]

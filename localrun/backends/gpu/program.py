@@ -79,7 +79,8 @@ class GpuProgram:
         n_table = sum(len(blocks) for sequence in step.sequences for blocks in sequence.table)
         if self.step is None or n_table > self.step.table_numbers:
             halves = tuple(cos.shape[-1] for cos, _ in step.cos_sin)
-            shape = StepShape(len(self.pool.coded), halves, sinks=bool(step.sink_cos_sin))
+            rings = any(ring is not None for ring in self.pool.ring)
+            shape = StepShape(len(self.pool.coded), halves, bool(step.sink_cos_sin), rings)
             self.launches.clear()
             self.step = StepBuffer(shape, MAX_ROWS, max(LEAST_TABLE, 2 * n_table), self.device.torch_device)
         return self.step

@@ -20,6 +20,8 @@ from localrun.ops.kv import BLOCK_TOKENS
 
 PADDING = -1
 NEIGHBOURS = 8  # rows of one text that are worth going through its keys together
+PER_GROUP = ("slots", "table_at", "first", "sink")
+OF_RINGS = ("ring_slots", "ring_sink")  # of every group too, where keys and values are kept in a ring of 16-bit blocks
 SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "logits_rows", "query_scale")
 
 
@@ -40,6 +42,8 @@ class StepTensors:
     table_at: tuple[Tensor, ...]  # [groups] of [S]
     first: tuple[Tensor, ...]  # [groups] of [S]: the first logical block that is there, but for block 0
     sink: tuple[Tensor, ...]  # [groups] of [S]: the block of logical block 0; -1 where there is none
+    ring_slots: tuple[Tensor, ...]  # [groups] of [R]: likewise among 16-bit blocks; empty without rings
+    ring_sink: tuple[Tensor, ...]  # [groups] of [S]
     cos: tuple[Tensor, ...]  # [rope kinds] of f32 [R, dims / 2]
     sin: tuple[Tensor, ...]
     sink_cos: tuple[Tensor, ...]  # likewise, of the positions that queries take towards block 0
@@ -55,12 +59,12 @@ class StepShape:
     n_groups: int
     rope_halves: tuple[int, ...]  # [rope kinds]: pairs that turn
     sinks: bool  # queries turn twice
+    rings: bool = False  # a codec is quantised
 
     def sizes(self, rows: int) -> dict[str, tuple[int, int]]:
         """How many parts of a name there are in a bucket, and the numbers of each."""
-        per_group = ("slots", "table_at", "first", "sink")
-        counts = dict.fromkeys(SINGLE, (1, rows))
-        return counts | dict.fromkeys(per_group, (self.n_groups, rows))
+        counts = dict.fromkeys(SINGLE, (1, rows)) | dict.fromkeys(PER_GROUP, (self.n_groups, rows))
+        return counts | dict.fromkeys(OF_RINGS, (self.n_groups * self.rings, rows))
 
     def numbers(self, rows: int) -> int:
         """Numbers of 4 bytes of a step, but for its tables."""
@@ -100,7 +104,7 @@ class StepBuffer:
         parts: dict[str, Any] = {}
         for name, (count, size) in self.shape.sizes(rows).items():
             taken = tuple(take(size, is_float=name == "query_scale") for _ in range(count))
-            parts[name] = taken if name in ("slots", "table_at", "first", "sink") else taken[0]
+            parts[name] = taken if name in (*PER_GROUP, *OF_RINGS) else taken[0]
         for name in ("cos", "sin", "sink_cos", "sink_sin"):
             halves = self.shape.rope_halves if self.shape.sinks or not name.startswith("sink") else ()
             parts[name] = tuple(take(rows * half, is_float=True).view(rows, half) for half in halves)
@@ -127,6 +131,7 @@ class StepBuffer:
         host["query_scale"][:n] = 1.0 if step.query_scale is None else step.query_scale
         n_table = self.fill_tables(host, step.sequences)
         fill_slots(host, step)
+        fill_ring_slots(host, step)
         used = self.shape.numbers(rows) + n_table
         self.on_device[:used].copy_(self.staged[:used], non_blocking=self.copied is not None)
         if self.copied is not None:
@@ -147,6 +152,8 @@ class StepBuffer:
                 host["first"][group][index] = first
                 host["sink"][group][index] = block_0(sequence, group)
                 at += len(blocks)
+            for group, sinks in enumerate(host["ring_sink"]):
+                sinks[index] = ring_block_0(sequence, group)
         return at
 
 
@@ -171,6 +178,13 @@ def block_0(sequence: SequenceInput, group: int) -> int:
     return sequence.sink[group] if sequence.sink else PADDING
 
 
+def ring_block_0(sequence: SequenceInput, group: int) -> int:
+    """The 16-bit block of logical block 0; -1 where there is none."""
+    if sequence.ring_first == 0:
+        return sequence.ring[group][0] if sequence.ring and sequence.ring[group] else PADDING
+    return sequence.ring_sink[group] if sequence.ring_sink else PADDING
+
+
 def fill_slots(host: dict[str, Any], step: StepInput) -> None:
     """Where the keys and values of every row go."""
     n, positions = step.n_rows, host["positions"]
@@ -184,3 +198,17 @@ def fill_slots(host: dict[str, Any], step: StepInput) -> None:
         if any(write_from):
             least = np.array([each[group] if each else 0 for each in write_from])
             slots[:n][positions[:n] < least[rows]] = PADDING
+
+
+def fill_ring_slots(host: dict[str, Any], step: StepInput) -> None:
+    """Where they go in 16 bits."""
+    n, positions = step.n_rows, host["positions"]
+    rows = host["row_sequence"]
+    for group, slots in enumerate(host["ring_slots"]):
+        slots[:] = PADDING
+        for index, sequence in enumerate(step.sequences):
+            blocks = np.asarray(sequence.ring[group], np.int32) if sequence.ring else np.empty(0, np.int32)
+            if len(blocks):
+                mine = np.flatnonzero(rows[:n] == index)
+                numbers, offsets = np.divmod(positions[mine], BLOCK_TOKENS)
+                slots[mine] = blocks[numbers - sequence.ring_first] * BLOCK_TOKENS + offsets

@@ -31,7 +31,7 @@ class MetalKernel:
         self.name = name
         self.shader = shader
 
-    def bind(self, grid: Dim, block: Dim, *arguments: Argument) -> Launch:
+    def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
         """A launch of `grid` threadgroups of `block` threads, whole simdgroups; it keeps the arguments alive.
 
         Tensors and None become buffers, an int a `constant int&`, a float a `constant float&`. After the last one
@@ -39,6 +39,8 @@ class MetalKernel:
         """
         if math.prod(block) > MOST_THREADS or math.prod(block) % 32 or not math.prod(block):
             raise ValueError(f"{self.name}: a threadgroup has 32, 64 … {MOST_THREADS} threads, not {block}")
+        if shared:
+            raise ValueError(f"{self.name}: Metal kernels declare the threadgroup memory they use")
         if len(arguments) > MOST_ARGUMENTS:
             raise ValueError(f"{self.name}: {len(arguments)} arguments are more than {MOST_ARGUMENTS}")
         device_type, given = self.device.torch_device.type, 0
@@ -58,11 +60,16 @@ class MetalKernel:
 
 
 class MetalDevice:
-    """compile_shader: torch's, or its twin. torch_device: where tensors are.
+    """An Apple GPU, or what stands in for one.
+
+    compile_shader: torch's, or its twin. torch_device: where tensors are.
 
     family: of Apple GPUs, which kernels see as LR_FAMILY: 7 (M1), 8 (M2), 9 (M3, M4), 10 (M5). processors: its cores.
     replace: texts of files other than those of kernels/metal.
     """
+
+    ending = ".metal"
+    shared_bytes = 32 << 10
 
     def __init__(
         self,
@@ -76,7 +83,7 @@ class MetalDevice:
         import torch
 
         self.torch_device: torch.device = torch.device(torch_device)
-        self.family = family
+        self.arch = family
         self.processors = processors
         self.nothing = torch.zeros(4, device=self.torch_device)  # stands where a kernel is given no tensor
         self._compile = compile_shader
@@ -91,7 +98,7 @@ class MetalDevice:
         """
         key = (file, name, *sorted(defines.items()))
         if key not in self._kernels:
-            text = text_of(file, {**defines, "LR_FAMILY": self.family}, self._replace)
+            text = text_of(file, {**defines, "LR_FAMILY": self.arch}, self._replace)
             if text not in self._libraries:
                 self._libraries[text] = self._compile(text)
             self._kernels[key] = MetalKernel(self, name, getattr(self._libraries[text], name))

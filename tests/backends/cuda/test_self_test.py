@@ -18,6 +18,8 @@ class Untouched:
 
     torch_device: Any = EmulatedDevice().torch_device
     arch = 80
+    ending = ".cu"
+    shared_bytes = 99 << 10
     processors = 1
 
     def kernel(self, file: str, name: str, **_: int) -> Any:

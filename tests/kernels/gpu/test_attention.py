@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from localrun_testing.cuda_steps import Heads, Text, on_device, reference, step_of
+from localrun_testing.gpu_platforms import CUDA, PLATFORMS, Platform
+from localrun_testing.gpu_steps import Heads, Text, on_device, reference, step_of
 
-from localrun.backends.cuda import attentions
 from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.scratch import partial_numbers
 from localrun.backends.gpu.step_tensors import rows_alone
 from localrun.backends.reference.attention import attend as plain_attend
@@ -17,7 +18,6 @@ from localrun.ops.instructions import Attention
 from localrun.ops.interface import StepInput
 from localrun.ops.rope import RopeKind
 
-DEVICE = EmulatedDevice()
 NAN = float("nan")
 KIND = RopeKind.of(1e4, 16, None, 1.0)  # of no account here
 
@@ -33,6 +33,7 @@ class Case:
     sink_window: int | None = None
     sinks: bool = False
     spread: float = 1.0  # of the queries
+    platform: Platform = CUDA
 
     def __post_init__(self) -> None:
         h, d = self.heads.n_heads, self.heads.head_dim
@@ -65,7 +66,7 @@ class Case:
         rows: int,
         *,
         split: bool,
-        device: EmulatedDevice = DEVICE,
+        device: Device | None = None,
         step: StepInput | None = None,
         at: int = 0,
         n_alone: int = 0,
@@ -75,16 +76,15 @@ class Case:
         n, here = step.n_rows, slice(at, at + step.n_rows)
         q = padded(self.q[here].flatten(1), rows)
         sink_query = None if self.op.sink_query is None else padded(self.op.sink_query[here].flatten(1), rows)
-        store, place = self.pool.store(0, ring=False), self.pool.layers[1]
         n_units = 1 << (max(-(-s.length // 512) for s in step.sequences) - 1).bit_length()
         shape = (self.heads.n_heads, self.heads.head_dim)
         partial = torch.full((64 * partial_numbers(1, n_units, *shape),), NAN)
         out = torch.full_like(q, NAN)
-        operands = (q, sink_query, store.keys.codes, store.values.codes, out, rows, n_units, partial, n_alone)
+        rest = ((q, sink_query, out), rows, n_units, partial, n_alone)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(attentions, "SPLIT_ROWS", rows if split else 1)
-            for launch in attentions.attend(device, on_device(step, rows), self.op, place, *operands):
-                launch()
+            patch.setattr(self.platform.attentions, "SPLIT_ROWS", rows if split else 1)
+            on = device or self.platform.usual
+            self.platform.attend(on, on_device(step, rows), self.op, self.pool, *rest)
         assert bool((out[n:] == 0).all())
         return out[:n]
 
@@ -125,56 +125,72 @@ LENGTHS = (63, 64, 65, 511, 512, 513, 1100)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_heads_of_every_shape(shape: tuple[int, int, int]) -> None:
-    agree(Case(Heads(*shape), (Text(70, 3), Text(600, 1), Text(1, 1))))
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_heads_of_every_shape(platform: Platform, shape: tuple[int, int, int]) -> None:
+    agree(Case(Heads(*shape), (Text(70, 3), Text(600, 1), Text(1, 1)), platform=platform))
 
 
-def test_large_heads_split_their_keys() -> None:
-    case = Case(Heads(2, 1, 512), (Text(70, 3), Text(520, 1)))
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_large_heads_split_their_keys(platform: Platform) -> None:
+    case = Case(Heads(2, 1, 512), (Text(70, 3), Text(520, 1)), platform=platform)
     assert float((case.run(4, split=True) - case.exact()).abs().max()) < 1e-6
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 16), (5, 1, 80), (16, 1, 128), (2, 1, 512)])
 @pytest.mark.parametrize("window", [None, 100])
-def test_f32_keys(shape: tuple[int, int, int], window: int | None) -> None:
-    case = Case(Heads(*shape, "f32"), (Text(70, 3), Text(600, 2), Text(1, 1)), window=window, sinks=True, softcap=9.0)
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_f32_keys(platform: Platform, shape: tuple[int, int, int], window: int | None) -> None:
+    case = Case(
+        Heads(*shape, "f32"),
+        (Text(70, 3), Text(600, 2), Text(1, 1)),
+        window=window,
+        sinks=True,
+        softcap=9.0,
+        platform=platform,
+    )
     whole, exact = case.run(8, split=True), case.exact()
     assert float((whole - exact).abs().max() / exact.abs().max()) < 1.5e-6
     assert torch.equal(case.run(64, split=False), whole)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_texts_of_every_length(length: int) -> None:
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_texts_of_every_length(platform: Platform, length: int) -> None:
     agree(Case(Heads(6, 2, 64), (Text(length, min(length, 9)), Text(length - 1, 2), Text(2, 2))))
 
 
 @pytest.mark.parametrize("window", [1, 2, 64, 65, 100, 513])
-def test_windows_whose_first_blocks_are_gone(window: int) -> None:
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_windows_whose_first_blocks_are_gone(platform: Platform, window: int) -> None:
     gone = max(0, 1100 - 5 - window + 1) // 64
-    agree(Case(Heads(2, 1, 32), (Text(1100, 5, first=gone), Text(66, 3)), window=window, sinks=True))
+    agree(Case(Heads(2, 1, 32), (Text(1100, 5, first=gone), Text(66, 3)), window=window, sinks=True, platform=platform))
 
 
 @pytest.mark.parametrize("sink_window", [1, 64, 200])
 @pytest.mark.parametrize("codec", ["f16", "f32"])
-def test_sink_windows_keep_block_0(sink_window: int, codec: str) -> None:
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_sink_windows_keep_block_0(platform: Platform, sink_window: int, codec: str) -> None:
     gone = (1100 - 5 - sink_window + 1) // 64
     texts = (Text(1100, 5, first=gone, sink=True), Text(64, 2), Text(300, 9))
-    agree(Case(Heads(4, 2, 64, codec), texts, sink_window=sink_window))
+    agree(Case(Heads(4, 2, 64, codec), texts, sink_window=sink_window, platform=platform))
 
 
 @pytest.mark.parametrize("softcap", [None, 5.0, 50.0])
-def test_softcap_and_learned_sinks(softcap: float | None) -> None:
-    agree(Case(Heads(4, 2, 64), (Text(130, 4),), softcap=softcap, sinks=True, spread=20.0))
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_softcap_and_learned_sinks(platform: Platform, softcap: float | None) -> None:
+    agree(Case(Heads(4, 2, 64), (Text(130, 4),), softcap=softcap, sinks=True, spread=20.0, platform=platform))
 
 
 @pytest.mark.parametrize("spread", [1e-30, 1e-4, 30.0, 3000.0])
-def test_queries_of_every_size(spread: float) -> None:
-    agree(Case(Heads(2, 1, 64), (Text(200, 2),), spread=spread))
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_queries_of_every_size(platform: Platform, spread: float) -> None:
+    agree(Case(Heads(2, 1, 64), (Text(200, 2),), spread=spread, platform=platform))
 
 
-def test_a_prompt_in_any_chunks_is_the_same() -> None:
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_a_prompt_in_any_chunks_is_the_same(platform: Platform) -> None:
     """Rows 600 … 639 of a text, beside another, in chunks and one by one."""
-    case = Case(Heads(6, 2, 64), (Text(640, 40), Text(90, 1)))
+    case = Case(Heads(6, 2, 64), (Text(640, 40), Text(90, 1)), platform=platform)
     whole = case.run(64, split=False)
     begin = 0
     for n in (1, 7, 20, 12):
@@ -188,9 +204,10 @@ def test_a_prompt_in_any_chunks_is_the_same() -> None:
         begin += n
 
 
-def test_rows_that_are_alone_split_their_keys_in_large_steps() -> None:
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_rows_that_are_alone_split_their_keys_in_large_steps(platform: Platform) -> None:
     texts = (Text(530, 1), Text(90, 31), Text(600, 7), Text(64, 8), Text(1, 1))
-    case = Case(Heads(6, 2, 64), texts, sinks=True)
+    case = Case(Heads(6, 2, 64), texts, sinks=True, platform=platform)
     assert rows_alone(case.step).tolist() == [0, *range(32, 39), 47]
     want = case.run(64, split=True)
     for n_alone in (0, 16):
@@ -198,9 +215,10 @@ def test_rows_that_are_alone_split_their_keys_in_large_steps() -> None:
 
 
 @pytest.mark.parametrize("codec", ["f16", "f32"])
-def test_a_broken_token_breaks_those_who_see_it(codec: str) -> None:
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_a_broken_token_breaks_those_who_see_it(platform: Platform, codec: str) -> None:
     for part, kind in ((0, NAN), (2, NAN), (2, float("inf"))):
-        case = Case(Heads(4, 2, 64, codec), (Text(75, 12), Text(70, 4)))
+        case = Case(Heads(4, 2, 64, codec), (Text(75, 12), Text(70, 4)), platform=platform)
         block = case.step.sequences[0].table[0][1]
         clean = case.run(16, split=True)
         case.pool.store(0, ring=False).planes[part][block, 1, 4, 0, 7] = kind  # position 68, KV head 0
@@ -214,14 +232,15 @@ def test_a_broken_token_breaks_those_who_see_it(codec: str) -> None:
 
 
 @pytest.mark.parametrize("split", [True, False])
-def test_the_order_of_threads_does_not_matter(split: bool) -> None:
-    case = Case(Heads(4, 1, 80), (Text(530, 9), Text(65, 1)), window=300, sinks=True)
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_the_order_of_threads_does_not_matter(platform: Platform, split: bool) -> None:
+    case = Case(Heads(4, 1, 80), (Text(530, 9), Text(65, 1)), window=300, sinks=True, platform=platform)
     want = case.run(16, split=split)
     for seed, poison in ((1, 0x00), (2, 0x3C), (5, 0x7F)):
-        assert torch.equal(case.run(16, split=split, device=EmulatedDevice(seed=seed, poison=poison)), want)
+        assert torch.equal(case.run(16, split=split, device=platform.device(seed=seed, poison=poison)), want)
 
 
 @pytest.mark.parametrize("split", [True, False])
 def test_turing(split: bool) -> None:
-    case = Case(Heads(4, 2, 64), (Text(130, 9),))
+    case = Case(Heads(4, 2, 64), (Text(130, 9),), platform=CUDA)
     assert float((case.run(16, split=split, device=EmulatedDevice(75)) - case.exact()).abs().max()) < 2e-6

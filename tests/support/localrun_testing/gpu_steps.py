@@ -70,11 +70,11 @@ def step_of(
     return step, n_blocks
 
 
-def on_device(step: StepInput, rows: int, device: torch.device = CPU) -> StepTensors:
+def on_device(step: StepInput, rows: int, device: torch.device = CPU, *, rings: bool = False) -> StepTensors:
     """A step as kernels see it, in a bucket of `rows`."""
     halves = tuple(cos.shape[-1] for cos, _ in step.cos_sin)
     n_table = sum(len(table) for sequence in step.sequences for table in sequence.table)
-    buffer = StepBuffer(StepShape(1, halves, bool(step.sink_cos_sin)), rows, n_table, device)
+    buffer = StepBuffer(StepShape(1, halves, bool(step.sink_cos_sin), rings), rows, n_table, device)
     buffer.fill(step, rows)
     return buffer.tensors(rows)
 

@@ -1,0 +1,194 @@
+"""Launches of attention, and of what happens to queries, keys and values before it.
+
+Few rows split the keys of each among threadgroups, many rows share them; either way gives the same bits. Keys and
+values are those of a layer's stores, in any codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.scratch import SPLIT_ROWS, UNIT_TOKENS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from localrun.backends.gpu.step_tensors import StepTensors
+    from localrun.backends.reference.pool import BlockStore
+    from localrun.ops.instructions import Attention, RopeAppend
+    from localrun.ops.interface import CacheLayer
+    from localrun.ops.kv import KVCodec
+
+LOG2_E = 1.4426950408889634
+NORMS = {"none": 0, "head": 1, "row": 2}  # as rope_append.metal counts them
+THREADS = 128  # of a threadgroup that has a head of one row
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Where a layer's keys and values are."""
+
+    place: CacheLayer
+    codec: KVCodec
+    store: BlockStore
+    ring: BlockStore | None  # 16-bit blocks, where the codec is quantised
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """Of the kernels that read or write it."""
+        codec = self.codec
+        bits = {"KEY_BITS": codec.k_bits, "VALUE_BITS": codec.v_bits}
+        return {"DIM": self.place.head_dim, **bits, "ROTATES": int(codec.rotates)}
+
+    @property
+    def planes(self) -> tuple[Argument, ...]:
+        """Codes and scales of keys and of values, then both in 16 bits."""
+        keys, values = self.store.keys, self.store.values
+        exact = (None, None) if self.ring is None else (self.ring.keys.codes, self.ring.values.codes)
+        scales = [None if side.bits >= 16 else side.scales for side in (keys, values)]
+        return keys.codes, scales[0], values.codes, scales[1], *exact
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Heads, KV heads, layers of a block, and the number of this one."""
+        place = self.place
+        return place.n_heads, place.n_kv_heads, self.store.keys.codes.shape[1], place.index
+
+
+def columns(head_dim: int) -> int:
+    """Queries that a simdgroup takes through the keys together: COLUMNS of attention_block.metal."""
+    return 4 if head_dim > 128 else 8
+
+
+def rope_append(
+    device: Device,
+    step: StepTensors,
+    op: RopeAppend,
+    cache: Cache,
+    q: Tensor,
+    k: Tensor | None,
+    v: Tensor | None,
+    q_out: Tensor,
+    sink_q_out: Tensor | None,
+    rows: int,
+) -> Launch:
+    """What `op` says, with these operands: q, k and v, f32 [rows, heads · head_dim]."""
+    place, n_stored = cache.place, 0 if k is None else 2 * cache.place.n_kv_heads
+    turns, turns_twice = op.rope is not None, op.rope is not None and op.sink_query
+    cos, sin = (step.cos[op.rope or 0], step.sin[op.rope or 0]) if turns else (None, None)
+    sink_cos, sink_sin = (step.sink_cos[op.rope or 0], step.sink_sin[op.rope or 0]) if turns_twice else (None, None)
+    pairs = 0 if cos is None else cos.shape[-1]
+    ring_slots = None if cache.ring is None else step.ring_slots[place.group]
+    n_heads, n_kv_heads, n_layers, index = cache.sizes
+    return device.kernel("rope_append.metal", "rope_append", **cache.defines).bind(
+        (place.n_heads + n_stored, rows, 1),
+        (THREADS, 1, 1),
+        *(q, k, v, op.q_weight, op.k_weight, cos, sin, sink_cos, sink_sin, step.query_scale),
+        *(step.slots[place.group], ring_slots, *cache.planes, q_out, sink_q_out, n_heads, n_kv_heads, pairs),
+        *(NORMS[op.qk_norm], int(op.v_norm), n_layers, index, op.eps),
+    )
+
+
+def attend(
+    device: Device,
+    step: StepTensors,
+    op: Attention,
+    cache: Cache,
+    q: Tensor,
+    sink_query: Tensor | None,
+    out: Tensor,
+    rows: int,
+    n_units: int,
+    partial: Tensor,
+    n_alone: int = 0,
+) -> Iterator[Launch]:
+    """What `op` says, with these operands: q -> out, f32 [rows, n_heads · head_dim].
+
+    No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
+    n_alone: at most so many of many rows are alone.
+    """
+    of = Operands(step, op, cache, q, sink_query, out)
+    if rows <= SPLIT_ROWS:
+        yield from units(device, of, n_units, partial, rows)
+    else:
+        if n_alone:
+            yield from units(device, of, n_units, partial, n_alone, which=step.alone)
+        yield tiles(device, of, rows, step.is_alone if n_alone else None)
+    if cache.codec.rotates:
+        dim, n_heads = cache.place.head_dim, cache.place.n_heads
+        kernel = device.kernel("rope_append.metal", "rotate_heads", **cache.defines)
+        yield kernel.bind((n_heads, rows, 1), (THREADS, 1, 1), out.view(rows, n_heads, dim))
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """What attention reads and writes."""
+
+    step: StepTensors
+    op: Attention
+    cache: Cache
+    q: Tensor
+    sink_query: Tensor | None
+    out: Tensor
+
+    @property
+    def read(self) -> tuple[Argument, ...]:
+        """The arguments that both ways begin with."""
+        step, place, ring = self.step, self.cache.place, self.cache.ring
+        rings = (None, None) if ring is None else (step.ring_slots[place.group], step.ring_sink[place.group])
+        tables = (step.table, step.table_at[place.group], step.sink[place.group], *rings)
+        return self.q, self.sink_query, *self.cache.planes, step.positions, step.row_sequence, *tables
+
+    @property
+    def rules(self) -> tuple[int, int, float, float]:
+        """Window, sink window, scale and softcap as kernels take them: scores are powers of two."""
+        op = self.op
+        scale = op.scale if op.softcap else op.scale * LOG2_E
+        return op.window or 0, op.sink_window or 0, scale, op.softcap or 0.0
+
+
+def units(
+    device: Device, of: Operands, n_units: int, partial: Tensor, rows: int, which: Tensor | None = None
+) -> Iterator[Launch]:
+    """So many rows, the first or those that `which` names: their units, each by itself, and the merge."""
+    cache, op, n_places = of.cache, of.op, places(of.op, n_units)
+    place = cache.place
+    tiles_of_head = -(-place.n_heads // place.n_kv_heads // columns(place.head_dim))
+    yield device.kernel("attention.metal", "attend_units", **cache.defines).bind(
+        (n_places, place.n_kv_heads * tiles_of_head, rows),
+        (256, 1, 1),
+        *(*of.read, which, op.sinks, partial, of.out, *cache.sizes, *of.rules),
+    )
+    if n_places > 1:
+        yield device.kernel("attention.metal", "attend_merge", **cache.defines).bind(
+            (place.n_heads, rows, 1),
+            (THREADS, 1, 1),
+            *(partial, op.sinks, of.step.positions, which, of.out, n_places, *of.rules[:2]),
+        )
+
+
+def tiles(device: Device, of: Operands, rows: int, is_alone: Tensor | None) -> Launch:
+    """All rows but those that are alone, in tiles of neighbours that go through the keys together."""
+    place = of.cache.place
+    n = simdgroups(place.head_dim)
+    n_columns = rows * (place.n_heads // place.n_kv_heads)
+    kernel = device.kernel("attention_tiles.metal", "attend_tiles", **of.cache.defines, N_SIMDGROUPS=n)
+    return kernel.bind(
+        (-(-n_columns // (columns(place.head_dim) * n)), place.n_kv_heads, 1),
+        (32 * n, 1, 1),
+        *(*of.read, is_alone, of.op.sinks, of.out, rows, *of.cache.sizes, *of.rules),
+    )
+
+
+def places(op: Attention, n_units: int) -> int:
+    """Units that one row may see where the longest text has `n_units`."""
+    reach = op.window or op.sink_window
+    return n_units if not reach else min(n_units, (reach - 2) // UNIT_TOKENS + 2 + (op.sink_window is not None))
+
+
+def simdgroups(head_dim: int) -> int:
+    """Of a threadgroup of tiles: as many as threadgroup memory has room for."""
+    return 2 if head_dim > 256 else 4

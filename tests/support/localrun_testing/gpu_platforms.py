@@ -1,0 +1,94 @@
+"""Both platforms that have kernels of their own, on the emulator: what tests do alike with either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from localrun.backends.cuda import attentions as on_cuda
+from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.step_tensors import StepTensors
+from localrun.backends.metal import attentions as on_metal
+from localrun.backends.metal.emulated_shader import emulated_device
+from localrun.backends.reference.pool import KVPool
+from localrun.ops.instructions import Attention, RopeAppend
+
+
+@dataclass(frozen=True)
+class Platform:
+    """CUDA or Metal."""
+
+    name: str
+    usual: Device
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def attentions(self) -> Any:
+        """The module with its launches of attention."""
+        return on_cuda if self.name == "cuda" else on_metal
+
+    def device(self, *, seed: int = 0, poison: int = 0xFF) -> Device:
+        """One whose threads run in another order."""
+        if self.name == "cuda":
+            return EmulatedDevice(seed=seed, poison=poison)
+        return emulated_device(seed=seed, poison=poison)
+
+    def rope_append(
+        self, step: StepTensors, op: RopeAppend, pool: KVPool, operands: Sequence[Tensor | None], rows: int
+    ) -> None:
+        """Run `op` in layer 1; operands: q, k, v, and where the queries go."""
+        q, k, v, out, sink_out = operands
+        assert q is not None
+        assert out is not None
+        place, device = pool.layers[1], self.usual
+        if self.name == "cuda":
+            store = pool.store(place.group, ring=False)
+            cells = store.keys.codes, store.values.codes
+            launch = on_cuda.rope_append(device, step, op, place, q, k, v, *cells, out, sink_out, rows)
+        else:
+            launch = on_metal.rope_append(device, step, op, cache_of(pool), q, k, v, out, sink_out, rows)
+        launch()
+
+    def attend(
+        self,
+        device: Device,
+        step: StepTensors,
+        op: Attention,
+        pool: KVPool,
+        operands: tuple[Tensor, Tensor | None, Tensor],
+        rows: int,
+        n_units: int,
+        partial: Tensor,
+        n_alone: int = 0,
+    ) -> None:
+        """Run `op` in layer 1; operands: q, the query towards block 0, and where the result goes."""
+        q, sink_query, out = operands
+        launches: Iterable[Launch]
+        if self.name == "cuda":
+            store, place = pool.store(0, ring=False), pool.layers[1]
+            cells = store.keys.codes, store.values.codes
+            launches = on_cuda.attend(
+                device, step, op, place, q, sink_query, *cells, out, rows, n_units, partial, n_alone
+            )
+        else:
+            launches = on_metal.attend(
+                device, step, op, cache_of(pool), q, sink_query, out, rows, n_units, partial, n_alone
+            )
+        for launch in launches:
+            launch()
+
+
+def cache_of(pool: KVPool) -> on_metal.Cache:
+    """Layer 1 of a pool of one group."""
+    return on_metal.Cache(pool.layers[1], pool.codecs[1], pool.store(0, ring=False), pool.ring[0])
+
+
+CUDA = Platform("cuda", EmulatedDevice())
+METAL = Platform("metal", emulated_device())
+PLATFORMS = (CUDA, METAL)
