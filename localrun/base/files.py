@@ -9,14 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from localrun.base.lock import locked_on_windows
+
 fcntl: Any = None
-msvcrt: Any = None
 with suppress(ImportError):
     import fcntl
-with suppress(ImportError):
-    import msvcrt
 
-_LOCKED_AT = 1 << 40  # a byte that no file of ours has
+_LOCKED_AT = (1 << 31) - 2  # a byte that no file of ours has
 
 _BUSY_SECONDS = (0.01, 0.1, 0.5, 1.0)
 
@@ -65,16 +64,9 @@ def append(fd: int, data: bytes) -> None:
 
     POSIX keeps the writes of several processes apart; Windows looks for the end first and then writes.
     """
-    if msvcrt is not None:
-        os.lseek(fd, _LOCKED_AT, os.SEEK_SET)
-        msvcrt.locking(fd, msvcrt.LK_LOCK, 1)  # OSError after ten seconds
-    try:
+    with locked_on_windows(fd, _LOCKED_AT):
         if os.write(fd, data) < len(data):
             raise OSError(28, "no space left on the device")
-    finally:
-        if msvcrt is not None:
-            os.lseek(fd, _LOCKED_AT, os.SEEK_SET)
-            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
 
 
 def sync(fd: int) -> None:

@@ -33,20 +33,39 @@ def locked(path: Path) -> Iterator[None]:
         os.close(fd)  # and so lets go
 
 
+@contextmanager
+def locked_on_windows(fd: int, offset: int) -> Iterator[None]:
+    """Wait until nobody else has a byte of an open file locked; elsewhere nothing happens. Moves the place in the file.
+
+    The byte need not be there. Its offset is below 2^31: the C library of Windows takes no other.
+    """
+    if msvcrt is None:
+        yield
+        return
+    os.lseek(fd, offset, os.SEEK_SET)
+    _wait_for_byte(fd)
+    try:
+        yield
+    finally:
+        os.lseek(fd, offset, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+
+
 def _wait_for(fd: int) -> None:
     try:
         if fcntl is not None:
             fcntl.flock(fd, fcntl.LOCK_EX)
-        while msvcrt is not None and not _is_ours(fd):
-            time.sleep(POLL_SECONDS)
+        elif msvcrt is not None:
+            _wait_for_byte(fd)
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
 
 
-def _is_ours(fd: int) -> bool:
-    try:
-        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-    except PermissionError:
-        return False
-    return True
+def _wait_for_byte(fd: int) -> None:
+    """The one where the file stands."""
+    while True:
+        with suppress(PermissionError):
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+            return
+        time.sleep(POLL_SECONDS)

@@ -61,6 +61,7 @@ def _seconds(mapped: mmap.mmap, pieces: range) -> float:
     """To have these pieces in memory, each asked for at once: one byte of every page is looked at."""
     started = time.perf_counter()
     for start in pieces:
-        mapped.madvise(mmap.MADV_WILLNEED, start, PIECE)
+        if sys.platform != "win32":
+            mapped.madvise(mmap.MADV_WILLNEED, start, PIECE)
         mapped[start : start + PIECE : mmap.PAGESIZE]
     return time.perf_counter() - started

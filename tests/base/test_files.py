@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localrun.base import files
+from localrun.base import files, lock
 from localrun.base.files import make_private, replace_file, write_whole
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="windows has no such modes")
@@ -63,11 +63,14 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
 class Calls(list[tuple[object, ...]]):
     """A module of another system: what is called is written down."""
 
-    LK_LOCK, LK_UNLCK, F_FULLFSYNC = "lock", "unlock", "full sync"
+    LK_NBLCK, LK_UNLCK, F_FULLFSYNC = "lock", "unlock", "full sync"
     refuses = False
 
     def locking(self, fd: int, what: str, n: int) -> None:
-        self.append((what, os.lseek(fd, 0, os.SEEK_CUR) > 1 << 39, n, os.fstat(fd).st_size))
+        place = os.lseek(fd, 0, os.SEEK_CUR)
+        if place >= 1 << 31:
+            raise OSError(22, "Invalid argument")  # the C library of Windows asks for it in a number of 32 bits
+        self.append((what, place > 1 << 30, n, os.fstat(fd).st_size))
 
     def fcntl(self, fd: int, what: str) -> None:
         self.append((what,))
@@ -77,7 +80,7 @@ class Calls(list[tuple[object, ...]]):
 
 def test_where_appending_is_no_one_step_others_wait_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls()
-    monkeypatch.setattr(files, "msvcrt", calls)
+    monkeypatch.setattr(lock, "msvcrt", calls)
     fd = os.open(tmp_path / "a", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     files.append(fd, b"one")
     files.append(fd, b"two")

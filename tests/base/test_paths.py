@@ -1,9 +1,11 @@
 """Where files go: LOCALRUN_HOME moves everything, and nothing writable is an answer, not an error."""
 
+import os
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from platformdirs import macos, windows
 
 from localrun.base.paths import Kind, folder, what_is_not_kept, writable_folder
 
@@ -69,3 +71,14 @@ def test_a_folder_that_holds_what_was_said_is_closed_to_others(home: Path, kind:
     place.chmod(0o755)
     assert writable_folder(kind) == place
     assert place.stat().st_mode & 0o777 == (0o700 if closed else 0o755)
+
+
+@pytest.mark.parametrize("system", [macos.MacOS, windows.Windows], ids=["macos", "windows"])
+def test_other_systems_keep_each_kind_in_a_place_of_its_own(system: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCALRUN_HOME")
+    monkeypatch.setattr("localrun.base.paths.PlatformDirs", system)
+    monkeypatch.setattr(windows, "get_win_folder", lambda name: f"/C/Users/me/{name}")
+    home = Path(os.environ["HOME"]) / "Library" if system is macos.MacOS else Path("/C/Users/me/CSIDL_LOCAL_APPDATA")
+    folders = [folder(kind) for kind in KINDS]
+    assert len(set(folders)) == len(KINDS)
+    assert all(one is not None and one.is_relative_to(home) and "localrun" in one.parts for one in folders)

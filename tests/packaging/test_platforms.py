@@ -163,6 +163,8 @@ def test_doctor_says_what_it_can_on_another_system(system: str) -> None:
     assert (done.returncode, done.stderr[-2000:]) == (0, "")
     found = json.loads(done.stdout)
     assert found["backends"]["reference"]["available"]
-    assert "without the native library" in found["backends"]["cpu"]["reason"]
+    reason = found["backends"]["cpu"]["reason"]
+    assert "without the native library" in reason
+    assert ("pip install ziglang" in reason) == (system == "win32")
     assert found["machine"]["threads"] >= 1
     assert found["machine"]["cpu"]

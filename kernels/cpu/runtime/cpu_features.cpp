@@ -111,7 +111,16 @@ bool cpu_runs(const char* isa) {  // every Apple arm64 has dot products and half
   if (strcmp(isa, "i8mm")) return true;
   return sysctlbyname("hw.optional.arm.FEAT_I8MM", &found, &size, nullptr, 0) == 0 && found;
 }
+#elif defined(__aarch64__) && defined(_WIN32)
+#include <windows.h>
+
+bool cpu_runs(const char* isa) {  // by numbers that older headers have no names for
+  const DWORD DOT_PRODUCTS = 43, I8MM = 66;
+  if (!strcmp(isa, "neon")) return IsProcessorFeaturePresent(DOT_PRODUCTS);  // whoever has them has half floats
+  if (!strcmp(isa, "i8mm")) return IsProcessorFeaturePresent(DOT_PRODUCTS) && IsProcessorFeaturePresent(I8MM);
+  return true;
+}
 #else
-bool cpu_runs(const char* isa) { return strcmp(isa, "i8mm") != 0; }  // nobody to ask
+bool cpu_runs(const char* isa) { return !strcmp(isa, "generic"); }  // nobody to ask
 #endif
 #endif

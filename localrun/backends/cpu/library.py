@@ -18,6 +18,8 @@ from localrun.base.settings import read_settings
 ABI_VERSION = 13  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
 FILE_NAMES = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib", "linux": "liblocalrun_cpu.so"}
 FILE_NAME = FILE_NAMES.get(sys.platform, FILE_NAMES["linux"])
+ZIG = 'Clang (`pip install ziglang`, and CXX="python -m ziglang c++" in the environment)'
+COMPILER = ZIG if sys.platform == "win32" else "a C++17 compiler (GCC or Clang)"
 
 
 class NativeLibrary:
@@ -57,7 +59,7 @@ def why_no_library() -> str:
 @cache
 def _load() -> NativeLibrary | str:
     """The library, or the reason there is none."""
-    again = "reinstall localrun where a C++17 compiler (GCC or Clang) is present"
+    again = f"reinstall localrun where {COMPILER} is present"
     for place in localrun.backends.cpu.__path__:
         path = Path(place) / FILE_NAME
         if not path.is_file():
