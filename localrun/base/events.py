@@ -182,4 +182,15 @@ class CacheView:
     kv: KVBytes = KVBytes(0, 0, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class PromptView:
+    """A prompt as the model would be given it: how many tokens, and how many of them, from the first on, are computed
+    already. `ids`, and `pieces` with the text of each, are there where they were asked for."""
+
+    n_tokens: int
+    n_cached: int
+    ids: tuple[int, ...] = ()
+    pieces: tuple[str, ...] = ()
+
+
 Event = Prefill | Token | Loop | Done

@@ -67,6 +67,7 @@ class Request:
     stop: tuple[str, ...] = ()
     think: Think = "auto"
     tools: tuple[Mapping[str, Any], ...] = ()
+    continues: bool = False  # the last of `messages` is an answer that was cut: its end is asked for, not another
     known_ids: tuple[int, ...] = ()  # ids of prompt and answer so far, as the engine had them; never encoded again
     now: float | None = None  # Unix time that a template prints as today; a chat keeps the one it began with
     overflow: Overflow = "stop"  # at the end of the context: end the answer, or forget the middle

@@ -56,14 +56,44 @@ def begin_turn(chat: Chat, question: str, options: TurnOptions, ctx: int) -> tup
     return request, plan
 
 
-class Answer:
-    """What has come of an answer so far. `take` every event of its generation."""
+def continue_turn(chat: Chat, cut: Message, options: TurnOptions) -> Request:
+    """The request for the end of an answer of `chat` that was cut."""
+    return options.request(
+        in_turn(chat.request_messages(cut.id)),
+        continues=True,
+        known_ids=chat.known_ids(cut.id) if cut.ids else (),
+        now=chat.created,
+        overflow="roll" if chat.policy == "roll" else "stop",
+        chat_id=chat.id if chat.kept else "",
+    )
 
-    def __init__(self, info: ModelInfo) -> None:
+
+def preview_request(chat: Chat, text: str, options: TurnOptions) -> Request:
+    """The request that sending `text` would make; with no text, that of the chat as it is."""
+    more: list[RequestMessage] = [{"role": "user", "content": text}] if text else []
+    return options.request(
+        in_turn([*chat.request_messages(), *more]), known_ids=chat.known_ids(), now=chat.created, chat_id=""
+    )
+
+
+def may_go_on(message: Message) -> bool:
+    """Whether an answer ended before the model was done with it, or was changed since."""
+    stopped = message.stats.get("stop_reason") in ("length", "cancelled", "loop")
+    changed = not message.stats
+    return message.role == "assistant" and (message.interrupted or message.unfinished or stopped or changed)
+
+
+class Answer:
+    """What has come of an answer so far. `take` every event of its generation. `begun` is what it goes on from."""
+
+    def __init__(self, info: ModelInfo, begun: Message | None = None) -> None:
         self.info = info  # of the model that answers
+        self.begun = begun
         self.done: Done | None = None
         self.n_tokens = 0
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
+        if begun is not None:
+            self._texts = {"answer": [begun.text], "thinking": [begun.thinking]}
 
     @property
     def text(self) -> str:
@@ -105,7 +135,9 @@ def keep_answer(
     ids = (*done.prompt_ids, *c.token_ids) if done.prompt_ids else ()
     stats = stats_of(c) if ttft is None else {**stats_of(c), "ttft_ms": 1000 * ttft}
     cancelled = c.stop_reason == "cancelled"
-    return chat.add_answer(question, c.text, c.thinking, ids, stats, interrupted=cancelled, draft=draft)
+    begun = answer.begun
+    text, thinking = (begun.text + c.text, begun.thinking + c.thinking) if begun else (c.text, c.thinking)
+    return chat.add_answer(question, text, thinking, ids, stats, interrupted=cancelled, draft=draft)
 
 
 def stats_of(completion: Completion) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from localrun.chat.find import find_chat
 from localrun.chat.overflow import POLICIES, horizon_of
 from localrun.chat.search import search
 from localrun.chat.tree import Message
+from localrun.chat.turn import preview_request
 from localrun.chat.versions import versions
 from localrun.cli.chats import columns, when
 from localrun.cli.console import note, table
@@ -59,6 +60,16 @@ def _undo(chat: LineChat, _: str) -> None:
 
 def _retry(chat: LineChat, _: str) -> None:
     chat.retry()
+
+
+def _continue(chat: LineChat, _: str) -> None:
+    chat.go_on()
+
+
+def _sees(chat: LineChat, _: str) -> None:
+    view = chat.client.preview(preview_request(chat.chat, "", chat.shared.options), pieces=True)
+    note("".join(view.pieces))
+    note(f"({view.n_tokens:,} tokens, {view.n_cached:,} of them computed already)")
 
 
 def _edit(chat: LineChat, text: str) -> None:
@@ -179,6 +190,7 @@ HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/new": _new,
     "/undo": _undo,
     "/retry": _retry,
+    "/continue": _continue,
     "/edit": _edit,
     "/branch": _branch,
     "/attach": _attach,
@@ -189,6 +201,7 @@ HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/title": _title,
     "/system": _system,
     "/policy": _policy,
+    "/sees": _sees,
     "/save": _save,
     "/stats": _stats,
     "/quit": _quit,

@@ -9,6 +9,8 @@ from localrun.base.units import tps
 from localrun.chat.attachments import Attachment, join
 from localrun.chat.journal import Chat, ChatStore, Policy
 from localrun.chat.overflow import POLICIES
+from localrun.chat.tree import Message
+from localrun.chat.turn import may_go_on
 from localrun.cli.console import note, write_json
 from localrun.cli.line_input import ask_line
 from localrun.cli.output import OutputOptions, as_fields, stream_answer
@@ -59,6 +61,14 @@ class LineChat:
         """Another answer to the last message."""
         self._answer(self.last_question())
 
+    def go_on(self) -> None:
+        """The end of the last answer, where it was cut; the first stays, as a branch beside it."""
+        path = self.chat.tree.path(self.chat.tree.head)
+        cut = path[-1] if path else None
+        if cut is None or cut.parent is None or not may_go_on(cut):
+            raise UsageError("the last answer was not cut", "/retry asks for another one")
+        self._answer(cut.parent, cut)
+
     def edit(self, text: str) -> None:
         """The last message in other words; the first stays, as a branch beside it."""
         self._answer(self.chat.edit(self.last_question(), text).id)
@@ -83,10 +93,10 @@ class LineChat:
             note(self.chat.problem)
         self._told = self.chat.problem
 
-    def _answer(self, question: str) -> None:
+    def _answer(self, question: str, begun: Message | None = None) -> None:
         self.unanswered = question
         self.tell_problem()
-        done = answer_in(self.chat, question, self.client, self.shared.options, self._stream, self._ask_policy)
+        done = answer_in(self.chat, question, self.client, self.shared.options, self._stream, self._ask_policy, begun)
         c = self.last = done.completion
         if self.chat.tree.head != self.chat.tree[question].parent:
             self.unanswered = None

@@ -8,7 +8,8 @@ from localrun.base.events import Completion, Done, Event
 from localrun.base.request import Request
 from localrun.chat.conversation import Chat, Policy
 from localrun.chat.overflow import OverflowPlan, adopt, drop_turn, plan_for, reserve_of
-from localrun.chat.turn import Answer, TurnOptions, begin_turn, keep_answer
+from localrun.chat.tree import Message
+from localrun.chat.turn import Answer, TurnOptions, begin_turn, continue_turn, keep_answer
 from localrun.cli.console import note
 from localrun.client.interface import Generation
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 class Listening:
     """A client whose events `answer` takes too, for when it dies before it is done."""
 
-    def __init__(self, client: "LocalClient") -> None:
+    def __init__(self, client: "LocalClient", begun: Message | None = None) -> None:
         self._client = client
-        self.answer = Answer(client.info)
+        self.answer = Answer(client.info, begun)
 
     def generate(self, request: Request) -> Generation:
         generation = self._client.generate(request)
@@ -43,16 +44,21 @@ def answer_in(
     options: TurnOptions,
     stream: Stream,
     ask: Callable[[], Policy] = lambda: "stop",
+    begun: Message | None = None,
 ) -> Done:
-    """Answer a message of `chat` and write the answer down. `ask` chooses a policy when the context is full.
+    """Answer a message of `chat`, or go on with the answer `begun`, and write the answer down. `ask` chooses a policy
+    when the context is full.
 
     Without any answer the message stays in the chat, on a branch of its own, and the error goes on.
     """
     ctx = client.info.ctx
     while True:
-        request, plan = begin_turn(chat, question, options, ctx)
-        _tell(plan)
-        listening = Listening(client)
+        if begun is None:
+            request, plan = begin_turn(chat, question, options, ctx)
+            _tell(plan)
+        else:
+            request = continue_turn(chat, begun, options)
+        listening = Listening(client, begun)
         try:
             done = stream(listening, request)
             break

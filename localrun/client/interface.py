@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from localrun.base.events import CacheView, Event, ModelInfo
+from localrun.base.events import CacheView, Event, ModelInfo, PromptView
 from localrun.base.request import Request
 
 
@@ -44,6 +44,11 @@ class EngineClient(Protocol):
         Here or at the first event LocalrunError says what is wrong with it. EngineDiedError comes after the tokens that
         still arrived, and the next call starts anew.
         """
+        ...
+
+    def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
+        """How a request would be read, without reading it; None where the engine does not tell. LocalrunError for one
+        that cannot be answered."""
         ...
 
     def view(self) -> CacheView | None:

@@ -7,7 +7,17 @@ from dataclasses import replace
 from types import TracebackType
 
 from localrun.base.check import check_request
-from localrun.base.events import CacheView, Completion, Done, Event, GroupView, KVBytes, MemoryPart, ModelInfo
+from localrun.base.events import (
+    CacheView,
+    Completion,
+    Done,
+    Event,
+    GroupView,
+    KVBytes,
+    MemoryPart,
+    ModelInfo,
+    PromptView,
+)
 from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import Group
@@ -41,7 +51,7 @@ class LocalClient:
         text = self.model.text
         prompt = text.prepare(request)
         handle = self.model.engine.submit(self._generation(request, prompt))
-        answer = AnswerStream(text, request.stop, prompt.ids)
+        answer = AnswerStream(text, request.stop, text.splitter(prompt.ids, text.within_thinking(request)))
         return Generation(self._events(request, prompt, handle, answer), handle.cancel)
 
     def warm(self, token_ids: list[int], chat: str = "") -> None:
@@ -49,6 +59,14 @@ class LocalClient:
         if self._warming is not None:
             self._warming.cancel()
         self._warming = self.model.engine.warm(token_ids, chat)
+
+    def preview(self, request: Request, pieces: bool = False) -> PromptView:
+        """How a request would be read, without reading it."""
+        check_request(request)
+        text = self.model.text
+        ids = text.prepare(request).ids
+        shown = tuple(text.tokenizer.piece_text(i) for i in ids) if pieces else ()
+        return PromptView(len(ids), self.model.engine.n_known(ids), tuple(ids) if pieces else (), shown)
 
     def view(self) -> CacheView:
         """What the KV cache holds now; of the sequence that was begun last, block by block."""

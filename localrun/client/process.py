@@ -20,24 +20,19 @@ from localrun.client.exit_reason import exit_error, oom_kills
 from localrun.client.watchdog import Watchdog
 from localrun.client.wire import (
     Alive,
-    Begun,
+    Answer,
     Call,
     Cancel,
-    Events,
-    Failure,
     Generate,
     Load,
-    Loaded,
-    Progress,
+    Preview,
     Reply,
     View,
-    Viewed,
     pack,
     read_messages,
 )
 
-Ask = Load | Generate | View
-Answer = Progress | Loaded | Begun | Events | Viewed | Failure
+Ask = Load | Generate | View | Preview
 
 TICK_SECONDS = 0.25
 CLOSE_SECONDS = 2.0

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from localrun.base.check import check_request
-from localrun.base.errors import LocalrunError
-from localrun.base.events import CacheView, Done, Event, Loop, ModelInfo
+from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.events import CacheView, Done, Event, Loop, ModelInfo, PromptView
 from localrun.base.request import Request
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
@@ -53,6 +53,8 @@ class RemoteClient:
     def generate(self, request: Request) -> Generation:
         """Answer a request. EngineDiedError when the server breaks off, after what had arrived."""
         check_request(request)
+        if request.continues:
+            raise UsageError("a server does not go on with an answer that was cut", "ask it to go on in a message")
         page, body = _body(request, self._endpoint.model)
         exchange = Exchange(self._endpoint, page, body)
         self._exchanges.add(exchange)
@@ -84,6 +86,10 @@ class RemoteClient:
         finally:
             self._exchanges.discard(exchange)
             exchange.cancel()
+
+    def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
+        """None: a server does not tell."""
+        return None
 
     def view(self) -> CacheView | None:
         """None: a server does not tell."""

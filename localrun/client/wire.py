@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from localrun.base import errors
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.base.events import CacheView, Event, ModelInfo
+from localrun.base.events import CacheView, Event, ModelInfo, PromptView
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError, codec
 
@@ -46,11 +46,19 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Preview:
+    """Tell how a request would be read; answered by Previewed."""
+
+    request: Request
+    pieces: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """From the client. Answers carry its number."""
 
     number: int
-    ask: Load | Generate | Cancel | View
+    ask: Load | Generate | Cancel | View | Preview
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,13 @@ class Viewed:
 
 
 @dataclass(frozen=True, slots=True)
+class Previewed:
+    """How the request would be read."""
+
+    view: PromptView | None
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A LocalrunError on its way; it ends the call."""
 
@@ -102,12 +117,15 @@ class Alive:
     """Still at work, with nothing else to tell."""
 
 
+Answer = Progress | Loaded | Begun | Events | Viewed | Previewed | Failure
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """From the worker, to the call of that number."""
 
     number: int
-    answer: Progress | Loaded | Begun | Events | Viewed | Failure | Alive
+    answer: Answer | Alive
 
 
 Message = TypeVar("Message", Call, Reply)

@@ -5,11 +5,25 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 
 from localrun.base.errors import EngineDiedError, EngineError
-from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo
+from localrun.base.events import CacheView, Done, Event, ModelInfo, PromptView
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Generation
-from localrun.client.process import TICK_SECONDS, Answer, Inbox, WorkerProcess
-from localrun.client.wire import Events, Failure, Generate, Load, Loaded, Progress, View, Viewed, as_error
+from localrun.client.nothing_said import nothing_said
+from localrun.client.process import TICK_SECONDS, Inbox, WorkerProcess
+from localrun.client.wire import (
+    Answer,
+    Events,
+    Failure,
+    Generate,
+    Load,
+    Loaded,
+    Preview,
+    Previewed,
+    Progress,
+    View,
+    Viewed,
+    as_error,
+)
 
 CANCEL_SECONDS = 20.0  # for the engine to end an answer; then it is ended itself
 _CLOSED = "the model was closed while it was loading"
@@ -55,7 +69,7 @@ class WorkerClient:
     def _events(self, answer: "_Answer", request: Request) -> Iterator[Event]:
         try:
             if not self._begin(answer, request):
-                yield Done(_nothing_said(self.info))
+                yield Done(nothing_said(self.info))
                 return
             while True:
                 match answer.receive():
@@ -73,17 +87,28 @@ class WorkerClient:
 
     def view(self) -> CacheView | None:
         """What the KV cache holds; None while there is no engine to ask."""
+        answer = self._ask(View())
+        return answer.view if isinstance(answer, Viewed) else None
+
+    def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
+        """How a request would be read; None while there is no engine to ask."""
+        answer = self._ask(Preview(request, pieces))
+        if isinstance(answer, Failure):
+            raise as_error(answer)
+        return answer.view if isinstance(answer, Previewed) else None
+
+    def _ask(self, question: View | Preview) -> Answer | None:
+        """The one answer to a question; None while there is no engine to ask."""
         worker = self._worker
         if worker is None or self._loading is not None or not worker.can_answer:
             return None
-        inbox = worker.call(View())
+        inbox = worker.call(question)
         try:
-            answer = worker.receive(inbox)
+            return worker.receive(inbox)
         except EngineError:
             return None
         finally:
             worker.drop(inbox)
-        return answer.view if isinstance(answer, Viewed) else None
 
     def held_bytes(self) -> int:
         """Main memory that closing it sets free: weights, cache, buffers and the program around them."""
@@ -218,32 +243,3 @@ class _Answer:
             self.is_over = True
             worker, inbox = self._call
             worker.drop(inbox)
-
-
-def _nothing_said(info: ModelInfo) -> Completion:
-    """An answer that was cancelled before the engine had heard of it."""
-    return Completion(
-        model=info.name,
-        precision=info.precision,
-        backend=info.backend,
-        text="",
-        thinking="",
-        stop_reason="cancelled",
-        prompt_tokens=None,
-        cached_tokens=None,
-        completion_tokens=0,
-        token_ids=(),
-        load_ms=info.load_ms,
-        ttft_ms=0.0,
-        itl_ms_p50=0.0,
-        itl_ms_p95=0.0,
-        prefill_tps=None,
-        decode_tps=None,
-        peak_rss=None,
-        kv_bytes=None,
-        kv_codec=info.kv_codec,
-        ctx=info.ctx,
-        seed=0,
-        path=info.path,
-        notes=info.notes,
-    )

@@ -20,14 +20,16 @@ from localrun.client.codec import WireError
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.wire import (
     Alive,
+    Answer,
     Begun,
     Call,
     Cancel,
     Events,
-    Failure,
     Generate,
     Load,
     Loaded,
+    Preview,
+    Previewed,
     Progress,
     Reply,
     View,
@@ -105,6 +107,8 @@ class Worker:
                     self._generate(call.number, request, job)
                 case View():
                     self._say(call.number, Viewed(self._loaded().view()))
+                case Preview(request, pieces):
+                    self._say(call.number, Previewed(self._loaded().preview(request, pieces)))
         except LocalrunError as error:
             self._say(call.number, as_failure(error))
         except Exception as error:  # a bug of ours must reach the face, not vanish with the thread
@@ -127,7 +131,7 @@ class Worker:
             raise UsageError("no model is loaded")
         return self._client
 
-    def _say(self, number: int, answer: Progress | Loaded | Begun | Events | Viewed | Failure | Alive) -> None:
+    def _say(self, number: int, answer: Answer | Alive) -> None:
         self._outbox.put(Reply(number, answer))
 
     def _show_life(self) -> None:

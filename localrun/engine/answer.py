@@ -2,7 +2,7 @@
 
 import itertools
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
 from localrun.base.events import Channel, Completion, Loop, ModelInfo, Prefill, Token
@@ -10,16 +10,17 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.text.detokenizer import Detokenizer
 from localrun.text.model_text import ModelText, PromptIds
+from localrun.text.reasoning import Splitter
 from localrun.text.stop import StopStrings
 
 
 class AnswerStream:
     """The text of one generation. `hit` is set when a stop string ended the answer."""
 
-    def __init__(self, text: ModelText, stops: Iterable[str], prompt: Sequence[int]) -> None:
+    def __init__(self, text: ModelText, stops: Iterable[str], splitter: Splitter | None) -> None:
         self.detokenizer = Detokenizer(text.tokenizer, text.visible_ids)
         self.stops = StopStrings(stops)
-        self.splitter = text.splitter(prompt)
+        self.splitter = splitter
         self.hit = False
         self.texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
 

@@ -82,6 +82,11 @@ class Engine:
         with self.lock:
             return self.generations.view()
 
+    def n_known(self, token_ids: Sequence[int]) -> int:
+        """How many of these tokens, from the first on, the prefix cache has computed. From any thread."""
+        with self.lock:
+            return self.store.tree.match(token_ids).n_tokens
+
     def interrupt(self) -> None:
         """Cut the running step short if nobody waits for any of it: for others it would have to be computed again."""
         with self.step_lock:

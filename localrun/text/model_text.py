@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from localrun.base.errors import ModelFileError, UsageError
@@ -70,6 +70,8 @@ class ModelText:
             return PromptIds(ids, 0, "", 0.0, _ms_since(started))
         if not request.messages:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
+        if request.continues:
+            return self._begun(request)
         messages = list(request.messages)
         tools = [dict(tool) for tool in request.tools] or None
         kwargs = self.thinking(request.think)
@@ -90,10 +92,28 @@ class ModelText:
         """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""
         return {} if wish == "auto" else self.template.capabilities.thinking_arguments(wish == "on")
 
-    def splitter(self, prompt: Sequence[int]) -> Splitter | None:
-        """Tells thinking from answer, starting where the prompt left off."""
+    def splitter(self, prompt: Sequence[int], within: bool | None = None) -> Splitter | None:
+        """Tells thinking from answer, starting where the prompt left off; `within` as ReasoningTags.splitter."""
         end = self.tokenizer.decode(prompt[-TAIL_TOKENS:], special=True)
-        return None if self.tags is None else self.tags.splitter(end)
+        return None if self.tags is None else self.tags.splitter(end, within)
+
+    def within_thinking(self, request: Request) -> bool | None:
+        """Whether an answer that is gone on with was cut while it thought; None where none is."""
+        if not request.continues:
+            return None
+        begun = request.messages[-1]
+        return not begun.get("content") and bool(begun.get("reasoning_content"))
+
+    def _begun(self, request: Request) -> PromptIds:
+        """The ids of an answer that is gone on with: as the engine had them, else the prompt and the text of it."""
+        if request.known_ids:
+            return PromptIds(list(request.known_ids), len(request.known_ids), "", 0.0, 0.0)
+        begun = str(request.messages[-1].get("content") or "")
+        prompt = self.prepare(replace(request, messages=request.messages[:-1], continues=False))
+        end, closed = self.tokenizer.decode(prompt.ids[-TAIL_TOKENS:], special=True), []
+        if self.tags is not None and self.tags.starts_inside(end):
+            closed = self.tokenizer.encode(f"{self.tags.close}\n\n", special=True)
+        return replace(prompt, ids=[*prompt.ids, *closed, *self.tokenizer.encode(begun)])
 
     @property
     def visible_ids(self) -> frozenset[int]:

@@ -25,11 +25,15 @@ class ReasoningTags:
         """Whether the prompt itself opens the thinking, so that the model goes on with it."""
         return prompt.rstrip().endswith(self.open.rstrip())
 
-    def splitter(self, prompt: str) -> "Splitter":
-        """Tells thinking from answer, starting where the end of the prompt left off."""
+    def splitter(self, prompt: str, within: bool | None = None) -> "Splitter":
+        """Tells thinking from answer, starting where the end of the prompt left off. `within`: the prompt ends in the
+        middle of a text, which is one of thinking or not."""
         if self.headers:
-            return HarmonySplitter(prompt)
-        return ReasoningSplitter(self.open, self.close, self.starts_inside(prompt), self.hidden)
+            channel = f"{START}assistant<|channel|>{'analysis' if within else 'final'}<|message|>"
+            return HarmonySplitter(prompt if within is None else channel)
+        if within is None:
+            return ReasoningSplitter(self.open, self.close, self.starts_inside(prompt), self.hidden)
+        return ReasoningSplitter(self.open, self.close, within, self.hidden, after_tag=False)
 
     def visible_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
         """Control tokens the tags are made of: a Detokenizer has to show them, or the tags are never seen."""
@@ -73,11 +77,16 @@ class ReasoningSplitter:
     """Splits a stream into thinking and answer, wherever it is cut. Tags are dropped, and the line ends after them."""
 
     def __init__(
-        self, open_tag: str, close_tag: str, starts_inside: bool = False, hidden: tuple[str, ...] = ()
+        self,
+        open_tag: str,
+        close_tag: str,
+        starts_inside: bool = False,
+        hidden: tuple[str, ...] = (),
+        after_tag: bool = True,
     ) -> None:
         self._open, self._close, self._hidden = open_tag, close_tag, hidden
         self._inside = starts_inside
-        self._after_tag = starts_inside
+        self._after_tag = starts_inside and after_tag
         self._held = ""
 
     def push(self, text: str) -> list[tuple[Channel, str]]:

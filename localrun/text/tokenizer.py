@@ -48,6 +48,12 @@ class Tokenizer:
         """A token as the vocabulary spells it."""
         return self.vocabulary.tokens[token_id]
 
+    def piece_text(self, token_id: int) -> str:
+        """The text of one token; bytes that are no text on their own are spelled out."""
+        if token_id in self.control_ids or not 0 <= token_id < len(self.pieces):
+            return self.token_text(token_id) if token_id < len(self.vocabulary.tokens) else ""
+        return self.pieces[token_id].decode(errors="backslashreplace")
+
     @cached_property
     def control_tokens(self) -> dict[str, int]:
         """Text -> id of the control tokens."""

@@ -277,7 +277,7 @@ def test_chat_commands(faces: Faces, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     script(
         monkeypatch,
         f"one\ntwo\n/undo\n/retry\n/edit uno\n/save {markdown}\n/save {as_json}\n"
-        "/stats\n/help\n/new\nthree\n/quit\nnever\n",
+        "/sees\n/stats\n/help\n/new\nthree\n/quit\nnever\n",
     )
     code, out, err = faces.run("chat")
     assert code == 0
@@ -286,7 +286,14 @@ def test_chat_commands(faces: Faces, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert requests == [["one"], ["one", "You said one.", "two"], ["one"], ["uno"], ["three"]]
     assert markdown.read_text().endswith("## You\n\nuno\n\n## Model\n\nYou said uno.\n")
     assert json.loads(as_json.read_text())["messages"][1] == {"role": "assistant", "content": "You said uno."}
-    for text in ("took back: two", "saved to", "first after", "/retry", "a new chat"):
+    assert "unoYou said uno.\n(16 tokens, 1 of them" in err
+    for text in (
+        "took back: two",
+        "saved to",
+        "first after",
+        "/retry",
+        "a new chat",
+    ):
         assert text in err
 
 
@@ -341,3 +348,11 @@ def test_a_script_that_is_not_text_is_a_usage_error(faces: Faces, monkeypatch: p
     code, out, err = faces.run("chat")
     assert (code, out) == (2, "You said one.\n")
     assert "line 2 of stdin is not UTF-8" in err
+
+
+def test_a_cut_answer_goes_on_in_plain_chat(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    faces.answer = lambda request: " more" if request.continues else "some"
+    script(monkeypatch, "one\n/continue\n/quit\n")
+    code, out, err = faces.run("chat")
+    assert (code, out.splitlines()) == (2, ["some"])
+    assert "the last answer was not cut" in err

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from localrun.base.events import Completion, Done, Event, ModelInfo, Prefill, StopReason, Token
+from localrun.base.events import Completion, Done, Event, ModelInfo, Prefill, PromptView, StopReason, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Generation
 
@@ -53,6 +53,10 @@ class FakeClient:
             ),
             prompt_ids=(*request.known_ids, *range(1000, 1003)),
         )  # fmt: skip
+
+    def preview(self, request: Request, pieces: bool = False) -> PromptView:
+        text = "".join(str(message["content"]) for message in request.messages)
+        return PromptView(len(text), 1, tuple(map(ord, text)), tuple(text)) if pieces else PromptView(len(text), 1)
 
     def close(self) -> None:
         self.closed = True

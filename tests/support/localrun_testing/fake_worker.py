@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from localrun.base.errors import DoesNotFitError, ModelFileError, PromptTooLongError
-from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo, Prefill, StopReason, Token
+from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo, Prefill, PromptView, StopReason, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Generation
 from localrun.client.worker_process import serve
@@ -50,6 +50,11 @@ class CountingEngine:
             raise PromptTooLongError("too long", "shorten it")
         cancelled = threading.Event()
         return Generation(self._events(cancelled, what, *map(float, numbers)), cancelled.set)
+
+    def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
+        if request.prompt == "long":
+            raise PromptTooLongError("too long", "shorten it")
+        return PromptView(3, 1, (7, 8, 9), ("a", "b", "c")) if pieces else PromptView(3, 1)
 
     def view(self) -> CacheView | None:
         return CacheView(3, 128, 64, (), 1, 2, 0, 0, ())

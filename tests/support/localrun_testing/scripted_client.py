@@ -15,6 +15,7 @@ from localrun.base.events import (
     MemoryPart,
     ModelInfo,
     Prefill,
+    PromptView,
     StopReason,
     Token,
     Work,
@@ -166,6 +167,12 @@ class ScriptedClient:
             token_ids=tuple(token.token_id for token in tokens if token.token_id is not None),
         )
         return Done(completion, tuple(range(1000, 1000 + (completion.prompt_tokens or 0))))
+
+    def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
+        """A token a word."""
+        words = " ".join(str(message["content"]) for message in request.messages).split(" ")
+        ids, texts = (tuple(range(len(words))), tuple(f"{word} " for word in words)) if pieces else ((), ())
+        return PromptView(len(words), min(2, len(words)), ids, texts)
 
     def view(self) -> CacheView | None:
         return self.cache

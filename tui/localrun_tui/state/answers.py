@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 from localrun.base.request import Request, Think
 from localrun.base.settings import read_settings
 from localrun.chat.presets import sampling_of
-from localrun.chat.turn import TurnOptions, begin_turn
+from localrun.chat.turn import TurnOptions, begin_turn, continue_turn
 from localrun.chat.turn import keep_answer as keep
 from localrun_tui.state.turn import Turn
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat
+    from localrun.chat.tree import Message
 
 
 def turn_options(chat: "Chat", think: Think) -> TurnOptions:
@@ -27,6 +28,11 @@ def turn_options(chat: "Chat", think: Think) -> TurnOptions:
 def build_request(chat: "Chat", message_id: str, think: Think, ctx: int) -> Request:
     """The request for an answer to `message_id`. What it drops, a line in the transcript says."""
     return begin_turn(chat, message_id, turn_options(chat, think), ctx)[0]
+
+
+def continue_request(chat: "Chat", cut: "Message", think: Think) -> Request:
+    """The request for the end of an answer that was cut."""
+    return continue_turn(chat, cut, turn_options(chat, think))
 
 
 def keep_half(turn: Turn) -> None:

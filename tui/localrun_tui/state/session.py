@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message import Message as TextualMessage
 
+from localrun.base.errors import UsageError
 from localrun.base.events import CacheView, ModelInfo
 from localrun.base.request import Request, Think
 from localrun.chat.attachments import title_for
+from localrun.chat.turn import may_go_on
 from localrun.fit.rates import Rates, known_rates
 from localrun_tui.state.messages import ChatChanged, ChatOpened, LoadBegan, LoadEnded, LoadProgressed, TurnBegan
 from localrun_tui.state.model_slot import LoadGivenUpError, ModelSlot, OpenClient
@@ -24,6 +26,7 @@ from localrun_tui.state.waiting import WaitingMessages
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat, ChatStore
+    from localrun.chat.tree import Message
     from localrun_tui.state.choice import ModelChoice
 
 _LAST_WORDS = 2.0  # seconds that an answer has to be written when the app ends
@@ -117,8 +120,8 @@ class Session:
         if await self.waiting.end_reword(text):
             await self.send_waiting()
 
-    async def answer(self, chat: "Chat", message_id: str) -> None:
-        """Answer a user's message, or remember to do so when there is a model."""
+    async def answer(self, chat: "Chat", message_id: str, begun: "Message | None" = None) -> None:
+        """Answer a user's message, or remember to do so when there is a model. `begun` is an answer to go on with."""
         client = self.model.client
         self.asking = client is not None
         self.unanswered = None if client else (chat, message_id)
@@ -127,19 +130,33 @@ class Session:
             return
         try:
             await self.disk.run(chat.rewind, message_id)
-            request = await self.disk.run(self._request, chat, message_id)
-            self.turn = Turn(chat, message_id, client.info, self._keep, self._keep_half)
+            request = await self.disk.run(self._request, chat, message_id, begun)
+            self.turn = Turn(chat, message_id, client.info, self._keep, self._keep_half, begun)
             self.turn.start(client, request)
             self._post(TurnBegan(self.turn))
         finally:
             self.asking = False
 
     async def edit(self, message_id: str, text: str) -> None:
-        """Say it in other words, as a branch beside the first, and answer that."""
+        """Say it in other words, as a branch beside the first, and answer that, unless it is an answer itself."""
         if self.chat is not None:
             await self.stop()
             message = await self.disk.run(self.chat.edit, message_id, text)
-            await self.answer(self.chat, message.id)
+            if message.role == "assistant":
+                self._post(ChatChanged(at=message.id))
+            else:
+                await self.answer(self.chat, message.id)
+
+    async def go_on(self, message_id: str) -> None:
+        """Have the end of an answer that was cut or changed, as a branch beside it."""
+        chat = self.chat
+        cut = chat.tree[message_id] if chat is not None and message_id in chat.tree else None
+        if chat is None or cut is None or cut.parent is None or not may_go_on(cut):
+            raise UsageError("this answer was not cut", "Ctrl+R asks for another one")
+        if self.model.client is None:
+            raise UsageError("no model is loaded", "Ctrl+O chooses one")
+        await self.stop()
+        await self.answer(chat, cut.parent, cut)
 
     async def regenerate(self, message_id: str) -> None:
         """Another answer: to this message of the user, or in place of this answer."""
@@ -195,9 +212,11 @@ class Session:
 
         self.disk.submit(keep_half, turn)
 
-    def _request(self, chat: "Chat", message_id: str) -> Request:
-        from localrun_tui.state.answers import build_request
+    def _request(self, chat: "Chat", message_id: str, begun: "Message | None") -> Request:
+        from localrun_tui.state.answers import build_request, continue_request
 
+        if begun is not None:
+            return continue_request(chat, begun, self.think)
         return build_request(chat, message_id, self.think, self.info.ctx if self.info else 0)
 
     # ---- chats

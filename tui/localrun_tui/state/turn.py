@@ -14,6 +14,7 @@ from localrun.client.interface import EngineClient, Generation
 if TYPE_CHECKING:
     from localrun.chat.draft import Draft
     from localrun.chat.journal import Chat
+    from localrun.chat.tree import Message
 
 
 _BETWEEN_HALVES = 2.0  # seconds of an answer that a crash may cost
@@ -30,8 +31,9 @@ class Turn(Answer):
         info: ModelInfo,
         keep: Callable[["Turn"], None],
         keep_half: Callable[["Turn"], object],
+        begun: "Message | None" = None,
     ) -> None:
-        super().__init__(info)
+        super().__init__(info, begun)
         self.chat = chat
         self.parent_id = parent_id
         self.answer_id: str | None = None  # set by `keep`

@@ -1,11 +1,13 @@
 """One chat: what was said, what waits, what went wrong, and where the user types. What they ask for is done here."""
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
 from textual import on
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
+from textual.worker import WorkType
 
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun_tui.screens.chat.chat_path import ChatPath
@@ -14,8 +16,11 @@ from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
+from localrun_tui.state.prompt_preview import size_of_draft
 from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn, unexpected
+
+_AT_REST = 0.3  # seconds without a key before a draft is counted
 
 
 class ChatPane(Vertical):
@@ -116,6 +121,20 @@ class ChatPane(Vertical):
             self.composer.edit(None)
             self.run_guarded(self._session.end_reword(None))
 
+    @on(Composer.Drafted)
+    def _count_draft(self) -> None:
+        count: WorkType[None] = self._count
+        self.run_worker(count, group="count", exclusive=True)
+
+    async def _count(self) -> None:
+        """Once the keys rest: a long chat takes a while to render."""
+        message = self.composer.message
+        if message:
+            await asyncio.sleep(_AT_REST)
+        size = await size_of_draft(self._session, message, self.path.tokens(None)) if message else ""
+        if self.composer.message == message:
+            self.composer.border_subtitle = str(size)
+
     # ---- what waits
 
     @on(WaitingList.Send)
@@ -142,7 +161,12 @@ class ChatPane(Vertical):
     @on(MessageView.Edit)
     def _edit(self, event: MessageView.Edit) -> None:
         if (message := event.view.message) is not None:
-            self.composer.edit(message.id, message.text)
+            self.composer.edit(message.id, message.text, message.role)
+
+    @on(MessageView.GoOn)
+    def _go_on_with(self, event: MessageView.GoOn) -> None:
+        if (message := event.view.message) is not None:
+            self.run_guarded(self._session.go_on(message.id))
 
     @on(MessageView.Regenerate)
     def _regenerate(self, event: MessageView.Regenerate) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from textual import on
@@ -10,6 +11,7 @@ from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
 from textual.widgets import Static, TextArea
+from textual.worker import WorkType
 
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.sanitize import clean
@@ -48,6 +50,9 @@ class Composer(Vertical):
         """What was typed cannot be sent as it is."""
 
         error: LocalrunError
+
+    class Drafted(TextualMessage):
+        """What is written is another message now."""
 
     class LeaveUp(TextualMessage):
         """The user wants to go up to the messages."""
@@ -90,7 +95,7 @@ class Composer(Vertical):
             self.attachments.pop()
             self._show_chips()
 
-    def edit(self, message_id: str | None, message: str = "") -> None:
+    def edit(self, message_id: str | None, message: str = "", role: str = "user") -> None:
         """Word a message anew; None leaves that. What was being typed comes back afterwards."""
         if message_id is not None and self.edited is None:
             self._draft = self.editor.text, self.attachments
@@ -98,7 +103,8 @@ class Composer(Vertical):
             return
         self.edited = message_id
         self.set_class(message_id is not None, "editing")
-        does = "changes it where it waits" if message_id == WAITING else "sends it as a new branch"
+        does = "keeps it as another version" if role == "assistant" else "sends it as a new branch"
+        does = "changes it where it waits" if message_id == WAITING else does
         self.border_title = f"Editing: Enter {does}, Esc leaves it" if message_id else None
         if message_id is None:
             text, self.attachments = self._draft
@@ -108,6 +114,11 @@ class Composer(Vertical):
         self.editor.text = clean(text)
         self.editor.move_cursor(self.editor.document.end)
         self.screen.set_focus(self.editor)
+
+    @property
+    def message(self) -> str:
+        """What would be sent, files included."""
+        return join(self.attachments, unescaped(self.editor.text.strip()))
 
     # ---- what is offered while one types
 
@@ -127,11 +138,13 @@ class Composer(Vertical):
 
     @on(TextArea.Changed)
     def _suggest(self) -> None:
+        self.post_message(self.Drafted())
         commands = suggested_commands(self.editor.text) if self.edited is None else []
         if commands or behind_at(self.editor.before_cursor) is None:
             self.menu.show(commands)
         else:
-            self.run_worker(self._offer_files(), group="files", exclusive=True)
+            offer_files: WorkType[None] = self._offer_files
+            self.run_worker(offer_files, group="files", exclusive=True)
 
     async def _offer_files(self) -> None:
         await asyncio.sleep(_AT_REST)
@@ -143,7 +156,8 @@ class Composer(Vertical):
 
     def offer_dropped(self, text: str) -> None:
         """A path that was pasted, as a terminal does with a file that is dropped on it, may become a file."""
-        self.run_worker(self._offer_dropped(text), group="files", exclusive=True)
+        offer_dropped: WorkType[None] = partial(self._offer_dropped, text)
+        self.run_worker(offer_dropped, group="files", exclusive=True)
 
     async def _offer_dropped(self, text: str) -> None:
         path = await asyncio.to_thread(dropped_path, text)
@@ -243,6 +257,7 @@ class Composer(Vertical):
 
     def _show_chips(self) -> None:
         chips = self.query_one("#chips", Static)
+        self.post_message(self.Drafted())
         names = "  ".join(f"▤ {attachment.chip}" for attachment in self.attachments)
         chips.update(f"{names}   (Alt+Backspace takes the last one back)" if names else "")
         chips.display = bool(names)

@@ -17,6 +17,7 @@ from textual.style import Style
 from textual.visual import RenderOptions
 
 from localrun.base.sanitize import clean
+from localrun.chat.turn import may_go_on
 from localrun_tui.markdown.metas import ACT, CODE, LINK
 from localrun_tui.markdown.wide import STEP, Wide
 from localrun_tui.screens.chat.message_document import MessageDocument
@@ -40,6 +41,7 @@ class MessageView(Growing, can_focus=True):
         Binding("c", "copy", "Copy", id="message.copy"),
         Binding("e", "edit", "Edit", id="message.edit"),
         Binding("r", "regenerate", "Again", id="message.regenerate"),
+        Binding("g", "go_on", "Go on", id="message.go-on"),
         Binding("t", "toggle_thinking", "Thinking", id="message.thinking"),
         Binding("w", "toggle_wrap", "Wrap code and tables, or not", show=False, id="message.wrap"),
         Binding("shift+left,H,less_than_sign", "shift(-1)", "Wide code: left", show=False, id="message.left"),
@@ -76,6 +78,12 @@ class MessageView(Growing, can_focus=True):
     @dataclass
     class Regenerate(TextualMessage):
         """Another answer to this message, or in place of it."""
+
+        view: "MessageView"
+
+    @dataclass
+    class GoOn(TextualMessage):
+        """Have the end of this answer, which was cut."""
 
         view: "MessageView"
 
@@ -167,7 +175,8 @@ class MessageView(Growing, can_focus=True):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         possible: dict[str, Callable[[], bool]] = {
             "walk": lambda: self.document.branch[1] > 1,
-            "edit": lambda: not self.document.is_markdown,
+            "edit": lambda: not self.live,
+            "go_on": lambda: self.message is not None and may_go_on(self.message),
             "open_links": lambda: bool(self.document.links),
             "toggle_wrap": lambda: self.document.has_wide,
             "shift": lambda: self.document.wide.whole,
@@ -183,6 +192,9 @@ class MessageView(Growing, can_focus=True):
 
     def action_edit(self) -> None:
         self.post_message(self.Edit(self))
+
+    def action_go_on(self) -> None:
+        self.post_message(self.GoOn(self))
 
     def action_regenerate(self) -> None:
         self.post_message(self.Regenerate(self))

@@ -40,6 +40,7 @@ class SlashCommands:
             "/help": self._action("app.help"),
             "/new": self._action("new_chat"),
             "/retry": self._action("regenerate"),
+            "/continue": self._continue,
             "/edit": self._edit,
             "/undo": self._undo,
             "/branch": self._branch,
@@ -51,6 +52,7 @@ class SlashCommands:
             "/title": self._title,
             "/system": self._system,
             "/policy": self._policy,
+            "/sees": self._sees,
             "/save": self._save,
             "/chat-settings": self._action("chat_settings"),
             "/stats": self._action("inspector"),
@@ -83,6 +85,22 @@ class SlashCommands:
         if not asked:
             raise UsageError("there is no message yet", "type one")
         return asked[-1]
+
+    async def _continue(self, _: str) -> None:
+        head = self._chat().tree.head
+        if head is not None:
+            await self._session.go_on(head)
+
+    async def _sees(self, _: str) -> None:
+        from localrun_tui.screens.dialogs.prompt_screen import PromptScreen
+        from localrun_tui.state.prompt_preview import preview
+
+        view = await preview(self._session, self._composer.message, pieces=True)
+        if view is None:
+            raise UsageError("nobody tells what the model sees now", "load a model on this machine, and say something")
+        info, chat = self._session.info, self._session.chat
+        n_hidden = len(chat.tree.path(chat.tree.head)) - len(chat.visible()) if chat else 0
+        await self._screen.app.push_screen(PromptScreen(view, info.ctx if info else 0, n_hidden))
 
     async def _edit(self, text: str) -> None:
         question = self._last_question()

@@ -1,0 +1,62 @@
+"""What the model would be given, before it is: exactly, where the engine tells, else by a guess that says so."""
+
+import asyncio
+from dataclasses import dataclass
+
+from localrun.base.errors import LocalrunError
+from localrun.base.events import PromptView
+from localrun.base.request import Request, Think
+from localrun.chat.attachments import about_tokens
+from localrun.chat.journal import Chat, ChatStore
+from localrun.chat.turn import preview_request
+from localrun_tui.state.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSize:
+    """Tokens of a message that was not sent yet, and of all that the model would read; `ctx` 0 where nobody tells."""
+
+    draft: int
+    total: int
+    ctx: int
+    is_exact: bool
+
+    def __str__(self) -> str:
+        """For the user."""
+        about = "" if self.is_exact else "≈"
+        words = f"{about}{self.draft:,} token{'' if self.draft == 1 else 's'}"
+        left = self.ctx - self.total
+        if not self.ctx:
+            return words
+        return f"{words} · {about}{left:,} left" if left > 0 else f"{words} · ⚠ {about}{1 - left:,} too many"
+
+
+async def preview(session: Session, text: str, pieces: bool = False) -> PromptView | None:
+    """How the chat would be read if `text` was sent now; None where nobody tells, or it could not be answered."""
+    client = session.model.client
+    if client is None or session.answering:
+        return None
+    try:
+        request = await session.disk.run(_request, session.chat, text, session.think)
+        return await asyncio.to_thread(client.preview, request, pieces) if request.messages else None
+    except LocalrunError:  # a server that is gone, a template that refuses: sending it will say so
+        return None
+
+
+async def size_of_draft(session: Session, text: str, held: int) -> DraftSize:
+    """The size of a message; `held` tokens are taken by the chat so far, as the engine counted them."""
+    ctx = session.info.ctx if session.info else 0
+    found = await preview(session, text)
+    if found is None:
+        about = about_tokens(len(text.encode(errors="replace")))
+        return DraftSize(about, held + about, ctx, is_exact=False)
+    known = len(session.chat.known_ids()) if session.chat else 0
+    return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
+
+
+def _request(chat: Chat | None, text: str, think: Think) -> Request:
+    from localrun.base.settings import read_settings
+    from localrun_tui.state.answers import turn_options
+
+    chat = chat or ChatStore(None).create(system=read_settings().system or "")
+    return preview_request(chat, text, turn_options(chat, think))
