@@ -14,6 +14,7 @@ from localrun.cli.completion import VARIABLE, complete, completion
 from localrun.cli.config import config
 from localrun.cli.console import ONE_OR_MANY, is_terminal, open_streams, write
 from localrun.cli.doctor import doctor
+from localrun.cli.explain import explain
 from localrun.cli.failure import leave_quietly, report
 from localrun.cli.fit import fit
 from localrun.cli.groups import command
@@ -50,6 +51,7 @@ for name, function, panel in (
     ("show", show, _MODELS),
     ("rm", remove, _MODELS),
     ("config", config, _MODELS),
+    ("explain", explain, _MEASURE),
     ("tokenize", tokenize, _MEASURE),
     ("perplexity", perplexity, _MEASURE),
     ("bench", bench, _MEASURE),

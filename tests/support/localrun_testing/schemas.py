@@ -151,6 +151,36 @@ BENCH = record(
     weights_bytes=field(WHOLE, "weights as held in memory"),
 )
 
+EXPLAIN = record(
+    "`explain --json`",
+    model=field(TEXT, "name of the model"),
+    backend=field(TEXT, "what computed it"),
+    topics=rows(
+        "in the order they are shown",
+        record(
+            "a topic",
+            topic=field(TEXT, "its name on the command line"),
+            title=field(TEXT, "what it explains"),
+            text=field(TEXT, "how it works, for a person"),
+            figures=rows(
+                "numbers beside their formulas",
+                record(
+                    "a number",
+                    name=field(TEXT, "what it is"),
+                    unit=field(TEXT, "tokens, bytes, ms, tok/s, % or x"),
+                    formula=field(TEXT, "what `expected` follows from; may be empty"),
+                    expected=field([NUMBER, "null"], "by the formula"),
+                    measured=field([NUMBER, "null"], "as found here"),
+                ),
+            ),
+            pictures=rows(
+                "bars (`values` by name) and curves (`lines` by name, over `x`)", field("object", "a picture")
+            ),
+            conclusion=field(TEXT, "what follows, and what to do"),
+        ),
+    ),
+)
+
 SHOW = record(
     "`show --json`; null where the file does not say, or the architecture is not known",
     name=field(TEXT, "name of the model"),
@@ -448,6 +478,7 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: done": DONE,
     "perplexity": PERPLEXITY,
     "bench": BENCH,
+    "explain": EXPLAIN,
     "show": SHOW,
     "list": LIST,
     "search": SEARCH,

@@ -1,0 +1,54 @@
+"""What a topic of `localrun explain` says: measured numbers beside the formulas that foretell them. Torch-free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from localrun.base.events import Completion
+
+Ask: TypeAlias = Callable[[str], Completion]  # a few tokens after a text, greedily, by the engine as a chat uses it
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number. `expected` follows from `formula`, `measured` was found here; None where there is only the other."""
+
+    name: str
+    unit: str  # tokens, bytes, ms, tok/s, %, x
+    formula: str
+    expected: float | None
+    measured: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Numbers side by side."""
+
+    title: str
+    unit: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One number after another, of several kinds: `lines` by name, each as long as `x`."""
+
+    title: str
+    unit: str
+    x_name: str
+    x: Sequence[float]
+    lines: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A topic: what happens, what it looks like here, and what to do with that."""
+
+    topic: str
+    title: str
+    text: str
+    figures: tuple[Figure, ...]
+    pictures: tuple[Bars | Curve, ...]
+    conclusion: str

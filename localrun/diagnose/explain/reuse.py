@@ -1,0 +1,45 @@
+"""What is kept between the turns of a chat: only what is new is read."""
+
+from localrun.diagnose.explain.lesson import Ask, Bars, Figure, Lesson
+from localrun.diagnose.explain.texts import SAMPLE
+from localrun.engine.load import LoadedModel
+
+TURNS, ANSWER = 4, 16  # tokens that are asked for
+
+
+def explain(model: LoadedModel, ask: Ask) -> Lesson:
+    room = model.plan.ctx - TURNS * (ANSWER + 1)
+    sentences = max(1, min(8, room // (TURNS * len(model.text.tokenizer.encode(SAMPLE)))))
+    text, turns = "", []
+    for turn in range(TURNS):
+        text += f"{turn + 1}. {SAMPLE * sentences}"
+        turns.append(ask(text))
+        text += turns[-1].text
+    changed = ask("0. " + text)  # another beginning: nothing after it is the same any more
+    new = [float(turn.computed_tokens or 0) for turn in turns]
+    read_before = [turn.prompt_tokens or 0 for turn in turns]
+    expected = float(read_before[-1] - (turns[-1].cached_tokens or 0))
+    figures = (
+        Figure("tokens of the last turn's prompt", "tokens", "", None, read_before[-1]),
+        Figure("of these found in the cache", "tokens", "", None, turns[-1].cached_tokens),
+        Figure("of these read by the model", "tokens", "prompt - found", expected, new[-1]),
+        Figure("first token of that turn after", "ms", "", None, turns[-1].ttft_ms),
+        Figure("the same with another beginning", "ms", "", None, changed.ttft_ms),
+        Figure("tokens read then", "tokens", "", None, changed.computed_tokens),
+    )
+    bars = Bars(
+        "First token after",
+        "ms",
+        {f"turn {number}": turn.ttft_ms for number, turn in enumerate(turns, 1)}
+        | {"turn 4, changed first word": changed.ttft_ms},
+    )
+    return Lesson(
+        "reuse",
+        "Why the next turn of a chat begins at once",
+        "A chat sends its whole text every turn. What stands at its beginning was read before, and its keys and values "
+        "are still there: the longest known beginning is looked up, and only what follows is read.",
+        figures,
+        (bars,),
+        "Whatever changes near the beginning (a system prompt with the time of day, an edited first message) makes all "
+        "that follows new. Put what changes at the end.",
+    )

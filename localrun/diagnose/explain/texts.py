@@ -1,0 +1,71 @@
+"""A text that is computed for its own sake, token by token or whole, with its times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localrun.engine.load import LoadedModel
+from localrun.engine.scratch_runs import ScratchRuns
+from localrun.ops.largest_step import MAX_ROWS
+
+SAMPLE = (
+    "The cache keeps the keys and values of every token that the model has read. "
+    "A new token is compared with all of them, and nothing that was read before is computed again. "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Tokens that followed a prompt, greedily; how long each took, and how many tokens were computed for all."""
+
+    tokens: tuple[int, ...]
+    seconds: tuple[float, ...]
+    computed: int
+
+
+def sample_ids(model: LoadedModel, n: int) -> list[int]:
+    """So many ids of a plain English text, repeated as often as it takes."""
+    ids = model.text.tokenizer.encode(SAMPLE, bos=True)
+    return [ids[0], *((ids[1:] * (n // len(ids[1:]) + 1))[: n - 1])]
+
+
+def write(model: LoadedModel, prompt: Sequence[int], n: int) -> Written:
+    """n tokens after `prompt`, each with all before it in the cache."""
+    tokens: list[int] = []
+    seconds: list[float] = []
+    with ScratchRuns(model.engine.runner, model.engine.store) as run:
+        new, at, computed = list(prompt), 0, 0
+        for _ in range(n):
+            started = time.perf_counter()
+            found = read(run, new, at)
+            seconds.append(time.perf_counter() - started)
+            at, computed = at + len(new), computed + len(new)
+            tokens.append(found)
+            new = [found]
+    return Written(tuple(tokens), tuple(seconds), computed)
+
+
+def write_without_cache(model: LoadedModel, prompt: Sequence[int], n: int) -> Written:
+    """The same, but the whole text is read anew for every token."""
+    tokens: list[int] = []
+    seconds: list[float] = []
+    computed = 0
+    for _ in range(n):
+        text = [*prompt, *tokens]
+        started = time.perf_counter()
+        with ScratchRuns(model.engine.runner, model.engine.store) as run:
+            found = read(run, text, 0)
+        seconds.append(time.perf_counter() - started)
+        tokens.append(found)
+        computed += len(text)
+    return Written(tuple(tokens), tuple(seconds), computed)
+
+
+def read(run: ScratchRuns, ids: Sequence[int], start: int) -> int:
+    """Compute `ids` at positions start … -> the most likely next id."""
+    for first in range(0, len(ids), MAX_ROWS):
+        part = ids[first : first + MAX_ROWS]
+        logits = run.feed(part, start + first, [len(part) - 1])
+    return int(logits.argmax[0])

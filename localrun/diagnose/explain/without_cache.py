@@ -1,0 +1,64 @@
+"""What the cache is for: the same answer with and without it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from localrun.diagnose.explain.lesson import Curve, Figure, Lesson
+from localrun.diagnose.explain.texts import Written, sample_ids, write, write_without_cache
+from localrun.engine.load import LoadedModel
+
+PROMPT, ANSWER = 64, 32  # tokens
+
+
+Way = Callable[[LoadedModel, Sequence[int], int], Written]
+
+
+def best(model: LoadedModel, way: Way, prompt: Sequence[int], n: int) -> Written:
+    """Of two runs the shorter time of each token: other programs only ever make one longer."""
+    first, second = way(model, prompt, n), way(model, prompt, n)
+    return replace(first, seconds=tuple(map(min, first.seconds, second.seconds)))
+
+
+def explain(model: LoadedModel) -> Lesson:
+    prompt, n = sample_ids(model, min(PROMPT, model.plan.ctx // 2)), min(ANSWER, model.plan.ctx // 4)
+    write(model, prompt, 2)  # warms up
+    kept, anew = best(model, write, prompt, n), best(model, write_without_cache, prompt, n)
+    p = len(prompt)
+    last = [1000 * median(one.seconds[-n // 4 :]) for one in (kept, anew)]
+    figures = (
+        Figure("computed with the cache", "tokens", "prompt + answer - 1", p + n - 1, kept.computed),
+        Figure(
+            "computed without",
+            "tokens",
+            "answer · prompt + answer · (answer - 1) / 2",
+            n * p + n * (n - 1) / 2,
+            anew.computed,
+        ),
+        Figure(
+            "the same tokens came out",
+            "tokens",
+            "all of them",
+            n,
+            sum(a == b for a, b in zip(kept.tokens, anew.tokens, strict=True)),
+        ),
+        Figure("a late token with the cache", "ms", "", None, last[0]),
+        Figure("a late token without", "ms", "", None, last[1]),
+    )
+    curve = Curve(
+        "Time of each token of the answer",
+        "ms",
+        "token",
+        list(range(2, n + 1)),  # the first reads the prompt either way
+        {name: [1000 * s for s in one.seconds[1:]] for name, one in (("with", kept), ("without", anew))},
+    )
+    return Lesson(
+        "cache",
+        "Why every answer keeps a KV cache",
+        "To write a token the model compares it with everything before it: the keys and values of all earlier tokens. "
+        "They never change once computed, so they are kept. Without the cache the whole text is read again for "
+        "every token, and an answer costs the square of its length.",
+        figures,
+        (curve,),
+        f"The cache made a late token {last[1] / last[0]:.1f} times as fast here, and more the longer the text.",
+    )

@@ -1,0 +1,71 @@
+"""`localrun explain`: figures obey their own formulas, pictures fit a terminal."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from localrun_testing import REPOSITORY
+from localrun_testing.schemas import check
+
+from localrun.base.request import LoadOptions
+from localrun.cli.app import run_command_line
+from localrun.cli.explain import NAMES, ask
+from localrun.client.local import LocalClient
+from localrun.diagnose.explain.draw import bars, curve, drawn
+from localrun.diagnose.explain.lesson import Bars, Curve
+from localrun.diagnose.explain.topics import TOPICS
+
+BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[LocalClient]:
+    with LocalClient(LoadOptions(path=Path(BUILTIN), ctx=512)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_what_can_be_counted_is_what_the_formula_says(client: LocalClient, topic: str) -> None:
+    lesson = TOPICS[topic](client.model, partial(ask, client))
+    assert lesson.topic == topic
+    assert lesson.figures
+    for figure in lesson.figures:
+        assert figure.expected is not None or figure.measured is not None
+        if figure.expected is not None and figure.measured is not None:
+            assert figure.measured == pytest.approx(figure.expected), figure.name
+    assert all(len(line) <= 80 for line in drawn(lesson)), [line for line in drawn(lesson) if len(line) > 80]
+
+
+def test_the_command_knows_all_topics() -> None:
+    assert tuple(TOPICS) == NAMES
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["explain", "memory", "--ctx", "256", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    check(found, "explain")
+    assert [topic["topic"] for topic in found["topics"]] == ["memory"]
+
+
+def test_an_unknown_topic_names_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["explain", "caches"]) == 2
+    assert "cache, phases" in capsys.readouterr().err
+
+
+def test_bars_are_as_long_as_their_numbers() -> None:
+    title, *lines = bars(Bars("Speed", "tok/s", {"a": 10.0, "bb": 5.0, "c": 0.0}))
+    lengths = [sum(character in "▏▎▍▌▋▊▉█" for character in line) for line in lines]
+    assert title == "Speed"
+    assert lengths == [36, 18, 0]
+
+
+def test_curves_have_one_scale() -> None:
+    lines = list(curve(Curve("Time", "ms", "token", [1, 2, 3, 4], {"low": [1, 1, 1, 1], "high": [1, 2, 3, 4]})))
+    assert lines[-1].endswith("token 1 to 4")
+    low, high = lines[4], lines[8]  # the lowest row of each
+    assert low.endswith("████")
+    assert high.endswith("████")
+    assert lines[1].endswith("│")  # nothing of the low line reaches the top
+    assert lines[5].endswith("█")
