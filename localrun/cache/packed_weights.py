@@ -55,6 +55,13 @@ def packed_of(root: Path, paths: Collection[Path]) -> list[PackedModel]:
     return [model for model in packed_models(root) if model.label.path in names]
 
 
+def room(root: Path) -> int:
+    """Bytes that packed weights may take of the disk, with those that are there already."""
+    disk = shutil.disk_usage(next(path for path in (root, *root.parents) if path.exists()))
+    there = sum(model.nbytes for model in packed_models(root))
+    return disk.free + there - min(SPARE, disk.total // SPARE_PART)
+
+
 def erase_packed(models: Collection[PackedModel]) -> int:
     """Gives the bytes removed; who runs such a model goes on with what it has mapped. Raises OSError."""
     for model in models:

@@ -49,12 +49,12 @@ def offer(found: Preview, variant: Variant, why: str) -> str:
         (
             f"  from      {found.wanted.repo} ({found.licence or 'no licence named'})",
             f"  size      {gib(variant.bytes)} as {variant.precision or variant.format}: {why}",
-            f"  fits      {_fit_line(found, variant)}",
+            f"  fits      {fit_line(found, variant)}",
         )
     )
 
 
-def _fit_line(found: Preview, variant: Variant) -> str:
+def fit_line(found: Preview, variant: Variant) -> str:
     try:
         fit = fit_preview(found, usual_memory().available)
     except LocalrunError as error:

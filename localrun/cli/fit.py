@@ -114,8 +114,10 @@ def _table(name: str, precision: str, budget: int, ctx: int | None, parallel: in
             return fit_stored(stored, budget, ctx, parallel)
     if found.approximate:
         note(f"{found.unreachable or 'offline'}: weights are estimated from the public shape (≈)")
-    if found.shape is not None and found.shape.obstacle:
-        note(f"this version cannot run it: {found.shape.obstacle}")
+    if found.obstacle and found.shape is not None:
+        note(f"this version cannot run it: {found.obstacle}")
+    for unread, why in found.unreadable.items():
+        note(f"{unread} cannot be read: {why}")
     return fit_preview(found, budget, ctx, parallel)
 
 

@@ -7,6 +7,7 @@ import typer
 from localrun.base.errors import HubError
 from localrun.base.units import gib
 from localrun.cli.completion import complete_any_model, complete_precision
+from localrun.cli.consent import fit_line
 from localrun.cli.console import note, write_json
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
@@ -46,7 +47,7 @@ def pull_model(
         variant, why = choose(http, found)
         if others := found.repo and other_models(found.repo, found.variants):
             note(f"{wanted.repo} holds other models too, by file: {', '.join(others[:8])}")
-        note(f"{wanted.repo} {variant.precision}, {gib(variant.bytes)}: {why}")
+        note(f"{wanted.repo} {variant.precision}, {gib(variant.bytes)}: {why}; fits {fit_line(found, variant)}")
         _, fields = pull(http, found, variant)
     if json:
         write_json(fields)

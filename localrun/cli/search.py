@@ -4,13 +4,16 @@ from typing import Annotated, Any
 
 import typer
 
+from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError
 from localrun.base.units import count
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
 from localrun.hub import api
-from localrun.hub.catalogue import catalogue_shape, search_catalogue
+from localrun.hub.catalogue import search_catalogue
+from localrun.hub.instead import instead_of
+from localrun.hub.verdicts import catalogue_fit, rough_verdict, verdict_of
 from localrun.model.capability import obstacle_of
 
 Term = Annotated[str, typer.Argument(metavar="TERM", help="a name, a size, a task: qwen3, 4b, coder")]
@@ -19,14 +22,15 @@ Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100, help
 
 def search(term: Term, limit: Limit = 20, offline: OfflineSwitch = False, json: JsonSwitch = False) -> int:
     """Find models: first those that localrun knows well, then what the hub has."""
-    rows = [_catalogue_row(name) for name in search_catalogue(term)]
+    budget = usual_memory().available
+    rows = [_catalogue_row(name, budget) for name in search_catalogue(term)]
     known = {row["repo"] for row in rows}
     with open_hub(offline) as http:
         if http.access.offline:
             note("offline: this is the catalogue; with a network the hub is searched too")
         else:
             try:
-                rows += [_hub_row(found) for found in api.search(http, term, limit) if found.repo not in known]
+                rows += [_hub_row(found, budget) for found in api.search(http, term, limit) if found.repo not in known]
             except HubError as error:
                 if not rows:
                     raise
@@ -34,16 +38,18 @@ def search(term: Term, limit: Limit = 20, offline: OfflineSwitch = False, json: 
     if json:
         write_json(rows)
     elif rows:
-        write_table([("NAME", "PARAMETERS", "CONTEXT", "LICENCE", "DOWNLOADS", ""), *map(_columns, rows)])
+        write_table([("NAME", "PARAMETERS", "CONTEXT", "LICENCE", "DOWNLOADS", "HERE", ""), *map(_columns, rows)])
         note("`localrun fit NAME` shows what fits this machine, `localrun pull NAME` downloads")
     else:
         note("nothing found: try fewer words")
     return 0
 
 
-def _catalogue_row(name: str) -> dict[str, Any]:
+def _catalogue_row(name: str, budget: int) -> dict[str, Any]:
     model = search_catalogue("")[name]
-    shape = catalogue_shape(model)
+    found, fit = catalogue_fit(name, budget)
+    shape = found.shape if found else None
+    obstacle = shape.obstacle if shape else ""
     return {
         "name": name,
         "repo": model.get("gguf") or model.get("safetensors"),
@@ -55,11 +61,14 @@ def _catalogue_row(name: str) -> dict[str, Any]:
         "gated": None,
         "thinking": model.get("thinking", False),
         "note": model["note"],
-        "obstacle": (shape.obstacle or None) if shape else None,
+        "verdict": verdict_of(fit) if fit and not obstacle else None,
+        "obstacle": obstacle or None,
+        "instead": instead_of(name, shape.n_params) if obstacle and shape else None,
     }
 
 
-def _hub_row(found: api.FoundModel) -> dict[str, Any]:
+def _hub_row(found: api.FoundModel, budget: int) -> dict[str, Any]:
+    obstacle = obstacle_of(found.arch)
     return {
         "name": found.repo,
         "repo": found.repo,
@@ -71,12 +80,14 @@ def _hub_row(found: api.FoundModel) -> dict[str, Any]:
         "gated": found.gated,
         "thinking": None,
         "note": found.arch,
-        "obstacle": obstacle_of(found.arch) or None,
+        "verdict": rough_verdict(found.n_params, budget) if found.n_params and not obstacle else None,
+        "obstacle": obstacle or None,
+        "instead": instead_of(found.repo, found.n_params) if obstacle else None,
     }
 
 
 def _columns(row: dict[str, Any]) -> tuple[str, ...]:
-    cannot = f"cannot be run: {row['obstacle']}" if row["obstacle"] else ""
+    cannot = f"cannot be run: {row['obstacle']}; the nearest that runs is {row['instead']}" if row["obstacle"] else ""
     note_parts = [cannot or row["note"], "asks you to accept a licence" if row["gated"] else ""]
     return (
         row["name"],
@@ -84,5 +95,6 @@ def _columns(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['max_context']:,}" if row["max_context"] else "",
         row["licence"],
         f"{row['downloads']:,}" if row["downloads"] is not None else "",
+        {"fits": "fits", "tight": "tight", "disk": "from disk", "no": "no"}.get(row["verdict"], ""),
         "; ".join(part for part in note_parts if part),
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from localrun.backends.registry import usual_memory
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.units import count, gib
 from localrun.cli.completion import complete_any_model
@@ -15,14 +16,17 @@ from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
 from localrun.cli.session import find_model
+from localrun.fit.estimate import USUAL_CONTEXT
 from localrun.fit.mapped import total_bytes
 from localrun.fit.weights import held
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
-from localrun.hub.preview import Wanted, find_on_hub, preview_or_guess
+from localrun.hub.instead import told
+from localrun.hub.preview import Wanted, find_on_hub, fit_preview, fit_stored, preview_or_guess
 from localrun.hub.stored import StoredModel
+from localrun.hub.verdicts import verdicts
 from localrun.model.archs import arch_of
 from localrun.model.capability import obstacle
 from localrun.model.config import ModelConfig
@@ -72,9 +76,11 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
         found = preview_or_guess(http, wanted)
     source = "the catalogue" if found.approximate else wanted.repo
     note(f"not on this machine: {source} says this" + (found.unreachable and f", as {found.unreachable}"))
-    why = found.note or (found.shape.obstacle if found.shape else "")
-    if why:
-        note(f"this version cannot run it: {why}")
+    if found.obstacle:
+        note(f"this version cannot run it: {found.obstacle}")
+    for unread, why in found.unreadable.items():
+        note(f"{unread} cannot be read: {why}")
+    fit = fit_preview(found, usual_memory().available, USUAL_CONTEXT) if found.shape else None
     variants = {variant.precision: variant.bytes for variant in found.variants}
     sizes = variants or {candidate.precision: candidate.file_bytes for candidate in found.candidates}
     return {
@@ -98,7 +104,8 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
         "held_bytes": {candidate.precision: candidate.weights_bytes for candidate in found.candidates},
         "mappable_bytes": {candidate.precision: total_bytes(candidate.mappable) for candidate in found.candidates},
         "approximate": found.approximate,
-        "obstacle": why or None,
+        "verdict": verdicts(fit) if fit and not found.obstacle else {},
+        "obstacle": found.obstacle or None,
     }
 
 
@@ -109,7 +116,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
     weights, template = held(loaded), _chat_template(source)
     why = obstacle(source) if source.tensors else "it holds no weights"
     if why:
-        note(f"this version cannot run it: {why}")
+        note(f"this version cannot run it: {told(why, stored.name, source.n_params)}")
     return {
         "name": stored.name,
         "path": str(stored.path),
@@ -125,6 +132,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         "tokenizer": _tokenizer(source),
         "held_bytes": {stored.precision: weights.nbytes},
         "mappable_bytes": {stored.precision: total_bytes(weights.mappable)},
+        "verdict": {} if why else verdicts(fit_stored([stored], usual_memory().available, USUAL_CONTEXT)),
         "obstacle": why or None,
     }
 
@@ -186,6 +194,8 @@ def _shown(name: str, value: Any) -> str:
         return gib(value)
     if name in ("precisions", "held_bytes", "mappable_bytes"):
         return ", ".join(f"{precision} {gib(size)}" for precision, size in value.items())
+    if name == "verdict":
+        return ", ".join(f"{precision} {verdict}" for precision, verdict in value.items())
     if name == "n_params":
         return count(value)
     if name == "layouts":

@@ -2,11 +2,14 @@
 
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from localrun.base.errors import EngineDiedError
 from localrun.base.sanitize import clean
+from localrun.hub.stored import shards_of
 
 VMSTAT = Path("/proc/vmstat")
 _AGAIN = "send the message again: the model is loaded for it"
@@ -24,11 +27,36 @@ def oom_kills() -> int:
     return 0
 
 
-def exit_error(exit_code: int | None, said: bytes, *, was_oom: bool) -> EngineDiedError:
-    """The error for a process that ended by itself. `exit_code` as subprocess gives it, `said` the end of stderr."""
+def sizes_of(model: Path) -> dict[Path, int]:
+    """The files of a model and their bytes, to tell later what became of them."""
+    with suppress(OSError):
+        files = model.iterdir() if model.is_dir() else shards_of(model) or [model]
+        return {file: file.stat().st_size for file in files}
+    return {}
+
+
+def exit_error(
+    exit_code: int | None, said: bytes, *, was_oom: bool, files: Mapping[Path, int] = MappingProxyType({})
+) -> EngineDiedError:
+    """The error for a process that ended by itself. `exit_code` as subprocess gives it, `said` the end of stderr,
+    `files` those of the model, with the bytes they had when it was loaded."""
     what, hint = _words(exit_code, was_oom)
+    if _signal_name(exit_code) == "SIGBUS" and (lost := _lost(files)):
+        what, hint = f"{lost} while the engine read it (SIGBUS)", f"get the whole file again; then {_AGAIN}"
     last = _last_lines(said)
     return EngineDiedError(f"{what}; it last printed: {last}" if last else what, hint)
+
+
+def _lost(files: Mapping[Path, int]) -> str:
+    """Which of them is not what it was."""
+    for path, nbytes in files.items():
+        try:
+            now = path.stat().st_size
+        except OSError:
+            return f"{path} went away"
+        if now < nbytes:
+            return f"{path} was cut to {now:,} of {nbytes:,} bytes"
+    return ""
 
 
 def _words(code: int | None, was_oom: bool) -> tuple[str, str]:
@@ -39,8 +67,8 @@ def _words(code: int | None, was_oom: bool) -> tuple[str, str]:
         what = "the engine's process was killed: by the system where memory is short, or by hand"
         return what, f"{_AGAIN}; if it happens again, {_SMALLER}"
     if name == "SIGBUS":
-        what = "the engine lost the model's file: it was changed, or its disk failed (SIGBUS)"
-        return what, f"check that the file is whole; then {_AGAIN}"
+        what = "the engine lost a file that it read from: it was changed, or its disk failed (SIGBUS)"
+        return what, f"check that the model's file is whole, and the disk of the folder of caches; then {_AGAIN}"
     if name == "SIGILL":
         what = "the engine used an instruction this processor lacks (SIGILL)"
         return what, "set LOCALRUN_ISA=generic, and please report it"

@@ -16,7 +16,7 @@ import localrun
 from localrun.base.errors import EngineDiedError, UsageError
 from localrun.client import vitals
 from localrun.client.codec import WireError
-from localrun.client.exit_reason import exit_error, oom_kills
+from localrun.client.exit_reason import exit_error, oom_kills, sizes_of
 from localrun.client.watchdog import Watchdog
 from localrun.client.wire import (
     Alive,
@@ -63,6 +63,7 @@ class WorkerProcess:
         self._n_calls = self._n_heard = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._said = b""
+        self._files: dict[Path, int] = {}  # of the model that it was asked to load
         self._death: EngineDiedError | None = None
         started = threading.Event()
         self._life = threading.Thread(target=self._live, args=(started,), name="localrun-worker", daemon=True)
@@ -86,6 +87,8 @@ class WorkerProcess:
 
     def call(self, ask: Ask) -> Inbox:
         """Send a call. UsageError for what cannot be sent."""
+        if isinstance(ask, Load):
+            self._files = sizes_of(ask.options.path)
         with self._lock:
             self._n_calls += 1
             inbox = Inbox(self._n_calls)
@@ -170,7 +173,7 @@ class WorkerProcess:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_REAP_SECONDS)
         threads[1].join(_REAP_SECONDS / 5)
-        self._bury(exit_error(process.returncode, self._said, was_oom=oom_kills() > kills))
+        self._bury(exit_error(process.returncode, self._said, was_oom=oom_kills() > kills, files=self._files))
         process.wait()  # the rare one that the system cannot end at once
 
     def _hear(self, reply: Reply) -> None:

@@ -46,6 +46,7 @@ class Candidate:
     approximate: bool = False
     file_bytes: int = 0
     mappable: tuple[Mappable, ...] = ()  # of weights_bytes, what may stay on disk, in the order in which it goes
+    disk_room: int | None = None  # bytes that the disk has for these; None: enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,8 @@ def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question)
     ]
     wanted = contexts[0] if ctx else max(n for n in contexts if n <= max(USUAL_CONTEXT, contexts[0]))
     best, reason = _recommend([row for row in rows if row.ctx == wanted], candidates, shape.config)
+    if best is None and (short := _short_of_disk(shape, candidates, question)):
+        reason = short
     return Fit(tuple(replace(row, recommended=True) if row is best else row for row in rows), reason)
 
 
@@ -166,7 +169,8 @@ def _rows(
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
         total = candidate.weights_bytes + cache + scratch + sizes.program_bytes
         mapped = first_of(parts, total - usable)
-        mapped = mapped if total - total_bytes(mapped) <= usable else ()
+        if total - total_bytes(mapped) > usable or not _has_room(candidate, mapped):
+            mapped = ()
         in_memory: Verdict = "fits" if total <= usable else "tight" if total <= budget else "no"
         missed = missed_bytes(mapped, budget - (total - total_bytes(mapped)))
         seconds = (candidate.active_bytes + sizes.nbytes(ctx, codec) - missed) / read
@@ -201,6 +205,22 @@ def _rows(
             )
         )
     return rows
+
+
+def _short_of_disk(shape: Shape, candidates: Sequence[Candidate], question: Question) -> str:
+    """What to say where nothing fits for want of room on the disk; empty where more of it would not help."""
+    rooms = [candidate.disk_room for candidate in candidates if candidate.disk_room is not None]
+    if not rooms:
+        return ""
+    least = fit_table(shape, [replace(candidate, disk_room=None) for candidate in candidates], question).recommended
+    if least is None:
+        return ""
+    there = gib(max(0, *rooms))
+    return f"{gib(least.mapped_bytes)} of its weights would have to stay on disk, where there is room for {there}"
+
+
+def _has_room(candidate: Candidate, mapped: Sequence[Mappable]) -> bool:
+    return candidate.disk_room is None or total_bytes(mapped) <= candidate.disk_room
 
 
 def _most_sequences(sizes: Sizes, ctx: int, codec: KVCodec, room: int) -> int:

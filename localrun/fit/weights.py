@@ -13,7 +13,7 @@ from localrun.model.weight_ref import WeightRef
 
 _SAMPLE = 4096  # rows and columns of a matrix that tells how a type is held
 _MIXED = {"IQ2_M": "IQ2_S", "IQ3_M": "IQ3_S", "IQ3_XS": "IQ3_S"}  # mixes whose name is no type of its own
-_SIZE = re.compile(r"_(XXS|XS|S|M|L|XL)$")
+_SIZE = re.compile(r"_(XXS|XS|S|M|L|XL|MOE)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def held(source: TensorSource) -> Held:
 
 def held_share(precision: str) -> float:
     """Bytes in memory for every byte in the file: above 1 for types of fewer bits than the kernels unpack to."""
-    qtype = _type_of(precision)
+    qtype = type_of(precision)
     if qtype is None:
         return 1.0
     held = usual_backend().matrix_bytes(qtype, _SAMPLE, _SAMPLE)
@@ -58,8 +58,8 @@ def _held(info: TensorInfo) -> int:
     return usual_backend().matrix_bytes(info.qtype, math.prod(info.shape) // n_cols, n_cols)
 
 
-def _type_of(precision: str) -> str | None:
-    """The quant type that most of a precision is made of: Q4_K for UD-Q4_K_XL."""
+def type_of(precision: str) -> str | None:
+    """The quant type that most of a precision is made of: Q4_K for UD-Q4_K_XL; None for one that we do not know."""
     name = precision.upper().removeprefix("UD-")
     name = _MIXED.get(name, name)
     for candidate in (name, _SIZE.sub("", name)):

@@ -9,6 +9,7 @@ from localrun.formats.json_files import read_json
 from localrun.formats.metadata import Metadata
 from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.http import Http
+from localrun.hub.instead import instead_of
 from localrun.hub.remote import WEIGHTS, RemoteModel, read_headers, read_key_values, without_rope_tensors
 from localrun.hub.stored import StoredModel
 from localrun.model.capability import check_loadable, obstacle
@@ -25,11 +26,10 @@ def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) 
     try:
         check_loadable(read_headers(http, repo, files))
     except ModelFileError as error:
-        hint = "take another model: `localrun search` says which ones cannot be run"
-        known = error.code == "UNSUPPORTED"
-        raise ModelFileError(
-            error.code, f"nothing was downloaded: {error.message}", hint=hint if known else error.hint
-        ) from None
+        instead = f"the nearest that runs is {instead_of(repo.name)}: `localrun pull {instead_of(repo.name)}`"
+        hint = {"UNSUPPORTED": instead, "BAD_TENSOR_TYPE": f"{error.hint}, or another model: {instead}"}
+        told = f"nothing was downloaded: {error.message}"
+        raise ModelFileError(error.code, told, hint=hint.get(error.code, error.hint)) from None
 
 
 def stored_obstacle(model: StoredModel) -> str:

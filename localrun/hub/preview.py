@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -17,13 +17,16 @@ from localrun.fit.mapped import mappable_parts
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
-from localrun.fit.weights import held, held_share
+from localrun.fit.weights import held, held_share, type_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
 from localrun.hub.catalogue import CatalogueModel, catalogue_shape, read_catalogue
+from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import Http, NetworkError
+from localrun.hub.instead import told
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
-from localrun.hub.remote import read_remote, without_rope_tensors
+from localrun.hub.packing import packing_room
+from localrun.hub.remote import read_headers, read_remote, without_rope_tensors
 from localrun.hub.stored import StoredModel, config_precision
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
@@ -60,10 +63,23 @@ class Preview:
     licence: str
     note: str = ""  # why there is no shape
     unreachable: str = ""  # why the hub was not asked; empty where it was, and where nobody wanted that
+    unreadable: Mapping[str, str] = field(default_factory=dict)  # precisions of types we do not know: what they hold
 
     @property
     def approximate(self) -> bool:
         return self.repo is None
+
+    @property
+    def obstacle(self) -> str:
+        """Why it cannot be run in any of its precisions, or in the one that was asked for, and what can be instead."""
+        why = self.note or (self.shape.obstacle if self.shape else "") or self._unread
+        return why and told(why, self.wanted.name, self.shape.n_params if self.shape else 0)
+
+    @property
+    def _unread(self) -> str:
+        asked = [one for one in self.candidates if same_precision(one.precision, self.wanted.precision)]
+        why = [self.unreadable.get(one.precision, "") for one in asked or self.candidates]
+        return why[0] if why and all(why) else ""
 
 
 def find_on_hub(model: str, precision: str = "auto") -> Wanted | None:
@@ -106,21 +122,26 @@ def preview(http: Http, wanted: Wanted) -> Preview:
     if not variants:
         choose_variant(repo.name, variants, wanted.precision)  # says why
     shape, note, variants = _read_shape(http, repo, variants, wanted.precision)
-    candidates = [_candidate(variant, shape) for variant in variants]
+    candidates = [_candidate(variant, shape, _missing_bytes(http, repo, variant)) for variant in variants]
     if shape is not None and any(variant.precision in _FLOATS for variant in variants):
         candidates += [_estimated(precision, shape) for precision in PRECISIONS]  # quantised while it is loaded
-    return Preview(wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note)
+    unreadable = _unreadable(http, repo, variants)
+    return Preview(wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note, unreadable=unreadable)
 
 
 def fit_preview(found: Preview, budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
     """The table for a model on the hub; with a precision in its name only rows of that one."""
     if found.shape is None:
-        raise HubError(f"what {found.wanted.name} needs cannot be told: {found.note}", "download it and try it")
+        raise HubError(f"what {found.wanted.name} needs cannot be told: {found.obstacle}", "choose another model")
     candidates = found.candidates
     if found.wanted.precision:
         asked = [one for one in candidates if same_precision(one.precision, found.wanted.precision)]
         candidates = tuple(asked) or candidates
-    return _fit(found.shape, candidates, budget, ctx, parallel)
+    readable = [one for one in candidates if one.precision not in found.unreadable]
+    if not readable:
+        return Fit((), found.obstacle)
+    fit = _fit(found.shape, readable, budget, ctx, parallel)
+    return replace(fit, reason=found.obstacle) if found.obstacle else fit
 
 
 def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
@@ -204,6 +225,19 @@ def _read_shape(
     return None, failures[0].message, variants
 
 
+def _unreadable(http: Http, repo: RemoteRepo, variants: Sequence[Variant]) -> dict[str, str]:
+    """Precisions with names that we do not know, where their headers say that they hold what cannot be read."""
+    odd = [one for one in variants if one.format == "gguf" and one.precision and type_of(one.precision) is None]
+    found = {}
+    for variant in odd[:_TRIES]:
+        try:
+            read_headers(http, repo, variant.files[:1])
+        except ModelFileError as error:
+            if error.code == "BAD_TENSOR_TYPE":
+                found[variant.precision] = error.message.removeprefix(f"{error.path}: ")
+    return found
+
+
 def _estimated(precision: str, shape: Shape) -> Candidate:
     """A precision of which only the bits a weight are known."""
     file_bytes = int(shape.n_params * bits_of(precision) / 8)
@@ -211,7 +245,14 @@ def _estimated(precision: str, shape: Shape) -> Candidate:
     active = weights * shape.active_params // shape.held_params
     parts = mappable_parts(shape, weights)
     return Candidate(
-        precision, weights, active, bits_of(precision), approximate=True, file_bytes=file_bytes, mappable=parts
+        precision,
+        weights,
+        active,
+        bits_of(precision),
+        approximate=True,
+        file_bytes=file_bytes,
+        mappable=parts,
+        disk_room=packing_room(file_bytes),
     )
 
 
@@ -221,14 +262,35 @@ def _in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shap
     weights = held(loaded)
     active = int(weights.nbytes * shape.active_params / shape.held_params)
     bits = 8 * sum(tensor.nbytes for tensor in loaded.tensors.values()) / max(source.n_params, 1)
-    return Candidate(precision, weights.nbytes, active, bits, file_bytes=source.nbytes, mappable=weights.mappable)
+    return Candidate(
+        precision,
+        weights.nbytes,
+        active,
+        bits,
+        file_bytes=source.nbytes,
+        mappable=weights.mappable,
+        disk_room=packing_room(),
+    )
 
 
-def _candidate(variant: Variant, shape: Shape | None) -> Candidate:
+def _missing_bytes(http: Http, repo: RemoteRepo, variant: Variant) -> int:
+    """What is still to be downloaded."""
+    return sum(file.size for file in variant.files if find_stored(http.access.cache, repo, file) is None)
+
+
+def _candidate(variant: Variant, shape: Shape | None, missing: int) -> Candidate:
     precision = variant.precision or PurePosixPath(variant.files[0].path).stem
     weights = active = int(variant.weights_bytes * held_share(precision))
     if shape is not None:
         weights = weights * shape.held_params // shape.n_params
         active = weights * shape.active_params // shape.held_params
     parts = mappable_parts(shape, weights) if shape is not None else ()
-    return Candidate(precision, weights, active, bits_of(precision), file_bytes=variant.bytes, mappable=parts)
+    return Candidate(
+        precision,
+        weights,
+        active,
+        bits_of(precision),
+        file_bytes=variant.bytes,
+        mappable=parts,
+        disk_room=packing_room(missing),
+    )

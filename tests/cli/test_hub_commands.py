@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from math import prod
@@ -14,15 +15,20 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.schemas import check
 from localrun_testing.stub_gguf import stub_gguf, tensors_of
 
+from localrun.backends.registry import usual_backend
 from localrun.base.errors import UsageError
+from localrun.base.machine import Memory
 from localrun.base.settings import read_settings
+from localrun.base.units import gib
 from localrun.cache.label import Label, write_label
 from localrun.cli import consent, remove
 from localrun.cli.app import run_command_line
 from localrun.cli.fit import parse_size
+from localrun.fit.disk_rate import may_map
 from localrun.fit.rates import Rates
 from localrun.hub import api
 from localrun.hub.resolve import resolve
+from localrun.hub.verdicts import rough_verdict
 from localrun.model.archs.mixtral import Mixtral
 from localrun.model.archs.qwen3_moe import Qwen3Moe
 
@@ -46,6 +52,11 @@ def cannot_run(folder: Path) -> dict[str, dict[str, bytes]]:
         "org/mamba-GGUF": {"mamba-F16.gguf": stub_gguf(folder, "mamba-F16.gguf", arch="mamba")},
         "org/old-GGUF": {"old-F16.gguf": bytes(unknown_type)},
         "org/odd-GGUF": {"odd-F16.gguf": odd_words},
+        "org/Some-Qwen-7B-GGUF": {"some-Q4_0_4_4.gguf": bytes(unknown_type)},
+        "org/Other-Qwen-7B-GGUF": {
+            "other-Q4_0_4_4.gguf": bytes(unknown_type),
+            "other-F16.gguf": stub_gguf(folder, "other-F16.gguf"),
+        },
         "org/broken-GGUF": {"broken-F16.gguf": b"<html>" + bytes(8000)},
         "org/mamba": {"config.json": json.dumps(config).encode(), "model.safetensors": empty_safetensors()},
         "unsloth/gemma-3n-E4B-it-GGUF": {"q-Q4_K_M.gguf": stub_gguf(folder, "q-Q4_K_M.gguf", arch="gemma3n")},
@@ -100,8 +111,8 @@ def test_search_shows_the_catalogue_first_and_then_the_hub(hub: FakeHub, run: Ru
     rows = json.loads(out)
     check(rows, "search")
     assert (code, [row["name"] for row in rows]) == (0, ["qwen3-0.6b"])
-    assert [row["source"] for row in json.loads(run("search", "tiny-gguf", "--json")[1])] == ["hub"]
-    code, out, err = run("search", "tiny-gguf")
+    assert [row["source"] for row in json.loads(run("search", "org/tiny-gguf", "--json")[1])] == ["hub"]
+    code, out, err = run("search", "org/tiny-gguf")
     assert out.splitlines()[1].split()[:3] == ["org/tiny-GGUF", "20.0", "M"]
     assert "localrun fit" in err
     assert run("search", "no such thing")[::2] == (0, "nothing found: try fewer words\n")
@@ -115,7 +126,7 @@ def test_search_without_a_network(hub: FakeHub, run: Run, monkeypatch: pytest.Mo
     hub.break_file("api", "rate-limit")
     code, out, err = run("search", "qwen3")
     assert (code, "qwen3-4b" in out, "too many requests" in err) == (0, True, True)
-    assert run("search", "tiny-gguf")[0] == 7
+    assert run("search", "org/tiny-gguf")[0] == 7
     assert not [seen for seen in hub.seen if seen.server == "store"]
 
 
@@ -248,6 +259,8 @@ def test_pull_errors(hub: FakeHub, run: Run, arguments: list[str], code: int, sa
         ("org/moe-GGUF", "mixtures of experts"),
         ("org/mamba-GGUF", "architecture 'mamba'"),
         ("org/old-GGUF", "unknown type 31"),
+        ("org/Some-Qwen-7B-GGUF", "unknown type 31"),
+        ("org/Other-Qwen-7B-GGUF:Q4_0_4_4", "unknown type 31"),
         ("org/odd-GGUF", "pre-tokenizer 'martian'"),
         ("org/broken-GGUF", "not a GGUF file"),
         ("org/mamba", "architecture 'MambaForCausalLM'"),
@@ -265,6 +278,7 @@ def test_what_cannot_be_run_is_not_downloaded(
     assert (code, out) == (6, "")
     assert "nothing was downloaded" in err
     assert why in err
+    assert "the nearest that runs is " in err or name == "org/broken-GGUF"
     assert read_settings().model is None
     assert [row["source"] for row in json.loads(run("list", "--json")[1])] == ["builtin"]
     assert not list(home.rglob("*.localrun-part"))
@@ -303,6 +317,78 @@ def test_what_cannot_be_run_is_marked_everywhere(
     assert "mixtures of experts" in json.loads(run("show", "moe", "--json")[1])["obstacle"]
     assert run("config", "model", "moe")[0] == 2
     assert read_settings().model is None
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "nearest"),
+    [
+        ("org/Mamba-7B-GGUF", "architecture 'mamba'", "smollm2-360m"),
+        ("org/Some-Qwen-7B-GGUF", "the unknown type 31", "qwen"),
+        ("org/Other-Qwen-7B-GGUF:Q4_0_4_4", "the unknown type 31", "qwen"),
+    ],
+)
+def test_show_and_fit_say_what_is_missing_and_what_runs(
+    hub: FakeHub, run: Run, tmp_path: Path, name: str, missing: str, nearest: str
+) -> None:
+    """An architecture that we do not have, and a type of weights: before a byte of either is downloaded."""
+    hub.repos["org/Mamba-7B-GGUF"] = FakeRepo(
+        {"m-F16.gguf": stub_gguf(tmp_path, "m-F16.gguf", arch="mamba")}, gguf={"architecture": "mamba", "total": 1}
+    )
+    for command in ("show", "fit"):
+        code, out, err = run(command, name, "--json")
+        assert (code, err.count("cannot run it")) == (0, 1)
+        told = err[err.index("this version cannot run it: ") :]
+        assert missing in told
+        assert nearest in told.partition("the nearest that runs is ")[2]
+        check(json.loads(out), command)
+    assert not any(row["recommended"] for row in json.loads(out)["rows"])
+    assert missing in json.loads(out)["reason"]
+    assert run("fit", name, "--check")[0] == 4
+    rows = json.loads(run("search", "mamba-7b", "--json")[1])
+    check(rows, "search")
+    (row,) = rows
+    assert ("mamba" in row["obstacle"], bool(row["instead"]), row["verdict"]) == (True, True, None)
+    assert "the nearest that runs is" in run("search", "mamba-7b")[1]
+
+
+def test_a_precision_that_cannot_be_read_is_not_recommended(hub: FakeHub, run: Run) -> None:
+    for command in ("show", "fit"):
+        code, out, err = run(command, "org/Other-Qwen-7B-GGUF", "--json")
+        assert (code, "Q4_0_4_4 cannot be read: the tensor" in err) == (0, True)
+        assert "cannot run it" not in err
+    assert {row["precision"] for row in json.loads(out)["rows"]} == {"F16"}
+    assert json.loads(run("pull", "org/Other-Qwen-7B-GGUF", "--json")[1])["precision"] == "F16"
+
+
+def test_every_command_says_the_same_of_what_runs_from_disk(
+    hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model for which memory is short, where the disk has room for what it lacks, and where it has not."""
+    if not may_map(usual_backend()):
+        pytest.skip("weights are mapped by the native library")
+    monkeypatch.setattr("localrun.hub.preview.disk_rate", lambda: 1e9)
+    for name in ("localrun.cli.fit", "localrun.cli.show", "localrun.cli.search", "localrun.cli.consent"):
+        monkeypatch.setattr(f"{name}.usual_memory", lambda: Memory(8 << 30, 5 << 30))
+    usage = shutil.disk_usage("/")
+
+    def said(free: int) -> tuple[str, ...]:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(total=1 << 40, free=free))
+        fit = json.loads(run("fit", "qwen3-8b:Q8_0", "--ctx", "8192", "--json", "--offline")[1])
+        shown = json.loads(run("show", "qwen3-8b", "--json", "--offline")[1])["verdict"]["Q8_0"]
+        (row,) = (row for row in json.loads(run("search", "qwen3-32b", "--json", "--offline")[1]))
+        by_fit = {row["verdict"] for row in fit["rows"]}
+        assert len(by_fit) == 1
+        return by_fit.pop(), shown, row["verdict"], rough_verdict(9_000_000_000, 5 << 30)
+
+    assert said(100 << 30) == ("disk", "disk", "no", "disk"), "32 billion weights have too many that every token needs"
+    assert said(10 << 30) == ("no", "no", "no", "disk"), "the download would leave no room for them"
+    assert said(5 << 30) == ("no", "no", "no", "no")
+    out = run("fit", "qwen3-8b:Q8_0", "--ctx", "8192", "--offline")[1]
+    assert "of its weights would have to stay on disk, where there is room for" in out
+
+
+def test_pull_says_how_a_model_will_run(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "; fits up to 8,192 tokens of context, about" in run("pull", "org/tiny-GGUF:F16")[2]
 
 
 def test_without_a_network_the_catalogue_answers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,7 +491,7 @@ def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, home: Path, monkeypat
     answer = json.loads(out)
     check(answer, "rm")
     assert answer["freed"] == len(hub.repos["org/tiny-GGUF"].files["tiny-F16.gguf"]) + 7
-    assert f"{packed}: 7 B of weights larger than memory, packed" in err
+    assert f"{packed}: {gib(7)} of weights larger than memory, packed" in err
     assert str(packed) in answer["files"]
     assert not packed.exists()
     assert [row["precision"] for row in json.loads(run("list", "--json")[1]) if row["source"] == "hub"] == ["F32"]

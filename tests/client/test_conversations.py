@@ -6,9 +6,15 @@ import pytest
 
 from benchmarks.chat_player import Played
 from benchmarks.conversations import CODECS, MODELS, model_path, played
+from benchmarks.tiny_architectures import TINY
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.base.request import KVCodecName
+from localrun.cache.kinds.recurrent import CHECKPOINT_TOKENS
+from localrun.chat.token_ids import common_length
 from localrun.engine.runner import Runner
+from localrun.formats.detect import open_model_file
+from localrun.model.load import read_config
+from localrun.ops.kv import BLOCK_TOKENS
 
 pytestmark = pytest.mark.skipif(load_library() is None, reason=f"no native library: {why_no_library()}")
 
@@ -37,6 +43,30 @@ def test_a_warm_engine_says_what_a_cold_one_says(model: str, kv: KVCodecName, fo
 def test_a_cache_that_is_wrong_is_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Runner, "copy", lambda *_: None)
     assert not all(turn.equal for turn in played(model_path("tiny-thinker", folder), "f16", seed=0, turns=10))
+
+
+@pytest.mark.parametrize(("model", "kv"), [("qwen3.5", "k8v4"), ("gpt-oss", "q4"), ("lfm2-moe", "f32")])
+def test_so_do_models_with_states_and_with_experts(model: str, kv: KVCodecName, folder: Path) -> None:
+    turns = played(model_path(model, folder), kv, seed=2, turns=10)
+    assert all(turn.equal for turn in turns)
+    assert share_reused(turns) > 0.4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kv", CODECS)
+@pytest.mark.parametrize("model", TINY)
+def test_every_architecture_in_every_codec(model: str, kv: KVCodecName, folder: Path) -> None:
+    """Of what is not new at most a block is computed again; where layers keep states, at most what lies between two."""
+    path = model_path(model, folder)
+    has_states = any(layer.mixer for layer in read_config(open_model_file(path)).layers)
+    most_again = BLOCK_TOKENS + (CHECKPOINT_TOKENS if has_states else 0)
+    turns = played(path, kv, seed=3, turns=20)
+    assert all(turn.equal for turn in turns)
+    known: list[tuple[int, ...]] = []
+    for turn in turns:
+        shared = max((common_length(ids, turn.prompt_ids) for ids in known), default=0)
+        assert turn.computed <= len(turn.prompt_ids) - shared + most_again
+        known.append(turn.prompt_ids + turn.answer_ids)
 
 
 @pytest.mark.slow

@@ -1,14 +1,19 @@
 """Why a worker is gone, in words: the system's numbers become a cause and something to try."""
 
+import os
+import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from localrun.base.events import Prefill, Token
+from localrun.base.request import LoadOptions
 from localrun.client import exit_reason
-from localrun.client.exit_reason import exit_error, oom_kills
-from localrun.client.wire import Alive, Events, Progress, Reply
+from localrun.client.exit_reason import exit_error, oom_kills, sizes_of
+from localrun.client.process import WorkerProcess
+from localrun.client.wire import Alive, Events, Load, Progress, Reply
 from localrun.client.worker_process import gathered
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no signals on Windows")
@@ -22,7 +27,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="no signals on Window
         (-9, False, "was killed", "smaller context"),
         (-11, True, "crashed (SIGSEGV)", "report"),
         (-6, False, "crashed (SIGABRT)", "report"),
-        (-7, False, "lost the model's file", "whole"),
+        (-7, False, "lost a file", "whole"),
         (-4, False, "instruction this processor lacks", "LOCALRUN_ISA=generic"),
         (-15, False, "was ended (SIGTERM)", "again"),
         (-64, False, "was ended (SIGRTMAX)", "again"),
@@ -38,6 +43,44 @@ def test_the_error_names_the_cause_of_an_exit(code: int | None, was_oom: bool, s
     assert says in error.message
     assert tries in error.hint
     assert "last printed" not in error.message
+
+
+@posix
+def test_a_file_that_was_cut_off_is_named(tmp_path: Path) -> None:
+    """Tables that stay in the model's file are mapped: what is no longer there ends the engine (SIGBUS)."""
+    shards = [tmp_path / f"big-{part:05d}-of-00002.gguf" for part in (1, 2)]
+    for shard in shards:
+        shard.write_bytes(bytes(1000))
+    files = sizes_of(shards[0])
+    assert files == dict.fromkeys(shards, 1000)
+    assert sizes_of(tmp_path) == files
+    assert sizes_of(tmp_path / "none") == {}
+    assert "a file" in exit_error(-7, b"", was_oom=False, files=files).message, "none of these"
+    os.truncate(shards[1], 10)
+    error = exit_error(-7, b"", was_oom=False, files=files)
+    assert f"{shards[1]} was cut to 10 of 1,000 bytes while the engine read it" in error.message
+    assert "again" in error.hint
+    assert "was cut" not in exit_error(-11, b"", was_oom=False, files=files).message
+    shards[1].unlink()
+    assert f"{shards[1]} went away" in exit_error(-7, b"", was_oom=False, files=files).message
+
+
+@posix
+def test_a_worker_whose_file_is_cut_off_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "m.gguf"
+    model.write_bytes(bytes(1000))
+    code = f"""
+import os, signal, sys
+sys.stdin.buffer.read(1)
+os.truncate({str(model)!r}, 10)
+os.kill(os.getpid(), signal.SIGBUS)
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    started = partial(subprocess.Popen, [sys.executable, "-c", code], **pipes)
+    monkeypatch.setattr("localrun.client.process._spawn", lambda module: started())
+    process = WorkerProcess("of no matter")
+    assert process.call(Load(LoadOptions(model))).answers.get(timeout=60) is None
+    assert "m.gguf was cut to 10 of 1,000 bytes" in process._died().message
 
 
 def test_last_words_are_few_and_clean() -> None:

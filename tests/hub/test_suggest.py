@@ -40,7 +40,7 @@ def on_disk(*names: str) -> list[StoredModel]:
         ("qwen2.5-coder", ["qwen2.5-coder-7b", "qwen2.5-coder-32b"]),
         ("olmo2", ["olmo-2-7b"]),
         ("mixtral", ["mixtral-8x7b"]),
-        ("smollm2:1.7b", ["smollm2-1.7b"]),
+        ("smollm3:3b", ["smollm3-3b"]),
         ("qwne3-4b", ["qwen3-4b"]),
     ],
 )

@@ -44,6 +44,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose memory and speed do not depend on where and when the test runs."""
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
     monkeypatch.setattr(preview, "disk_rate", lambda: 2e9)
+    monkeypatch.setattr(preview, "packing_room", lambda download=0: 1 << 50)
     for module in (models_screen, model_sections, first_run):
         monkeypatch.setattr(module, "usual_memory", lambda: Memory(16 << 30, 10 << 30))
     for module in (model_sections, first_run):

@@ -213,7 +213,8 @@ SHOW = record(
     held_bytes=counts(WHOLE, "bytes of the weights of each precision once they are in memory"),
     mappable_bytes=counts(WHOLE, "of held_bytes, what may stay on disk where memory is short"),
     approximate=field("boolean", "before a download: sizes follow from the shape alone", optional=True),
-    obstacle=field([TEXT, "null"], "why this version cannot run it"),
+    verdict=counts(TEXT, "of each precision: fits, tight, disk or no, with the free memory and a usual context"),
+    obstacle=field([TEXT, "null"], "why this version cannot run it, and what can be run in its place"),
 )
 
 PULL = record(
@@ -242,7 +243,9 @@ SEARCH = rows(
         gated=field(["boolean", "null"], "whether the authors want a licence accepted"),
         thinking=field(["boolean", "null"], "whether it can think before it answers"),
         note=field(TEXT, "what it is good for, or its architecture"),
+        verdict=field([TEXT, "null"], "fits, tight, disk or no, with the free memory; of the hub's models a guess"),
         obstacle=field([TEXT, "null"], "why this version cannot run it"),
+        instead=field([TEXT, "null"], "the nearest model that can be run, where this one cannot"),
     ),
 )
 

@@ -69,7 +69,7 @@ def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
 
 def disk_detail(row: DiskRow) -> Content:
     path = say(str(row.model.path), _MUTED)
-    note = cannot_be_run(row.obstacle) if row.obstacle else copies_note(row)
+    note = cannot_be_run(row.obstacle, row.model.name) if row.obstacle else copies_note(row)
     return lines(path, say(note, "$text-warning")) if note else path
 
 
@@ -96,7 +96,7 @@ def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
     repo = row.entry.get("gguf") or row.entry.get("safetensors", "")
     about = say(" · ".join(part for part in (repo, context) if part) + thinks, _MUTED)
     if row.obstacle:
-        return lines(say(cannot_be_run(row.obstacle), "$text-warning"), about)
+        return lines(say(cannot_be_run(row.obstacle, row.name, row.n_params), "$text-warning"), about)
     if row.best is None:
         return lines(say("none of its precisions fits the free memory of this machine", "$text-error"), about)
     size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens"
@@ -124,7 +124,7 @@ def hub_detail(row: HubRow) -> Content:
     context = f"{found.max_context:,} tokens of context at most" if found.max_context else ""
     about = " · ".join(part for part in (found.arch, context, found.licence or "no licence named") if part)
     gate = "its authors want you to accept a licence on its page first" if found.gated else ""
-    gate = cannot_be_run(row.obstacle) if row.obstacle else gate
+    gate = cannot_be_run(row.obstacle, found.repo, found.n_params) if row.obstacle else gate
     return lines(say(about, _MUTED), say(gate, "$text-warning")) if gate else say(about, _MUTED)
 
 

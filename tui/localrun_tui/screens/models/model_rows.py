@@ -4,24 +4,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localrun.backends.registry import usual_backend
-from localrun.base.errors import LocalrunError
 from localrun.base.units import count, gib
 from localrun.client.endpoint import Endpoint
-from localrun.fit.estimate import FLUENT_TPS, USUAL_CONTEXT, FitRow, Verdict
-from localrun.fit.plan import margin_of
-from localrun.fit.precisions import bits_of
+from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
 from localrun.fit.shape import Shape
-from localrun.hub.access import Access
 from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
 from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
 from localrun.hub.duplicates import find_duplicates, reclaimable
-from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.loadable import stored_obstacle
-from localrun.hub.preview import find_on_hub, fit_preview, preview
 from localrun.hub.stored import StoredModel
+from localrun.hub.verdicts import catalogue_fit, rough_verdict
 from localrun.model.capability import obstacle_of
 
 SOURCES = {
@@ -32,7 +26,6 @@ SOURCES = {
     "ollama": "Ollama",
     "path": "a file",
 }
-_USUAL_PRECISION = "Q4_K_M"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +98,12 @@ def disk_rows() -> list[DiskRow]:
 def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[CatalogueRow]:
     """Every model of the catalogue with what fits in `budget` bytes; opens no connection."""
     there = {model.name.lower() for model in stored}
-    http = Http(Access(offline=True))
     rows = []
     for name, entry in search_catalogue("").items():
-        wanted, shape, best = find_on_hub(name), None, None
+        found, fit = catalogue_fit(name, budget)
         repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
-        try:
-            assert wanted is not None
-            found = preview(http, wanted)
-            shape = found.shape
-            best = fit_preview(found, budget, USUAL_CONTEXT).recommended
-        except LocalrunError:  # the catalogue does not know its shape
-            pass
-        on_disk = bool(there & {name.lower(), *repos})
-        rows.append(CatalogueRow(name, entry, shape, best, on_disk))
+        shape, best = found.shape if found else None, fit.recommended if fit else None
+        rows.append(CatalogueRow(name, entry, shape, best, bool(there & {name.lower(), *repos})))
     return rows
 
 
@@ -138,12 +123,6 @@ def hub_rows(found: Sequence[FoundModel], budget: int) -> list[HubRow]:
         HubRow(one, rough_verdict(one.n_params, budget) if one.n_params else None, obstacle_of(one.arch))
         for one in found
     ]
-
-
-def rough_verdict(n_params: int, budget: int) -> Verdict:
-    """Whether a model of so many parameters can be expected to fit at the usual precision."""
-    needed = int(n_params * bits_of(_USUAL_PRECISION) / 8) + usual_backend().program_bytes
-    return "fits" if needed <= budget - margin_of(budget) else "tight" if needed <= budget else "no"
 
 
 def used_when(seconds: float | None, now: float | None = None) -> str:

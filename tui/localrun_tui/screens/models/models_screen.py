@@ -133,7 +133,7 @@ class ModelsScreen(Screen[ModelChoice | None]):
         if item is not None and isinstance(item.value, DiskRow):
             name = item.value.model.name
             if item.value.obstacle:
-                toast(self, f"{name} is not made the default", cannot_be_run(item.value.obstacle), "warning")
+                toast(self, f"{name} is not made the default", cannot_be_run(item.value.obstacle, name), "warning")
                 return
             run_in_background(
                 self,

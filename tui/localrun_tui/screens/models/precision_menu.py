@@ -21,7 +21,6 @@ from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.screens.models.memory_gauge import gauge
 from localrun_tui.screens.models.precision_items import COLUMNS, precision_item
 from localrun_tui.screens.models.precision_offer import Offer, Precision, Subject, read_offer
-from localrun_tui.screens.models.verdicts import cannot_be_run
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.state.choice import ModelChoice
 from localrun_tui.widgets.columns import say
@@ -177,8 +176,9 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         if offer is None or offer.found is None:
             return
         found, variant = offer.found, one.variant
-        if found.shape is not None and found.shape.obstacle:
-            toast(self, "It is not downloaded", f"{cannot_be_run(found.shape.obstacle).capitalize()}.", "warning")
+        why = found.unreadable.get(one.name) or found.obstacle
+        if why:
+            toast(self, "It is not downloaded", f"This version cannot run it: {why}.", "warning")
             return
         if found.repo is None or variant is None:
             toast(self, "localrun is offline", "It can be downloaded once there is a network.", "warning")

@@ -18,7 +18,6 @@ from localrun.hub.preview import Preview, Wanted, fit_preview, fit_stored, previ
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
-from localrun_tui.screens.models.verdicts import cannot_be_run
 from localrun_tui.state.background import Task
 
 NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it
@@ -165,8 +164,10 @@ def _hub_offer(subject: Subject, found: Preview, budget: int, notes: list[str]) 
         fit = Fit((), "")
     if found.approximate:
         notes.append(f"{found.unreachable or 'offline'}: sizes are estimated from the public shape (≈)")
-    if found.shape is not None and found.shape.obstacle:
-        notes.append(cannot_be_run(found.shape.obstacle))
+    if found.obstacle and found.shape is not None:
+        notes.append(f"this version cannot run it: {found.obstacle}")
+    else:
+        notes += [f"{precision} cannot be read: {why}" for precision, why in found.unreadable.items()]
     return Offer(subject, tuple(precisions), fit)
 
 

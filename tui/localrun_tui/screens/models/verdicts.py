@@ -3,6 +3,7 @@
 from textual.content import Content
 
 from localrun.fit.estimate import Verdict
+from localrun.hub.instead import told
 
 _LOOKS: dict[Verdict, tuple[str, str]] = {
     "fits": ("✔ fits", "$text-success"),
@@ -20,8 +21,8 @@ MEANING: dict[Verdict, str] = {
 CANNOT = Content.styled("✘ can't", "$text-warning")
 
 
-def cannot_be_run(obstacle: str) -> str:
-    return f"this version cannot run it: {obstacle}"
+def cannot_be_run(obstacle: str, name: str, n_params: int = 0) -> str:
+    return f"this version cannot run it: {told(obstacle, name, n_params)}"
 
 
 def verdict_text(verdict: Verdict | None, about: bool = False) -> Content:

@@ -1,0 +1,34 @@
+"""What to take in the place of a model that cannot be run: the nearest of the catalogue that can."""
+
+import math
+import re
+
+from localrun.base.machine import memory
+from localrun.hub.catalogue import BUILTIN, catalogue_shape, read_catalogue, suggest
+from localrun.hub.names import words_of
+
+_BILLIONS = re.compile(r"(\d+(?:\.\d+)?)b")
+
+
+def instead_of(name: str, n_params: int = 0) -> str:
+    """One of the same family where there is one, and of these the one nearest in size; by its name where `n_params` is
+    not known, and where that says nothing, too, one that suits this machine."""
+    words = words_of(name)
+    sizes = [float(found[1]) for word in words if (found := _BILLIONS.fullmatch(word))]
+    wanted = n_params or int(1e9 * max(sizes, default=0.0))
+    families = {word for word in words if word.isalpha() and len(word) > 2}
+    best, best_rank = "", (False, -math.inf)
+    for model, entry in read_catalogue().items():
+        shape = catalogue_shape(entry) if model != BUILTIN else None
+        if shape is None or shape.obstacle:
+            continue
+        is_kin = not families.isdisjoint(words_of(model))
+        rank = (is_kin, -abs(math.log(shape.n_params / wanted)) if wanted else 0.0)
+        if (is_kin or wanted) and rank > best_rank:
+            best, best_rank = model, rank
+    return best or suggest(memory().total)
+
+
+def told(why: str, name: str, n_params: int = 0) -> str:
+    """Why a model cannot be run, and what can."""
+    return f"{why}; the nearest that runs is {instead_of(name, n_params)}"

@@ -1,0 +1,52 @@
+"""Whether models of the hub fit this machine, before anything of them is known but their size or their shape."""
+
+from localrun.backends.registry import usual_backend
+from localrun.base.errors import LocalrunError
+from localrun.fit.disk_rate import may_map
+from localrun.fit.estimate import USUAL_CONTEXT, Fit, Verdict
+from localrun.fit.plan import margin_of
+from localrun.fit.precisions import bits_of
+from localrun.hub.access import Access
+from localrun.hub.http import Http
+from localrun.hub.packing import packing_room
+from localrun.hub.preview import Preview, find_on_hub, fit_preview, preview
+
+_USUAL_PRECISION = "Q4_K_M"
+_MAPPABLE = 2 / 3  # of a model, at least: networks of dense layers, and more of mixtures
+_BEST_FIRST: tuple[Verdict, ...] = ("fits", "tight", "disk", "no")
+
+
+def catalogue_fit(name: str, budget: int) -> tuple[Preview | None, Fit | None]:
+    """A model of the catalogue, and what of it fits in `budget` bytes with a usual context; opens no connection."""
+    wanted = find_on_hub(name)
+    try:
+        assert wanted is not None
+        found = preview(Http(Access(offline=True)), wanted)
+        return found, fit_preview(found, budget, USUAL_CONTEXT)
+    except LocalrunError:  # the catalogue does not know its shape
+        return None, None
+
+
+def verdict_of(fit: Fit) -> Verdict:
+    """Of the row that is recommended."""
+    return fit.recommended.verdict if fit.recommended else "no"
+
+
+def verdicts(fit: Fit) -> dict[str, Verdict]:
+    """Of each precision the best."""
+    found: dict[str, Verdict] = {}
+    for row in fit.rows:
+        found[row.precision] = min(found.get(row.precision, "no"), row.verdict, key=_BEST_FIRST.index)
+    return found
+
+
+def rough_verdict(n_params: int, budget: int) -> Verdict:
+    """Whether a model of so many parameters can be expected to fit at the usual precision."""
+    weights = int(n_params * bits_of(_USUAL_PRECISION) / 8)
+    backend = usual_backend()
+    needed, usable = weights + backend.program_bytes, budget - margin_of(budget)
+    if needed <= budget:
+        return "fits" if needed <= usable else "tight"
+    over = needed - usable
+    may_stay = over <= weights * _MAPPABLE and may_map(backend) and over <= packing_room(download=weights)
+    return "disk" if may_stay else "no"
