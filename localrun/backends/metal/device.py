@@ -85,6 +85,7 @@ class MetalDevice:
         self.torch_device: torch.device = torch.device(torch_device)
         self.arch = family
         self.processors = processors
+        self.exact_matrices = False  # until a self-test has found that products of 8 x 8 matrices are chains of fma
         self.nothing = torch.zeros(4, device=self.torch_device)  # stands where a kernel is given no tensor
         self._compile = compile_shader
         self._replace = replace or {}

@@ -4,20 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from localrun_testing.broken_kernels import SCHEDULES, report, runtime
-from localrun_testing.cuda_linear import (
-    CODES,
-    ERROR,
-    FLOATS,
-    GRIDS,
-    LAYOUT_CASES,
-    Exact,
-    columns,
-    packed,
-    quantized,
-    random_rows,
-    run,
-    run_twin,
-)
+from localrun_testing.cuda_linear import ERROR, LAYOUT_CASES, Exact, quantized, run, run_twin
+from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, packed_floats, random_rows
 from localrun_testing.native_ops import nmse
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
@@ -25,7 +13,7 @@ from localrun.backends.cuda.linears import dequantize, embed, linear
 from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun.backends.gpu.layouts import GpuLayout
 from localrun.backends.reference.ops import activate
-from localrun.ops.layouts import Packed, RowReader
+from localrun.ops.layouts import RowReader
 from localrun.ops.types import LinearActivation
 
 ACTIVATIONS: tuple[LinearActivation, ...] = ("silu_mul", "gelu_mul", "clamped_silu_mul")
@@ -165,13 +153,6 @@ def test_activations_are_exact_far_out_and_hide_nothing(act: LinearActivation) -
     for gate, up_bias in ((broken, torch.ones(8)), (torch.ones(8), broken)):
         (found,) = run(x, [(zero, gate), (zero, up_bias)], act=act)
         assert found[0].isnan().tolist() == [i == 3 for i in range(8)]
-
-
-def packed_floats(matrix: torch.Tensor) -> Packed:
-    rows = matrix.view(torch.uint8).reshape(len(matrix), -1)
-    return GpuLayout().pack(
-        RowReader("F32", len(matrix), matrix.shape[1], lambda first, n: rows[first : first + n].numpy())
-    )
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])

@@ -13,35 +13,14 @@ from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.linears import Weight, dequantize, embed, linear, reads_q8
 from localrun.backends.cuda.self_test_cases import Case
 from localrun.backends.gpu.device import Argument, Device
-from localrun.backends.gpu.layouts import GpuLayout, tiles_of
+from localrun.backends.gpu.layouts import tiles_of
 from localrun.backends.gpu.q8 import Q8
-from localrun.formats.quant import QUANT_TYPES
-from localrun.ops.layouts import Packed, RowReader
+from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
-from .native_ops import sample
+from .gpu_weights import BEYOND, CODES, FLOATS, columns, packed, random_rows
 
-# One type a layout.
-CODES = (
-    "Q8_0", "Q4_0", "Q4_K", "Q6_K", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4", "NVFP4", "Q2_K", "Q3_K", "Q5_K",
-    "IQ4_XS", "Q8_K",
-)  # fmt: skip
-FLOATS = ("F16", "BF16", "F32")
-GRIDS = ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S", "IQ1_M", "TQ1_0", "TQ2_0")  # in the layout of Q8_K
-# Seven tiles leave a warp without a segment of the columns, thirteen one with less than the others.
-COLUMNS = {1: 100, 32: 416, 64: 320, 256: 768}
 ERROR = 3e-7  # of sums in float32, beside the sum of all magnitudes
-BEYOND = 3  # rows of an output that no kernel may touch
-
-
-def packed(qtype: str, n_rows: int, n_cols: int, seed: int = 0) -> Packed:
-    """A matrix of ordinary size."""
-    raw = sample(qtype, n_rows, n_cols, seed)
-    return GpuLayout().pack(RowReader(qtype, n_rows, n_cols, lambda first, n: raw[first : first + n].numpy()))
-
-
-def random_rows(n: int, n_cols: int, seed: int = 1) -> Tensor:
-    return torch.randn(n, n_cols, generator=torch.Generator().manual_seed(seed))
 
 
 def quantized(x: Tensor) -> Q8:
@@ -95,11 +74,6 @@ class Exact:
     def error(self, found: Tensor) -> float:
         """The greatest, beside the sum of all magnitudes: cancellation does not count."""
         return float(((found - self.values).abs() / self.size).max())
-
-
-def columns(qtype: str) -> int:
-    """As few as have a segment that is short or missing."""
-    return COLUMNS[QUANT_TYPES[qtype].block_size]
 
 
 def run_twin(x: Tensor, weight: Packed, device: Device) -> Tensor:

@@ -1,25 +1,26 @@
-"""elementwise.cu beside torch."""
+"""What GPUs do to each number by itself, beside torch."""
 
 import pytest
 import torch
 import torch.nn.functional as F
+from localrun_testing.gpu_platforms import PLATFORMS, Platform
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu import elementwise
 
-DEVICE = EmulatedDevice()
 ENDS = torch.tensor([0.0, -0.0, 1e-30, -1e4, 1e4, float("inf"), float("nan")])
 
 
 @pytest.mark.parametrize("width", [1, 255, 600])
-def test_like_torch(width: int) -> None:
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_like_torch(platform: Platform, width: int) -> None:
+    device = platform.usual
     x, gate, wide = torch.randn(3, width), 5 * torch.randn(3, width), torch.randn(3, width + 9)
     gate[0, : len(ENDS)] = ENDS[:width]
     out = torch.full_like(x, float("nan"))
-    elementwise.sigmoid_mul(DEVICE, x, gate, out)()
+    elementwise.sigmoid_mul(device, x, gate, out)()
     torch.testing.assert_close(out, x * gate.sigmoid(), rtol=1e-6, atol=1e-30, equal_nan=True)
-    elementwise.gelu_mul(DEVICE, gate, wide, 5, out)()
+    elementwise.gelu_mul(device, gate, wide, 5, out)()
     want = F.gelu(gate.double(), approximate="tanh") * wide[:, 5 : 5 + width]
     torch.testing.assert_close(out.double(), want, rtol=2e-6, atol=3e-6, equal_nan=True)
-    elementwise.scale(DEVICE, x, 0.37, out)()
+    elementwise.scale(device, x, 0.37, out)()
     assert torch.equal(out, x * 0.37)

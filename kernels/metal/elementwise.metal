@@ -1,0 +1,30 @@
+// Operations on each number by itself, a thread a number: group.y is the row, of n numbers.
+#include "numbers.metal"
+
+kernel void sigmoid_mul(device const float* x [[buffer(0)]], device const float* gate [[buffer(1)]],
+                        device float* out [[buffer(2)]], constant int& n [[buffer(3)]],
+                        uint3 group [[threadgroup_position_in_grid]], uint thread_at [[thread_index_in_threadgroup]]) {
+  const int i = int(group.x) * 256 + int(thread_at);
+  const long at = long(group.y) * n + i;
+  if (i < n) out[at] = x[at] * lr_sigmoid(gate[at]);
+}
+
+// x: rows of x_width, from `first` on. The tanh form of GELU: g/2 * (1 + tanh u) = g * sigmoid(2u).
+kernel void gelu_mul(device const float* gate [[buffer(0)]], device const float* x [[buffer(1)]],
+                     device float* out [[buffer(2)]], constant int& n [[buffer(3)]], constant int& first [[buffer(4)]],
+                     constant int& x_width [[buffer(5)]], uint3 group [[threadgroup_position_in_grid]],
+                     uint thread_at [[thread_index_in_threadgroup]]) {
+  const int i = int(group.x) * 256 + int(thread_at);
+  const long at = long(group.y) * n + i;
+  if (i >= n) return;
+  const float g = gate[at], u = 0.79788456f * fma(g * g * 0.044715f, g, g);
+  out[at] = g * lr_sigmoid(2.f * u) * x[long(group.y) * x_width + first + i];
+}
+
+kernel void scale(device const float* x [[buffer(0)]], device float* out [[buffer(1)]], constant int& n [[buffer(2)]],
+                  constant float& factor [[buffer(3)]], uint3 group [[threadgroup_position_in_grid]],
+                  uint thread_at [[thread_index_in_threadgroup]]) {
+  const int i = int(group.x) * 256 + int(thread_at);
+  const long at = long(group.y) * n + i;
+  if (i < n) out[at] = x[at] * factor;
+}
