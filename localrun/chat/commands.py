@@ -48,6 +48,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("/search", "Search all chats", "find a message in any of them", "WORDS"),
     Command("/title", "Rename this chat", "give it a title", "[TEXT]"),
     Command("/system", "System prompt", "what the model should be like; none takes it away", "[TEXT]"),
+    Command("/prompt", "Prompt library", "system prompts, and templates that are filled in", "[NAME]"),
+    Command("/keep", "Keep as a prompt", "your last message, in the library", "NAME"),
     Command("/policy", "When the context is full", "stop and ask, drop the oldest, or roll on", "[stop|drop|roll]"),
     Command("/sees", "What the model sees", "the exact prompt, token by token"),
     Command("/save", "Export this chat", "as Markdown, or as JSON to FILE.json", "FILE"),

@@ -13,6 +13,7 @@ from localrun.chat.search import search
 from localrun.chat.tree import Message
 from localrun.chat.turn import preview_request
 from localrun.chat.versions import versions
+from localrun.cli.chat_prompts import keep_last, use_prompt
 from localrun.cli.chats import columns, when
 from localrun.cli.console import note, table
 from localrun.cli.line_chat import LineChat
@@ -200,6 +201,8 @@ HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/search": _search,
     "/title": _title,
     "/system": _system,
+    "/prompt": use_prompt,
+    "/keep": keep_last,
     "/policy": _policy,
     "/sees": _sees,
     "/save": _save,

@@ -41,7 +41,7 @@ class LineChat:
         self.last: Completion | None = None
         self.attachments: list[Attachment] = []  # go along with the next message
         self._show_thinking = show_thinking
-        self._talks = talks  # with a person
+        self.talks = talks  # with a person
         self._told = ""
         self.enter(chat)
 
@@ -106,7 +106,7 @@ class LineChat:
             note("(stopped)")
         if self.output.stats:
             show_stats(c)
-        elif self._talks:
+        elif self.talks:
             note(status_line(c, self.chat.policy))
 
     def _stream(self, client: Listening, request: Request) -> Done:
@@ -114,7 +114,7 @@ class LineChat:
 
     def _ask_policy(self) -> Policy:
         """What to do about a full context; without a person, nothing."""
-        if not self._talks:
+        if not self.talks:
             return "stop"
         lines = [f"  {name[0]}  {title}: {what}" for name, (title, what) in POLICIES.items()]
         note("\n".join([f"This chat no longer fits the context of {self.client.info.ctx:,} tokens. What now?", *lines]))

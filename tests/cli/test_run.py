@@ -356,3 +356,14 @@ def test_a_cut_answer_goes_on_in_plain_chat(faces: Faces, monkeypatch: pytest.Mo
     code, out, err = faces.run("chat")
     assert (code, out.splitlines()) == (2, ["some"])
     assert "the last answer was not cut" in err
+
+
+def test_prompts_of_the_library_in_plain_chat(faces: Faces, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    (home / "prompts").mkdir(parents=True)
+    (home / "prompts" / "hi.md").write_text("Say {{what|hello}}")
+    script(monkeypatch, "/prompt\n/prompt tutor\n/prompt hi\n/keep again\n/quit\n")
+    code, out, err = faces.run("chat")
+    assert (code, out.splitlines()) == (0, ["You said Say hello."])
+    assert contents(faces.request)[0].startswith("You are a patient tutor.")
+    assert "translate" in err
+    assert (home / "prompts" / "again.md").read_text().endswith("Say hello\n")

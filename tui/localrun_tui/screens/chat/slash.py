@@ -51,6 +51,8 @@ class SlashCommands:
             "/search": self._search,
             "/title": self._title,
             "/system": self._system,
+            "/prompt": self._prompt,
+            "/keep": self._keep,
             "/policy": self._policy,
             "/sees": self._sees,
             "/save": self._save,
@@ -170,6 +172,18 @@ class SlashCommands:
         chat = self._session.chat or await self._session.new_chat()
         await self._session.disk.run(lambda: chat.set(system="" if text == "none" else text))
         self._screen.notify("System prompt taken away" if text == "none" else "System prompt set", timeout=3)
+
+    async def _prompt(self, name: str) -> None:
+        from localrun_tui.screens.chat.prompt_library import use_prompt
+
+        await use_prompt(self._screen.app, self._session, self._composer, name)
+
+    async def _keep(self, name: str) -> None:
+        from localrun.chat.prompts import keep_prompt
+
+        text = self._chat().tree[self._last_question()].text
+        path = await self._session.disk.run(keep_prompt, name, text)
+        self._screen.notify(f"{path}: /prompt {name} takes it", title="Kept", markup=False)
 
     async def _policy(self, wanted: str) -> None:
         policy = next((name for name in POLICIES if name == wanted), None)

@@ -1,0 +1,38 @@
+"""The prompt library in plain chat."""
+
+from localrun.base.errors import UsageError
+from localrun.chat.prompts import find_prompt, keep_prompt, prompt_folder, read_prompts
+from localrun.cli.console import note, table
+from localrun.cli.line_chat import LineChat
+from localrun.cli.line_input import ask_line
+
+
+def use_prompt(chat: LineChat, name: str) -> None:
+    """Show the library, or take a prompt: a system prompt holds from now on, a template is filled in and sent."""
+    if not name:
+        rows = [(one.name, one.kind, one.title, one.about) for one in read_prompts()]
+        note("\n".join([*table(rows), "/prompt NAME takes one.", f"Your own are Markdown files in {prompt_folder()}"]))
+        return
+    prompt = find_prompt(name)
+    text = prompt.filled({variable: _ask(chat, variable, usual) for variable, usual in prompt.variables.items()})
+    if prompt.kind == "system":
+        chat.chat.set(system=text)
+        note(f"(system prompt: {prompt.title})")
+    else:
+        chat.send(text)
+
+
+def keep_last(chat: LineChat, name: str) -> None:
+    """Keep the last message as a prompt."""
+    path = keep_prompt(name, chat.chat.tree[chat.last_question()].text)
+    note(f"(kept in {path}; /prompt {name} takes it)")
+
+
+def _ask(chat: LineChat, variable: str, usual: str) -> str:
+    """What a variable is to be; without a person, what it usually is."""
+    if not chat.talks:
+        return usual
+    try:
+        return ask_line(f"{variable}{f' [{usual}]' if usual else ''}: ").strip() or usual
+    except EOFError:
+        raise UsageError(f"{variable} was not said", "/prompt asks again") from None
