@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from localrun_testing.gpu_platforms import CUDA, PLATFORMS, Platform
+from localrun_testing.gpu_platforms import CUDA, METAL, PLATFORMS, Platform
 from localrun_testing.gpu_steps import Heads, Text, on_device, reference, step_of
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
@@ -124,8 +124,18 @@ SHAPES = (
 LENGTHS = (63, 64, 65, 511, 512, 513, 1100)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+EVERY_SHAPE = [
+    *(pytest.param(CUDA, shape, id=f"cuda {shape}") for shape in SHAPES),
+    *(pytest.param(METAL, shape, id=f"metal {shape}") for shape in SHAPES if shape[2] in (64, 80, 256)),
+    *(
+        pytest.param(METAL, shape, id=f"metal {shape}", marks=pytest.mark.slow)
+        for shape in SHAPES
+        if shape[2] not in (64, 80, 256)
+    ),
+]
+
+
+@pytest.mark.parametrize(("platform", "shape"), EVERY_SHAPE)
 def test_heads_of_every_shape(platform: Platform, shape: tuple[int, int, int]) -> None:
     agree(Case(Heads(*shape), (Text(70, 3), Text(600, 1), Text(1, 1)), platform=platform))
 
