@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.console import RenderableType
+from textual._compositor import CompositorUpdate
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.message import Message
@@ -14,6 +16,7 @@ from localrun_tui.keys import EVERYWHERE, groups
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.state.session import Session
 from localrun_tui.themes import DARK, LIGHT, default_theme
+from localrun_tui.widgets.thrift import Paper, Thrifty
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
@@ -52,14 +55,30 @@ class LocalrunApp(App[None]):
         self._flags = flags or {}
         self._chat_screen = ChatScreen(self.session)
         self._interrupted = 0.0
+        self._paper = Paper()
 
     def get_default_screen(self) -> Screen[Any]:
         return self._chat_screen
 
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Write what differs, and no more."""
+        if isinstance(renderable, CompositorUpdate):
+            renderable = Thrifty(renderable, self._paper, self.size)
+        super()._display(screen, renderable)
+
     def on_mount(self) -> None:
+        self.app_suspend_signal.subscribe(self, lambda _: self._leave_terminal())
+        self.app_resume_signal.subscribe(self, lambda _: self._paper.forget())
         self.call_after_refresh(self._begin)
 
+    def _leave_terminal(self) -> None:
+        """Others write to it now, in the style that it had."""
+        self._paper.forget()
+        if self._driver is not None:
+            self._driver.write("\x1b[0m")
+
     def on_unmount(self) -> None:
+        self._leave_terminal()
         if "downloads" in vars(self):
             self.downloads.close()
         self.session.close()
