@@ -47,6 +47,7 @@ class Settings:
     seed: int | None = None
     stop_on_loop: bool | None = None
     theme: str | None = None
+    notify: bool | None = None
     disk_cache: float | None = None  # GiB
 
     @property
@@ -100,6 +101,9 @@ SETTINGS: dict[str, Setting] = {
         str(DISK_CACHE_GIB),
     ),
     "theme": Setting("colours of the app", text, "dark, or light where the terminal says so"),
+    "notify": Setting(
+        "tell the desktop when a long answer or download has ended", on_off(), "on, but not inside tmux or screen"
+    ),
 }
 _ASIDE = ContextVar("settings aside", default=False)
 _IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")

@@ -14,6 +14,7 @@ from textual.screen import Screen
 
 from localrun_tui.keys import EVERYWHERE, groups
 from localrun_tui.screens.chat.chat_screen import ChatScreen
+from localrun_tui.state.desktop import LONG_SECONDS, Desktop
 from localrun_tui.state.session import Session
 from localrun_tui.themes import DARK, LIGHT, default_theme
 from localrun_tui.widgets.thrift import Paper, Thrifty
@@ -53,7 +54,8 @@ class LocalrunApp(App[None]):
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
         self._flags = flags or {}
-        self._chat_screen = ChatScreen(self.session)
+        self.desktop = Desktop(self._write)
+        self._chat_screen = ChatScreen(self.session, self.desktop)
         self._interrupted = 0.0
         self._paper = Paper()
 
@@ -72,10 +74,20 @@ class LocalrunApp(App[None]):
         self.call_after_refresh(self._begin)
 
     def _leave_terminal(self) -> None:
-        """Others write to it now, in the style that it had."""
+        """Others write to it now, in the style and under the title that it had."""
         self._paper.forget()
+        self.desktop.leave()
+        self._write("\x1b[0m")
+
+    def _write(self, codes: str) -> None:
         if self._driver is not None:
-            self._driver.write("\x1b[0m")
+            self._driver.write(codes)
+
+    def on_app_blur(self) -> None:
+        self.desktop.is_away = True
+
+    def on_app_focus(self) -> None:
+        self.desktop.is_away = False
 
     def on_unmount(self) -> None:
         self._leave_terminal()
@@ -88,7 +100,7 @@ class LocalrunApp(App[None]):
         """The queue of downloads; it outlives the screens that fill it."""
         from localrun_tui.screens.downloads.downloads_queue import Downloads
 
-        return Downloads(self)
+        return Downloads(self, lambda title, text: self.desktop.tell(title, text, LONG_SECONDS))
 
     def _tell(self, message: Message) -> None:
         self._chat_screen.post_message(message)

@@ -1,6 +1,7 @@
 """One chat: what was said, what waits, what went wrong, and where the user types. What they ask for is done here."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -10,12 +11,14 @@ from textual.message import Message as TextualMessage
 from textual.worker import WorkType
 
 from localrun.base.errors import LocalrunError, PromptTooLongError
+from localrun.base.units import ms
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
+from localrun_tui.state.desktop import Desktop
 from localrun_tui.state.prompt_preview import size_of_draft
 from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn, unexpected
@@ -32,7 +35,7 @@ class ChatPane(Vertical):
     class Answered(TextualMessage):
         """An answer is over, and kept."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, desktop: Desktop) -> None:
         self.transcript = Transcript()
         self.waiting = WaitingList()
         self.notice = Notice()
@@ -41,6 +44,7 @@ class ChatPane(Vertical):
         self.path = ChatPath(session, self.transcript)
         self.composer.earlier = self._earlier
         self._session = session
+        self._desktop = desktop
 
     def _earlier(self) -> list[str]:
         """What the user said in this chat; nothing while something waits above the editor, which the key goes to."""
@@ -74,6 +78,9 @@ class ChatPane(Vertical):
     async def _follow(self, turn: Turn) -> None:
         async for _ in self.path.follow(turn):
             self.post_message(self.Changed())
+        if turn.answer_id is not None:
+            seconds = time.monotonic() - turn.began
+            self._desktop.tell(turn.chat.title or "localrun", f"the answer is there ({ms(seconds * 1000)})", seconds)
         if await self.path.show_kept(turn):  # else another has taken its place
             self.composer.editor.cursor_blink = True
             self.post_message(self.Answered())
@@ -94,6 +101,12 @@ class ChatPane(Vertical):
                 self.composer.edit(turn.parent_id, turn.chat.tree[turn.parent_id].text)
         elif turn.answer_id is None:
             self.notice.say_error(error)
+
+    @on(Changed)
+    def _name_window(self) -> None:
+        chat = self._session.chat
+        title = f"{chat.title} · localrun" if chat is not None and chat.title else "localrun"
+        self._desktop.name(f"● {title}" if self._session.answering else title)
 
     # ---- what is typed
 

@@ -23,6 +23,7 @@ from localrun_tui.screens.chat.top_bar import TopBar
 from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
 from localrun_tui.state import messages
+from localrun_tui.state.desktop import Desktop
 from localrun_tui.state.session import Session
 from localrun_tui.widgets.compositor import LeanCompositor
 from localrun_tui.widgets.key_bar import KeyBar
@@ -48,12 +49,12 @@ class ChatScreen(Screen[None]):
         Binding("pagedown", "scroll(1)", "Scroll down", show=False, id="chat.page-down", priority=True),
     ]
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, desktop: Desktop) -> None:
         super().__init__()
         self._compositor = LeanCompositor()
         self.session = session
         self.chats = HistoryList()
-        self.pane = ChatPane(session)
+        self.pane = ChatPane(session, desktop)
         self.path, self.transcript, self.composer = self.pane.path, self.pane.transcript, self.pane.composer
         self.top_bar, self.inspector, self.status_line = TopBar(), Inspector(), StatusLine()
         self.panels = Panels(self.chats, self.pane, self.inspector)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class Downloads:
     """All methods are for the UI's thread, and none but `close` waits. `changed` is published with this object."""
 
-    def __init__(self, app: App[Any]) -> None:
+    def __init__(self, app: App[Any], tell: Callable[[str, str], object] = lambda title, text: None) -> None:
+        """`tell` takes a note for a user who looks elsewhere: a title, and a text."""
+        self._tell = tell
         self.changed: Signal[Downloads] = Signal(app, "downloads")
         self._app = app
         self._queue: DownloadQueue | None = None
@@ -166,6 +168,7 @@ class Downloads:
             arrived, is_default = answer
             self._put(arrived)
             also = " It is the default model now." if is_default else ""
+            self._tell("localrun", f"{arrived.name} {arrived.precision} is here")
             toast(self._app, f"{arrived.name} {arrived.precision} is here", f"Checked, and ready to chat with.{also}")
 
         run_in_background(self._app, work, done)
