@@ -2,14 +2,17 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import PromptView
 from localrun.base.request import Request, Think
 from localrun.chat.attachments import about_tokens
-from localrun.chat.journal import Chat, ChatStore
 from localrun.chat.turn import preview_request
 from localrun_tui.state.session import Session
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,9 @@ async def size_of_draft(session: Session, text: str, held: int) -> DraftSize:
     return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
 
 
-def _request(chat: Chat | None, text: str, think: Think) -> Request:
+def _request(chat: "Chat | None", text: str, think: Think) -> Request:
     from localrun.base.settings import read_settings
+    from localrun.chat.journal import ChatStore
     from localrun_tui.state.answers import turn_options
 
     chat = chat or ChatStore(None).create(system=read_settings().system or "")

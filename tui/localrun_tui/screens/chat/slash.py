@@ -8,10 +8,10 @@ from textual.screen import Screen
 
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
-from localrun.chat.journal import Chat
 from localrun.chat.overflow import POLICIES
 
 if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
     from localrun_tui.screens.chat.composer import Composer
     from localrun_tui.screens.chat.history_actions import HistoryActions
     from localrun_tui.screens.chat.history_list import HistoryList
@@ -76,7 +76,7 @@ class SlashCommands:
 
     # ---- the chat
 
-    def _chat(self) -> Chat:
+    def _chat(self) -> "Chat":
         if self._session.chat is None or not len(self._session.chat.tree):
             raise UsageError("nothing was said in this chat yet", "type a message")
         return self._session.chat
