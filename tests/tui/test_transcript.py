@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, sources, text_of, views
+from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, send, sources, text_of, views
 from localrun_testing.pilots import drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import Script
 from textual.pilot import Pilot
@@ -97,5 +97,25 @@ def test_code_and_tables_are_shown_whole_by_a_key() -> None:
         await until_text(pilot, "‹")
         await pilot.press("w")
         await until_text(pilot, "↩")
+
+    drive(app, steps)
+
+
+def test_new_text_is_told_of_while_one_reads_further_up() -> None:
+    long = "\n\n".join(f"paragraph {n}" for n in range(60))
+    app, _ = chat_app(Script(long), Script("\n\n".join(["more"] * 80), delay=0.002, never_ends=True))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        await send(pilot, "go on")
+        await until_text(pilot, "more")
+        assert "↓ new text" not in screen_text(app)
+        await pilot.press("pageup", "pageup")
+        await until_text(pilot, "↓ new text")
+        await pilot.press("ctrl+end")
+        await until(pilot, lambda: chat_screen(pilot).transcript.is_at_end)
+        await until(pilot, lambda: "↓ new text" not in screen_text(app))
+        await pilot.press("escape")
 
     drive(app, steps)

@@ -7,6 +7,7 @@ from typing import Any
 
 from textual import on
 from textual.containers import Vertical
+from textual.events import Click
 from textual.message import Message as TextualMessage
 from textual.worker import WorkType
 
@@ -16,7 +17,7 @@ from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
-from localrun_tui.screens.chat.transcript import Transcript
+from localrun_tui.screens.chat.transcript import NewText, Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
 from localrun_tui.state.desktop import Desktop
 from localrun_tui.state.prompt_preview import size_of_draft
@@ -37,10 +38,11 @@ class ChatPane(Vertical):
 
     def __init__(self, session: Session, desktop: Desktop) -> None:
         self.transcript = Transcript()
+        self.new_text = NewText()
         self.waiting = WaitingList()
         self.notice = Notice()
         self.composer = Composer()
-        super().__init__(self.transcript, self.waiting, self.notice, self.composer)
+        super().__init__(self.transcript, self.new_text, self.waiting, self.notice, self.composer)
         self.path = ChatPath(session, self.transcript)
         self.composer.earlier = self._earlier
         self._session = session
@@ -101,6 +103,28 @@ class ChatPane(Vertical):
                 self.composer.edit(turn.parent_id, turn.chat.tree[turn.parent_id].text)
         elif turn.answer_id is None:
             self.notice.say_error(error)
+
+    @on(Changed)
+    def _tell_of_new_text(self) -> None:
+        """While the user reads further up."""
+        if self.transcript.is_at_end:
+            self.new_text.display = False
+        elif self._session.answering:
+            self.new_text.display = True
+
+    @on(Transcript.AtEnd)
+    def _all_is_seen(self) -> None:
+        self.new_text.display = False
+
+    @on(Composer.ToEnd)
+    def to_end(self) -> None:
+        """Show the end, and stay there."""
+        self.transcript.scroll_end(animate=False)
+        self.transcript.anchor()
+
+    def on_click(self, event: Click) -> None:
+        if event.widget is self.new_text:
+            self.to_end()
 
     @on(Changed)
     def _name_window(self) -> None:

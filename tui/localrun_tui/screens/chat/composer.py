@@ -51,6 +51,9 @@ class Composer(Vertical):
 
         error: LocalrunError
 
+    class ToEnd(TextualMessage):
+        """The user wants to see the newest text."""
+
     class Drafted(TextualMessage):
         """What is written is another message now."""
 
@@ -207,6 +210,9 @@ class Composer(Vertical):
         self._show_chips()
         self.write(clean(text))
         return True
+
+    def to_end(self) -> None:
+        self.post_message(self.ToEnd())
 
     def edit_outside(self) -> None:
         """Write the message in $EDITOR; the app waits meanwhile, and an answer goes on."""

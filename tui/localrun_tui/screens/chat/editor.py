@@ -24,6 +24,7 @@ class Writer(Protocol):
     def close_menu(self) -> None: ...
     def recall(self, back: int) -> bool: ...
     def edit_outside(self) -> None: ...
+    def to_end(self) -> None: ...
     def detach(self) -> None: ...
     def leave(self) -> None: ...
     def attach_paste(self, text: str) -> None: ...
@@ -45,6 +46,7 @@ class Editor(TextField):
         Binding("up", "leave", show=False, id="composer.leave-up"),
         Binding("up", "cursor_up", show=False, id="composer.up"),
         Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", show=False, id="composer.new-line"),
+        Binding("ctrl+end", "to_end", "To the newest text", show=False, id="composer.to-end"),
         Binding("f4", "edit_outside", "Write in $EDITOR", show=False, id="composer.outside"),
         Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
         Binding("ctrl+backspace,alt+backspace", "detach", "Detach", show=False, id="composer.detach"),
@@ -79,6 +81,9 @@ class Editor(TextField):
     def action_recall(self, back: int) -> None:
         if not self._writer.recall(back):
             raise SkipAction
+
+    def action_to_end(self) -> None:
+        self._writer.to_end()
 
     def action_edit_outside(self) -> None:
         self._writer.edit_outside()

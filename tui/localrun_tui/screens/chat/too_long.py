@@ -7,6 +7,7 @@ from textual.app import App
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import ModelInfo
 from localrun.base.settings import read_settings
+from localrun.base.units import ms
 from localrun.chat.journal import Chat, Policy
 from localrun.chat.overflow import POLICIES, OverflowPlan, adopt, drop_turn, plan_for, reserve_of, turn_sizes
 from localrun_tui.screens.dialogs.ask import AskOne
@@ -25,7 +26,9 @@ async def mend_too_long(app: App[Any], session: "Session", turn: "Turn", error: 
         return False
     title, text, plans = await session.disk.run(_describe, chat, question, session.info, error)
     rows = [("edit", "Shorten the message", "it comes back into the editor")]
-    rows += [(policy, POLICIES[policy][0], str(plan) or POLICIES[policy][1]) for policy, plan in plans.items()]
+    for way, plan in plans.items():
+        cost = reading_cost(chat, question, plan, way)
+        rows.append((way, POLICIES[way][0], "; ".join(filter(None, [str(plan) or POLICIES[way][1], cost]))))
     rows += [("stop", "Leave it as it is", "the message stays without an answer")]
     choice = await app.push_screen_wait(AskOne(title, rows, text, unasked=True))
     policy = next((policy for policy in plans if policy == choice), None)
@@ -33,6 +36,18 @@ async def mend_too_long(app: App[Any], session: "Session", turn: "Turn", error: 
         await session.disk.run(adopt, chat, policy, plans[policy])
         await session.answer(chat, question)
     return choice == "edit"
+
+
+def reading_cost(chat: Chat, question: str, plan: OverflowPlan, policy: Policy) -> str:
+    """What going on so has the model read, and how long that takes at the speed of the last answer; empty where nobody
+    has counted. After a drop all that is left is read again; a window that rolls on keeps what was read."""
+    path = chat.tree.path(question)
+    known = sum(turn_sizes(chat.visible(question))[:-1]) if policy == "roll" else plan.n_hidden
+    n_tokens = max(plan.total - known, 0)
+    rate = next((float(rate) for message in reversed(path) if (rate := message.stats.get("prefill_tps"))), 0.0)
+    if not plan.total:
+        return ""
+    return f"{n_tokens:,} tokens to read" + (f", ≈{ms(1000 * n_tokens / rate)}" if rate else "")
 
 
 def _describe(

@@ -24,6 +24,13 @@ class Horizon(Static):
         super().__init__(f"▲ the model no longer sees what is above ({n_above} {messages})", markup=False)
 
 
+class NewText(Static):
+    """Below the messages while their end is out of sight and there is more of it."""
+
+    def __init__(self) -> None:
+        super().__init__("↓ new text  (Ctrl+End goes there)", id="new-text", markup=False)
+
+
 class Transcript(VerticalScroll, can_focus=False):
     """Shows a branch of the chat; stays at its end until the user scrolls up."""
 
@@ -31,6 +38,9 @@ class Transcript(VerticalScroll, can_focus=False):
 
     class WantsEarlier(TextualMessage):
         """The user is at the top, and there may be more above it."""
+
+    class AtEnd(TextualMessage):
+        """The end of the chat is in sight."""
 
     class LeaveDown(TextualMessage):
         """The user wants to go to what is below the last message."""
@@ -43,6 +53,10 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def on_mount(self) -> None:
         self.anchor()
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.max_scroll_y - self.scroll_y < 1
 
     @property
     def views(self) -> list[MessageView]:
@@ -114,6 +128,8 @@ class Transcript(VerticalScroll, can_focus=False):
         super().watch_scroll_y(old_value, new_value)
         if new_value <= 0 < old_value and self._first:
             self.post_message(self.WantsEarlier())
+        if new_value > old_value and self.is_at_end:
+            self.post_message(self.AtEnd())
 
     def _widgets(self, start: int, end: int) -> list[Widget]:
         widgets: list[Widget] = []
