@@ -28,8 +28,8 @@ def test_a_full_context_asks_and_then_drops_the_oldest_turns() -> None:
         await until_text(pilot, "This chat no longer fits")
         assert "8,102 tokens so far and 898 of this message make 9,000;" in screen_text(app)
         assert "the model no longer sees the 2 oldest turns (5,402 of 9,000 tokens)" in screen_text(app)
-        assert "3,598 tokens" in screen_text(app)
-        assert "≈8.5 s" in screen_text(app)  # at 421.6 tokens a second
+        assert "(5,402 of 9,000 tokens); 3,598" in screen_text(app)
+        assert "tokens to read, ≈8.5 s" in screen_text(app)  # at 421.6 tokens a second
         assert "--" not in screen_text(app)
         await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
         await pilot.press("down", "enter")
