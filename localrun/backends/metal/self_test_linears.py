@@ -70,17 +70,17 @@ def linear(device: MatrixDevice, qtype: str, rows: int) -> str:
 def gate_and_up(device: MatrixDevice) -> str:
     """Read through a norm, to the bits of a norm before; then silu(gate) · up on top of a residual."""
     where = device.torch_device
-    raw = weights("Q4_K")
+    raw = weights("F16")
     x, gain, residual = between_ones(2, N_IN), between_ones(N_IN), between_ones(2, N_OUT)
     there, gains, rest = (tensor.to(where) for tensor in (x, gain, residual))
-    matrices = [(packed("Q4_K", part, device), None) for part in (raw, raw.roll(1, 0))]
+    matrices = [(packed("F16", part, device), None) for part in (raw, raw.roll(1, 0))]
     outs = [torch.zeros(2, N_OUT, device=where) for _ in range(2)]
     normed = torch.zeros(2, N_IN, device=where)
     before = linears.linear(device, normed, matrices, outs[:1], 2, residual=rest, act="silu_mul")
     fused = linears.linear(device, there, matrices, outs[1:], 2, residual=rest, act="silu_mul", norm=(gains, EPS))
     for launch in [norms.norm(device, there, gains, EPS, 2, out=normed), *before, *fused]:
         launch()
-    gate, up = (normed.cpu().double() @ decoded("Q4_K", part).double().T for part in (raw, raw.roll(1, 0)))
+    gate, up = (normed.cpu().double() @ decoded("F16", part).double().T for part in (raw, raw.roll(1, 0)))
     wrong = far("gate and up", outs[0], residual + torch.nn.functional.silu(gate) * up)
     return wrong or ("" if torch.equal(*outs) else "a norm within gives other bits")
 

@@ -59,7 +59,7 @@ def test_the_smaller_tiles_of_turing_give_the_same_bits(qtype: str) -> None:
 def test_no_sanitizer_objects_to_a_layout(case: str, sanitizer: Sanitizer) -> None:
     if not runtime(sanitizer).is_absolute():
         pytest.skip("this compiler has no such sanitizer: windows and macos build theirs in another way")
-    assert report(case, sanitizer, SCHEDULES[0], {}) == ""
+    assert report("cuda", case, sanitizer, SCHEDULES[0], {}) == ""
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from localrun.backends.cuda.source import folder
 from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun_testing import REPOSITORY
+from localrun_testing.gpu_cases import TEXTS, Name, platform_of
 
 Schedule: TypeAlias = tuple[int, int]  # seed, poison
 SCHEDULES: tuple[Schedule, ...] = ((0, 0xFF), (1, 0x00), (2, 0x3C))
@@ -29,7 +29,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """edit: a file of kernels/cuda, what is replaced in it, once, and by what. case: of CASES in self_test_cases.py.
+    """edit: a file of kernels, what is replaced in it, once, and by what. case: of its platform's in gpu_cases.py.
 
     found: the sanitizers that notice ("": plain runs do), and what the report says, a pattern. schedules: the turns
     that threads take, until one of them shows it.
@@ -41,28 +41,33 @@ class Mutant:
     found: dict[Sanitizer, str]
     schedules: tuple[Schedule, ...] = field(default=SCHEDULES[:1])
 
+    @property
+    def platform(self) -> Name:
+        return platform_of(self.edit[0])
+
     def text(self) -> str:
         """The broken file."""
         file, old, new = self.edit
-        whole = (folder() / file).read_text()
+        whole = (TEXTS[self.platform].folder() / file).read_text()
         assert old in whole, f"{file} has no {old!r} any more: break it in another way"
         return whole.replace(old, new, 1)
 
     def report(self, sanitizer: Sanitizer) -> str:
         """What is said of it; empty where nobody notices."""
         replace = {self.edit[0]: self.text()}
-        return next(filter(None, (report(self.case, sanitizer, s, replace) for s in self.schedules)), "")
+        reports = (report(self.platform, self.case, sanitizer, s, replace) for s in self.schedules)
+        return next(filter(None, reports), "")
 
 
-def report(case: str, sanitizer: Sanitizer, schedule: Schedule, replace: dict[str, str]) -> str:
+def report(platform: Name, case: str, sanitizer: Sanitizer, schedule: Schedule, replace: dict[str, str]) -> str:
     """What comes of a case; empty where it passes and no sanitizer objects."""
-    given = json.dumps({"case": case, "sanitizer": sanitizer, "schedule": schedule, "replace": replace})
+    told = {"platform": platform, "case": case, "sanitizer": sanitizer, "schedule": schedule, "replace": replace}
     environment = {**os.environ, **_OPTIONS, "PYTHONPATH": str(REPOSITORY / "tests" / "support")}
     if sanitizer:
         environment["LD_PRELOAD"] = str(runtime(sanitizer))
     command = [sys.executable, "-m", "localrun_testing.run_kernel_case"]
     done = subprocess.run(
-        command, input=given, capture_output=True, text=True, env=environment, cwd=REPOSITORY, timeout=300
+        command, input=json.dumps(told), capture_output=True, text=True, env=environment, cwd=REPOSITORY, timeout=300
     )
     if done.returncode == 0:
         return ""

@@ -1,19 +1,25 @@
-"""A case of the self-test or of a layout on an emulated device, told on stdin; leaves with 3 if the result is wrong."""
+"""A case of a self-test or of a layout on an emulated device, told on stdin; leaves with 3 if the result is wrong."""
 
 import json
 import sys
+from collections.abc import Mapping
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.self_test_cases import CASES
-from localrun_testing.cuda_linear import LAYOUT_CASES
+from localrun_testing import cuda_linear, metal_linear
+from localrun_testing.gpu_cases import CASES, Case, Name, device_of
+
+LAYOUT_CASES: Mapping[Name, Mapping[str, Case]] = {
+    "cuda": cuda_linear.LAYOUT_CASES,
+    "metal": metal_linear.LAYOUT_CASES,
+}
 
 
 def main() -> int:
     given = json.load(sys.stdin)
-    seed, poison = given["schedule"]
-    device = EmulatedDevice(sanitizer=given["sanitizer"], seed=seed, poison=poison, replace=given["replace"])
-    for name in CASES if given["case"] == "all" else [given["case"]]:
-        if wrong := {**CASES, **LAYOUT_CASES}[name](device):
+    platform, (seed, poison) = given["platform"], given["schedule"]
+    device = device_of(platform, sanitizer=given["sanitizer"], seed=seed, poison=poison, replace=given["replace"])
+    cases = CASES[platform]
+    for name in cases if given["case"] == "all" else [given["case"]]:
+        if wrong := {**cases, **LAYOUT_CASES[platform]}[name](device):
             print(f"wrong result: {name}: {wrong}")
             return 3
     return 0
