@@ -40,6 +40,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/edit", "Edit the last message", "reword it, as a branch", "[TEXT]"),
     Command("/undo", "Take back", "take the last message and its answer back"),
     Command("/branch", "Branches", "the versions that /retry and /edit left, or go to one", "[NUMBER]"),
+    Command("/compare", "Compare versions", "of the last answer, side by side", "", _APP),
     Command("/attach", "Attach a file", "text or PDF, goes along with the next message", "[FILE]"),
     Command("/copy", "Copy the last answer", "or all of the chat", "[chat]", _APP),
     Command("/show", "The whole chat", "show it from the beginning", "", _PLAIN),

@@ -44,6 +44,7 @@ class SlashCommands:
             "/edit": self._edit,
             "/undo": self._undo,
             "/branch": self._branch,
+            "/compare": self._compare,
             "/attach": self._attach,
             "/copy": self._copy,
             "/list": self._action("history"),
@@ -132,6 +133,19 @@ class SlashCommands:
             shown = next(one for one, line in reversed(found) if line[4:5] == "*" or one == found[-1][0])
             rows = [(one, line.strip(), "") for one, line in found]
             chosen = await self._screen.app.push_screen_wait(AskOne("Which branch?", rows, current=shown))
+        if chosen is not None:
+            await self._session.show_version(chosen)
+
+    async def _compare(self, _: str) -> None:
+        from localrun_tui.screens.dialogs.compare_screen import CompareScreen
+
+        tree = self._chat().tree
+        branched = [one for one in reversed(tree.path(tree.head)) if len(tree.siblings(one.id)) > 1]
+        if not branched:
+            raise UsageError("there is one version of each message", "Ctrl+R answers again, and editing makes another")
+        ids = tree.siblings(branched[0].id)
+        screen = CompareScreen([tree[one] for one in ids], ids.index(branched[0].id))
+        chosen = await self._screen.app.push_screen_wait(screen)
         if chosen is not None:
             await self._session.show_version(chosen)
 
