@@ -1,9 +1,9 @@
 """What is written to the terminal, and no more: of each picture the cells that differ from what is there; lines that
 moved up are moved by the terminal itself. Over ssh an answer then costs little more than its text."""
 
-import curses
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -139,7 +139,10 @@ def _only_background(row: Strip) -> Style:
 def _fills_with_background() -> bool:
     """Whether lines that scroll in have the background that is set: what terminfo calls bce."""
     try:
+        import curses
+    except ImportError:  # Windows has none
+        return False
+    with suppress(curses.error, OSError, ValueError):
         curses.setupterm(fd=sys.__stdout__.fileno() if sys.__stdout__ else 1)
         return bool(curses.tigetflag("bce") > 0)
-    except (curses.error, OSError, ValueError):
-        return False
+    return False
