@@ -6,6 +6,7 @@ from typing import Literal
 
 from localrun.base.errors import UsageError
 from localrun.base.nearest import did_you_mean
+from localrun.base.settings import SETTINGS
 
 Face = Literal["app", "plain"]
 _COMMAND = re.compile(r"/[a-z-]+\Z")
@@ -35,7 +36,7 @@ _PLAIN: tuple[Face, ...] = ("plain",)
 COMMANDS: tuple[Command, ...] = (
     Command("/help", "Keys and commands", "all of them"),
     Command("/new", "New chat", "begin an empty one; this one stays in the history"),
-    Command("/retry", "Answer again", "another answer to the last message, as a branch"),
+    Command("/retry", "Answer again", "another answer to the last message, as a branch", "[TEMPERATURE]"),
     Command("/continue", "Go on", "with the last answer, where it was cut or changed"),
     Command("/edit", "Edit the last message", "reword it, as a branch", "[TEXT]"),
     Command("/undo", "Take back", "take the last message and its answer back"),
@@ -85,6 +86,18 @@ def command_in(text: str, face: Face) -> tuple[Command, str] | None:
     if command.needs_arguments and not rest.strip():
         raise UsageError(f"{name} needs {command.arguments}", command.usage)
     return command, rest.strip()
+
+
+def temperature_in(text: str) -> float | None:
+    """The temperature that stands behind /retry; None where none does. Raises UsageError."""
+    if not text:
+        return None
+    try:
+        return float(SETTINGS["temperature"].parse(text))
+    except ValueError as error:
+        raise UsageError(
+            f"{text} is no temperature: {error}", "/retry 0.2 keeps to what is likely, /retry 1.2 roams"
+        ) from None
 
 
 def unescaped(text: str) -> str:

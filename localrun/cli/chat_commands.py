@@ -5,7 +5,7 @@ from pathlib import Path
 
 from localrun.base.errors import UsageError
 from localrun.chat.attachments import read_attachment
-from localrun.chat.commands import command_in, commands_of, unescaped
+from localrun.chat.commands import command_in, commands_of, temperature_in, unescaped
 from localrun.chat.export import write_export
 from localrun.chat.find import find_chat
 from localrun.chat.overflow import POLICIES, horizon_of
@@ -59,8 +59,8 @@ def _undo(chat: LineChat, _: str) -> None:
     note(f"(took back: {chat.undo()})")
 
 
-def _retry(chat: LineChat, _: str) -> None:
-    chat.retry()
+def _retry(chat: LineChat, temperature: str) -> None:
+    chat.retry(temperature_in(temperature))
 
 
 def _continue(chat: LineChat, _: str) -> None:

@@ -1,5 +1,6 @@
 """A chat line by line: what was typed is a message or a command, and all state is told as text."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import UsageError
@@ -57,9 +58,9 @@ class LineChat:
         attachments, self.attachments = self.attachments, []
         self._answer(self.chat.add_user(join(attachments, text)).id)
 
-    def retry(self) -> None:
-        """Another answer to the last message."""
-        self._answer(self.last_question())
+    def retry(self, temperature: float | None = None) -> None:
+        """Another answer to the last message, at another temperature if one is given."""
+        self._answer(self.last_question(), temperature=temperature)
 
     def go_on(self) -> None:
         """The end of the last answer, where it was cut; the first stays, as a branch beside it."""
@@ -93,10 +94,13 @@ class LineChat:
             note(self.chat.problem)
         self._told = self.chat.problem
 
-    def _answer(self, question: str, begun: Message | None = None) -> None:
+    def _answer(self, question: str, begun: Message | None = None, temperature: float | None = None) -> None:
         self.unanswered = question
         self.tell_problem()
-        done = answer_in(self.chat, question, self.client, self.shared.options, self._stream, self._ask_policy, begun)
+        options = self.shared.options
+        if temperature is not None:
+            options = replace(options, sampling=replace(options.sampling, temperature=temperature))
+        done = answer_in(self.chat, question, self.client, options, self._stream, self._ask_policy, begun)
         c = self.last = done.completion
         if self.chat.tree.head != self.chat.tree[question].parent:
             self.unanswered = None

@@ -3,7 +3,7 @@
 import pytest
 
 from localrun.base.errors import UsageError
-from localrun.chat.commands import COMMANDS, command_in, commands_of, unescaped
+from localrun.chat.commands import COMMANDS, command_in, commands_of, temperature_in, unescaped
 from localrun.cli.chat_commands import HANDLERS
 
 
@@ -44,3 +44,10 @@ def test_two_slashes_are_one() -> None:
 def test_plain_chat_does_what_the_list_promises() -> None:
     assert set(HANDLERS) == set(commands_of("plain"))
     assert len({command.name for command in COMMANDS}) == len(COMMANDS)
+
+
+def test_the_temperature_behind_retry() -> None:
+    assert [temperature_in(text) for text in ("", "0", "1.5")] == [None, 0.0, 1.5]
+    for text in ("hot", "9", "-1", "nan"):
+        with pytest.raises(UsageError, match="no temperature"):
+            temperature_in(text)

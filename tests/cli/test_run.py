@@ -367,3 +367,10 @@ def test_prompts_of_the_library_in_plain_chat(faces: Faces, monkeypatch: pytest.
     assert contents(faces.request)[0].startswith("You are a patient tutor.")
     assert "translate" in err
     assert (home / "prompts" / "again.md").read_text().endswith("Say hello\n")
+
+
+def test_another_answer_at_another_temperature(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch, "one\n/retry 0.3\n/retry\n/quit\n")
+    assert faces.run("chat")[0] == 0
+    usual, once, again = [request.sampling.temperature for request in faces.clients[0].requests]
+    assert (once, again) == (0.3, usual)

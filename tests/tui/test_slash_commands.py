@@ -128,3 +128,20 @@ def test_commands_open_screens(keys: str, words: str) -> None:
         await until_text(pilot, words)
 
     drive(app, steps)
+
+
+def test_another_answer_at_another_temperature() -> None:
+    app, client = chat_app(Script("One."), Script("Two."), Script("Three."))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        for text, answer in (("/retry 0.3", "Two."), ("/retry", "Three.")):
+            await type_text(pilot, text)
+            composer(pilot).submit()
+            await until(pilot, lambda answer=answer: sources(pilot) == ["hello", answer])  # type: ignore[misc]
+            await until(pilot, lambda: chat_screen(pilot).path.live is None)
+
+    drive(app, steps)
+    usual, once, again = [request.sampling.temperature for request in client.requests]
+    assert (once, again) == (0.3, usual)

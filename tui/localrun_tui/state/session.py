@@ -120,7 +120,9 @@ class Session:
         if await self.waiting.end_reword(text):
             await self.send_waiting()
 
-    async def answer(self, chat: "Chat", message_id: str, begun: "Message | None" = None) -> None:
+    async def answer(
+        self, chat: "Chat", message_id: str, begun: "Message | None" = None, temperature: float | None = None
+    ) -> None:
         """Answer a user's message, or remember to do so when there is a model. `begun` is an answer to go on with."""
         client = self.model.client
         self.asking = client is not None
@@ -131,6 +133,8 @@ class Session:
         try:
             await self.disk.run(chat.rewind, message_id)
             request = await self.disk.run(self._request, chat, message_id, begun)
+            if temperature is not None:
+                request = replace(request, sampling=replace(request.sampling, temperature=temperature))
             self.turn = Turn(chat, message_id, client.info, self._keep, self._keep_half, begun)
             self.turn.start(client, request)
             self._post(TurnBegan(self.turn))
@@ -158,14 +162,14 @@ class Session:
         await self.stop()
         await self.answer(chat, cut.parent, cut)
 
-    async def regenerate(self, message_id: str) -> None:
-        """Another answer: to this message of the user, or in place of this answer."""
+    async def regenerate(self, message_id: str, temperature: float | None = None) -> None:
+        """Another answer: to this message of the user, or in place of this answer; at another temperature, if given."""
         if self.chat is not None and message_id in self.chat.tree:
             await self.stop()
             message = self.chat.tree[message_id]
             asked = message.parent if message.role == "assistant" else message.id
             if asked is not None:
-                await self.answer(self.chat, asked)
+                await self.answer(self.chat, asked, temperature=temperature)
 
     async def walk(self, message_id: str, step: int) -> None:
         """To the version of a message that is `step` further, if there is one."""

@@ -8,6 +8,7 @@ from textual.screen import Screen
 
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
+from localrun.chat.commands import temperature_in
 from localrun.chat.overflow import POLICIES
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class SlashCommands:
         self.handlers: dict[str, Handler] = {
             "/help": self._action("app.help"),
             "/new": self._action("new_chat"),
-            "/retry": self._action("regenerate"),
+            "/retry": self._retry,
             "/continue": self._continue,
             "/edit": self._edit,
             "/undo": self._undo,
@@ -88,6 +89,11 @@ class SlashCommands:
         if not asked:
             raise UsageError("there is no message yet", "type one")
         return asked[-1]
+
+    async def _retry(self, temperature: str) -> None:
+        chat = self._chat()
+        if chat.tree.head is not None:
+            await self._session.regenerate(chat.tree.head, temperature_in(temperature))
 
     async def _continue(self, _: str) -> None:
         head = self._chat().tree.head
