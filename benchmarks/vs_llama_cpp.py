@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -139,9 +139,10 @@ def compare(
     engines["localrun"] = Engine("localrun", **common, flash=False)
     probe = BACKENDS["cpu"].limit_probe(threads)
     results = {case: Measured() for case in cases}
-    for round_number in range(rounds + 1):  # the first warms up
+    for round_number in range(rounds + 1):  # the first, a short one, warms up
         for case, measured in results.items():
-            rates = {name: engine.rate(case) for name, engine in engines.items()}
+            asked = case if round_number else replace(case, n=case.n // 8)
+            rates = {name: engine.rate(asked) for name, engine in engines.items()}
             limits = probe.measure()
             if round_number:
                 measured.limits.append(engines["localrun"].limit(case, limits))

@@ -3,7 +3,17 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from localrun_testing.native_ops import NativeMatrix, decoded, linear, nmse, sample
+from localrun_testing.native_ops import (
+    NativeMatrix,
+    NativeValue,
+    decoded,
+    instruction,
+    linear,
+    linear_op,
+    nmse,
+    run,
+    sample,
+)
 from torch import Tensor
 
 from localrun.backends.reference.ops import activate
@@ -11,6 +21,7 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.types import LinearActivation
 
 ACTIVATIONS: tuple[LinearActivation, ...] = ("silu_mul", "gelu_mul", "clamped_silu_mul")
+MOST_CACHED = 256 << 20  # bytes of weights of which a cache may keep some: executor.cpp
 NMSE_LIMIT = 5e-4  # activations are rounded to 8 bits
 LAYOUTS = [
     "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4", "NVFP4", "Q2_K", "Q3_K", "Q4_K",
@@ -190,3 +201,15 @@ def test_codes_reach_the_limits_without_saturating(isa: str) -> None:
     x[1] = -127.0
     (found,) = linear(x, [NativeMatrix(raw, "Q8_0", 32)])
     assert torch.equal(found, torch.tensor([[-128.0 * 127 * 32], [128.0 * 127 * 32]]).expand(2, 16))
+
+
+@pytest.mark.parametrize("qtype", ["F32", "F16", "Q8_0", "Q6_K"])
+def test_weights_that_no_cache_keeps_give_the_same_bits(isa: str, qtype: str) -> None:
+    """A program counts them by instruction, so a small matrix that is read often enough will do."""
+    n_rows, n_cols = 512, 1024
+    matrix, x = NativeMatrix(sample(qtype, n_rows, n_cols), qtype, n_cols), rows(1, n_cols)
+    (expected,) = linear(x, [matrix])
+    a, out = NativeValue(1, n_cols, data=x), NativeValue(1, n_rows)
+    op = instruction(linear_op(a.c, [matrix], [out.c]))
+    run([op] * (MOST_CACHED // matrix.c.n_bytes + 1), 1)
+    assert torch.equal(out.data, expected)

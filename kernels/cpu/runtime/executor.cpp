@@ -24,7 +24,7 @@ struct lr_executor {
   const lr_step* step = nullptr;
   int32_t current = 0, phase = 0;  // instruction and its phase; this and below change only between phases
   int64_t n_begun = 0;             // instructions, of all steps
-  bool stopped = false, timing = false;
+  bool stopped = false, timing = false, weights_pass = false;
   Clock::time_point begun;
 
   lr_executor(const lr_program* p, const lr_kernels* k, lr_threads* t, int32_t rows)
@@ -88,7 +88,7 @@ void run_task(void* data, int32_t thread, int64_t task) {
   lr_executor* e = (lr_executor*)data;
   const lr_instruction* instruction = &e->program->instruction[e->current];
   const lr_context context = context_of(e, thread);
-  if (context.scratch->instruction != e->n_begun) *context.scratch = {nullptr, e->n_begun};
+  if (context.scratch->instruction != e->n_begun) *context.scratch = {nullptr, e->n_begun, e->weights_pass};
   e->kernels->op[instruction->op]->run(instruction, &context, e->phase, (int32_t)task);
 }
 
@@ -123,6 +123,21 @@ int64_t bytes_of_step(const lr_executor* e) {
   return most;
 }
 
+// Of weights; no core has a share of the last cache that holds more.
+const int64_t MOST_CACHED = (int64_t)256 << 20;
+
+int64_t weight_bytes(const lr_program* program) {
+  int64_t bytes = 0;
+  const auto add = [&](const lr_matrix* weight) { bytes += weight ? weight->n_bytes : 0; };
+  for (int32_t i = 0; i < program->n_instructions; i++) {
+    const lr_instruction& one = program->instruction[i];
+    if (one.op == LR_OP_LOGITS) add(one.logits.weight);
+    for (int k = 0; one.op == LR_OP_LINEAR && k < one.linear.n_weights; k++) add(one.linear.weight[k]);
+    for (int k = 0; one.op == LR_OP_EXPERTS && k < 2; k++) add(one.experts.weight[k]);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 int lr_program_create(const lr_program* program, lr_threads* threads, int32_t max_rows, lr_executor** out) {
@@ -139,6 +154,7 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
     lr_program_destroy(e);
     return LR_NO_MEMORY;
   }
+  e->weights_pass = weight_bytes(program) > MOST_CACHED;
   *out = e;
   return LR_OK;
 }
