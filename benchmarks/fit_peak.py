@@ -1,9 +1,10 @@
 """Is the predicted memory what a process really takes? Configurations at random, each in a process of its own.
 
-    python -m benchmarks.fit_peak [--folder FOLDER] [--model GGUF] [--cases N] [--seed S]
+    python -m benchmarks.fit_peak [--folder FOLDER] [--model GGUF] [--cut NAME] [--cases N] [--seed S]
 
-Models of random weights are written to FOLDER (0.7 GB), unless a file is given. Each configuration loads one, fills
-its context with one chat after another, and answers a block of tokens in each; its peak is compared with the plan
+Models of random weights are written to FOLDER (0.7 GB), unless a file is given, or models of the catalogue to be cut to
+a few layers (cut_shapes.py; `--cut all` for each kind; 8 GB, and it wants transformers). Each configuration loads one,
+fills its context with one chat after another, and answers a block of tokens in each; its peak is compared with the plan
 made before the weights were read: what is said of so many chats, and, where they use up all that is set aside for
 them, the most that is ever taken. Exit code 1 when one is off by more than 3 %.
 """
@@ -93,6 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "localrun-fit-peak")
     parser.add_argument("--model", type=Path, action="append", metavar="GGUF", help="may be given several times")
+    parser.add_argument("--cut", nargs="+", default=[], metavar="NAME", help="of the catalogue; or all")
     parser.add_argument("--cases", type=int, default=24, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -101,7 +103,8 @@ def main() -> None:
         print(json.dumps(measure(asked.folder, Case(**json.loads(asked.one)))))
         return
     worst, failed = 0.0, 0
-    shapes = [str(path.absolute()) for path in asked.model or ()] or list(SHAPES)
+    files = [*(asked.model or ()), *cut_files(asked.folder, asked.cut)]
+    shapes = [str(path.absolute()) for path in files] or list(SHAPES)
     chosen = list(itertools.islice(cases(asked.seed, shapes), asked.cases))
     for case in chosen:
         if case.shape in SHAPES:
@@ -122,6 +125,20 @@ def main() -> None:
         failed += abs(error) > TOLERANCE
     print(f"{len(chosen) - failed} of {len(chosen)} within {TOLERANCE:.0%}; the worst is off by {worst:.1%}")
     sys.exit(failed > 0)
+
+
+def cut_files(folder: Path, names: list[str]) -> list[Path]:
+    """Written where they are not there yet."""
+    if not names:
+        return []
+    from benchmarks.cut_shapes import CUT, write_cut
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {name: folder / f"{name}-cut-F16.gguf" for name in (CUT if names == ["all"] else names)}
+    for name, path in files.items():
+        if not path.exists():
+            write_cut(path, name)
+    return list(files.values())
 
 
 def in_a_process(folder: Path, case: Case) -> dict[str, Any]:

@@ -36,7 +36,11 @@ SAVED_AS = {  # what transformers calls otherwise once it is loaded
 
 def write_published(path: Path, name: str) -> None:
     """A published shape with matrices in f16, a tensor at a time: all of them may be larger than memory."""
-    values = dict(PUBLISHED[name])
+    write_config(path, dict(PUBLISHED[name]))
+
+
+def write_config(path: Path, values: dict[str, Any]) -> None:
+    """Likewise for what a config.json would say."""
     config = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
     config.allow_global_per_layer_attribute_access = True  # of Gemma 4: those of windowed layers
     arch = ARCHS[config.model_type]

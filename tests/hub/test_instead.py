@@ -13,6 +13,7 @@ from localrun.hub.instead import instead_of, told
         ("google/gemma-3n-E4B-it", 4_000_000_000, "gemma-3-4b"),
         ("bartowski/Qwen1.5-7B-Chat-GGUF", 0, "qwen2.5-coder-7b"),
         ("state-spaces/mamba-2.8b", 0, "gemma-2-2b"),
+        ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16", 120_000_000_000, "nemotron-3-nano-30b-a3b"),
         ("org/nothing-known", 20_900_000_000, "gpt-oss-20b"),
     ],
 )

@@ -57,8 +57,9 @@ class NemotronH(MambaArch):
     def check_supported(self, fields: Fields) -> None:
         super().check_supported(fields)
         latent = f"{fields.prefix}.moe_latent_size" if fields.format == "gguf" else "moe_latent_size"
-        if fields.values_by_key.get(latent):
-            raise ModelFileError("UNSUPPORTED", "experts that read a latent cannot be run", path=fields.path)
+        if size := fields.values_by_key.get(latent):
+            what = f"its experts read a latent of {clean(str(size)[:20])} numbers (moe_latent_size, Nemotron 3 Super)"
+            raise ModelFileError("UNSUPPORTED", f"{what}, which cannot be run", path=fields.path)
 
     def layers(self, fields: Fields) -> tuple[LayerSpec, ...]:
         n_layers = fields["n_layers"] - fields["n_draft_layers"]
