@@ -21,11 +21,11 @@ def check_request(request: Request) -> None:
     check(isinstance(request.stop_on_loop, bool), "stop_on_loop", request.stop_on_loop, "True or False is needed")
     check(request.prompt is None or isinstance(request.prompt, str), "prompt", request.prompt, "a text is needed")
     check(isinstance(request.continues, bool), "continues", request.continues, "True or False is needed")
-    is_answer = bool(request.messages) and request.messages[-1].get("role") == "assistant"
-    check(is_answer or not request.continues, "continues", True, "the last message has to be an answer")
     for message in request.messages:
         is_one = isinstance(message, Mapping) and isinstance(message.get("role"), str)
         check(is_one, "a message", message, '{"role": "user", "content": "…"} is needed')
+    is_answer = bool(request.messages) and request.messages[-1].get("role") == "assistant"
+    check(is_answer or not request.continues, "continues", True, "the last message has to be an answer")
     for text in request.stop:
         check(isinstance(text, str) and text != "", "stop", text, "a text that is not empty is needed")
 
