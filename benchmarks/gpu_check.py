@@ -1,10 +1,11 @@
-"""What the CUDA kernels reach on the GPU of this machine, and how exact they are: one command, one block to paste.
+"""What our kernels reach on the GPU of this machine, and how exact they are: one command, one block to paste.
 
     python -m benchmarks.gpu_check [--only kernels|models] [--save FOLDER]
 
 Every figure stands beside what the same GPU copies and multiplies by torch in the same run. The block of JSON at the
 end names the GPU, the compiler and the hash of every kernel file: a table in docs is made of such blocks.
-With LOCALRUN_EMULATE_CUDA=1 a quick run on the processor shows that the script works; its speeds mean nothing.
+With LOCALRUN_EMULATE_CUDA=1 or LOCALRUN_EMULATE_MPS=1 a quick run on the processor shows that the script works; its
+speeds mean nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import gpu_kernels, gpu_models
 from benchmarks.gpu_kernels import Timer, copy_gbps, matmul_tflops
-from localrun.backends.cuda import availability
-from localrun.backends.cuda.backend import CudaBackend
-from localrun.backends.cuda.source import file_hashes
+from benchmarks.gpu_platforms import Platform, platform
 
 N_PROMPT, N_TOKENS = 2048, 64
 
@@ -33,10 +32,11 @@ def main() -> None:
     parser.add_argument("--only", choices=("kernels", "models"))
     parser.add_argument("--save", type=Path, help="write the block to a file there, too")
     asked = parser.parse_args()
-    backend = CudaBackend()
-    if reason := backend.why_unavailable() or backend.trial():
-        sys.exit(f"CUDA cannot be used here: {reason}")
-    report = check(backend, asked.only)
+    try:
+        found = platform()
+    except LookupError as error:
+        sys.exit(str(error))
+    report = check(found, asked.only)
     block = json.dumps(report, indent=1)
     print(f"\n```json\n{block}\n```")
     if asked.save:
@@ -44,37 +44,42 @@ def main() -> None:
         (asked.save / name).write_text(block + "\n", "utf-8")
 
 
-def check(backend: CudaBackend, only: str | None) -> dict[str, Any]:
+def check(platform: Platform, only: str | None) -> dict[str, Any]:
     """Everything that is asked for, printed line by line -> the report."""
-    device, quick = backend.kernel_device, availability.is_emulated()
-    timer = Timer(device, 1 if quick else 20)
-    copy = copy_gbps(device, timer, 1 << 20 if quick else 1 << 30)
-    multiply = matmul_tflops(device, timer, 64 if quick else 8192)
+    backend, quick = platform.backend, platform.is_emulated
+    timer = Timer(platform, 1 if quick else 20)
+    copy = copy_gbps(platform, timer, 1 << 20 if quick else 1 << 30)
+    multiply = matmul_tflops(platform, timer, 64 if quick else 8192)
     print(f"{backend.chip}: copies {copy:.0f} GB/s, multiplies {multiply:.0f} TFLOP/s in bf16")
     report: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
         "gpu": backend.chip,
-        "arch": f"sm_{device.arch}",
+        "platform": platform.title,
+        "arch": platform.generation(),
         "emulated": quick,
         **backend.versions(),
         "copy_gbps": copy,
         "matmul_tflops": multiply,
-        "sources": file_hashes(),
+        "sources": platform.sources(),
     }
     if only != "models":
         report["kernels"] = [
-            asdict(line(found, copy, multiply)) for cases in gpu_kernels.CASES for found in cases(device, timer, quick)
+            asdict(line(found, copy, multiply))
+            for cases in gpu_kernels.CASES
+            for found in cases(platform, timer, quick)
         ]
     if only != "kernels":
         report["models"] = {}
         shapes = (gpu_models.TINY,) if quick else gpu_models.SHAPES
         prompt, tokens = (96, 4) if quick else (N_PROMPT, N_TOKENS)
         for shape in shapes:
-            speed = gpu_models.measure(device, shape, prompt, tokens, timer.wait)
+            speed = gpu_models.measure(platform.translator, platform.device, shape, prompt, tokens, timer.wait)
             report["models"][shape.name] = asdict(speed)
             print(
                 f"{shape.name:5} Q4_K_M: decode {speed.decode_tps:.1f} tok/s, {speed.read_gbps / copy:.0%} of copy; "
-                f"prefill {prompt} {speed.prefill_tps:.0f} tok/s, {speed.tflops / multiply:.0%} of bf16",
+                f"prefill {prompt} {speed.prefill_tps:.0f} tok/s, {speed.tflops / multiply:.0%} of bf16; "
+                f"{gpu_models.SIDE_BY_SIDE} texts {speed.batch_tps:.1f} tok/s, "
+                f"{speed.batch_tps / speed.decode_tps:.1f} times one",
                 flush=True,
             )
     return report

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from benchmarks.gpu_models import random_matrix
-from localrun.backends.cuda import attentions, linears, norms
-from localrun.backends.gpu.device import Device, Launch
+from benchmarks.gpu_platforms import AttentionCase, Platform
+from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.logits import AdjustTensors, Found, finish
 from localrun.backends.gpu.program import bucket_rows
-from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.scratch import bucket_units, partial_numbers
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape
 from localrun.backends.reference.attention import attend
 from localrun.ops.instructions import Attention
 from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
+from localrun.ops.layouts import Packed
 
 L2_BYTES = 256 << 20  # more than any GPU's cache holds: copies of a matrix take turns
 LINEAR_TYPES = ("Q4_0", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q2_K", "IQ4_XS", "MXFP4", "F16")
@@ -45,12 +45,9 @@ class Measured:
 class Timer:
     """Seconds of launches, by the device's own clock where there is one."""
 
-    def __init__(self, device: Device, repeats: int) -> None:
-        self.on_gpu, self.repeats = device.torch_device.type == "cuda", repeats
-
-    def wait(self) -> None:
-        if self.on_gpu:
-            torch.cuda.synchronize()
+    def __init__(self, platform: Platform, repeats: int) -> None:
+        self.has_clock, self.repeats = platform.device.torch_device.type == "cuda", repeats
+        self.wait = platform.wait
 
     def seconds(self, launches: Sequence[Launch]) -> float:
         """Of one of them, in the median of some rounds; each launch reads memory of its own."""
@@ -58,10 +55,12 @@ class Timer:
         return rounds[len(rounds) // 2] / len(launches)
 
     def round(self, launches: Sequence[Launch]) -> float:
-        if not self.on_gpu:
+        if not self.has_clock:
+            self.wait()
             started = time.perf_counter()
             for launch in launches:
                 launch()
+            self.wait()
             return time.perf_counter() - started
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
@@ -72,16 +71,16 @@ class Timer:
         return begin.elapsed_time(end) / 1e3
 
 
-def copy_gbps(device: Device, timer: Timer, n_bytes: int) -> float:
+def copy_gbps(platform: Platform, timer: Timer, n_bytes: int) -> float:
     """Bytes read and written by torch's copy, a second."""
-    source = torch.empty(n_bytes, dtype=torch.uint8, device=device.torch_device)
+    source = torch.empty(n_bytes, dtype=torch.uint8, device=platform.device.torch_device)
     target = torch.empty_like(source)
     return 2 * n_bytes / timer.seconds([lambda: void(target.copy_(source))] * 4) / 1e9
 
 
-def matmul_tflops(device: Device, timer: Timer, side: int) -> float:
+def matmul_tflops(platform: Platform, timer: Timer, side: int) -> float:
     """Of torch's product of bf16 matrices."""
-    a, b = (torch.randn(side, side, device=device.torch_device).bfloat16() for _ in range(2))
+    a, b = (torch.randn(side, side, device=platform.device.torch_device).bfloat16() for _ in range(2))
     return 2 * side**3 / timer.seconds([lambda: void(torch.mm(a, b))] * 4) / 1e12
 
 
@@ -89,51 +88,50 @@ def void(_: object) -> None:
     return None
 
 
-def linear_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Measured]:
+def linear_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:
     """Products with weights of every family, of one row to a chunk of a prompt."""
     shapes = ((64, 512),) if quick else LINEAR_SHAPES
     for qtype in LINEAR_TYPES:
         for n_rows, n_cols in shapes:
             for rows in ROWS[:3] if quick else ROWS:
-                yield linear_case(device, timer, qtype, n_rows, n_cols, rows, 1 if quick else 0)
+                yield linear_case(platform, timer, qtype, n_rows, n_cols, rows, 1 if quick else 0)
 
 
 def linear_case(
-    device: Device, timer: Timer, qtype: str, n_rows: int, n_cols: int, rows: int, n_copies: int = 0
+    platform: Platform, timer: Timer, qtype: str, n_rows: int, n_cols: int, rows: int, n_copies: int = 0
 ) -> Measured:
-    where = device.torch_device
+    where = platform.device.torch_device
     first = random_matrix(qtype, n_rows, n_cols, where)
     n_copies = n_copies or max(2, -(-L2_BYTES // first.nbytes))
     weights = [first, *(random_matrix(qtype, n_rows, n_cols, where) for _ in range(n_copies - 1))]
-    x, q8 = torch.randn(rows, n_cols, device=where), Q8.of(n_cols, rows, where)
-    norms.quantize(device, x, rows, q8)()
-    out = torch.full((rows, n_rows), torch.nan, device=where)
-    launches = [step for packed in weights for step in linears.linear(device, x, q8, [(packed, None)], [out], rows)]
+    x, out = torch.randn(rows, n_cols, device=where), torch.full((rows, n_rows), torch.nan, device=where)
+    launches, read = platform.linear(x, weights, out)
     launches[0]()
-    read = q8.decoded(n_cols) if linears.reads_q8(first) else x
-    error = largest_error(out, read, first.unpack())
+    error = largest_error(out, read, first)
     seconds = timer.seconds(launches)
     moved, work = first.nbytes + 4 * rows * (n_rows + n_cols), 2 * rows * n_rows * n_cols
     shape = f"{n_rows} × {n_cols}"
     return Measured("linear", qtype, shape, rows, 1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12, error)
 
 
-def dequantise_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Measured]:
+def dequantise_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:
     """The other way to read a prompt: weights decoded to bf16, and torch's product."""
-    n_rows, n_cols = (64, 512) if quick else LINEAR_SHAPES[0]
+    (n_rows, n_cols), where = (64, 512) if quick else LINEAR_SHAPES[0], platform.device.torch_device
     for qtype in ("Q4_0", "Q4_K", "Q6_K", "Q8_0"):
-        packed = random_matrix(qtype, n_rows, n_cols, device.torch_device)
-        wide = torch.empty(n_rows, n_cols, dtype=torch.bfloat16, device=device.torch_device)
-        decode = linears.dequantize(device, packed, wide)
+        packed = random_matrix(qtype, n_rows, n_cols, where)
+        wide = torch.empty(n_rows, n_cols, dtype=torch.bfloat16, device=where)
+        decode = platform.dequantise(packed, wide)
+        if decode is None:
+            return
         for rows in (64,) if quick else (64, 512, 2048):
-            x = torch.randn(rows, n_cols, device=device.torch_device).bfloat16()
+            x = torch.randn(rows, n_cols, device=where).bfloat16()
 
             def both(x: Tensor = x, decode: Launch = decode, wide: Tensor = wide) -> None:
                 decode()
                 torch.mm(x, wide.T)
 
             both()
-            error = largest_error(torch.mm(x, wide.T).float(), x.float(), packed.unpack())
+            error = largest_error(torch.mm(x, wide.T).float(), x.float(), packed)
             seconds, work = timer.seconds([both] * 4), 2 * rows * n_rows * n_cols
             moved = packed.nbytes + 2 * wide.nbytes
             shape = f"{n_rows} × {n_cols}"
@@ -141,18 +139,22 @@ def dequantise_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Meas
             yield Measured("dequantise + mm", qtype, shape, rows, *rates, error)
 
 
-def attention_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Measured]:
+def attention_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:
     """Heads of Llama 3.1 8B over a cache of f16: one row that decodes, and a chunk of a prompt at the end of a text."""
     for length in (100,) if quick else (512, 8192, 32_768):
         for rows in (1, 16) if quick else (1, 512):
-            yield attention_case(device, timer, length, rows)
+            yield attention_case(platform, timer, length, rows)
 
 
-def attention_case(device: Device, timer: Timer, length: int, rows: int) -> Measured:
-    place, where = CacheLayer(group=0, index=0, n_heads=32, n_kv_heads=8, head_dim=128), device.torch_device
+def attention_case(platform: Platform, timer: Timer, length: int, rows: int) -> Measured:
+    place, where = CacheLayer(group=0, index=0, n_heads=32, n_kv_heads=8, head_dim=128), platform.device.torch_device
     n_blocks, bucket = -(-length // BLOCK_TOKENS), bucket_rows(rows)
     q = torch.randn(bucket, place.n_heads, place.head_dim, device=where)
-    cache = [torch.randn(n_blocks, 1, BLOCK_TOKENS, 8, 128, device=where).half() for _ in range(2)]
+    pool = AttentionCase.room(place, n_blocks, where)
+    store = pool.store(0, ring=False)
+    cache = (store.keys.codes, store.values.codes)
+    for part in cache:
+        part.copy_(torch.randn(part.shape, device=where))
     buffer = StepBuffer(StepShape(1, (), sinks=False), bucket, n_blocks, where)
     positions = range(length - rows, length)
     view = SequenceInput(length, (tuple(range(n_blocks)),), (0,))
@@ -160,63 +162,66 @@ def attention_case(device: Device, timer: Timer, length: int, rows: int) -> Meas
     n_units = bucket_units(length)
     scratch = torch.empty(partial_numbers(bucket, n_units, 32, 128), device=where)
     out, op = torch.empty(bucket, 4096, device=where), Attention(None, 0, 128**-0.5)
-    operands = (device, buffer.tensors(bucket), op, place, q.flatten(1), None, *cache, out, bucket, n_units, scratch)
-    launches = list(attentions.attend(*operands))
+    case = AttentionCase(op, place, pool, q.flatten(1), out, bucket, n_units, scratch)
+    launches = platform.attend(buffer.tensors(bucket), case)
 
     def both() -> None:
         for launch in launches:
             launch()
 
     both()
-    keys, values = (part.flatten(0, 2)[:length].float() for part in cache)
-    seen = torch.arange(length, device=where) <= torch.tensor(positions, device=where)[:, None]
+    keys, values = (exactly(part.flatten(0, 2)[:length]) for part in cache)
+    seen = torch.arange(length) <= torch.tensor(positions)[:, None]
     checked = slice(max(0, rows - 4), rows)  # as many rows as float64 has memory for
-    expected = attend(q[:rows][checked].double(), keys.double(), values.double(), seen[checked], op.scale).flatten(1)
-    error = float((out[:rows][checked].double() - expected).abs().max() / expected.abs().max())
+    seen_there = seen[checked].to(keys.device)
+    expected = attend(exactly(q[:rows][checked]), keys, values, seen_there, op.scale).flatten(1)
+    error = float((exactly(out[:rows][checked]) - expected).abs().max() / expected.abs().max())
     seconds = timer.seconds([both])
     moved, work = 2 * keys.numel() * 2, 4 * rows * 32 * 128 * (length - rows / 2)
     shape = f"{length} tokens"
     return Measured("attention", "f16", shape, rows, 1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12, error)
 
 
-def row_cases(device: Device, timer: Timer, quick: bool) -> Iterator[Measured]:
+def row_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:
     """What touches every number of a row once: norms, and the search for the best logits."""
-    where, width, vocab = device.torch_device, 256 if quick else 4096, 1000 if quick else 128_256
+    where, width, vocab = platform.device.torch_device, 256 if quick else 4096, 1000 if quick else 128_256
     for rows in (1, 8) if quick else (1, 512):
-        x, weight, q8 = (
-            torch.randn(rows, width, device=where),
-            torch.randn(width, device=where),
-            Q8.of(width, rows, where),
-        )
+        x, weight = torch.randn(rows, width, device=where), torch.randn(width, device=where)
         out = torch.empty_like(x)
-        launch = norms.norm(device, x, weight, 1e-5, rows, out=out, q8=q8)
+        launch = platform.norm(x, weight, out)
         launch()
-        wide = x.double()
-        expected = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-5) * weight
-        error = float((out.double() - expected).abs().max() / expected.abs().max())
+        wide = exactly(x)
+        expected = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-5) * exactly(weight)
+        error = float((exactly(out) - expected).abs().max() / expected.abs().max())
         seconds = timer.seconds([launch])
         rate = 9 * rows * width / seconds / 1e9
-        yield Measured("norm", "f32, q8", f"{width}", rows, 1e6 * seconds, rate, 0.0, error)
+        yield Measured("norm", "f32", f"{width}", rows, 1e6 * seconds, rate, 0.0, error)
     logits, adjust, found = torch.randn(1, vocab, device=where), AdjustTensors(1, where), Found.empty(1, where)
-    expected_best = logits[0].double().topk(16).values
-    launches = finish(device, logits, adjust, found, 1)
+    expected_best = exactly(logits[0]).topk(16).values.cpu()
+    launches = finish(platform.device, logits, adjust, found, 1)
 
     def all_of_them() -> None:
         for launch in launches:
             launch()
 
     all_of_them()
-    error = float((torch.from_numpy(found.read(logits).top_values[0][:16]).to(where) - expected_best).abs().max())
+    error = float((torch.from_numpy(found.read(logits).top_values[0][:16]) - expected_best).abs().max())
     seconds = timer.seconds([all_of_them])
     yield Measured("logits", "f32", f"{vocab}", 1, 1e6 * seconds, 8 * vocab / seconds / 1e9, 0.0, error)
 
 
-def largest_error(found: Tensor, x: Tensor, weights: Tensor) -> float:
-    expected = x.double() @ weights.double().T
-    return float((found.double() - expected).abs().max() / expected.abs().max())
+def largest_error(found: Tensor, x: Tensor, weights: Packed) -> float:
+    blob = weights.planes[0] if weights.planes[0].is_cuda else weights.planes[0].cpu()
+    expected = exactly(x) @ exactly(replace(weights, planes=(blob,)).unpack()).T
+    return float((exactly(found) - expected).abs().max() / expected.abs().max())
 
 
-CASES: tuple[Callable[[Device, Timer, bool], Iterator[Measured]], ...] = (
+def exactly(x: Tensor) -> Tensor:
+    """As float64, which Apple's GPUs do not have: in main memory there."""
+    return (x if x.is_cuda else x.cpu()).double()
+
+
+CASES: tuple[Callable[[Platform, Timer, bool], Iterator[Measured]], ...] = (
     linear_cases,
     dequantise_cases,
     attention_cases,

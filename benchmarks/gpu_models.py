@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import torch
 
-from localrun.backends.cuda.translator import CudaTranslator
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.executor import GpuExecutor
 from localrun.backends.gpu.layouts import GpuLayout, tiles_of
 from localrun.backends.gpu.tiles import CodeTiles
+from localrun.backends.gpu.translator import Translator
 from localrun.backends.gpu.weight_layouts import Scale
 from localrun.engine.runner import Runner, cache_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
@@ -24,6 +24,7 @@ from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
 from localrun.ops.layouts import Packed
 
 CHUNK = 512  # rows of a step that reads a prompt
+SIDE_BY_SIDE = 8  # texts that are answered at once
 SCALE = 0.005  # of random codes: activations stay in range
 
 
@@ -120,18 +121,19 @@ class Speed:
     read_gbps: float
     prefill_tps: float
     tflops: float
+    batch_tps: float  # of SIDE_BY_SIDE texts together
 
 
 class Text:
     """One text on one model, step by step."""
 
-    def __init__(self, device: Device, shape: Shape, ctx: int) -> None:
+    def __init__(self, translator: type[Translator], device: Device, shape: Shape, ctx: int) -> None:
         self.model = random_model(shape, ctx, device.torch_device)
         config, codec = self.model.config, KV_CODECS["f16"]
         codecs = (codec,) * shape.n_layers
-        self.n_blocks, self.length = -(-ctx // BLOCK_TOKENS), 0
+        self.n_blocks, self.length = max(-(-ctx // BLOCK_TOKENS), 2 * SIDE_BY_SIDE), 0
         layers = cache_layers(config, codecs)
-        executor = GpuExecutor(CudaTranslator, device, self.model.forward, layers, KVPlan(codecs), [self.n_blocks], [0])
+        executor = GpuExecutor(translator, device, self.model.forward, layers, KVPlan(codecs), [self.n_blocks], [0])
         self.runner = Runner(config, executor, codecs)
 
     def step(self, n_tokens: int) -> None:
@@ -141,24 +143,42 @@ class Text:
         self.runner.compute([([7] * n_tokens, self.length)], [view], [n_tokens - 1])
         self.length += n_tokens
 
+    def step_of_many(self) -> None:
+        """A token for each of SIDE_BY_SIDE short texts."""
+        views = [SequenceInput(BLOCK_TOKENS + 1, ((2 * i, 2 * i + 1),), (0,)) for i in range(SIDE_BY_SIDE)]
+        self.runner.compute([([7], BLOCK_TOKENS)] * SIDE_BY_SIDE, views, range(SIDE_BY_SIDE))
 
-def measure(device: Device, shape: Shape, n_prompt: int, n_tokens: int, wait: Callable[[], None]) -> Speed:
+
+def measure(
+    translator: type[Translator],
+    device: Device,
+    shape: Shape,
+    n_prompt: int,
+    n_tokens: int,
+    wait: Callable[[], None],
+) -> Speed:
     """Decode after a prompt, and read that prompt again in chunks; each warms up before."""
-    text = Text(device, shape, n_prompt + n_tokens + BLOCK_TOKENS)
+    text = Text(translator, device, shape, n_prompt + n_tokens + BLOCK_TOKENS)
     chunks = [min(CHUNK, n_prompt - first) for first in range(0, n_prompt, CHUNK)]
     seconds = [timed(text, chunks, wait) for _ in range(3)][1:]
-    text.step(1)
-    wait()
-    started = time.perf_counter()
-    for _ in range(n_tokens):
-        text.step(1)
-    wait()
-    decoded = (time.perf_counter() - started) / n_tokens
+    decoded = seconds_of(lambda: text.step(1), n_tokens, wait)
     weights = read_weights(text.model)
     n_bytes = sum(packed.nbytes for packed in weights)
     macs = sum(packed.n_rows * packed.n_cols for packed in weights[:-1])  # the output is for one row
     read = min(seconds)
-    return Speed(1 / decoded, n_bytes / decoded / 1e9, n_prompt / read, 2 * macs * n_prompt / read / 1e12)
+    batch = SIDE_BY_SIDE / seconds_of(text.step_of_many, n_tokens, wait)
+    return Speed(1 / decoded, n_bytes / decoded / 1e9, n_prompt / read, 2 * macs * n_prompt / read / 1e12, batch)
+
+
+def seconds_of(step: Callable[[], None], n: int, wait: Callable[[], None]) -> float:
+    """Of one of n, after one more."""
+    step()
+    wait()
+    started = time.perf_counter()
+    for _ in range(n):
+        step()
+    wait()
+    return (time.perf_counter() - started) / n
 
 
 def timed(text: Text, chunks: Sequence[int], wait: Callable[[], None]) -> float:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from localrun.backends.cuda.kernels import ARCHITECTURES, units
-from localrun.backends.cuda.source import file_hashes, source
+from localrun.backends.cuda.source import KERNELS
+from localrun.backends.gpu.source import KernelTexts
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "cuda-kernels.md"
@@ -33,22 +34,25 @@ def page(reports: Iterable[dict[str, Any]] | None = None) -> str:
     """The whole page. Reports are those of REPORTS if none are given."""
     found = list(saved() if reports is None else reports)
     files = dict.fromkeys(unit.file for unit in units())
-    rows = (f"| `{file}` | {purpose(file)} | {measured(file, found)} |\n" for file in files)
-    return HEAD + "".join(rows)
+    return HEAD + "".join(row(file, found, KERNELS) for file in files)
 
 
-def purpose(file: str) -> str:
+def row(file: str, reports: list[dict[str, Any]], kernels: KernelTexts) -> str:
+    return f"| `{file}` | {purpose(file, kernels)} | {measured(file, reports, kernels)} |\n"
+
+
+def purpose(file: str, kernels: KernelTexts = KERNELS) -> str:
     """The first sentence of a file's comment."""
-    comment = FIRST_SENTENCE.search(source(file))
+    comment = FIRST_SENTENCE.search(kernels.source(file))
     assert comment, f"{file} does not say what it is for"
     words = re.sub(r"^// ?", "", comment[1], flags=re.MULTILINE)
     return re.split(r"[.:](?=\s|$)", " ".join(words.split()))[0]
 
 
-def measured(file: str, reports: list[dict[str, Any]]) -> str:
+def measured(file: str, reports: list[dict[str, Any]], kernels: KernelTexts = KERNELS) -> str:
     """The GPUs whose reports hold for the file as it is."""
-    now = file_hashes()
-    parts = set(INCLUDED.findall(source(file)))
+    now = kernels.file_hashes()
+    parts = set(INCLUDED.findall(kernels.source(file)))
     gpus = {str(r["gpu"]) for r in reports if not r["emulated"] and all(r["sources"].get(p) == now[p] for p in parts)}
     return ", ".join(sorted(gpus)) or "nothing yet"
 

@@ -15,7 +15,7 @@ from localrun.model.config import ModelConfig
 BACKENDS: dict[str, Backend] = {
     backend.name: backend for backend in (ReferenceBackend(), CpuBackend(), CudaBackend(), MetalBackend())
 }
-FASTEST_FIRST = ("cuda", "cpu", "reference")  # what `auto` tries; on Apple's GPUs there are no kernels of ours yet
+FASTEST_FIRST = ("cuda", "mps", "cpu", "reference")  # what `auto` tries
 HINT = "leave --backend away, or see what `localrun doctor` says"
 
 

@@ -6,6 +6,7 @@ from localrun_testing.pretend_gpu import FREE, OnDevice, pretended_gpu
 
 from localrun.backends.cuda import availability
 from localrun.backends.cuda.backend import CudaBackend
+from localrun.backends.metal import availability as metal
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
 from localrun.backends.registry import BACKENDS
@@ -25,10 +26,12 @@ def test_a_device_that_cannot_be_used_is_an_error_of_ours(monkeypatch: pytest.Mo
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("MPS error: no kernel image is available\nand more")
 
+    monkeypatch.setattr(metal, "why_unavailable", lambda: "")
+    monkeypatch.setattr(torch.backends.mps, "is_built", lambda: True)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     monkeypatch.setattr(torch, "ones", broken)
     said = "torch cannot use the Apple GPU: MPS error: no kernel image is available"
-    assert BACKENDS["mps"].why_unavailable() == said
+    assert BACKENDS["mps"].trial() == said
     with pytest.raises(LocalrunError, match=said):
         client("mps")
 
@@ -36,7 +39,6 @@ def test_a_device_that_cannot_be_used_is_an_error_of_ours(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("name", "said"), [("cuda", "there is no NVIDIA driver"), ("mps", "machine has no Apple GPU")])
 def test_a_missing_device_is_said_so(monkeypatch: pytest.MonkeyPatch, name: BackendName, said: str) -> None:
     monkeypatch.setattr(availability, "gpu", lambda: "there is no NVIDIA driver")
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(LocalrunError, match=said):
         client(name)
 

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from localrun.backends.gpu.emulated_build import RUNTIME
 from localrun.backends.metal import system
+from localrun.backends.reference.backend import why_torch_cannot_use
 
 EMULATE = "LOCALRUN_EMULATE_MPS"  # 1: kernels run on the processor, hundreds of times slower, to be tested
 OLDEST_MACOS = 14  # with Metal 3.1
@@ -54,13 +55,7 @@ def why_torch_has_no_mps() -> str:
 
     if not torch.backends.mps.is_built():
         return "the PyTorch that is installed is built without MPS: see pytorch.org for the command for macOS"
-    if not torch.backends.mps.is_available():
-        return "torch finds no Apple GPU here: in a virtual machine, or over ssh without a session, there may be none"
-    try:
-        torch.ones(1, device="mps").sum().item()
-    except RuntimeError as error:
-        return f"torch cannot use the Apple GPU: {str(error).partition(chr(10))[0]}"
-    return ""
+    return why_torch_cannot_use("mps", "Apple GPU", torch.backends.mps.is_available())
 
 
 def why_not_emulated() -> str:

@@ -1,27 +1,180 @@
-"""Apple's GPU: the reference operations on that device, with weights decoded, until kernels of its own stand here."""
+"""Apple's GPUs: Metal kernels of our own for what most models do, the reference operations on the device for the rest.
 
-from dataclasses import replace
+With LOCALRUN_EMULATE_MPS=1 the same kernels run on the processor, to be tested where there is no Mac.
+"""
 
-from localrun.backends.reference.backend import ReferenceBackend, why_torch_cannot_use
-from localrun.base.machine import Memory
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from localrun.backends.gpu.scratch import arena_bytes
+from localrun.backends.gpu.weight_layouts import layout_of
+from localrun.backends.metal import availability, system
+from localrun.backends.metal.limits import TorchLimitProbe
+from localrun.backends.metal.memory import gpu_memory, usual_limit
+from localrun.backends.reference.backend import ReferenceBackend
+from localrun.base.machine import Memory, peak_rss
+from localrun.model.config import ModelConfig
+from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.numerics import NUMERICS_VERSION
+
+if TYPE_CHECKING:
+    from localrun.backends.executor import Executor
+    from localrun.backends.limits import LimitProbe
+    from localrun.backends.metal.device import MetalDevice
+    from localrun.ops.interface import CacheLayer
+    from localrun.ops.layouts import Layout
+    from localrun.ops.program import Forward
+
+MEGABYTE = 1 << 20  # of iogpu.wired_limit_mb
 
 
 class MetalBackend(ReferenceBackend):
+    """The GPU of a Mac."""
+
     name = "mps"
-    note = "the reference operations run on mps, with weights decoded"
+    note = ""
+    program_bytes = 600 << 20  # torch, Metal's compiler, and what both keep
+    growth_bytes = 64 << 20  # kernels that are compiled when they are first used
+    measures_limits = True
 
     @property
     def torch_name(self) -> str:
-        return "mps"
+        return "cpu" if availability.is_emulated() else "mps"
+
+    @property
+    def chip(self) -> str:
+        return "emulated" if availability.is_emulated() else system.chip()
+
+    @cached_property
+    def kernel_device(self) -> MetalDevice:
+        """The seam to the GPU, or to what stands in for it."""
+        if availability.is_emulated():
+            from localrun.backends.metal.emulated_shader import emulated_device
+
+            return emulated_device()
+        import torch
+
+        from localrun.backends.metal.device import MetalDevice
+
+        return MetalDevice(torch.mps.compile_shader, "mps", system.family(system.chip()))
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        from localrun.backends.gpu.translator import Translator
+        from localrun.ops.instructions import INSTRUCTIONS
+
+        return frozenset(op.name for op in INSTRUCTIONS if hasattr(Translator, op.name)) | {"logits"}
+
+    @property
+    def rounding(self) -> str:
+        return f"mps {self.identity} {NUMERICS_VERSION}"
+
+    @property
+    def identity(self) -> str:
+        """The chip, and all that decides what kernels become on it."""
+        from localrun.backends.metal.source import KERNELS
+
+        return " ".join((self.chip, *self.versions().values(), KERNELS.kernels_hash()))
 
     def why_unavailable(self) -> str:
+        return availability.why_unavailable()
+
+    def fault(self) -> str:
+        """A GPU that is there and not used."""
+        return (
+            f"the GPU of the {system.chip()} is not used"
+            if availability.has_apple_gpu() and self.why_unavailable()
+            else ""
+        )
+
+    def trial(self) -> str:
+        if availability.is_emulated():
+            return ""  # that is what the emulator is held against
+        from localrun.backends.metal.self_test import why_not
+
+        return availability.why_torch_has_no_mps() or why_not(self.kernel_device, self.identity)
+
+    def summary(self) -> str:
+        return "emulated on this processor, for tests" if availability.is_emulated() else self.chip
+
+    def details(self) -> dict[str, Any]:
+        if not availability.has_apple_gpu():
+            return {"device": None, "family": None, "macos": None}
+        found = ".".join(map(str, system.macos()))
+        return {"device": self.chip, "family": f"Apple{system.family(system.chip())}", "macos": found}
+
+    def versions(self) -> dict[str, str]:
+        """Of all that decides what kernels become."""
         import torch
 
-        return why_torch_cannot_use("mps", "Apple GPU", torch.backends.mps.is_available())
+        if availability.is_emulated():
+            return {"torch": torch.__version__}
+        return {"macos": ".".join(map(str, system.macos())), "torch": torch.__version__}
+
+    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+        """What the reference operations compute on the device, with weights that are decoded as they are used."""
+        parts = {
+            "recurrent layers": any(spec.mixer for spec in config.layers),
+            "mixtures of experts": any(spec.mixture for spec in config.layers),
+        }
+        return [name for name, is_there in parts.items() if is_there]
 
     def memory(self, main: Memory) -> Memory:
-        """Main memory is the GPU's too, but for a part the system keeps."""
+        """A part of main memory. What torch keeps for later use of this process counts as free."""
+        if availability.is_emulated():
+            return main
+        wired = (system.sysctl_number("iogpu.wired_limit_mb") or 0) * MEGABYTE
+        torch = sys.modules.get("torch")
+        if torch is None:  # importing it takes seconds
+            return gpu_memory(main, wired or usual_limit(main.total), 0)
+        kept = torch.mps.driver_allocated_memory() - torch.mps.current_allocated_memory()
+        found = gpu_memory(main, torch.mps.recommended_max_memory(), torch.mps.current_allocated_memory())
+        return Memory(found.total, min(found.available + kept, found.total))
+
+    def peak_bytes(self) -> int:
+        if availability.is_emulated():
+            return super().peak_bytes()
         import torch
 
-        free = torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory()
-        return replace(main, available=min(main.available, free))
+        return peak_rss() + torch.mps.driver_allocated_memory()  # a process does not count what its GPU holds
+
+    def layout_name(self, qtype: str) -> str:
+        return layout_of(qtype).name
+
+    def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
+        return layout_of(qtype).nbytes(n_rows, n_cols)
+
+    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
+        return arena_bytes(config, ctx, codec, sequences, coded=False, all_codecs=True)
+
+    def limit_probe(self, threads: int) -> LimitProbe:
+        return super().limit_probe(threads) if availability.is_emulated() else TorchLimitProbe(self.device, self.wait)
+
+    @property
+    def wait(self) -> Callable[[], None]:
+        """Returns when the device has done all it was asked for."""
+        import torch
+
+        return (lambda: None) if availability.is_emulated() else torch.mps.synchronize
+
+    def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
+        from localrun.backends.metal.layout import MetalLayout
+
+        return MetalLayout()
+
+    def make_executor(
+        self,
+        forward: Forward,
+        layers: Sequence[CacheLayer],
+        plan: KVPlan,
+        blocks: Sequence[int],
+        ring_blocks: Sequence[int],
+    ) -> Executor:
+        from localrun.backends.gpu.executor import GpuExecutor
+        from localrun.backends.metal.translator import MetalTranslator
+
+        return GpuExecutor(MetalTranslator, self.kernel_device, forward, layers, plan, blocks, ring_blocks)

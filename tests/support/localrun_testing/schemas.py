@@ -341,7 +341,13 @@ DOCTOR = record(
             arch=field([TEXT, "null"], "what its kernels are compiled for, as in sm_90"),
             driver_cuda=field([TEXT, "null"], "the newest CUDA its driver runs"),
         ),
-        mps=record("Apple GPUs", **_BACKEND),
+        mps=record(
+            "Apple GPUs",
+            **_BACKEND,
+            device=field([TEXT, "null"], "the chip"),
+            family=field([TEXT, "null"], "the family of its GPU, as in Apple9"),
+            macos=field([TEXT, "null"], "the version of macOS"),
+        ),
     ),
     machine=record(
         "the machine",

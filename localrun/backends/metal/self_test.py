@@ -1,0 +1,34 @@
+"""One small case of every Metal kernel, for the self-test before a GPU is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from localrun.backends.gpu import self_test
+from localrun.backends.gpu.self_test_ranking import ranking
+from localrun.backends.metal import self_test_attention, self_test_linears
+from localrun.backends.metal.device import MetalDevice
+
+CASES: Mapping[str, Callable[[MetalDevice], str]] = {
+    **self_test_linears.CASES,
+    "ranking": ranking,
+    "rope_append": self_test_attention.rope_append,
+    "codes": self_test_attention.append_codes,
+    "attention of few": self_test_attention.attention_of_few,
+    "attention of many": self_test_attention.attention_of_many,
+    "attention of floats": self_test_attention.attention_of_floats,
+    "attention of codes": self_test_attention.attention_of_codes,
+}
+
+
+def why_not(device: MetalDevice, identity: str) -> str:
+    """Why this device is not to be trusted; empty where it is, and then it knows how it multiplies matrices.
+
+    identity: the device and all that decides what kernels become on it, in words.
+    """
+    wrong = self_test.why_not("Metal", CASES, device, identity)
+    if not wrong:
+        device.exact_matrices = self_test.found_out(
+            "Metal", f"matrices {identity}", lambda: self_test_linears.has_exact_matrices(device)
+        )
+    return wrong

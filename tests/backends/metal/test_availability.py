@@ -1,0 +1,75 @@
+"""Each reason why Apple's GPU cannot be used, told before torch is imported; what is known of a chip by its name."""
+
+import platform
+import sys
+from typing import Any
+
+import pytest
+
+from localrun.backends.metal import availability, system
+from localrun.backends.metal.backend import MetalBackend
+
+
+@pytest.fixture
+def mac(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A Mac with Apple silicon, as macOS tells it."""
+    answers: dict[str, Any] = {"machdep.cpu.brand_string": b"Apple M3 Pro\0", "hw.optional.arm64": b"\1\0\0\0"}
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(system, "_sysctl", answers.get)
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    monkeypatch.setattr(platform, "mac_ver", lambda: ("15.3.1", ("", "", ""), "arm64"))
+    monkeypatch.setattr(availability, "version", lambda package: "2.13.0")
+    system.chip.cache_clear()
+    monkeypatch.delenv(availability.EMULATE, raising=False)
+    return monkeypatch
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Any:
+    yield
+    system.chip.cache_clear()
+
+
+def test_a_mac_of_today_can(mac: pytest.MonkeyPatch) -> None:
+    backend = MetalBackend()
+    assert backend.why_unavailable() == ""
+    assert backend.fault() == ""
+    assert backend.details() == {"device": "Apple M3 Pro", "family": "Apple9", "macos": "15.3.1"}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "answer", "says", "is_a_fault"),
+    [
+        (platform, "machine", "x86_64", "Python for x86_64", True),
+        (platform, "mac_ver", ("13.6", ("", "", ""), "arm64"), "macOS 13.6 is older than 14", True),
+        (availability, "version", "2.6.0+x", "PyTorch 2.6.0.x cannot compile", True),
+        (system, "_sysctl", None, "no Apple GPU", False),
+    ],
+)
+def test_what_is_in_the_way_is_named(
+    module: Any, name: str, answer: Any, says: str, is_a_fault: bool, mac: pytest.MonkeyPatch
+) -> None:
+    mac.setattr(module, name, lambda *_: answer)
+    backend = MetalBackend()
+    assert says.replace(".x", "+x") in backend.why_unavailable()
+    assert bool(backend.fault()) == is_a_fault
+
+
+def test_elsewhere_there_is_no_apple_gpu_and_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(availability.EMULATE, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert "no Apple GPU" in MetalBackend().why_unavailable()
+    assert MetalBackend().fault() == ""
+    assert MetalBackend().details() == {"device": None, "family": None, "macos": None}
+
+
+@pytest.mark.parametrize(
+    ("chip", "family"),
+    [("Apple M1", 7), ("Apple M2 Max", 8), ("Apple M3", 9), ("Apple M4 Pro", 9), ("Apple M5", 10), ("Apple M12", 10)],
+)
+def test_chips_have_families(chip: str, family: int) -> None:
+    assert system.family(chip) == family
+
+
+def test_a_chip_of_no_known_name_can_what_all_can() -> None:
+    assert system.family("Apple processor") == 7
