@@ -70,6 +70,11 @@ def commands_of(face: Face) -> dict[str, Command]:
     return {command.name: command for command in COMMANDS if face in command.faces}
 
 
+def is_command(text: str) -> bool:
+    """Whether a text is a command, or meant to be one."""
+    return _COMMAND.match(text.strip().partition(" ")[0]) is not None or text.strip() == "/"
+
+
 def command_in(text: str, face: Face) -> tuple[Command, str] | None:
     """The command that a message is, and its arguments; None for a message, which a path is too. Raises UsageError
     where there is no such command, or it lacks its arguments."""

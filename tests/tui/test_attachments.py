@@ -71,3 +71,20 @@ def test_a_long_paste_becomes_a_chip() -> None:
 
     drive(app, steps)
     assert "\x1b" not in client.requests[0].messages[0]["content"]
+
+
+def test_alt_backspace_takes_a_file_back_as_terminals_send_it() -> None:
+    """Most send ESC DEL, which Textual calls Ctrl+W; without files the key takes a word back."""
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        composer = chat_screen(pilot).composer
+        await ready(pilot)
+        composer.attach_paste("words")
+        composer.write("two words")
+        await pilot.press("ctrl+w")
+        assert (composer.attachments, composer.editor.text) == ([], "two words")
+        await pilot.press("ctrl+w")
+        assert composer.editor.text == "two "
+
+    drive(app, steps)

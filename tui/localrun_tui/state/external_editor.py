@@ -6,8 +6,12 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from textual.app import App, SuspendNotSupported
 
 from localrun.base.errors import UsageError
+from localrun.base.sanitize import clean
 
 
 def editor_command(environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -19,6 +23,16 @@ def editor_command(environ: Mapping[str, str] = os.environ) -> list[str]:
         except ValueError:
             raise UsageError(f"${name} is no command: {environ[name]}", "a quote in it is not closed") from None
     raise UsageError("no editor is set", "export EDITOR=nano, or whichever you like, before localrun starts")
+
+
+def write_outside(app: App[Any], text: str) -> str:
+    """Leave the terminal to the editor until it is done; gives the text, made safe. Raises UsageError."""
+    command = editor_command()
+    try:
+        with app.suspend():
+            return clean(edit_outside(text, command))
+    except SuspendNotSupported:
+        raise UsageError("this terminal cannot be left for an editor", "write here") from None
 
 
 def edit_outside(text: str, command: list[str]) -> str:

@@ -1,31 +1,43 @@
 """Where the user types: a menu of commands and files above the editor, files that go along as chips."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from textual import on
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
 from textual.widgets import Static, TextArea
 from textual.worker import WorkType
 
-from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 from localrun.chat.attachments import Attachment, join, split
-from localrun.chat.commands import command_in, unescaped
+from localrun.chat.commands import command_in, is_command, unescaped
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.file_menu import FileMenu, all_files, behind_at, offer
 from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
-from localrun_tui.state.external_editor import edit_outside, editor_command
+from localrun_tui.state.external_editor import write_outside
 from localrun_tui.state.files import Found, dropped_path, read_all
 from localrun_tui.state.recall import Recall
 
 WAITING = "waiting"  # in place of a message's id: one that waits
 _AT_REST = 0.08  # seconds without a key before files are looked for
+
+
+class Chips(Static):
+    """The files that go along; not there while there are none."""
+
+    def __init__(self) -> None:
+        super().__init__(id="chips", markup=False)
+
+    def show(self, attachments: Sequence[Attachment]) -> None:
+        names = "  ".join(f"▤ {attachment.chip}" for attachment in attachments)
+        self.update(f"{names}   (Alt+Backspace takes the last one back)" if names else "")
+        self.display = bool(names)
 
 
 class Composer(Vertical):
@@ -73,7 +85,7 @@ class Composer(Vertical):
 
     def compose(self) -> ComposeResult:
         yield self.menu
-        yield Static(id="chips", markup=False)
+        yield Chips()
         yield self.editor
 
     async def choose_file(self) -> None:
@@ -120,8 +132,10 @@ class Composer(Vertical):
 
     @property
     def message(self) -> str:
-        """What would be sent, files included."""
-        return join(self.attachments, unescaped(self.editor.text.strip()))
+        """What would be sent, files included; of a command, nothing."""
+        text = self.editor.text.strip()
+        typed = "" if is_command(text) and self.edited is None else unescaped(text)
+        return join(self.attachments, typed) if typed or self.attachments else ""
 
     # ---- what is offered while one types
 
@@ -217,15 +231,9 @@ class Composer(Vertical):
     def edit_outside(self) -> None:
         """Write the message in $EDITOR; the app waits meanwhile, and an answer goes on."""
         try:
-            command = editor_command()
-            with self.app.suspend():
-                text = edit_outside(self.editor.text, command)
+            self.write(write_outside(self.app, self.editor.text))
         except LocalrunError as error:
             self.post_message(self.Refused(error))
-        except SuspendNotSupported:
-            self.post_message(self.Refused(UsageError("this terminal cannot be left for an editor", "write here")))
-        else:
-            self.write(clean(text))
 
     def write(self, text: str) -> None:
         """Put a text into the editor in place of what is there."""
@@ -262,8 +270,5 @@ class Composer(Vertical):
         self.post_message(self.LeaveUp())
 
     def _show_chips(self) -> None:
-        chips = self.query_one("#chips", Static)
         self.post_message(self.Drafted())
-        names = "  ".join(f"▤ {attachment.chip}" for attachment in self.attachments)
-        chips.update(f"{names}   (Alt+Backspace takes the last one back)" if names else "")
-        chips.display = bool(names)
+        self.query_one(Chips).show(self.attachments)

@@ -49,8 +49,8 @@ class Editor(TextField):
         Binding("ctrl+end", "to_end", "To the newest text", show=False, id="composer.to-end"),
         Binding("f4", "edit_outside", "Write in $EDITOR", show=False, id="composer.outside"),
         Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
-        Binding("ctrl+backspace,alt+backspace", "detach", "Detach", show=False, id="composer.detach"),
-        Binding("ctrl+backspace,alt+backspace", "delete_word_left", show=False, id="composer.delete-word"),
+        Binding("ctrl+backspace,alt+backspace,ctrl+w", "detach", "Detach", show=False, id="composer.detach"),
+        Binding("ctrl+backspace,alt+backspace,ctrl+w", "delete_word_left", show=False, id="composer.delete-word"),
     ]
 
     below_messages = False

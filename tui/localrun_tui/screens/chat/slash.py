@@ -108,8 +108,9 @@ class SlashCommands:
         if view is None:
             raise UsageError("nobody tells what the model sees now", "load a model on this machine, and say something")
         info, chat = self._session.info, self._session.chat
+        rolls = chat is not None and chat.policy == "roll"
         n_hidden = len(chat.tree.path(chat.tree.head)) - len(chat.visible()) if chat else 0
-        await self._screen.app.push_screen(PromptScreen(view, info.ctx if info else 0, n_hidden))
+        await self._screen.app.push_screen(PromptScreen(view, info.ctx if info else 0, n_hidden, rolls))
 
     async def _edit(self, text: str) -> None:
         question = self._last_question()

@@ -75,7 +75,7 @@ class TokenRows(ScrollView, can_focus=True):
 
 
 class PromptScreen(ModalScreen[None]):
-    """`n_hidden` messages of the chat are not in the prompt at all."""
+    """`n_hidden` messages of the chat are not in the prompt at all; `rolls`: what is too much goes out of sight."""
 
     CSS_PATH = "prompt_screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -83,9 +83,9 @@ class PromptScreen(ModalScreen[None]):
         Binding("i", "toggle_ids", "Ids", id="prompt.ids"),
     ]
 
-    def __init__(self, view: PromptView, ctx: int, n_hidden: int) -> None:
+    def __init__(self, view: PromptView, ctx: int, n_hidden: int, rolls: bool) -> None:
         super().__init__()
-        self.view, self.ctx, self.n_hidden = view, ctx, n_hidden
+        self.view, self.ctx, self.n_hidden, self.rolls = view, ctx, n_hidden, rolls
         self.with_ids = True
 
     def compose(self) -> ComposeResult:
@@ -105,6 +105,8 @@ class PromptScreen(ModalScreen[None]):
             yield Static(legend)
             if self.n_hidden:
                 yield Static(say(f"▲ {hidden} before these are not in it", "$text-warning"))
+            if self.ctx and view.n_tokens >= self.ctx and not self.rolls:
+                yield Static(say(f"⚠ {view.n_tokens + 1 - self.ctx:,} tokens too many to be answered", "$text-warning"))
             yield TokenRows()
             yield Static("↑↓ Page↑ Page↓ scroll, i shows ids or not, Escape closes", id="hint")
 
@@ -121,4 +123,4 @@ class PromptScreen(ModalScreen[None]):
 
     def _show(self) -> None:
         rows = self.query_one(TokenRows)
-        rows.show(token_rows(self.view, self.ctx, max(rows.size.width, 20), self.with_ids))
+        rows.show(token_rows(self.view, self.ctx if self.rolls else 0, max(rows.size.width, 20), self.with_ids))
