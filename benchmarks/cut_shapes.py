@@ -43,7 +43,7 @@ def cut(values: dict[str, Any]) -> dict[str, Any]:
     values |= {"vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT, "bos_token_id": 0, "eos_token_id": 1}
     values |= {"pad_token_id": None, "num_hidden_layers": LAYERS}
     if values["model_type"] == "gemma4_text":
-        values["final_logit_softcapping"] = 30.0
+        values |= {"final_logit_softcapping": 30.0, "vocab_size_per_layer_input": VOCABULARY}
     if "layer_types" in values:
         values["layer_types"] = values["layer_types"][:LAYERS]
     if values.get("num_kv_shared_layers"):

@@ -66,11 +66,34 @@ always as f32.
 | codec | keys | values |
 |---|---|---|
 """
+COMPUTED = """
+## Where it is computed
+
+- `cpu`: every architecture, type of weights and codec of this page, but for what the tables except, by kernels of our
+  own.
+- `reference`: all of it, in plain PyTorch, on any machine; it says what is right, and is slow.
+- `cuda`: on an NVIDIA GPU, by kernels of our own where [cuda-kernels.md](cuda-kernels.md) has one, else by PyTorch
+  on the device.
+- `mps`: on an Apple GPU, by PyTorch on the device; only where it is asked for (`--backend mps`).
+
+Chats of forty turns with edits and branches were played on the CPU on every architecture in every codec, with random
+weights: all answers were those of an engine without a cache
+([2026-11-23](../benchmarks/results/2026-11-23-epyc-2-threads.md)).
+"""
 
 
 def page() -> str:
     """The whole page."""
-    sections = (HEAD, *map(architecture, ARCHS), COVERAGE, TYPES, *map(weights, QUANT_TYPES), CODECS, *codecs())
+    sections = (
+        HEAD,
+        *map(architecture, ARCHS),
+        COVERAGE,
+        TYPES,
+        *map(weights, QUANT_TYPES),
+        CODECS,
+        *codecs(),
+        COMPUTED,
+    )
     return "".join(sections)
 
 
