@@ -192,3 +192,18 @@ def test_a_folder_without_text_is_told_of(tree: Path, monkeypatch: pytest.Monkey
         await until(pilot, lambda: "no text file" in notice(pilot))
 
     drive(app, steps)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="such a home cannot be on this OS (windows)")
+def test_the_home_of_nobody_offers_nothing() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        composer = chat_screen(pilot).composer
+        await ready(pilot)
+        await type_text(pilot, "@~no-such-user-here/x")
+        await pilot.pause(0.3)
+        assert not composer.has_menu
+        await ask(pilot, " is what?")
+
+    drive(app, steps)

@@ -18,14 +18,13 @@ from localrun.base.sanitize import clean
 from localrun.chat.attachments import Attachment, join, split
 from localrun.chat.commands import command_in, is_command, unescaped
 from localrun_tui.screens.chat.editor import Editor
-from localrun_tui.screens.chat.file_menu import FileMenu, all_files, behind_at, offer
+from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_offer
 from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
 from localrun_tui.state.external_editor import write_outside
-from localrun_tui.state.files import Found, dropped_path, read_all
+from localrun_tui.state.files import Found
 from localrun_tui.state.recall import Recall
 
 WAITING = "waiting"  # in place of a message's id: one that waits
-_AT_REST = 0.08  # seconds without a key before files are looked for
 
 
 class Chips(Static):
@@ -164,12 +163,9 @@ class Composer(Vertical):
             self.run_worker(offer_files, group="files", exclusive=True)
 
     async def _offer_files(self) -> None:
-        await asyncio.sleep(_AT_REST)
-        wanted = behind_at(self.editor.before_cursor)
-        if wanted is not None:
-            offers = await asyncio.to_thread(self._files.offers, wanted)
-            if behind_at(self.editor.before_cursor) == wanted:
-                self.menu.show(offers)
+        offers = await self._files.offers_at_rest(lambda: self.editor.before_cursor)
+        if offers is not None:
+            self.menu.show(offers)
 
     def offer_dropped(self, text: str) -> None:
         """A path that was pasted, as a terminal does with a file that is dropped on it, may become a file."""
@@ -177,10 +173,9 @@ class Composer(Vertical):
         self.run_worker(offer_dropped, group="files", exclusive=True)
 
     async def _offer_dropped(self, text: str) -> None:
-        path = await asyncio.to_thread(dropped_path, text)
-        if path is not None and self.editor.before_cursor.endswith(text.strip()):
-            size = await asyncio.to_thread(lambda: path.stat().st_size)
-            self.menu.show([offer(Found(path, path.name, size), text.strip(), "attach ")])
+        offers = await asyncio.to_thread(dropped_offer, text)
+        if offers and self.editor.before_cursor.endswith(text.strip()):
+            self.menu.show(offers)
 
     def take(self) -> None:
         """Do what is highlighted in the menu, or write it down where more has to be typed behind it."""
@@ -191,23 +186,16 @@ class Composer(Vertical):
         if chosen is None:
             self.submit()
         elif chosen.files:
-            self._replace(chosen.replaces)
+            self.editor.take_back(chosen.replaces)
             self.run_worker(self._attach_files(chosen.files), group="attach")
         elif not chosen.ends:
             self.write(f"{chosen.value} ")
         elif chosen.value:
             self._run(chosen.value, "")
 
-    def _replace(self, typed: str) -> None:
-        """Take out what was typed in the place of a file, if it still stands before the cursor."""
-        row, column = self.editor.cursor_location
-        if self.editor.before_cursor.endswith(typed):
-            self.editor.delete((row, column - len(typed)), (row, column))
-
     async def _attach_files(self, files: tuple[Found, ...]) -> None:
         try:
-            found = await asyncio.to_thread(all_files, self._files, files)
-            for attachment in await asyncio.to_thread(read_all, found):
+            for attachment in await asyncio.to_thread(self._files.read, files):
                 self.attach(attachment)
         except LocalrunError as error:
             self.post_message(self.Refused(error))

@@ -66,6 +66,12 @@ class Editor(TextField):
         row, column = self.cursor_location
         return self.document.get_line(row)[:column]
 
+    def take_back(self, typed: str) -> None:
+        """Take out what was typed last, if it still stands before the cursor."""
+        row, column = self.cursor_location
+        if self.before_cursor.endswith(typed):
+            self.delete((row, column - len(typed)), (row, column))
+
     def action_send(self) -> None:
         self._writer.submit()
 

@@ -1,19 +1,21 @@
 """Files behind an @: what is offered for the letters that follow it, and a look at one."""
 
+import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from textual.content import Content
 
 from localrun.base.errors import UsageError
-from localrun.chat.attachments import about_tokens
+from localrun.chat.attachments import Attachment, about_tokens
 from localrun_tui.screens.chat.suggestions import Suggestion
-from localrun_tui.state.files import MOST_FILES, Files, Found, matching, place_of, walk
+from localrun_tui.state.files import MOST_FILES, Files, Found, dropped_path, matching, place_of, read_all, walk
 from localrun_tui.widgets.columns import say
 
 _BEHIND_AT = re.compile(r"(?:^|(?<=\s))@(\S*)\Z")
+_AT_REST = 0.08  # seconds without a key before files are looked for
 _FRESH = 20.0  # seconds for which a walk holds
 
 
@@ -24,7 +26,7 @@ def behind_at(before_cursor: str) -> str | None:
 
 
 class FileMenu:
-    """Looks below the folder `here`, or where what is typed leads. Every method is slow: call it on a thread."""
+    """Looks below the folder `here`, or where what is typed leads. What does not await is slow: call it on a thread."""
 
     def __init__(self, here: Path) -> None:
         self._here = here
@@ -47,10 +49,38 @@ class FileMenu:
             rows.append(Suggestion("", note))
         return rows
 
-    def inside(self, folder: Found) -> list[Found]:
-        """The files in a folder that was offered, and in those below it."""
-        files = self._files.found if self._files else ()
-        return [one for one in files if one.name.startswith(folder.name) and not one.is_folder]
+    async def offers_at_rest(self, before_cursor: Callable[[], str]) -> list[Suggestion] | None:
+        """The same for what stands before the cursor once the keys rest; None where that is another thing by then."""
+        await asyncio.sleep(_AT_REST)
+        wanted = behind_at(before_cursor())
+        if wanted is None:
+            return None
+        try:
+            offers = await asyncio.to_thread(self.offers, wanted)
+        except (OSError, ValueError, RuntimeError):  # the home of a user whom there is not, a folder that is gone
+            offers = []
+        return offers if behind_at(before_cursor()) == wanted else None
+
+    def read(self, files: Sequence[Found]) -> list[Attachment]:
+        """What was chosen; of a folder, the files in it and below. UsageError where that has no text, or too much."""
+        known = self._files.found if self._files else ()
+        found: list[Found] = []
+        for one in files:
+            inside = (each for each in known if each.name.startswith(one.name) and not each.is_folder)
+            found += inside if one.is_folder else [one]
+        if not found:
+            raise UsageError("there is no text file in this folder", "choose another one")
+        return read_all(found)
+
+
+def dropped_offer(text: str) -> list[Suggestion]:
+    """The offer to attach the file whose path was pasted; none where it is no path of one."""
+    path = dropped_path(text)
+    try:
+        size = path.stat().st_size if path else 0
+    except OSError:
+        return []
+    return [offer(Found(path, path.name, size), text.strip(), "attach ")] if path else []
 
 
 def offer(one: Found, replaces: str, words: str = "") -> Suggestion:
@@ -64,11 +94,3 @@ def _all_of(found: Sequence[Found], wanted: str) -> Suggestion:
     tokens = sum(about_tokens(one.n_bytes) for one in found)
     row = Content.styled(f"all {len(found)} files  ≈{tokens:,} tokens", "bold")
     return Suggestion(wanted, row, replaces=f"@{wanted}", files=tuple(found))
-
-
-def all_files(menu: FileMenu, files: Sequence[Found]) -> list[Found]:
-    """The files that a choice means: a folder's are those in it. UsageError where there are none."""
-    found = [each for one in files for each in (menu.inside(one) if one.is_folder else [one])]
-    if not found:
-        raise UsageError("there is no text file in this folder", "choose another one")
-    return found
