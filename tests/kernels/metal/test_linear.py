@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from localrun_testing.broken_kernels import SCHEDULES, report, runtime
 from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, packed_floats, random_rows
 from localrun_testing.metal_linear import ERROR, LAYOUT_CASES, error, matrix_device, run
 
+from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.linears import embed, linear
 from localrun.backends.metal.norms import norm
@@ -52,6 +54,15 @@ def test_whether_products_of_matrices_are_exact_is_found_out() -> None:
     added = "for (int e = 0; e < 2; e++) sums.chains[t][a][b].thread_elements()[e] += product.thread_elements()[e]"
     other = text.replace(f"{fma};", f"{{ {beside} {added}; }}")
     assert not has_exact_matrices(emulated_device(replace={"linear_many.metal": other}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+@pytest.mark.parametrize("case", LAYOUT_CASES)
+def test_no_sanitizer_objects_to_a_layout(case: str, sanitizer: Sanitizer) -> None:
+    if not runtime(sanitizer).is_absolute():
+        pytest.skip("this compiler has no such sanitizer: windows and macos build theirs in another way")
+    assert report("metal", case, sanitizer, SCHEDULES[0], {}) == ""
 
 
 @pytest.mark.slow

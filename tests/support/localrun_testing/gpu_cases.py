@@ -7,10 +7,10 @@ from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.self_test_cases import CASES as CUDA
 from localrun.backends.cuda.source import KERNELS as CUDA_KERNELS
 from localrun.backends.gpu.source import KernelTexts
-from localrun.backends.metal import self_test_attention as attention
-from localrun.backends.metal import self_test_linears as linears
 from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.linears import MatrixDevice
+from localrun.backends.metal.self_test import CASES as METAL_CASES
+from localrun.backends.metal.self_test_linears import has_exact_matrices
 from localrun.backends.metal.source import KERNELS as METAL_KERNELS
 
 Name: TypeAlias = Literal["cuda", "metal"]
@@ -19,19 +19,10 @@ Case: TypeAlias = Callable[[Any], str]  # a device of the platform -> what is wr
 
 def matrices(device: MatrixDevice) -> str:
     """Products of matrices beside the chains that they stand for."""
-    return "" if linears.has_exact_matrices(device) else "other bits"
+    return "" if has_exact_matrices(device) else "other bits"
 
 
-METAL: Mapping[str, Case] = {
-    **linears.CASES,
-    "matrices": matrices,
-    "rope_append": attention.rope_append,
-    "append codes": attention.append_codes,
-    "attention of few": attention.attention_of_few,
-    "attention of many": attention.attention_of_many,
-    "attention of floats": attention.attention_of_floats,
-    "attention of codes": attention.attention_of_codes,
-}
+METAL: Mapping[str, Case] = {**METAL_CASES, "matrices": matrices}
 CASES: Mapping[Name, Mapping[str, Case]] = {"cuda": CUDA, "metal": METAL}
 TEXTS: Mapping[Name, KernelTexts] = {"cuda": CUDA_KERNELS, "metal": METAL_KERNELS}
 
