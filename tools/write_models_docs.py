@@ -74,7 +74,7 @@ COMPUTED = """
 - `reference`: all of it, in plain PyTorch, on any machine; it says what is right, and is slow.
 - `cuda`: on an NVIDIA GPU, by kernels of our own where [cuda-kernels.md](cuda-kernels.md) has one, else by PyTorch
   on the device.
-- `mps`: on an Apple GPU, by PyTorch on the device; only where it is asked for (`--backend mps`).
+- `mps`: on an Apple GPU, by kernels of our own where they pass their self-test ([metal.md](metal.md)).
 
 Chats of forty turns with edits and branches were played on the CPU on every architecture in every codec, with random
 weights: all answers were those of an engine without a cache
