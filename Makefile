@@ -1,6 +1,6 @@
 # make run        set everything up and answer one prompt, offline
 # make test       lint, types and tests (minutes)
-# make screenshots  draw the pictures of the README anew
+# make screenshots  draw the pictures of the README anew, and record the walk
 # make test-slow  fuzzing, both wheels, comparison with llama.cpp (longer)
 PYTHON ?= python3
 VENV := .venv
@@ -38,6 +38,7 @@ peers: $(PEERS)/built
 screenshots: $(VENV)/installed
 	$(BIN)/python -m tools.write_screenshot
 	$(BIN)/python -m tools.write_screens
+	$(BIN)/python -m tools.write_recording
 
 clean:
 	rm -rf $(VENV) $(PEERS) build dist

@@ -1,41 +1,50 @@
 """Parsers of settings: each takes a TOML value or a string and gives the value to use, or raises ValueError."""
 
 import math
-from collections.abc import Callable
 
 
-def whole(low: int, high: int) -> Callable[[object], int]:
+class whole:
     """A parser of whole numbers within [low, high]."""
 
-    def parse(value: object) -> int:
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+
+    @property
+    def range(self) -> str:
+        return f"a whole number from {self.low:,} to {self.high:,}"
+
+    def __call__(self, value: object) -> int:
         try:
             if isinstance(value, bool) or not isinstance(value, int | str):
                 raise ValueError
             number = int(value)
         except ValueError:
-            number = low - 1
-        if not low <= number <= high:
-            raise ValueError(f"a whole number from {low} to {high} is needed")
+            number = self.low - 1
+        if not self.low <= number <= self.high:
+            raise ValueError(f"a whole number from {self.low} to {self.high} is needed")
         return number
 
-    return parse
 
-
-def real(low: float, high: float) -> Callable[[object], float]:
+class real:
     """A parser of finite numbers within [low, high]."""
 
-    def parse(value: object) -> float:
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    @property
+    def range(self) -> str:
+        return f"a number from {self.low:g} to {self.high:g}"
+
+    def __call__(self, value: object) -> float:
         try:
             if isinstance(value, bool) or not isinstance(value, int | float | str):
                 raise ValueError
             number = float(value)
         except (ValueError, OverflowError):
             number = math.nan
-        if not low <= number <= high:
-            raise ValueError(f"a number from {low:g} to {high:g} is needed")
+        if not self.low <= number <= self.high:
+            raise ValueError(f"a number from {self.low:g} to {self.high:g} is needed")
         return number
-
-    return parse
 
 
 class one_of:

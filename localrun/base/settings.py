@@ -46,6 +46,7 @@ class Settings:
     frequency_penalty: float | None = None
     seed: int | None = None
     stop_on_loop: bool | None = None
+    titles: bool | None = None
     theme: str | None = None
     notify: bool | None = None
     disk_cache: float | None = None  # GiB
@@ -71,6 +72,11 @@ class Setting:
         """The words it may be, where these are few."""
         return self.parse.names if isinstance(self.parse, one_of | on_off) else ()
 
+    @property
+    def range(self) -> str:
+        """What it may be, in words; empty where any text will do."""
+        return self.parse.range if isinstance(self.parse, whole | real) else ", ".join(self.choices)
+
 
 SETTINGS: dict[str, Setting] = {
     "model": Setting("the model that answers when none is named", text, "builtin"),
@@ -94,6 +100,9 @@ SETTINGS: dict[str, Setting] = {
     "seed": Setting("the same seed gives the same answer", whole(0, (1 << 64) - 1), "another one each time"),
     "stop_on_loop": Setting(
         "end an answer that only repeats itself", on_off(), "on in the app and on a terminal, off for scripts"
+    ),
+    "titles": Setting(
+        "let the model name a chat once it has answered in it, while nothing else is to do", on_off(), "on"
     ),
     "disk_cache": Setting(
         "GiB of disk for what was computed of chats, so that reopening one is quick; 0 keeps nothing",

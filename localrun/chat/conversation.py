@@ -16,7 +16,9 @@ from localrun.chat.token_ids import common_length, token_ids
 from localrun.chat.tree import ChatTree, Message
 
 VERSION = 1
+_NO_SETTINGS = ("kind", "version", "created", "at", "deleted", "crc32")
 Policy = Literal["stop", "drop", "roll"]
+SettingValue = str | int | float | bool | list[str] | None
 
 
 class Chat:
@@ -55,6 +57,20 @@ class Chat:
         return self._text("preset")
 
     @property
+    def own(self) -> Mapping[str, Any]:
+        """Everything that was set for this chat, by name, as it is in the file: not checked."""
+        return self._settings
+
+    @property
+    def pinned(self) -> bool:
+        return self._settings.get("pinned") is True
+
+    @property
+    def folder(self) -> str:
+        """The heading that the user put it below; empty where none was chosen."""
+        return self._text("folder")
+
+    @property
     def policy(self) -> Policy:
         """What happens at the end of the context: stop, drop the oldest turns, or roll the window."""
         value = self._text("policy")
@@ -86,8 +102,9 @@ class Chat:
         """Stretches of the file that could not be read."""
         return self._file.damaged
 
-    def set(self, **settings: str | list[str]) -> None:
-        """Change title, model, system, preset, policy, waiting or horizon."""
+    def set(self, **settings: SettingValue) -> None:
+        """Change title, system, policy, waiting, horizon, pinned, folder, or what remembered.py lists; None takes a
+        setting back."""
         self._settings |= settings
         record = pack("set", at=time.time(), **settings)
         if self._file.exists:
@@ -183,11 +200,21 @@ class Chat:
         """Try again to write what is not on disk."""
         self._file.flush()
 
-    def begin(self, created: float, settings: Mapping[str, str]) -> None:
+    def begin(self, created: float, settings: Mapping[str, SettingValue]) -> None:
         """Make this a new chat. Its file comes with the first message."""
         self.created = self.updated = created
         self._settings = dict(settings)
         self._file.put_off(pack("chat", version=VERSION, created=created, **settings))
+
+    def take_over(self, tree: ChatTree) -> None:
+        """Write the messages of another chat into this new one."""
+        records = []
+        for message in tree.messages():
+            self.tree.add(message)
+            records.append(pack_message(message, None if message.parent is None else tree[message.parent].parent))
+        self.updated = time.time()
+        self.tree.select(tree.head)
+        self._file.append(b"".join([*records, pack("select", at=self.updated, head=tree.head)]))
 
     def bury(self, deleted: bool) -> None:
         """Write or lift the tombstone."""
@@ -221,7 +248,7 @@ class Chat:
         head = fields.get("head")
         match fields["kind"]:
             case "chat" | "set":
-                self._settings |= {key: value for key, value in fields.items() if isinstance(value, str | list)}
+                self._settings |= {key: value for key, value in fields.items() if key not in _NO_SETTINGS}
                 if "deleted" in fields:
                     self.deleted = fields["deleted"] is True
             case "select" if head is None or (isinstance(head, str) and head in self.tree):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.base.files import make_private
-from localrun.chat.conversation import Chat, Policy
+from localrun.chat.conversation import Chat, Policy, SettingValue
 from localrun.chat.file import JournalFile
 from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
 from localrun.chat.traces import erase_index, erase_traces
@@ -26,8 +26,8 @@ class ChatStore:
         self._chats: dict[str, Chat] = {}
         self._summaries = Summaries()
 
-    def create(self, title: str = "", model: str = "", **options: str) -> Chat:
-        """A new chat; `options` are system, preset and policy. Nothing is on disk before its first message."""
+    def create(self, title: str = "", model: str = "", **options: SettingValue) -> Chat:
+        """A new chat; `options` are what `Chat.set` takes. Nothing is on disk before its first message."""
         now = time.time()
         chat_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(3)}"
         chat = Chat(chat_id, JournalFile(self._path(chat_id)))
@@ -68,6 +68,13 @@ class ChatStore:
         found = self._read_summaries()
         return {chat_id: self._summaries.state(chat_id) for chat_id, one in found.items() if not one.deleted}
 
+    def summary(self, chat_id: str) -> ChatSummary | None:
+        """Of one chat, as it was when all were looked at last; None where it was not there then."""
+        chat = self._chats.get(chat_id)
+        if chat is not None and (self.folder is None or chat.problem):
+            return summary_of(chat)
+        return self._summaries.known(chat_id)
+
     def summaries(self, deleted: bool = False) -> list[ChatSummary]:
         """Every chat that is not deleted, or every one that is, the one last written to first."""
         found = self._read_summaries()
@@ -86,10 +93,19 @@ class ChatStore:
                 del found[chat_id]
         return found
 
-    def rename(self, chat_id: str, title: str) -> None:
+    def change(self, chat_id: str, **settings: SettingValue) -> None:
+        """Set what `Chat.set` takes. LocalrunError where it cannot be written."""
         chat = self.open(chat_id)
-        chat.set(title=title)
+        chat.set(**settings)
         _check_written(chat)
+
+    def duplicate(self, chat_id: str) -> Chat:
+        """Another chat with the same messages, all branches, and settings. It is on disk when this returns."""
+        original = self.open(chat_id)
+        copy = self.create(**{**original.own, "title": f"{original.title} (copy)", "pinned": False, "waiting": []})
+        copy.take_over(original.tree)
+        _check_written(copy)
+        return copy
 
     def delete(self, chat_id: str) -> None:
         """Put up a tombstone. The file goes after 30 days; until then `restore` brings the chat back."""
@@ -134,4 +150,14 @@ def _check_written(chat: Chat) -> None:
 
 def summary_of(chat: Chat) -> ChatSummary:
     """What a list shows of a chat in memory."""
-    return ChatSummary(chat.id, chat.title, chat.model, chat.created, chat.updated, len(chat.tree), chat.deleted)
+    return ChatSummary(
+        chat.id,
+        chat.title,
+        chat.model,
+        chat.created,
+        chat.updated,
+        len(chat.tree),
+        chat.deleted,
+        chat.pinned,
+        chat.folder,
+    )

@@ -57,10 +57,14 @@ def search(store: ChatStore, words: str, limit: int = 50) -> list[Hit]:
     if rows is None:
         matching = (row for row in _all_rows(store) if matches(row.text, phrases))
         rows = sorted(matching, key=lambda row: (row.created, row.chat_id, row.message_id), reverse=True)[:limit]
-    titles = {summary.id: summary.title for summary in store.summaries()}
     return [
-        Hit(row.chat_id, row.message_id, titles.get(row.chat_id, ""), snippet(row.text, words.split())) for row in rows
+        Hit(row.chat_id, row.message_id, _title(store, row.chat_id), snippet(row.text, words.split())) for row in rows
     ]
+
+
+def _title(store: ChatStore, chat_id: str) -> str:
+    summary = store.summary(chat_id)
+    return summary.title if summary else ""
 
 
 def folded(text: str) -> str:

@@ -28,6 +28,8 @@ class ChatSummary:
     updated: float
     n_messages: int
     deleted: bool = False
+    pinned: bool = False
+    folder: str = ""
 
     @property
     def expired(self) -> bool:
@@ -49,18 +51,24 @@ class Summaries:
                 chat_id = entry.name.removesuffix(SUFFIX)
                 if entry.name.endswith(SUFFIX) and is_chat_id(chat_id):
                     with suppress(OSError):
-                        found[chat_id] = self._of(Path(entry.path), chat_id, entry.stat())
+                        found[chat_id] = self._of(entry, chat_id)
         return found
+
+    def known(self, chat_id: str) -> ChatSummary | None:
+        """As it was when the folder was read."""
+        known = self._known.get(chat_id)
+        return known[1] if known else None
 
     def state(self, chat_id: str) -> tuple[int, int]:
         """Size and time of change in ns of a file when it was read."""
         return self._known[chat_id][0]
 
-    def _of(self, path: Path, chat_id: str, now: os.stat_result) -> ChatSummary:
+    def _of(self, entry: "os.DirEntry[str]", chat_id: str) -> ChatSummary:
+        now = entry.stat()
         state = now.st_size, now.st_mtime_ns
         known = self._known.get(chat_id)
         if known is None or known[0] != state:
-            known = self._known[chat_id] = state, summarise(chat_id, read_file(path))
+            known = self._known[chat_id] = state, summarise(chat_id, read_file(Path(entry.path)))
         summary = known[1]
         return summary if summary.updated else replace(summary, updated=now.st_mtime)
 
@@ -79,6 +87,7 @@ def title_of(text: str) -> str:
 def summarise(chat_id: str, data: bytes) -> ChatSummary:
     """From the bytes of a journal. Of messages only the first is parsed, for a title, and the last, for its time."""
     title, model, opening, created, n_messages, deleted = "", "", b"", 0.0, 0, False
+    pinned, folder = False, ""
     last = b""
     for _, record in split(data):
         if record is None:
@@ -94,8 +103,11 @@ def summarise(chat_id: str, data: bytes) -> ChatSummary:
         title = text if isinstance(text := fields.get("title"), str) else title
         model = text if isinstance(text := fields.get("model"), str) else model
         deleted = fields["deleted"] is True if "deleted" in fields else deleted
+        pinned = fields["pinned"] is True if "pinned" in fields else pinned
+        folder = text if isinstance(text := fields.get("folder"), str) else folder
     first, final = parse(opening) or {}, parse(last) or {}
     if not title and isinstance(text := first.get("text"), str):
         title = title_of(text)
     updated = as_time(final.get("at", final.get("created")))
-    return ChatSummary(chat_id, title, model, created or as_time(first.get("created")), updated, n_messages, deleted)
+    created = created or as_time(first.get("created"))
+    return ChatSummary(chat_id, title, model, created, updated, n_messages, deleted, pinned, folder)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.cli.chat_commands import show_messages, take
-from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, open_store, with_model_of
+from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, held_as, open_store, with_model_of
 from localrun.cli.consent import find_or_pull
 from localrun.cli.console import is_terminal, note
 from localrun.cli.failure import CANCELLED
@@ -13,7 +13,7 @@ from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, Mode
 from localrun.cli.line_chat import LineChat
 from localrun.cli.line_input import piped_messages, typed_messages
 from localrun.cli.output import OutputOptions
-from localrun.cli.session import CancelOnInterrupt, answering, open_client
+from localrun.cli.session import Answering, CancelOnInterrupt, open_client
 
 _SHOWN_AT_START = 2
 
@@ -34,14 +34,12 @@ def chat(
         raise UsageError("two models are named", "leave one out")
     if go_on and history is False:
         raise UsageError("--continue writes to the last chat", "leave --no-history out")
-    shared = answering(answer, as_data=output.as_data)
+    shared = Answering(answer, as_data=output.as_data)
     at_keyboard = is_terminal(sys.stdin)
     store = open_store(kept=go_on or (at_keyboard if history is None else history))
     talk = begin(store, go_on, answer.system, shared.system)
     stored = find_or_pull(with_model_of(talk, replace(model, model=named or model.model)), hub)
-    with open_client(stored, load, talk.id if talk.kept else "") as client:
-        if talk.model != stored.name:
-            talk.set(model=stored.name)
+    with open_client(stored, held_as(talk, stored, load), talk.id if talk.kept else "") as client:
         session = LineChat(client, store, talk, shared, output, answer.show_thinking, talks=at_keyboard)
         if not at_keyboard:
             code = _follow_script(session)

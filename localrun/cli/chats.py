@@ -9,9 +9,11 @@ import typer
 from localrun.base.errors import NotFoundError
 from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.chat.journal import Chat, ChatStore, ChatSummary
+from localrun.chat.remembered import HeldWith, held_with, hold_with
 from localrun.cli.console import note
-from localrun.cli.groups import ModelOptions
+from localrun.cli.groups import LoadOptionFlags, ModelOptions
 from localrun.hub.resolve import resolve
+from localrun.hub.stored import StoredModel
 
 ContinueSwitch = Annotated[
     bool, typer.Option("-c", "--continue", metavar="", help="go on with the last chat", rich_help_panel="The chat")
@@ -51,14 +53,28 @@ def begin(store: ChatStore, go_on: bool, typed: str | None, usual: str | None) -
 
 def with_model_of(chat: Chat, options: ModelOptions) -> ModelOptions:
     """The model that was named, else the one the chat was held with, if it is still there."""
-    if options.model or not chat.model:
+    held = held_with(chat)
+    if options.model or not held.model:
         return options
-    try:
-        resolve(chat.model)
-    except NotFoundError:
-        note(f"({chat.model}, with which this chat was held, is not on disk)")
-        return options
-    return replace(options, model=chat.model)
+    precision = options.precision if options.precision != "auto" else held.precision or "auto"
+    for wanted in dict.fromkeys((precision, options.precision)):
+        try:
+            resolve(held.model, wanted)
+        except NotFoundError:
+            continue
+        return replace(options, model=held.model, precision=wanted)
+    note(f"({held.model}, with which this chat was held, is not on disk)")
+    return options
+
+
+def held_as(chat: Chat, stored: StoredModel, load: LoadOptionFlags) -> LoadOptionFlags:
+    """How to hold the model: as typed, else as it was held in this chat. The chat remembers it."""
+    held = held_with(chat)
+    ctx = held.ctx if load.ctx is None else load.ctx
+    kv = load.kv or (None if held.kv == "auto" else held.kv)
+    window = load.window or held.window
+    hold_with(chat, HeldWith(stored.name, stored.precision, ctx, kv or "auto", window))
+    return replace(load, ctx=ctx, kv=kv, window=window)
 
 
 def columns(number: int, chat: ChatSummary) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ class LineChat:
     def _answer(self, question: str, begun: Message | None = None, temperature: float | None = None) -> None:
         self.unanswered = question
         self.tell_problem()
-        options = self.shared.options
+        options = self.shared.options(self.chat)
         if temperature is not None:
             options = replace(options, sampling=replace(options.sampling, temperature=temperature))
         done = answer_in(self.chat, question, self.client, options, self._stream, self._ask_policy, begun)

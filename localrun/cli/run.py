@@ -10,18 +10,17 @@ from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.events import Completion
 from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
-from localrun.cli.chats import ContinueSwitch, begin, open_store, with_model_of
+from localrun.cli.chats import ContinueSwitch, begin, held_as, open_store, with_model_of
 from localrun.cli.completion import complete_model
 from localrun.cli.consent import find_or_pull
 from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.output import RunOutput, as_fields, stream_answer
-from localrun.cli.session import Answering, answering, open_client, show_stats
+from localrun.cli.session import Answering, open_client, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file
 from localrun.cli.turn import Stream, answer_in
 from localrun.hub.resolve import resolve
-from localrun.hub.stored import StoredModel
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
@@ -46,7 +45,7 @@ def run(
     """Answer one prompt. stdin, when it is a pipe or a file, is appended to PROMPT or is the prompt."""
     named, prompt = split_words(words or [], model.model)
     model = replace(model, model=named)
-    shared = answering(answer, as_data=output.as_data)
+    shared = Answering(answer, as_data=output.as_data)
     _check(output, shared, raw, go_on)
     if not (prompt or file or output.json) and at_terminal():
         from localrun.cli.chat import chat
@@ -56,13 +55,14 @@ def run(
     stored = find_or_pull(model if last is None else with_model_of(last, model), hub)
     prompt = _whole_prompt(prompt, file or [], no_stdin)
     stream = partial(stream_answer, show_thinking=answer.show_thinking, jsonl=output.jsonl, as_text=not output.as_data)
+    load = load if last is None else held_as(last, stored, load)
     with open_client(stored, load, last.id if last is not None and last.kept else "") as client:
         for line in () if output.as_data else client.info.notes:
             note(line)
         if last is None:
             completion = stream(client, _request(shared, prompt, raw)).completion
         else:
-            completion = _go_on(last, prompt, stored, client, shared, stream)
+            completion = _go_on(last, prompt, client, shared, stream)
     if output.json:
         write_json(as_fields(completion))
     if output.stats:
@@ -116,18 +116,14 @@ def _request(shared: Answering, prompt: str, raw: bool) -> Request:
     if not raw:
         system = ({"role": "system", "content": shared.system},) if shared.system else ()
         messages = (*system, {"role": "user", "content": prompt})
-    return shared.options.request(messages, prompt=prompt if raw else None)
+    return shared.options().request(messages, prompt=prompt if raw else None)
 
 
-def _go_on(
-    chat: Chat, prompt: str, stored: StoredModel, client: "LocalClient", shared: Answering, stream: Stream
-) -> Completion:
+def _go_on(chat: Chat, prompt: str, client: "LocalClient", shared: Answering, stream: Stream) -> Completion:
     """Answer the prompt as the next message of a chat."""
     chat.set_aside()
-    if chat.model != stored.name:
-        chat.set(model=stored.name)
     message = chat.add_user(prompt)
-    completion = answer_in(chat, message.id, client, shared.options, stream).completion
+    completion = answer_in(chat, message.id, client, shared.options(chat), stream).completion
     if chat.problem:
         note(chat.problem)
     return completion

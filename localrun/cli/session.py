@@ -14,7 +14,9 @@ from localrun.base.machine import memory
 from localrun.base.request import Think
 from localrun.base.settings import Settings, read_settings
 from localrun.base.units import gib, ms, tps
+from localrun.chat.conversation import Chat
 from localrun.chat.presets import sampling_of
+from localrun.chat.remembered import settings_of, think_of
 from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
@@ -32,11 +34,12 @@ if TYPE_CHECKING:
     from localrun.client.local import LocalClient
 
 
-def settings_with(*flags: Any) -> Settings:
-    """LOCALRUN_* and config.toml, and on top of them what was typed."""
+def settings_with(*flags: Any, chat: Chat | None = None) -> Settings:
+    """LOCALRUN_* and config.toml, on top of them what `chat` sets for itself, and then what was typed."""
     known = {field.name for field in fields(Settings)}
     typed = {field.name: getattr(group, field.name) for group in flags for field in fields(group)}
-    return replace(read_settings(), **{key: v for key, v in typed.items() if key in known and v is not None})
+    settings = read_settings() if chat is None else settings_of(chat, read_settings())
+    return replace(settings, **{key: v for key, v in typed.items() if key in known and v is not None})
 
 
 def find_model(options: ModelOptions) -> StoredModel:
@@ -74,24 +77,30 @@ def open_client(stored: StoredModel, flags: LoadOptionFlags, chat_id: str = "") 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """What all requests of one command share."""
+    """What all requests of one command share. `as_data`: what comes out is JSON, for a program."""
 
-    system: str | None
-    options: TurnOptions
+    flags: AnswerOptions
+    as_data: bool = False
 
+    def __post_init__(self) -> None:
+        self.options()  # what is wrong is told before a model is loaded
 
-def answering(flags: AnswerOptions, *, as_data: bool = False) -> Answering:
-    """`as_data`: what comes out is JSON, for a program."""
-    settings = settings_with(flags)
-    for_a_person = is_terminal(sys.stdout) and not as_data
-    options = TurnOptions(
-        sampling=replace(sampling_of(settings), logit_bias=dict(flags.logit_bias or ())),
-        max_tokens=settings.max_tokens,
-        stop=flags.check_stop(),
-        think=cast(Think, flags.think),
-        stop_on_loop=for_a_person if settings.stop_on_loop is None else settings.stop_on_loop,
-    )
-    return Answering(settings.system, options)
+    @property
+    def system(self) -> str | None:
+        return settings_with(self.flags).system
+
+    def options(self, chat: Chat | None = None) -> TurnOptions:
+        """How to answer: as typed, else as `chat` remembers, else as set."""
+        settings = settings_with(self.flags, chat=chat)
+        for_a_person = is_terminal(sys.stdout) and not self.as_data
+        think = cast(Think, self.flags.think)
+        return TurnOptions(
+            sampling=replace(sampling_of(settings), logit_bias=dict(self.flags.logit_bias or ())),
+            max_tokens=settings.max_tokens,
+            stop=self.flags.check_stop(),
+            think=think_of(chat) if chat is not None and think == "auto" else think,
+            stop_on_loop=for_a_person if settings.stop_on_loop is None else settings.stop_on_loop,
+        )
 
 
 class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):

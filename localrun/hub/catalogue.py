@@ -45,6 +45,21 @@ def suggestions(total_memory: int) -> list[str]:
     return [name for least, name in _FIRST_MODELS if total_memory >= least]
 
 
+def shown_name(name: str) -> str:
+    """How people read the name of a model: the title it has in the catalogue, else its name without its owner's."""
+    return _titles().get(name.lower(), name.rpartition("/")[2] or name)
+
+
+@cache
+def _titles() -> dict[str, str]:
+    """Titles by short name and by repository. The built-in model keeps the name it is asked for by."""
+    entries = {name: entry for name, entry in read_catalogue().items() if name != BUILTIN}
+    titles = {name.lower(): entry["title"] for name, entry in entries.items()}
+    for entry in entries.values():
+        titles |= {repo.lower(): entry["title"] for key in ("gguf", "safetensors") if (repo := entry.get(key, ""))}  # type: ignore[attr-defined]
+    return titles
+
+
 def search_catalogue(term: str) -> dict[str, CatalogueModel]:
     """The models that can be downloaded whose name, title, note or repository has every word of `term`."""
     words = term.lower().split()

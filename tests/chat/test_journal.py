@@ -306,7 +306,7 @@ def test_without_a_folder_chats_live_in_memory() -> None:
     assert store.peek(chat.id) is chat
     assert not chat.kept
     assert not chat.problem
-    store.rename(chat.id, "New")
+    store.change(chat.id, title="New")
     assert store.summaries()[0].title == "New"
     store.delete(chat.id)
     assert store.summaries() == []
@@ -332,7 +332,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, monkeypatch: py
         assert texts(ChatStore(tmp_path).open(chat.id)) == ["before"]
         assert store.summaries()[0].n_messages == 3, "what is in memory is listed"
         with pytest.raises(LocalrunError, match="no space"):
-            store.rename(chat.id, "x")
+            store.change(chat.id, title="x")
     store.close()
     assert chat.problem == ""
     other = ChatStore(tmp_path).open(chat.id)

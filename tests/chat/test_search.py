@@ -88,7 +88,7 @@ def test_the_index_follows_the_chats(store: ChatStore) -> None:
     first = store.summaries()[-1].id
     ChatStore(store.folder).open(first).add_user("a comet")
     assert found(store, "comet") == {"Chat 0"}
-    store.rename(first, "Renamed")
+    store.change(first, title="Renamed")
     assert found(store, "comet") == {"Renamed"}
     assert found(store, "renamed") == {"Renamed"}
     store.delete(first)

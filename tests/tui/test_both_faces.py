@@ -17,7 +17,7 @@ from localrun.chat.conversation import Chat, Policy
 from localrun.chat.journal import ChatStore
 from localrun.chat.overflow import reserve_of
 from localrun.cli.groups import AnswerOptions
-from localrun.cli.session import answering
+from localrun.cli.session import Answering
 from localrun.cli.turn import answer_in
 from localrun_tui.state.answers import build_request
 
@@ -47,12 +47,12 @@ def asked_by_the_command_line(chat: Chat, question: str, ctx: int) -> Request:
         return DONE
 
     client: Any = SimpleNamespace(info=info)
-    answer_in(chat, question, client, answering(AnswerOptions()).options, stream)
+    answer_in(chat, question, client, Answering(AnswerOptions()).options(chat), stream)
     return requests[0]
 
 
 def asked_by_the_app(chat: Chat, question: str, ctx: int) -> Request:
-    return build_request(chat, question, "auto", ctx)
+    return build_request(chat, question, ctx)
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,7 +5,7 @@ from typing import Any
 from localrun_testing.chat_app import ask, chat_app, ready
 from localrun_testing.pilots import drive, until, until_text
 from textual.pilot import Pilot
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
 
 def test_a_system_prompt_that_was_typed_is_not_lost_by_escape() -> None:
@@ -42,7 +42,9 @@ def test_settings_of_the_chat_reach_the_engine() -> None:
         await pilot.press("ctrl+s")
         await until(pilot, lambda: app.screen.query("#system"))
         app.screen.query_one("#system", TextArea).text = "Answer like a pirate."
-        await pilot.press("tab", "down", "enter", "tab", "down", "down", "enter", "tab", "down", "down", "enter")
+        await pilot.press("tab", "right", "enter")  # exact
+        await pilot.press("tab", "tab", "tab", *"300", "tab", *"7")
+        await pilot.press("tab", "right", "right", "enter", "tab", "right", "right", "enter")
         await pilot.press("ctrl+s")
         await ask(pilot, "ahoy")
 
@@ -50,5 +52,29 @@ def test_settings_of_the_chat_reach_the_engine() -> None:
     (request,) = client.requests
     assert request.messages[0] == {"role": "system", "content": "Answer like a pirate."}
     assert request.sampling.temperature == 0.0  # exact
+    assert (request.max_tokens, request.sampling.seed) == (300, 7)
     assert request.overflow == "roll"
     assert request.think == "off"
+
+
+def test_a_number_out_of_range_is_told_and_not_kept() -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.screen.query("#system"))
+        app.screen.query_one("#temperature", Input).focus()
+        await until_text(pilot, "a number from 0 to 2")
+        await pilot.press(*"5.0")
+        await until_text(pilot, "✕ a number from 0 to 2 is needed")
+        await pilot.press("ctrl+s")
+        assert app.screen.query("#system"), "it stays open"
+        await pilot.press("backspace", "backspace", "backspace", *"0.4", "ctrl+s")
+        await until_text(pilot, "Ask anything. Enter sends.")
+        await ask(pilot, "ahoy")
+        await pilot.press("ctrl+s")
+        await until_text(pilot, "0.4")
+
+    drive(app, steps)
+    assert client.requests[0].sampling.temperature == 0.4

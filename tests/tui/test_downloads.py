@@ -205,9 +205,9 @@ Gone = Download("", "", "", "", "cancelled", 0, 0)
 
 def test_words_for_numbers() -> None:
     one = replace(Gone, state="running", done=30, total=100, rate=10.0)
-    assert badge_text([one, replace(one, state="queued", done=10)]) == "↓ 2 · 20 %"
-    assert badge_text([replace(one, state="failed", error=HubError("x"))]) == "↓ 1 failed"
-    assert badge_text([replace(one, state="done"), replace(one, state="unfinished")]) == "↓ 1 not finished"
+    assert badge_text([one, replace(one, state="queued", done=10)]) == "↓ 2 · 20 % · F8"
+    assert badge_text([replace(one, state="failed", error=HubError("x"))]) == "↓ 1 failed · F8"
+    assert badge_text([replace(one, state="done"), replace(one, state="unfinished")]) == "↓ 1 not finished · F8"
     assert badge_text([replace(one, state="done"), replace(one, state="cancelled")]) == ""
     assert one.seconds_left == 7.0
     assert replace(one, rate=0.0).seconds_left is None

@@ -1,12 +1,14 @@
 """The first screen: what it recommends, and that it begins nothing by itself."""
 
 import socket
+import threading
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from localrun_testing.model_screens import ScreenApp, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
 from localrun.base.machine import Memory
@@ -26,7 +28,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", refuse)
 
 
-@pytest.mark.parametrize(("keys", "answer"), [(["enter"], "builtin"), (["down", "enter"], "models")])
+@pytest.mark.parametrize(("keys", "answer"), [(["down", "enter"], "builtin"), (["down", "down", "enter"], "models")])
 def test_two_ways_to_begin(keys: list[str], answer: str) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "Qwen3.5 4B")
@@ -42,6 +44,36 @@ def test_two_ways_to_begin(keys: list[str], answer: str) -> None:
     app = ScreenApp(FirstRunScreen())
     drive(app, steps)
     assert app.answer == answer
+
+
+def test_the_first_way_is_to_get_the_recommended_model() -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Get Qwen3.5 4B")
+        shown = screen_text(pilot.app)
+        assert " ".join(shown.split()).count("≈2.39 GiB to download") == 2, "one size, wherever it is told"
+        await pilot.press("enter")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(FirstRunScreen())
+    drive(app, steps)
+    assert app.answer.name == "qwen3.5-4b"
+
+
+def test_what_one_has_moved_to_stays_when_the_advice_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, gate = first_run._find_first, threading.Event()
+    monkeypatch.setattr(first_run, "_find_first", lambda task: found(task) if gate.wait(PATIENCE) else None)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Look around first")
+        await pilot.press("down")
+        gate.set()
+        await until_text(pilot, "Get Qwen3.5 4B")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(FirstRunScreen())
+    drive(app, steps)
+    assert app.answer == "models"
 
 
 def test_a_download_that_was_cut_off_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:

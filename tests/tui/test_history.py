@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import chat_app, notice, ready, sources, views
+from localrun_testing.chat_app import ask, chat_app, notice, ready, sources, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -86,14 +86,12 @@ def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypa
         await until(pilot, lambda: "exists already" in notice(pilot))
 
         await pilot.press("d")
-        await until_text(pilot, "Delete “Holiday”?")
-        await pilot.press("enter")  # keep has the focus
-        await until(pilot, lambda: "Delete “" not in screen_text(app))
-        await pilot.press("d")
-        await until_text(pilot, "Delete “Holiday”?")
-        await pilot.press("y")
         await until_text(pilot, "nothing with “tram”")
         assert views(pilot) == []  # the deleted chat is not shown any more
+        await pilot.press("u")
+        await until(pilot, lambda: sources(pilot) == ["plan a week in Lisbon", "Take tram 28."])
+        await pilot.press("d")
+        await until_text(pilot, "nothing with “tram”")
 
     drive(app, steps, LARGE)
     assert "Take tram 28." in (tmp_path / "holiday.md").read_text()
@@ -129,5 +127,50 @@ def test_what_is_not_kept_is_said_at_once() -> None:
         await ready(pilot)
         await pilot.press("ctrl+n")
         await until_text(pilot, "chats are not kept")
+
+    drive(app, steps)
+
+
+def test_a_chat_is_pinned_put_into_a_folder_and_copied(tmp_path: Path) -> None:
+    filled(tmp_path)
+    app, _ = chat_app(folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+l")
+        await until_text(pilot, "Today")
+        await pilot.press("down", "p")
+        await until_text(pilot, "★ Pinned")
+        assert screen_text(app).index("★ Pinned") < screen_text(app).index("Today")
+        await pilot.press("f")
+        await until_text(pilot, "A new folder")
+        await pilot.press("up", "enter")
+        await until_text(pilot, "Name of the folder")
+        await pilot.press(*"Travel", "enter", "p")
+        await until_text(pilot, "▪ Travel")
+        await pilot.press("c")
+        await until(pilot, lambda: sources(pilot) == ["plan a week in Lisbon", "Take tram 28."])
+        await until_text(pilot, "plan a week in Lisbon (copy)")
+
+    drive(app, steps, LARGE)
+    chats = ChatStore(tmp_path).summaries()
+    assert {(chat.title, chat.folder, chat.pinned) for chat in chats} == {
+        ("plan a week in Lisbon (copy)", "Travel", False),
+        ("plan a week in Lisbon", "Travel", False),
+        ("why is the sky blue?", "", False),
+    }
+
+
+def test_the_open_chat_is_renamed_by_a_key(tmp_path: Path) -> None:
+    app, _ = chat_app(folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "ahoy")
+        await pilot.press("f2")
+        await until_text(pilot, "Title of this chat")
+        app.screen.query_one(Input).value = "Pirates"
+        await pilot.press("enter")
+        await until_text(pilot, "◆ Pirates")
 
     drive(app, steps)

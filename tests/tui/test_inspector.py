@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, ready
-from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
+from localrun_testing.pilots import LARGE, drive, screen_text, until_text
 from localrun_testing.scripted_client import COMPLETION, RATES, VIEW, Script, ScriptedClient
 from textual.pilot import Pilot
 
@@ -47,8 +47,8 @@ def test_advice_names_the_slow_phase_why_and_what_helps(
 
 def test_nothing_is_said_where_nothing_took_any_time() -> None:
     assert advise({}, RATES) is None
-    (only,) = stats_parts({"completion_tokens": 3, "decode_tps": None, "cached_tokens": None, "ttft_ms": 800.0}, None)
-    assert only.plain == "first token 800 ms"
+    parts = stats_parts({"completion_tokens": 3, "decode_tps": None, "cached_tokens": None, "ttft_ms": 800.0})
+    assert [part.plain for part in parts] == ["3 tokens", "began after 800 ms"]
 
 
 def test_every_block_is_one_sign_and_signs_differ_without_colour() -> None:
@@ -99,9 +99,11 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus(monke
             "30 layers, window 512",
             "outside the window",
             "KV cache",
+            "1,216 of 1,474 prompt tokens",
         ):
             assert words in text
-        assert "whole process   3.58 GiB   3.63 GiB" in text  # at most, so far
+        below = str(chat_screen(pilot).inspector.query_one("#inspector-lines").render())
+        assert "whole process   3.58 GiB   3.63 GiB" in below  # at most, so far
 
     drive(app, steps, LARGE)
 
@@ -134,8 +136,9 @@ def test_an_engine_that_does_not_tell() -> None:
         await ready(pilot)
         await pilot.press("ctrl+g")
         await until_text(pilot, "This engine does not tell what it holds.")
+        await until_text(pilot, "2.33 GiB of weights, on cpu, KV cache as q8,")
 
-    drive(app, steps, SMALL)
+    drive(app, steps, LARGE)
 
 
 def test_the_scripted_view_is_of_a_windowed_model() -> None:

@@ -87,7 +87,7 @@ def test_a_newcomer_reads_each_key_on_the_screen() -> None:
 
 
 WALKS = [
-    Walk("f1", "The chat"),
+    Walk("f1", "Keys and commands"),
     Walk("ctrl+p", "Search for commands"),
     Walk("ctrl+s", "System prompt"),
     Walk("ctrl+t", "Attach a text file"),
@@ -132,9 +132,9 @@ def test_commands_of_the_palette_work() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         await pilot.press("ctrl+p", *"keys")
-        await until_text(pilot, "all of them")
+        await until_text(pilot, "F1 · all of them")
         await pilot.press("enter")
-        await until_text(pilot, "Writing")
+        await until_text(pilot, "Models and settings")
         await pilot.press("escape")
         await pilot.press("ctrl+p", *"inspector")
         await until_text(pilot, "where the time goes")

@@ -21,8 +21,8 @@ from localrun.fit.rates import Rates
 from localrun.hub import preview
 from localrun_tui.screens.models.model_rows import catalogue_rows, first_model, used_when
 from localrun_tui.screens.models.models_screen import ModelsScreen
-from localrun_tui.screens.settings.endpoints import write_endpoints
 from localrun_tui.state.choice import ModelChoice
+from localrun_tui.state.endpoints import write_endpoints
 from localrun_tui.state.model_slot import ModelSlot
 
 
@@ -128,7 +128,7 @@ def test_the_catalogue_says_what_fits() -> None:
         await pilot.press("end")
         shown = screen_text(pilot.app)
         assert "◌ disk" in shown  # 70 B
-        assert "from disk" in shown
+        assert "slow: from disk" in shown
         assert "✔ fits" in shown
         assert "llama3.2" in shown  # the licence
         look_for(pilot, "no such word")

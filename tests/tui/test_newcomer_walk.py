@@ -3,13 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from localrun_testing.hub_process import REPO, model_files
+from localrun_testing.hub_to_unplug import HubProcess
 from localrun_testing.terminal import Terminal
 
 from localrun.chat.journal import ChatStore
@@ -22,37 +21,6 @@ pytestmark = [
 ]
 MIB = 1 << 20
 FOREIGN = ("LOCALRUN_", "HF_", "HUGGING_FACE_", "XDG_", "OLLAMA_")
-
-
-class HubProcess:
-    """A hub that can be unplugged, see localrun_testing.hub_process."""
-
-    def __init__(self, model: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "localrun_testing.hub_process", str(model)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        self.url = self._answer()
-
-    def tell(self, command: str) -> None:
-        assert self._process.stdin is not None
-        print(command, file=self._process.stdin, flush=True)
-
-    def sent(self) -> int:
-        """Bytes of models that left it."""
-        self.tell("sent")
-        return int(self._answer())
-
-    def close(self) -> None:
-        self._process.communicate()
-
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
 
 
 @pytest.fixture
@@ -95,7 +63,9 @@ def test_a_newcomers_walk(terminal: Terminal, hub: HubProcess, user: Path) -> No
 def find_a_model_and_begin_to_download(terminal: Terminal, hub: HubProcess) -> None:
     terminal.see("Welcome to localrun")
     terminal.see("Choose a model")
+    terminal.see("to download; the small model answers")  # "Get …" goes first by now
     terminal.press("Down", "↑↓ Move")
+    terminal.press("Down")
     terminal.press("Enter", "⏎ Choose")
     terminal.press("Right", "←→ Section")
     terminal.see("Press / and type")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.chat_app import chat_app, ready
 from localrun_testing.model_screens import ScreenApp
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from textual.pilot import Pilot
@@ -14,15 +15,16 @@ from textual.widgets import Input, OptionList
 from localrun.base.errors import UsageError
 from localrun.base.settings import SETTINGS, read_settings, write_setting
 from localrun.client.endpoint import Endpoint
-from localrun_tui.screens.settings.endpoints import (
+from localrun_tui.screens.settings.settings_groups import in_groups
+from localrun_tui.screens.settings.settings_rows import problem, setting_rows
+from localrun_tui.screens.settings.settings_screen import SettingsScreen
+from localrun_tui.state.endpoints import (
     check_endpoint,
     masked,
     read_endpoints,
     travels_in_the_clear,
     write_endpoints,
 )
-from localrun_tui.screens.settings.settings_rows import problem, setting_rows
-from localrun_tui.screens.settings.settings_screen import SettingsScreen
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList
 
@@ -30,7 +32,9 @@ KEY = "sk-canary-0123456789"
 
 
 def line_of(app: Any, key: str) -> str:
-    return next(line.strip() for line in screen_text(app).splitlines() if line.strip().startswith(f"{key} "))
+    """What stands behind the title of a setting."""
+    title = next((title for _, one, title in in_groups() if one == key), key)
+    return next(line.partition(title)[2].strip() for line in screen_text(app).splitlines() if f" {title} " in line)
 
 
 def go_to(pilot: Pilot[Any], key: str) -> None:
@@ -43,10 +47,10 @@ def test_what_wins_is_shown_and_changes_are_checked(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LOCALRUN_THREADS", "3")
 
     async def steps(pilot: Pilot[Any]) -> None:
-        await until_text(pilot, "temperature")
-        assert line_of(pilot.app, "temperature").split()[1:] == ["0.7", "config.toml"]
-        assert line_of(pilot.app, "threads").split()[1:] == ["3", "LOCALRUN_THREADS"]
-        assert line_of(pilot.app, "ctx").split()[1:] == ["8192", "command", "line"]
+        await until_text(pilot, "Temperature")
+        assert line_of(pilot.app, "temperature").split() == ["0.7", "config.toml"]
+        assert line_of(pilot.app, "threads").split() == ["3", "LOCALRUN_THREADS"]
+        assert line_of(pilot.app, "ctx").split() == ["8192", "command", "line"]
         assert line_of(pilot.app, "seed").endswith("default")
         go_to(pilot, "threads")
         await until_text(pilot, "LOCALRUN_THREADS goes before config.toml")
@@ -192,3 +196,38 @@ def test_keys_are_not_drawn_anew_while_the_screen_is_taken_away() -> None:
         bar._pruning = False
 
     drive(ScreenApp(SettingsScreen()), steps, LARGE)
+
+
+def test_every_setting_is_in_one_group_and_found_by_title_key_and_what_it_does() -> None:
+    assert sorted(key for _, key, _ in in_groups()) == sorted(SETTINGS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Temperature")
+        for words, title in (("longest", "Longest answer"), ("top_p", "Top-p"), ("always takes", "Temperature")):
+            await pilot.press("slash", "ctrl+u", *words, "enter")
+            await until_text(pilot, title)
+            assert "CPU threads" not in screen_text(pilot.app)
+        await until_text(pilot, "takes a number from 0 to 2")
+        await until_text(pilot, "temperature:")  # its key
+
+    drive(ScreenApp(SettingsScreen({})), steps, LARGE)
+
+
+def test_a_theme_is_shown_while_one_goes_through_them_and_taken_back() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        before = app.theme
+        app.action_change_theme()
+        await until_text(pilot, "Theme (theme in config.toml)")
+        await pilot.press("down")
+        await until(pilot, lambda: app.theme != before)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.theme == before)
+        app.action_change_theme()
+        await until_text(pilot, "Theme (theme in config.toml)")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: read_settings().theme == app.theme != before)
+
+    drive(app, steps)

@@ -118,7 +118,9 @@ def test_commands_change_the_chat(tmp_path: Path) -> None:
     assert client.requests[0].messages[0] == {"role": "system", "content": "be kind"}
 
 
-@pytest.mark.parametrize(("keys", "words"), [("models", "On disk"), ("help", "Writing"), ("list", "Search all chats")])
+@pytest.mark.parametrize(
+    ("keys", "words"), [("models", "On disk"), ("help", "Models and settings"), ("list", "Search all chats")]
+)
 def test_commands_open_screens(keys: str, words: str) -> None:
     app, _ = chat_app()
 

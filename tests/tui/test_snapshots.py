@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.model_screens import known_machine
-from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until_text
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import ANSWER, RATES, Script
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
@@ -80,21 +80,22 @@ LOOKS = {
 
 async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     """Through the app by keys; at each name its screen is there to be looked at."""
-    await until_text(pilot, "room for")
+    await until_text(pilot, "Get Qwen3.5 4B")
     yield "first-run"
-    await pilot.press("enter")
+    await pilot.press("down", "enter")
     await ready(pilot)
     await until_text(pilot, "is ready")
     yield "new-chat"
     await ask(pilot, "What is a KV cache?")
     await pilot.press("ctrl+r")
     await until_text(pilot, "‹ 2/2 ›")
-    await until_text(pilot, "1,216/1,474 reused")
+    await until_text(pilot, "6,638 left")
     chat_screen(pilot).query_one(Editor).cursor_blink = False
     yield "chat"
     await pilot.press("ctrl+g")
-    await until_text(pilot, "What helps")
-    await until_text(pilot, "KV cache  1,500 of 8,192 tokens")
+    await until_text(pilot, "Last answer")
+    inspector = chat_screen(pilot).inspector
+    await until(pilot, lambda: "1,500 of 8,192 tokens" in str(inspector.query_one("#inspector-lines").render()))
     yield "inspector"
     await pilot.press("ctrl+g", "ctrl+l")
     await until_text(pilot, "3 messages")
@@ -107,7 +108,7 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     yield "this-chat"
     await pilot.press("escape")
     app.action_settings()
-    await until_text(pilot, "temperature")
+    await until_text(pilot, "Temperature")
     yield "settings"
     await pilot.press("escape", "ctrl+o", "right")
     await until_text(pilot, "★ begin with it")

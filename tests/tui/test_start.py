@@ -17,14 +17,19 @@ from localrun_tui import start
 from localrun_tui.state.choice import ModelChoice, builtin
 
 
-def test_the_first_model_is_the_named_else_the_default_else_the_last_used_else_none(home: Path) -> None:
+def test_the_first_model_is_the_named_else_the_last_used_else_the_default_else_none(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert start.first_choice(None, "auto") is None
+    write_setting("model", "no-such-model")
+    with pytest.raises(NotFoundError):
+        start.first_choice(None, "auto")
     shipped = builtin().stored
     mark_used(shipped.path)  # type: ignore[union-attr]
     last = start.first_choice(None, "auto")
     assert last is not None
     assert last.stored.name == "builtin"
-    write_setting("model", "no-such-model")
+    monkeypatch.setenv("LOCALRUN_MODEL", "no-such-model")
     with pytest.raises(NotFoundError):
         start.first_choice(None, "auto")
     named = start.first_choice("builtin", "auto")

@@ -22,9 +22,11 @@ from localrun_tui.widgets.thrift import Paper, Thrifty
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
     from localrun_tui.screens.downloads.downloads_queue import Downloads
+    from localrun_tui.screens.first_run import Answer
     from localrun_tui.state.choice import ModelChoice
     from localrun_tui.state.model_slot import OpenClient
 
+_QUIET = 3.0  # seconds after which what is not needed at once is read
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
 
 
@@ -100,7 +102,19 @@ class LocalrunApp(App[None]):
         """The queue of downloads; it outlives the screens that fill it."""
         from localrun_tui.screens.downloads.downloads_queue import Downloads
 
-        return Downloads(self, lambda title, text: self.desktop.tell(title, text, LONG_SECONDS))
+        return Downloads(
+            self, lambda title, text: self.desktop.tell(title, text, LONG_SECONDS), wanted=self._load_arrived
+        )
+
+    def _load_arrived(self, choice: "ModelChoice") -> None:
+        """Load what was asked for and has arrived, unless another model than the built-in one is in use by now."""
+        from localrun.hub.catalogue import BUILTIN
+
+        info = self.session.info
+        if info is None or info.name == BUILTIN:
+            from localrun_tui.state.take_up import load_when_idle
+
+            self._chat_screen.run_guarded(load_when_idle(self.session, choice))
 
     def _tell(self, message: Message) -> None:
         self._chat_screen.post_message(message)
@@ -111,6 +125,7 @@ class LocalrunApp(App[None]):
         """After the first frame: find the model to begin with, and what an earlier run has not finished to download."""
         self._chat_screen.run_guarded(self._choose_first())
         self._chat_screen.run_guarded(self._chat_screen.show_downloads())
+        self.set_timer(_QUIET, lambda: self._chat_screen.run_guarded(self.session.disk.run(self.session.disk.warm_up)))
 
     async def _choose_first(self) -> None:
         choice = await self.session.disk.run(self._choose)
@@ -119,23 +134,29 @@ class LocalrunApp(App[None]):
             return
         from localrun_tui.screens.first_run import FirstRunScreen
 
-        answer = await self.push_screen_wait(FirstRunScreen())
+        await self._begin_with(await self.push_screen_wait(FirstRunScreen()))
+
+    async def _begin_with(self, answer: "Answer") -> None:
+        """What was chosen on the first screen."""
         if answer == "downloads":
             self.action_downloads()
         elif answer == "models":
-            await self._choose_model("catalogue")
-        elif answer == "builtin":
+            await self.choose_model("catalogue")
+        elif answer is not None:
+            from localrun_tui.screens.downloads.get_model import get_model
             from localrun_tui.state.choice import builtin
 
+            if answer != "builtin":
+                get_model(self, self.downloads, answer.name)
             await self.session.load(await self.session.disk.run(builtin))
 
-    def action_models(self) -> None:
-        self._chat_screen.run_guarded(self._choose_model())
+    def action_models(self, title: str = "Models") -> None:
+        self._chat_screen.run_guarded(self.choose_model(title=title))
 
-    async def _choose_model(self, section: str = "disk") -> None:
+    async def choose_model(self, section: str = "disk", title: str = "Models") -> None:
         from localrun_tui.screens.models.models_screen import ModelsScreen
 
-        await self._load_from(ModelsScreen(self.session.info, section, self.session.model.held_bytes))
+        await self._load_from(ModelsScreen(self.session.info, section, self.session.model.held_bytes, title))
 
     def action_downloads(self) -> None:
         from localrun_tui.screens.downloads.downloads import DownloadsScreen
@@ -174,24 +195,16 @@ class LocalrunApp(App[None]):
             self.notify("Ctrl+C again quits", timeout=_TWICE)
 
     def action_change_theme(self) -> None:
-        self._chat_screen.run_guarded(self._change_theme())
+        from localrun_tui.screens.settings.theme_choice import choose_theme
 
-    async def _change_theme(self) -> None:
-        """Choose one, and keep it."""
-        from localrun.base.settings import write_setting
-        from localrun_tui.screens.dialogs.ask import AskOne
-
-        ours = (DARK.name, LIGHT.name)
-        names = [*ours, *sorted(name for name in self.available_themes if name not in ours)]
-        name = await self.push_screen_wait(AskOne("Theme", [(name, name, "") for name in names], current=self.theme))
-        if name is not None:
-            self.theme = name
-            await self.session.disk.run(write_setting, "theme", name)
+        self._chat_screen.run_guarded(choose_theme(self))
 
     def action_help(self) -> None:
+        from localrun.chat.commands import commands_of
         from localrun_tui.screens.help_screen import HelpScreen
 
-        self.push_screen(HelpScreen(groups()))
+        commands = [(command.usage, command.help) for command in commands_of("app").values()]
+        self.push_screen(HelpScreen(groups(), commands))
 
     def action_settings(self) -> None:
         self._chat_screen.run_guarded(self._change_settings())

@@ -6,10 +6,26 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App, SystemCommand
 
 from localrun.chat.commands import COMMANDS, Command
+from localrun_tui.keys import key_for
 
 if TYPE_CHECKING:
     from localrun_tui.screens.chat.chat_screen import ChatScreen
 
+_ACTIONS = {  # those that have a key, too
+    "/new": "new_chat",
+    "/retry": "regenerate",
+    "/attach": "attach",
+    "/list": "history",
+    "/title": "this_chat('rename')",
+    "/find": "find",
+    "/chat-settings": "chat_settings",
+    "/stats": "inspector",
+    "/models": "models",
+    "/downloads": "downloads",
+    "/settings": "settings",
+    "/help": "help",
+    "/quit": "quit",
+}
 EVERYWHERE = {  # what works on other screens, too
     "/models": "models",
     "/downloads": "downloads",
@@ -25,7 +41,7 @@ def commands(app: App[Any], chat: "ChatScreen | None") -> Iterable[SystemCommand
     for command in COMMANDS:
         if "app" not in command.faces:
             continue
-        explanation = f"{command.help}  {command.usage}"
+        explanation = " · ".join(filter(None, (key_for(_ACTIONS.get(command.name, "")), command.help, command.usage)))
         if chat is not None:
             yield SystemCommand(command.title, explanation, _in_chat(chat, command))
         elif command.name in EVERYWHERE:

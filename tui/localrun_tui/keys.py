@@ -9,19 +9,38 @@ EVERYWHERE: list[BindingType] = [  # the app's own
 ]
 
 
+_MODELS = ("chat.models", "chat.downloads", "chat.all-settings", "chat.inspector")
+_CHATS = ("chat.new", "chat.history", "chat.settings", "chat.rename", "chat.find")
+
+
 def groups() -> list[tuple[str, list[BindingType]]]:
-    """Titles with the bindings below them."""
+    """What one may want to do, with the bindings for it."""
     from localrun_tui.screens.chat.chat_screen import ChatScreen
     from localrun_tui.screens.chat.editor import Editor
+    from localrun_tui.screens.chat.find_bar import FindBar
     from localrun_tui.screens.chat.history_list import ChatOptions, SearchBox
     from localrun_tui.screens.chat.message_view import MessageView
     from localrun_tui.screens.chat.waiting_list import WaitingList
 
+    chat = [binding for binding in ChatScreen.BINDINGS if isinstance(binding, Binding)]
+    rest = [binding for binding in chat if binding.id not in (*_MODELS, *_CHATS)]
     return [
-        ("Writing", list(Editor.BINDINGS)),
-        ("The chat", list(ChatScreen.BINDINGS)),
+        ("Write", list(Editor.BINDINGS)),
+        ("Answers, and where one is", list(rest)),
         ("A message (Ctrl+↑ in the editor goes there)", list(MessageView.BINDINGS)),
         ("A message that waits for the answer", list(WaitingList.BINDINGS)),
-        ("The list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),
+        ("Chats", [binding for binding in chat if binding.id in _CHATS]),
+        ("In the list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),
+        ("Finding in a chat", list(FindBar.BINDINGS)),
+        ("Models and settings", [binding for binding in chat if binding.id in _MODELS]),
         ("Everywhere", EVERYWHERE),
     ]
+
+
+def key_for(action: str) -> str:
+    """The key of an action of the chat's screen or of the app, as people write it; empty where there is none."""
+    from localrun_tui.screens.chat.chat_screen import ChatScreen
+    from localrun_tui.screens.help_screen import key_names
+
+    bindings = [binding for binding in (*ChatScreen.BINDINGS, *EVERYWHERE) if isinstance(binding, Binding)]
+    return next((key_names(binding) for binding in bindings if binding.action in (action, f"app.{action}")), "")

@@ -63,6 +63,7 @@ def load_options(choice: "ModelChoice") -> LoadOptions:
         settings,
         kv=settings.kv if choice.kv == "auto" else choice.kv,
         ctx=settings.ctx if choice.ctx is None else choice.ctx,
+        window=settings.window if choice.window is None else choice.window,
     )
     return load_as_set(stored, settings, precision=choice.precision, chat_id=choice.chat_id)
 
@@ -79,18 +80,20 @@ def open_store() -> "ChatStore":
 
 
 def first_choice(model: str | None, precision: str) -> "ModelChoice | None":
-    """The model that was named, else the default one, else the one last used; None when there was none yet."""
-    from localrun.base.settings import read_settings
+    """The model that was named, on the command line or in LOCALRUN_MODEL, else the one last used, else the default one;
+    None when there was none yet."""
+    from localrun.base.settings import FILE_NAME, read_sources
     from localrun.hub.library import scan
     from localrun.hub.resolve import resolve
     from localrun_tui.state.choice import ModelChoice
 
-    name = model or read_settings().model
-    if name is not None:
-        stored = resolve(name, precision)
-        return ModelChoice(stored, stored.precision)
+    default, source = read_sources().get("model", (None, ""))
     used = [stored for stored in scan() if stored.last_used is not None]
-    if not used:
+    if used and model is None and source in ("", FILE_NAME):
+        last = max(used, key=lambda stored: stored.last_used or 0.0)
+        return ModelChoice(last, last.precision)
+    name = model or default
+    if name is None:
         return None
-    last = max(used, key=lambda stored: stored.last_used or 0.0)
-    return ModelChoice(last, last.precision)
+    stored = resolve(name, precision)
+    return ModelChoice(stored, stored.precision)

@@ -1,6 +1,7 @@
 """A fake hub in a process of its own: `python -m localrun_testing.hub_process` tells its address and obeys.
 
-It serves the built-in model, named as somebody else's, in two precisions. Each line of standard input is a command:
+It serves the built-in model, named as somebody else's, in two precisions, and under the name of every model of the
+catalogue, so that the recommended one is there on any machine. Each line of standard input is a command:
 `rate N` (bytes a second of each connection, 0 without a limit), `cut` (every connection for a file breaks), `mend`,
 `sent` (tells how many bytes of the files were sent); the end of input ends it.
 """
@@ -12,6 +13,7 @@ from tempfile import TemporaryDirectory
 import gguf
 import numpy as np
 
+from localrun.hub.catalogue import read_catalogue
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 REPO = "pocket-labs/pocket-chat-GGUF"
@@ -45,10 +47,16 @@ def write_half(source: Path, target: Path) -> None:
     writer.close()
 
 
+def recommended(file: bytes) -> dict[str, FakeRepo]:
+    """Every repository of the catalogue, with one precision."""
+    entries = {name: entry["gguf"] for name, entry in read_catalogue().items() if "gguf" in entry}
+    return {repo: FakeRepo({f"{name}-Q4_K_M.gguf": file}) for name, repo in entries.items()}
+
+
 def serve(source: Path) -> None:
     files = model_files(source)
     about = {"architecture": "llama", "total": 6_300_000, "context_length": 2048}
-    with FakeHub({REPO: FakeRepo(files, gguf=about)}) as hub:
+    with FakeHub({REPO: FakeRepo(files, gguf=about), **recommended(files["pocket-chat-F16.gguf"])}) as hub:
         print(hub.url, flush=True)
         for line in sys.stdin:
             match line.split():

@@ -32,6 +32,10 @@ class Terminal:
     def start(self) -> None:
         self._run("new-session", "-d", *self._size, "-c", str(self._cwd), f"exec {sys.executable} -m localrun")
 
+    def snapshot(self, title: str) -> None:
+        """Keep the screen as it is now, under this title."""
+        self._note(title)
+
     def press(self, key: str, named: str = "") -> None:
         """Press a key as tmux calls it, once the screen says what it does in these words."""
         if named:

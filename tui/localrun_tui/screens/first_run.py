@@ -1,4 +1,4 @@
-"""The first screen of the first run: what this machine can do, and two ways to begin. Downloads nothing."""
+"""The first screen of the first run: what this machine can do, and the ways to begin. Downloads nothing unasked."""
 
 from typing import ClassVar, Literal
 
@@ -18,13 +18,13 @@ from localrun.base.units import gib
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.screens.downloads.downloads_queue import Downloads
-from localrun_tui.screens.models.model_rows import CatalogueRow, catalogue_rows, first_model, size_of, speed
+from localrun_tui.screens.models.model_rows import CatalogueRow, catalogue_rows, first_model, size_of, sizes, speed
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import Fact, lines
 from localrun_tui.widgets.key_bar import KeyBar
 
-Answer = Literal["builtin", "models", "downloads"] | None
+Answer = CatalogueRow | Literal["builtin", "models", "downloads"] | None
 _ANSWERS: tuple[tuple[Answer, str, str], ...] = (
     ("builtin", "Start now", "with the small model that came along; offline, nothing to wait for"),
     ("models", "Choose a model", "see what fits; nothing is downloaded before you say so"),
@@ -34,12 +34,18 @@ _MUTED = "$foreground-muted"
 
 
 class FirstRunScreen(Screen[Answer]):
-    """Dismisses with "builtin", "models", None, or "downloads" where an earlier run has not finished one."""
+    """Dismisses with the row of the catalogue to get, "builtin", "models", None, or "downloads" where an earlier run
+    has not finished one."""
 
     CSS_PATH = "first_run.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "later", "Look around", id="first.later"),
     ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ways: list[tuple[Answer, str, str]] = list(_ANSWERS)
+        self._shown: list[Answer] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(id="page"):
@@ -48,12 +54,12 @@ class FirstRunScreen(Screen[Answer]):
             yield Fact("This machine", _machine())
             yield Fact("Built in", read_catalogue()[BUILTIN]["note"])
             yield Fact("★ Recommended", "looking at what fits this machine…", id="advice")
-            yield _Ways(*(_way(title, text) for _, title, text in _ANSWERS), markup=False)
+            yield _Ways(markup=False)
         yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
-        self._answers = [answer for answer, _, _ in _ANSWERS]
+        self._show()
         downloads = downloads_of(self)
         downloads.changed.subscribe(self, self._offer_to_go_on)
         downloads.look_for_unfinished()
@@ -63,25 +69,35 @@ class FirstRunScreen(Screen[Answer]):
     def _offer_to_go_on(self, downloads: Downloads) -> None:
         """What was begun and not finished goes before all else."""
         left = [one for one in downloads.all() if one.state == "unfinished"]
-        if not left or "downloads" in self._answers:
+        if not left or any(answer == "downloads" for answer, _, _ in self._ways):
             return
         first, more = left[0], f" and {len(left) - 1} more" if len(left) > 1 else ""
         title = f"Go on with {first.short_name} {first.precision}{more}"
-        text = f"{gib(first.done)} of {gib(first.total)} have arrived, and stay"
-        ways = self.query_one(OptionList)
-        self._answers.insert(0, "downloads")
-        ways.set_options([_way(title, text), *(_way(title, text) for _, title, text in _ANSWERS)])
-        ways.highlighted = 0
+        self._ways.insert(0, ("downloads", title, f"{gib(first.done)} of {gib(first.total)} have arrived, and stay"))
+        self._show()
 
     def _advise(self, row: CatalogueRow | None) -> None:
         self.query_one("#advice", Fact).tell("★ Recommended" if row else "", _advice(row))
+        if row is not None and row.best is not None:
+            begun = any(answer == "downloads" for answer, _, _ in self._ways)
+            text = f"≈{gib(row.best.file_bytes)} to download; the small model answers until it is there"
+            self._ways.insert(int(begun), (row, f"Get {row.entry['title']}", text))
+            self._show()
+
+    def _show(self) -> None:
+        """The ways there are now. What one had moved to stays highlighted; else it is the first."""
+        ways = self.query_one(OptionList)
+        at = self._shown[ways.highlighted or 0] if ways.highlighted else None
+        ways.set_options([_way(title, text) for _, title, text in self._ways])
+        self._shown = [answer for answer, _, _ in self._ways]
+        ways.highlighted = self._shown.index(at) if at is not None else 0
 
     def _cannot_advise(self, error: LocalrunError) -> None:
         self.query_one("#advice", Fact).tell("", say(error.message, _MUTED))
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._answers[event.option_index])
+        self.dismiss(self._shown[event.option_index])
 
     def action_later(self) -> None:
         self.dismiss(None)
@@ -116,7 +132,6 @@ def _advice(row: CatalogueRow | None) -> Content:
         little = "No model of the catalogue fits the free memory now: close programs, or start with the one inside."
         return say(little, "$text-warning")
     best, entry = row.best, row.entry
-    size = f"≈{gib(best.file_bytes)} to download, ≈{gib(best.total_bytes)} of memory"
-    why = f"As {best.precision}: room for {best.max_ctx:,} tokens, {speed(best)}; {size}"
+    why = f"As {best.precision}: room for {best.max_ctx:,} tokens, {speed(best)}; {sizes(best)}"
     title = say(entry["title"], "bold") + say(f"  {size_of(row.n_params)} parameters, {entry['licence']}")
     return lines(title, say(entry["note"]), say(why, _MUTED))

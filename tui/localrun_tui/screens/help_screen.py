@@ -1,16 +1,15 @@
-"""All keys, from the bindings themselves, so that the page is never wrong."""
+"""All keys and commands, by what one wants to do: from the bindings themselves, so that the page is never wrong."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
-from textual.content import Content
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from localrun.chat.commands import commands_of
+from localrun_tui.widgets.fact import Fact
 
 Group = tuple[str, Iterable[BindingType]]
 _NAMES = {"ctrl+": "Ctrl+", "shift+": "Shift+", "alt+": "Alt+", "escape": "Esc", "slash": "/", "question_mark": "?"}
@@ -28,42 +27,47 @@ _NAMES |= {
 
 
 class HelpScreen(ModalScreen[None]):
-    """`groups` are titles with the bindings below them."""
+    """`groups` are titles with the bindings below them, `commands` what may be typed, with what it does."""
 
     CSS_PATH = "help_screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,q", "dismiss", "Close", id="help.close")]
 
-    def __init__(self, groups: Iterable[Group]) -> None:
+    def __init__(self, groups: Iterable[Group], commands: Sequence[tuple[str, str]]) -> None:
         super().__init__()
-        self.groups = groups
+        self._sections = [(title, rows_of(bindings)) for title, bindings in groups]
+        self._sections.append(("Commands, typed as a message", list(commands)))
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="box"):
-            yield Static("Keys", id="question")
-            for title, bindings in self.groups:
-                yield Static(title, classes="label")
-                yield Static(_lines(bindings))
-            yield Static("Commands, typed in the editor", classes="label")
-            yield Static(_commands())
-            yield Static(
-                "Every command is in the palette too: Ctrl+P. Text is selected with the mouse.", classes="label"
-            )
+            yield Static("Keys and commands", id="question")
+            with Horizontal(id="columns"):
+                for column in in_two_columns(self._sections):
+                    with Vertical(classes="column"):
+                        for title, rows in column:
+                            yield Static(title, classes="label")
+                            for keys, description in rows:
+                                yield Fact(keys, description)
+            yield Static("Ctrl+P finds all of these by name. Text is selected with the mouse.", classes="label")
 
 
-def _lines(bindings: Iterable[BindingType]) -> Content:
+Section = tuple[str, list[tuple[str, str]]]
+
+
+def in_two_columns(sections: Sequence[Section]) -> tuple[list[Section], list[Section]]:
+    """Cut where the longer of the two columns is shortest; the order is kept."""
+    heights = [len(rows) + 2 for _, rows in sections]
+    cut = min(range(len(sections) + 1), key=lambda n: max(sum(heights[:n]), sum(heights[n:])))
+    return list(sections[:cut]), list(sections[cut:])
+
+
+def rows_of(bindings: Iterable[BindingType]) -> list[tuple[str, str]]:
+    """Keys and what they do; several that do the same are one row."""
     rows: dict[str, str] = {}
     for binding in bindings:
         if isinstance(binding, Binding) and binding.description:
             keys = rows.get(binding.description, "")
             rows[binding.description] = " ".join(filter(None, [keys, key_names(binding)]))
-    return Content("\n").join(
-        Content.assemble((f"  {_short(keys):<31}", "bold"), description) for description, keys in rows.items()
-    )
-
-
-def _commands() -> Content:
-    rows = commands_of("app").values()
-    return Content("\n").join(Content.assemble((f"  {one.usage:<31}", "bold"), one.title) for one in rows)
+    return [(_short(keys), description) for description, keys in rows.items()]
 
 
 def _short(keys: str) -> str:

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from localrun.base.request import Request, Think
+from localrun.base.request import Request
 from localrun.base.settings import read_settings
 from localrun.chat.presets import sampling_of
+from localrun.chat.remembered import settings_of, think_of
 from localrun.chat.turn import TurnOptions, begin_turn, continue_turn
 from localrun.chat.turn import keep_answer as keep
 from localrun_tui.state.turn import Turn
@@ -14,25 +15,25 @@ if TYPE_CHECKING:
     from localrun.chat.tree import Message
 
 
-def turn_options(chat: "Chat", think: Think) -> TurnOptions:
-    """How to answer; reads config.toml, so that a change counts at once."""
-    settings = read_settings()
+def turn_options(chat: "Chat") -> TurnOptions:
+    """How to answer: as the chat says, else config.toml, which is read anew, so that a change counts at once."""
+    settings = settings_of(chat, read_settings())
     return TurnOptions(
-        sampling=sampling_of(settings, chat.preset),
+        sampling=sampling_of(settings),
         max_tokens=settings.max_tokens,
-        think=think,
+        think=think_of(chat),
         stop_on_loop=settings.stop_on_loop is not False,
     )
 
 
-def build_request(chat: "Chat", message_id: str, think: Think, ctx: int) -> Request:
+def build_request(chat: "Chat", message_id: str, ctx: int) -> Request:
     """The request for an answer to `message_id`. What it drops, a line in the transcript says."""
-    return begin_turn(chat, message_id, turn_options(chat, think), ctx)[0]
+    return begin_turn(chat, message_id, turn_options(chat), ctx)[0]
 
 
-def continue_request(chat: "Chat", cut: "Message", think: Think) -> Request:
+def continue_request(chat: "Chat", cut: "Message") -> Request:
     """The request for the end of an answer that was cut."""
-    return continue_turn(chat, cut, turn_options(chat, think))
+    return continue_turn(chat, cut, turn_options(chat))
 
 
 def keep_half(turn: Turn) -> None:

@@ -1,11 +1,12 @@
 """What the screens about models hand to the app: a model, how precise, and how to hold its cache."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 from localrun.base.request import KVCodecName
 
 if TYPE_CHECKING:
+    from localrun.chat.remembered import HeldWith
     from localrun.client.endpoint import Endpoint
     from localrun.hub.stored import StoredModel
 
@@ -18,6 +19,7 @@ class ModelChoice:
     precision: str = ""
     ctx: int | None = None
     kv: KVCodecName = "auto"
+    window: int | None = None  # tokens that each layer sees besides the first block; None what is set
     chat_id: str = ""  # the kept chat that is open meanwhile
 
 
@@ -28,3 +30,39 @@ def builtin() -> ModelChoice:
 
     stored = resolve(BUILTIN)
     return ModelChoice(stored, stored.precision)
+
+
+def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
+    """What a chat remembers of the model that answers in it. `name` is what it calls itself, for a server whose first
+    one answers."""
+    from localrun.chat.remembered import HeldWith
+    from localrun.hub.stored import StoredModel
+
+    stored = choice.stored
+    if isinstance(stored, StoredModel):
+        return HeldWith(stored.name, choice.precision, choice.ctx, choice.kv, choice.window)
+    return HeldWith(stored.model or name, server=stored.name)
+
+
+def choice_of(held: "HeldWith") -> ModelChoice | None:
+    """The model that a chat was held with; None where it is gone. Reads the disk."""
+    from localrun.base.errors import NotFoundError
+    from localrun.hub.resolve import resolve
+    from localrun_tui.state.endpoints import read_endpoints
+
+    if held.server:
+        known = (endpoint for endpoint in read_endpoints() if endpoint.name == held.server)
+        return next((ModelChoice(replace(endpoint, model=held.model)) for endpoint in known), None)
+    try:
+        stored = resolve(held.model, held.precision or "auto")
+    except NotFoundError:
+        return None
+    return ModelChoice(stored, held.precision or stored.precision, held.ctx, cast(KVCodecName, held.kv), held.window)
+
+
+def is_held_by(held: "HeldWith", choice: ModelChoice) -> bool:
+    """Whether `choice` is the model of the chat; of chats of earlier versions only its name is known."""
+    now = held_by(choice)
+    if not held.precision and not held.server:
+        return held.model == now.model
+    return held == held_by(choice, held.model)

@@ -14,9 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass
 class LoadBegan(Message):
-    """A model is being loaded."""
+    """A model is being loaded; `instead_of` the one that comes back if that is given up: a chat wanted another."""
 
     choice: "ModelChoice"
+    instead_of: "ModelChoice | None" = None
+
+    @property
+    def words(self) -> str:
+        """What the user should know of it; empty for a load that was asked for."""
+        if self.instead_of is None:
+            return ""
+        both = (self.choice, self.instead_of)
+        wanted, present = (f"{one.stored.name} {one.precision}".strip() for one in both)
+        return f"This chat was held with {wanted}, which is loaded now.  Esc stays with {present}"
 
 
 @dataclass
@@ -35,6 +45,23 @@ class LoadEnded(Message):
     """The model is ready; `info` is None when it could not be loaded, or was given up."""
 
     info: ModelInfo | None
+
+
+@dataclass
+class ModelWanted(Message):
+    """A message was sent and there is no model: it is answered once one is loaded."""
+
+
+@dataclass
+class ModelGone(Message):
+    """The model that the current chat was held with is not there any more; the `present` one answers."""
+
+    name: str
+    present: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.name}, with which this chat was held, is not here any more: {self.present} answers."
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import PromptView
-from localrun.base.request import Request, Think
+from localrun.base.request import Request
 from localrun.chat.attachments import about_tokens
 from localrun.chat.turn import preview_request
 from localrun_tui.state.session import Session
@@ -40,7 +40,7 @@ async def preview(session: Session, text: str, pieces: bool = False) -> PromptVi
     if client is None or session.answering:
         return None
     try:
-        request = await session.disk.run(_request, session.chat, text, session.think)
+        request = await session.disk.run(_request, session.chat, text)
         return await asyncio.to_thread(client.preview, request, pieces) if request.messages else None
     except LocalrunError:  # a server that is gone, a template that refuses: sending it will say so
         return None
@@ -57,10 +57,10 @@ async def size_of_draft(session: Session, text: str, held: int) -> DraftSize:
     return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
 
 
-def _request(chat: "Chat | None", text: str, think: Think) -> Request:
+def _request(chat: "Chat | None", text: str) -> Request:
     from localrun.base.settings import read_settings
     from localrun.chat.journal import ChatStore
     from localrun_tui.state.answers import turn_options
 
     chat = chat or ChatStore(None).create(system=read_settings().system or "")
-    return preview_request(chat, text, turn_options(chat, think))
+    return preview_request(chat, text, turn_options(chat))

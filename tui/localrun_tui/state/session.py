@@ -14,12 +14,22 @@ from textual.message import Message as TextualMessage
 
 from localrun.base.errors import UsageError
 from localrun.base.events import CacheView, ModelInfo
-from localrun.base.request import Request, Think
+from localrun.base.request import Request
 from localrun.chat.attachments import title_for
 from localrun.chat.turn import may_go_on
 from localrun.fit.rates import Rates, known_rates
-from localrun_tui.state.messages import ChatChanged, ChatOpened, LoadBegan, LoadEnded, LoadProgressed, TurnBegan
+from localrun_tui.state.choice import held_by
+from localrun_tui.state.messages import (
+    ChatChanged,
+    ChatOpened,
+    LoadBegan,
+    LoadEnded,
+    LoadProgressed,
+    ModelWanted,
+    TurnBegan,
+)
 from localrun_tui.state.model_slot import LoadGivenUpError, ModelSlot, OpenClient
+from localrun_tui.state.shelf import Shelf
 from localrun_tui.state.store_thread import StoreThread
 from localrun_tui.state.turn import Turn
 from localrun_tui.state.waiting import WaitingMessages
@@ -43,14 +53,15 @@ class Session:
     ) -> None:
         self.model = ModelSlot(open_client)
         self.disk = StoreThread(open_store)
+        self.shelf = Shelf(self.disk, post)
         self.waiting = WaitingMessages(self.disk, post)
         self.chat: Chat | None = None
         self.turn: Turn | None = None
         self.rates: Rates | None = None  # of this machine, where they were measured
-        self.think: Think = "auto"
+        self.present: ModelChoice | None = None  # the last one that was loaded
         self.unanswered: tuple[Chat, str] | None = None  # sent before there was a model
         self.asking = False  # an answer is about to begin
-        self._post = post
+        self.post = post
 
     # ---- model
 
@@ -58,22 +69,26 @@ class Session:
     def info(self) -> ModelInfo | None:
         return self.model.info
 
-    async def load(self, choice: "ModelChoice") -> None:
-        """Load `choice`; a message sent meanwhile is answered afterwards. Nothing happens when it is given up."""
+    async def load(self, choice: "ModelChoice", instead_of: "ModelChoice | None" = None) -> bool:
+        """Load `choice`; a message sent meanwhile is answered afterwards. Gives whether it is there now: it is not
+        when it was given up. `instead_of` comes back in its place then."""
         await self.stop()
         if self.chat is not None and self.chat.kept:
             choice = replace(choice, chat_id=self.chat.id)
-        self._post(LoadBegan(choice))
+        self.post(LoadBegan(choice, instead_of))
         info = None
         try:
-            info = await self.model.load(choice, lambda done, total: self._post(LoadProgressed(done, total)))
+            info = await self.model.load(choice, lambda done, total: self.post(LoadProgressed(done, total)))
         except LoadGivenUpError:
             pass
         finally:
-            self._post(LoadEnded(info))
+            self.post(LoadEnded(info))
+        if info:
+            self.present = choice
         self.rates = await asyncio.to_thread(known_rates)
         if info and self.unanswered:
             await self.answer(*self.unanswered)
+        return info is not None
 
     async def view(self) -> CacheView | None:
         """What the KV cache holds."""
@@ -127,17 +142,23 @@ class Session:
         client = self.model.client
         self.asking = client is not None
         self.unanswered = None if client else (chat, message_id)
-        self._post(ChatChanged())
+        self.post(ChatChanged())
         if client is None:
+            if not self.model.loading:
+                self.post(ModelWanted())
             return
         try:
             await self.disk.run(chat.rewind, message_id)
+            if self.present is not None:
+                from localrun.chat.remembered import hold_with
+
+                await self.disk.run(hold_with, chat, held_by(self.present, client.info.name))
             request = await self.disk.run(self._request, chat, message_id, begun)
             if temperature is not None:
                 request = replace(request, sampling=replace(request.sampling, temperature=temperature))
             self.turn = Turn(chat, message_id, client.info, self._keep, self._keep_half, begun)
             self.turn.start(client, request)
-            self._post(TurnBegan(self.turn))
+            self.post(TurnBegan(self.turn))
         finally:
             self.asking = False
 
@@ -147,7 +168,7 @@ class Session:
             await self.stop()
             message = await self.disk.run(self.chat.edit, message_id, text)
             if message.role == "assistant":
-                self._post(ChatChanged(at=message.id))
+                self.post(ChatChanged(at=message.id))
             else:
                 await self.answer(self.chat, message.id)
 
@@ -187,7 +208,7 @@ class Session:
         if chat is not None and message_id in chat.tree:
             await self.stop()
             await self.disk.run(chat.select, message_id)
-            self._post(ChatChanged(at=message_id))
+            self.post(ChatChanged(at=message_id))
 
     async def take_back(self, message_id: str) -> None:
         """Let the chat end before this message; it stays in the tree."""
@@ -196,7 +217,7 @@ class Session:
             await self.stop()
             self.unanswered = None
             await self.disk.run(chat.rewind, chat.tree[message_id].parent)
-            self._post(ChatChanged())
+            self.post(ChatChanged())
 
     async def stop(self) -> None:
         """End the answer under way and wait until what came of it is kept."""
@@ -220,8 +241,8 @@ class Session:
         from localrun_tui.state.answers import build_request, continue_request
 
         if begun is not None:
-            return continue_request(chat, begun, self.think)
-        return build_request(chat, message_id, self.think, self.info.ctx if self.info else 0)
+            return continue_request(chat, begun)
+        return build_request(chat, message_id, self.info.ctx if self.info else 0)
 
     # ---- chats
 
@@ -234,24 +255,14 @@ class Session:
         """An empty chat; it is on disk from its first message on."""
         self.waiting.clear()
         self.chat = self.waiting.chat = await self.disk.run(self.disk.create, self.info.name if self.info else "")
-        self._post(ChatOpened())
+        self.post(ChatOpened())
         return self.chat
 
     async def open_chat(self, chat_id: str, at: str | None = None) -> None:
         """Open a chat, on the branch of the message `at` if that is given and there."""
         self.chat = await self.disk.run(self.disk.open, chat_id, at)
         self.waiting.open(self.chat)
-        self._post(ChatOpened(at))
-
-    async def rename_chat(self, chat_id: str, title: str) -> None:
-        await self.disk.run(lambda: self.disk.store().rename(chat_id, title))
-        self._post(ChatChanged())
-
-    async def delete_chat(self, chat_id: str) -> None:
-        """Remove a chat; in place of the current one there is a new one."""
-        await self.disk.run(lambda: self.disk.store().delete(chat_id))
-        if self.chat is not None and self.chat.id == chat_id:
-            await self.new_chat()
+        self.post(ChatOpened(at))
 
     # ---- the end
 

@@ -8,7 +8,17 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 _WIDE = 100  # cells from which on there is room for the palette's key, too
-_LEAST = ("inspector", "app.models", "history", "reload", "quit")  # actions left out first where there is no room
+_MODELS = ("reveal", "update", "storage")
+_CHATS = ("act('duplicate')", "act('folder')", "screen.undelete", "act('pin')")
+_LEAST = (
+    *_CHATS,
+    *_MODELS,
+    "inspector",
+    "app.models",
+    "history",
+    "reload",
+    "quit",
+)  # left out first where there is no room
 
 
 class Key(NamedTuple):

@@ -19,11 +19,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T]):
-    """One row: `key` tells it from the others across refreshes, `value` is what it stands for."""
+    """One row: `key` tells it from the others across refreshes, `value` is what it stands for, and `words` find it,
+    besides what is shown."""
 
     key: str
     row: Row
     value: T
+    words: str = ""
 
 
 class ModelList(Vertical, Generic[T]):
@@ -156,5 +158,5 @@ class _Options(OptionList, inherit_bindings=False):
 
 
 def _matches(item: Item[T], words: Sequence[str]) -> bool:
-    text = item.row.plain.lower()
+    text = f"{item.words} {item.row.plain}".lower()
     return all(word in text for word in words)

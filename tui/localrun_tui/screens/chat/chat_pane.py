@@ -15,6 +15,8 @@ from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.units import ms
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
+from localrun_tui.screens.chat.find_bar import FindBar
+from localrun_tui.screens.chat.find_in_chat import FindInChat
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import NewText, Transcript
@@ -42,8 +44,11 @@ class ChatPane(Vertical):
         self.waiting = WaitingList()
         self.notice = Notice()
         self.composer = Composer()
-        super().__init__(self.transcript, self.new_text, self.waiting, self.notice, self.composer)
+        self.find_bar = FindBar()
+        below = (self.new_text, self.waiting, self.notice, self.find_bar, self.composer)
+        super().__init__(self.transcript, *below)
         self.path = ChatPath(session, self.transcript)
+        self._find = FindInChat(session, self.path, self.transcript, self.find_bar)
         self.composer.earlier = self._earlier
         self._session = session
         self._desktop = desktop
@@ -171,6 +176,21 @@ class ChatPane(Vertical):
         size = await size_of_draft(self._session, message, self.path.tokens(None)) if message else ""
         if self.composer.message == message:
             self.composer.border_subtitle = str(size)
+
+    # ---- words that are looked for
+
+    @on(FindBar.Look)
+    def _look_for(self, event: FindBar.Look) -> None:
+        self.run_guarded(self._find.look(event.words))
+
+    @on(FindBar.Go)
+    def _go_to_found(self, event: FindBar.Go) -> None:
+        self.run_guarded(self._find.go(event.step))
+
+    @on(FindBar.Leave)
+    def _leave_finding(self) -> None:
+        self.run_guarded(self._find.leave())
+        self.screen.set_focus(self.composer.editor)
 
     # ---- what waits
 

@@ -16,6 +16,7 @@ from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.welcome import Welcome
 from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn
+from localrun_tui.widgets.model_name import model_name
 
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
@@ -137,7 +138,7 @@ class ChatPath:
                     view.changed()
 
     def _live_view(self) -> MessageView:
-        return MessageView(None, self._session.info.name if self._session.info else "answer")
+        return MessageView(None, model_name(self._session.info.name).plain if self._session.info else "answer")
 
     def _find_horizon(self) -> int | None:
         """Number of the first message that the model sees all of; None when it sees everything."""
@@ -148,9 +149,8 @@ class ChatPath:
         return next((n for n, message in enumerate(chat.tree.path(chat.tree.head)) if message.id == first), None)
 
     def _view(self, message: "Message") -> MessageView:
-        name = {"user": "You", "system": "System"}.get(message.role) or str(
-            message.stats.get("model") or (self._session.chat.model if self._session.chat else "") or "Answer"
-        )
+        model = message.stats.get("model") or (self._session.chat.model if self._session.chat else "") or "Answer"
+        name = {"user": "You", "system": "System"}.get(message.role) or model_name(str(model)).plain
         view = MessageView(message, name, self._branch(message))
         view.document.note = note_of(message, self._reads_again(message))
         return view

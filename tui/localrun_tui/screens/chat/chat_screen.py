@@ -45,6 +45,10 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+t", "attach", "Attach a text file", show=False, id="chat.attach"),
         Binding("ctrl+r", "regenerate", "Answer again", show=False, id="chat.regenerate"),
         Binding("ctrl+s", "chat_settings", "This chat: system prompt, sampling", show=False, id="chat.settings"),
+        Binding("f8", "app.downloads", "Downloads", show=False, id="chat.downloads"),
+        Binding("ctrl+f", "find", "Find in this chat", show=False, id="chat.find", priority=True),
+        Binding("f3", "app.settings", "Settings", show=False, id="chat.all-settings"),
+        Binding("f2", "this_chat('rename')", "Rename this chat", show=False, id="chat.rename"),
         Binding("pageup", "scroll(-1)", "Scroll up", show=False, id="chat.page-up", priority=True),
         Binding("pagedown", "scroll(1)", "Scroll down", show=False, id="chat.page-down", priority=True),
     ]
@@ -74,8 +78,8 @@ class ChatScreen(Screen[None]):
     # ---- what the session tells
 
     def on_load_began(self, event: messages.LoadBegan) -> None:
-        self.pane.notice.clear()
         self.top_bar.show_load(event.choice.stored.name)
+        self.pane.notice.say(event.words)
         self.refresh_bindings()
         self.run_guarded(self.pane.show())
 
@@ -89,10 +93,24 @@ class ChatScreen(Screen[None]):
             self.refresh_bindings()
             self.run_guarded(self.pane.show())
 
+    async def on_model_wanted(self) -> None:
+        if self.is_current:
+            await self.run_action("app.models('Choose a model for your message')")
+
+    def on_model_gone(self, event: messages.ModelGone) -> None:
+        self.pane.notice.say(event.words)
+
     def on_chat_opened(self, event: messages.ChatOpened) -> None:
         self.composer.edit(None)
         self.run_guarded(self.pane.show(anew=True, at=event.at))
         self.run_guarded(self.history.show())
+        self.run_guarded(self._take_up())
+
+    async def _take_up(self) -> None:
+        """Go on with the model that the chat was held with."""
+        from localrun_tui.state.take_up import take_up
+
+        await take_up(self.session)
 
     def on_chat_changed(self, event: messages.ChatChanged) -> None:
         self.run_guarded(self.pane.show(at=event.at))
@@ -159,6 +177,9 @@ class ChatScreen(Screen[None]):
     @on(ChatPane.Answered)
     def _list_anew(self) -> None:
         self.run_guarded(self.history.show())
+        from localrun_tui.state.title_giver import IDLE, give_title
+
+        self.set_timer(IDLE, lambda: self.run_guarded(give_title(self.session)))
 
     @on(HistoryList.Search)
     def _search(self, event: HistoryList.Search) -> None:
@@ -171,17 +192,9 @@ class ChatScreen(Screen[None]):
         self.set_focus(self.composer.editor)
         self.run_guarded(self.session.open_chat(event.chat_id, event.message_id))
 
-    @on(ChatOptions.Rename)
-    def _rename_chat(self, event: ChatOptions.Rename) -> None:
-        self.run_guarded(self.history.rename(event.chat_id))
-
-    @on(ChatOptions.Export)
-    def _export_chat(self, event: ChatOptions.Export) -> None:
-        self.run_guarded(self.history.export(event.chat_id))
-
-    @on(ChatOptions.Delete)
-    def _delete_chat(self, event: ChatOptions.Delete) -> None:
-        self.run_guarded(self.history.delete(event.chat_id))
+    @on(ChatOptions.Act)
+    def _act(self, event: ChatOptions.Act) -> None:
+        self.run_guarded(self.history.act(event.what, event.chat_id))
 
     # ---- keys
 
@@ -217,13 +230,24 @@ class ChatScreen(Screen[None]):
         if shown:
             self.run_guarded(self.history.show())
 
+    def action_this_chat(self, what: str) -> None:
+        """Do with the chat that is open what the list of chats can do with any."""
+        self.run_guarded(self.history.act_on_open(what))
+
+    def action_find(self) -> None:
+        self.panels.uncover()
+        self.pane.find_bar.open()
+
+    def action_undelete(self) -> None:
+        self.run_guarded(self.history.undelete())
+
     def action_inspector(self) -> None:
         if self.inspector.has_focus_within:
             self.set_focus(self.composer.editor)
         self.panels.show(self.inspector, not self.inspector.display)
 
     def action_scroll(self, pages: int) -> None:
-        scrolled = self.inspector if self.panels.covering and self.inspector.display else self.transcript
+        scrolled = self.inspector if self.inspector.has_focus else self.transcript
         scrolled.scroll_relative(y=pages * max(scrolled.size.height - 2, 1), animate=False)
 
     def action_regenerate(self) -> None:

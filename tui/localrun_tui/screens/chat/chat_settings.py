@@ -1,21 +1,24 @@
 """What holds for one chat: its system prompt, how it samples, and what happens when the context is full."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
 
 from localrun.base.request import Think
 from localrun.base.sanitize import clean
+from localrun.base.settings import Settings, read_settings
 from localrun.chat.overflow import POLICIES
 from localrun.chat.presets import PRESETS
+from localrun.chat.remembered import NUMBERS, numbers_of, think_of
+from localrun_tui.screens.chat.number_row import NumberRow
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.widgets.fields import TextField
 
@@ -31,22 +34,25 @@ THINK: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """The answers of the screen."""
+    """The answers of the screen. `numbers` are the chat's own, by the names of settings."""
 
     system: str
     preset: str
     policy: str
     think: Think
+    numbers: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def change_chat_settings(app: App[Any], session: "Session") -> None:
     """Let the user change what holds for the current chat, and keep it."""
     chat = session.chat or await session.new_chat()
-    before = ChatSettings(chat.system, chat.preset, chat.policy, session.think)
-    after = await app.push_screen_wait(ChatSettingsScreen(before))
+    before = ChatSettings(chat.system, chat.preset, chat.policy, think_of(chat), numbers_of(chat))
+    usual = await session.disk.run(read_settings)
+    after = await app.push_screen_wait(ChatSettingsScreen(before, usual))
     if after is not None and after != before:
-        session.think = after.think
-        await session.disk.run(lambda: chat.set(system=after.system, preset=after.preset, policy=after.policy))
+        numbers = {name: after.numbers.get(name) for name in NUMBERS}
+        rest = {"system": after.system, "preset": after.preset, "policy": after.policy, "think": after.think}
+        await session.disk.run(lambda: chat.set(**rest, **numbers))
 
 
 class MarkedRadioButton(RadioButton):
@@ -60,7 +66,7 @@ class MarkedRadioButton(RadioButton):
 
 
 class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
-    """Gives the settings, or None when they were left as they are."""
+    """Gives the settings, or None when they were left as they are. `usual` is what holds for all chats."""
 
     CSS_PATH = "chat_settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,32 +74,52 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
         Binding("ctrl+s", "save", "Save", id="chat-settings.save"),
     ]
 
-    def __init__(self, settings: ChatSettings) -> None:
+    def __init__(self, settings: ChatSettings, usual: Settings) -> None:
         super().__init__()
         preset = settings.preset if settings.preset in PRESETS else next(iter(PRESETS))
         self.settings = replace(settings, system=clean(settings.system).strip(), preset=preset)
+        self.usual = usual
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="box", can_focus=False):
+        with Vertical(id="box"):
             yield Static("This chat", id="question")
-            yield Static("System prompt: what the model should be like", classes="label")
-            yield TextField(self.settings.system, id="system", compact=True, tab_behavior="focus")
-            yield Static("Sampling", classes="label")
-            presets = {key: (preset.title, preset.help) for key, preset in PRESETS.items()}
-            yield _choices("preset", presets, self.settings.preset)
-            yield Static("When the context is full", classes="label")
-            yield _choices("policy", POLICIES, self.settings.policy)
-            yield Static("Thinking", classes="label")
-            yield _choices("think", THINK, self.settings.think)
-            yield Button("Save  (Ctrl+S)", variant="primary", compact=True, id="save")
+            with VerticalScroll(can_focus=False):
+                yield Static("System prompt: what the model should be like", classes="label")
+                yield TextField(self.settings.system, id="system", compact=True, tab_behavior="focus")
+                yield Static("Sampling", classes="label")
+                presets = {key: (preset.title, preset.help) for key, preset in PRESETS.items()}
+                yield from _choices("preset", presets, self.settings.preset)
+                yield NumberRow(self.settings.numbers)
+                yield Static("When the context is full", classes="label")
+                yield from _choices("policy", POLICIES, self.settings.policy)
+                yield Static("Thinking", classes="label")
+                yield from _choices("think", THINK, self.settings.think)
+            with Horizontal(id="buttons"):
+                yield Button("Save  (Ctrl+S)", variant="primary", compact=True, id="save")
+                yield Button("Leave  (Esc)", compact=True, id="leave")
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self.query_one("#box").scroll_home, animate=False)
+        self._explain()
+
+    @on(RadioSet.Changed)
+    def _explain(self) -> None:
+        """Say below each choice what it does, and in the boxes for numbers what holds while they are empty."""
+        chosen = self._chosen()
+        for name, rows, key in (
+            ("preset", {key: (preset.title, preset.help) for key, preset in PRESETS.items()}, chosen.preset),
+            ("policy", POLICIES, chosen.policy),
+            ("think", THINK, chosen.think),
+        ):
+            self.query_one(f"#{name}-help", Static).update(rows[key][1])  # type: ignore[index]
+        self.query_one(NumberRow).show_usual(self.usual, chosen.preset)
 
     @on(Button.Pressed, "#save")
     def action_save(self) -> None:
-        self.dismiss(self._chosen())
+        """Where every number is one."""
+        if not self.query_one(NumberRow).to_wrong():
+            self.dismiss(self._chosen())
 
+    @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
         """Without a word where nothing is lost by it."""
         if self._chosen() == self.settings:
@@ -115,16 +141,19 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
             preset=list(PRESETS)[self._pressed("preset")],
             policy=list(POLICIES)[self._pressed("policy")],
             think=think[self._pressed("think")],
+            numbers=self.query_one(NumberRow).numbers(),
         )
 
     def _pressed(self, name: str) -> int:
         return max(self.query_one(f"#{name}", RadioSet).pressed_index, 0)
 
 
-def _choices(name: str, rows: Mapping[Any, tuple[str, str]], current: str) -> RadioSet:
+def _choices(name: str, rows: Mapping[Any, tuple[str, str]], current: str) -> ComposeResult:
+    """The choices in a line, and one below for what the chosen one does."""
     current = current if current in rows else next(iter(rows))
-    buttons = [
-        MarkedRadioButton(Content.assemble(title, (f"  {explanation}", "$foreground-muted")), value=key == current)
-        for key, (title, explanation) in rows.items()
-    ]
-    return RadioSet(*buttons, id=name, compact=True)
+    yield RadioSet(
+        *(MarkedRadioButton(Content(title), value=key == current) for key, (title, _) in rows.items()),
+        id=name,
+        compact=True,
+    )
+    yield Static("", id=f"{name}-help", classes="help")

@@ -30,12 +30,11 @@ class Figures:
         session, path = self._session, self._path
         stats = _stats(focused) or path.last_stats()
         live = session.turn if session.answering else None
-        left = live_parts(live) if live else stats_parts(stats, session.rates)
+        left = live_parts(live) if live else stats_parts(stats)
         waiting = waiting_parts(len(session.waiting), session.waiting.held)
-        kv_bytes = 0 if live else int(path.last_stats().get("kv_bytes") or 0)
         self._top_bar.show_title(session.chat.title if session.chat else "")
-        self._status_line.show(waiting + left, context_parts(path.tokens(live), session.info, kv_bytes))
-        self._inspector.show(stats, session.rates)
+        self._status_line.show(waiting + left, context_parts(path.tokens(live), session.info))
+        self._inspector.show(stats, session.rates, session.info)
 
     async def look(self) -> None:
         """Ask the engine what the cache holds, which may take a moment."""

@@ -1,28 +1,29 @@
-"""The chats on disk: find one by what was said in it, open, rename, export or delete it."""
+"""The chats on disk: find one by what was said in it, open it, and do something with it by one key."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.content import Content
 from textual.message import Message as TextualMessage
 from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from localrun_tui.screens.chat.history_groups import chat_row, grouped
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 
 if TYPE_CHECKING:
-    from localrun.chat.journal import ChatSummary
-    from localrun.chat.search import Hit
+    from localrun_tui.screens.chat.history_groups import Found
 
 _TYPING_PAUSE = 0.25  # seconds before a search begins
+_PAGE = 200  # rows that are put into the list at once
 
 
 class ChatOptions(OptionList):
@@ -30,43 +31,27 @@ class ChatOptions(OptionList):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "Open", id="history.open"),
-        Binding("r", "rename", "Rename", id="history.rename"),
-        Binding("x", "export", "Export", id="history.export"),
-        Binding("d,delete", "delete", "Delete", id="history.delete"),
+        Binding("r", "act('rename')", "Rename", id="history.rename"),
         Binding("slash", "app.focus('search')", "Find", id="history.search", key_display="/"),
+        Binding("p", "act('pin')", "Pin", id="history.pin"),
+        Binding("f", "act('folder')", "Folder", id="history.folder"),
+        Binding("c", "act('duplicate')", "Copy", id="history.duplicate"),
+        Binding("x", "act('export')", "Export", id="history.export"),
+        Binding("d,delete", "act('delete')", "Delete", id="history.delete"),
+        Binding("u", "screen.undelete", "Undo", id="history.undelete"),
     ]
 
     @dataclass
-    class Rename(TextualMessage):
-        """Give this chat another title."""
+    class Act(TextualMessage):
+        """Do something with a chat: one of the names in HistoryActions."""
 
+        what: str
         chat_id: str
 
-    @dataclass
-    class Export(TextualMessage):
-        """Write this chat to a file."""
-
-        chat_id: str
-
-    @dataclass
-    class Delete(TextualMessage):
-        """Remove this chat."""
-
-        chat_id: str
-
-    def action_rename(self) -> None:
-        self._post(self.Rename)
-
-    def action_export(self) -> None:
-        self._post(self.Export)
-
-    def action_delete(self) -> None:
-        self._post(self.Delete)
-
-    def _post(self, of_chat: Callable[[str], TextualMessage]) -> None:
+    def action_act(self, what: str) -> None:
         option = self.highlighted_option
         if option is not None and option.id is not None:
-            self.post_message(of_chat(option.id))
+            self.post_message(self.Act(what, option.id))
 
 
 class SearchBox(LineField):
@@ -98,6 +83,7 @@ class HistoryList(Vertical):
         super().__init__(id="history")
         self._pause: Timer | None = None
         self._found: dict[str, str] = {}  # the message with the words, by chat
+        self._rest: Iterator[Option] = iter(())  # rows that are not in the list yet
 
     def compose(self) -> ComposeResult:
         yield SearchBox(placeholder="Search all chats", id="search", compact=True)
@@ -112,16 +98,24 @@ class HistoryList(Vertical):
     def options(self) -> ChatOptions:
         return self.query_one(ChatOptions)
 
-    def show(self, rows: "Sequence[tuple[ChatSummary, Hit | None]]", current: str | None, note: str) -> None:
-        """Chats, each with what was found in it, if anything."""
-        options = self.options
-        at = options.highlighted or 0
-        options.clear_options()
-        now = time.time()
-        options.add_options([Option(_row(chat, hit, chat.id == current, now), id=chat.id) for chat, hit in rows])
+    def show(self, rows: "Sequence[Found]", words: Sequence[str], current: str | None, note: str) -> None:
+        """Chats, each with what was found in it, if anything. A long list is filled as one goes down."""
+        now, options = time.time(), self.options
+        at = options.highlighted_option.id if options.highlighted_option else None
         self._found = {chat.id: hit.message_id for chat, hit in rows if hit and hit.message_id}
-        options.highlighted = min(at, len(rows) - 1) if rows else None
+        self._rest = _options(grouped(rows, now), words, current, now)
+        options.set_options(list(islice(self._rest, _PAGE)))
+        places = [number for number, option in enumerate(options.options) if not option.disabled]
+        same = next((number for number in places if options.options[number].id == at), None)
+        options.highlighted = same if same is not None else places[0] if places else None
         self.query_one("#history-note", Static).update(note)
+
+    @on(OptionList.OptionHighlighted)
+    def _fill(self, event: OptionList.OptionHighlighted) -> None:
+        """Add what comes after the last rows, before one gets there."""
+        event.stop()
+        if event.option_index >= self.options.option_count - _PAGE // 4:
+            self.options.add_options(islice(self._rest, _PAGE))
 
     @on(Input.Changed, "#search")
     def search_soon(self) -> None:
@@ -143,21 +137,11 @@ class HistoryList(Vertical):
         self.post_message(self.Search(self.query_one(Input).value.strip()))
 
 
-def _row(chat: "ChatSummary", hit: "Hit | None", is_current: bool, now: float) -> Content:
-    mark = "● " if is_current else ""
-    title = Content.styled(mark, "$success") + say(chat.title or "(no words yet)", "bold" if is_current else "")
-    messages = "message" if chat.n_messages == 1 else "messages"
-    below = say(hit.snippet) if hit else Content(f"{ago(now - chat.updated)} · {chat.n_messages} {messages}")
-    return Content("\n").join([title.truncate(200), below.stylize("dim")])
-
-
-def ago(seconds: float) -> str:
-    """`now`, `5 min ago`, `yesterday`, `12 days ago`."""
-    if seconds < 60:
-        return "now"
-    if seconds < 3600:
-        return f"{int(seconds // 60)} min ago"
-    if seconds < 86_400:
-        return f"{int(seconds // 3600)} h ago"
-    days = int(seconds // 86_400)
-    return "yesterday" if days == 1 else f"{days} days ago"
+def _options(
+    groups: "Iterable[tuple[str, list[Found]]]", words: Sequence[str], current: str | None, now: float
+) -> Iterator[Option]:
+    """Headings and chats; each is made when it is asked for."""
+    for title, rows in groups:
+        yield Option(say(title, "bold $text-accent"), disabled=True)
+        for chat, hit in rows:
+            yield Option(chat_row(chat, hit, words, chat.id == current, now), id=chat.id)

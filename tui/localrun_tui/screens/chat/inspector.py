@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.message import Message as TextualMessage
 from textual.widget import Widget
 
-from localrun.base.events import CacheView
+from localrun.base.events import CacheView, ModelInfo
 from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
 from localrun.diagnose.verdict import phases
@@ -30,11 +30,13 @@ class Lines(Widget):
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
-        self._shown: tuple[Mapping[str, Any], CacheView | None, Rates | None] = {}, None, None
+        self._shown: tuple[Mapping[str, Any], CacheView | None, Rates | None, ModelInfo | None] = {}, None, None, None
 
-    def show(self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None) -> None:
-        if (stats, view, rates) != self._shown:
-            self._shown = stats, view, rates
+    def show(
+        self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None, info: ModelInfo | None
+    ) -> None:
+        if (stats, view, rates, info) != self._shown:
+            self._shown = stats, view, rates, info
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -45,9 +47,9 @@ class Lines(Widget):
 
     def lines(self, width: int) -> list[Content]:
         width = max(width, 20)
-        stats, view, rates = self._shown
-        parts = [_timeline(stats, rates, width), _cache(view, width), _memory(view, width)]
-        return [line for part in parts for line in (*part, Content())][:-1]
+        stats, view, rates, info = self._shown
+        parts = [_timeline(stats, rates, width), _cache(view, width), _memory(view, width), _engine(info, width)]
+        return [line for part in parts if part for line in (*part, Content())][:-1]
 
 
 class Inspector(VerticalScroll, can_focus=True):
@@ -63,15 +65,16 @@ class Inspector(VerticalScroll, can_focus=True):
         self._lines = Lines("inspector-lines")
         self._stats: Mapping[str, Any] = {}
         self._rates: Rates | None = None
+        self._info: ModelInfo | None = None
         self._view: CacheView | None = None
         self._looked = 0.0
 
     def compose(self) -> ComposeResult:
         yield self._lines
 
-    def show(self, stats: Mapping[str, Any], rates: Rates | None) -> None:
+    def show(self, stats: Mapping[str, Any], rates: Rates | None, info: ModelInfo | None) -> None:
         """Figures of the last answer. May be called several times a second, open or not."""
-        self._stats, self._rates = stats, rates
+        self._stats, self._rates, self._info = stats, rates, info
         if not self.display:
             return
         self._show_lines()
@@ -89,7 +92,7 @@ class Inspector(VerticalScroll, can_focus=True):
         self._looked = 0.0
 
     def _show_lines(self) -> None:
-        self._lines.show(self._stats, self._view, self._rates)
+        self._lines.show(self._stats, self._view, self._rates, self._info)
 
 
 def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list[Content]:
@@ -145,6 +148,16 @@ def _advice(advice: Advice, width: int) -> list[Content]:
     if advice.remedy:
         lines += Content.assemble(("What helps: ", "bold"), clean(advice.remedy)).wrap(width)
     return lines
+
+
+def _engine(info: ModelInfo | None, width: int) -> list[Content]:
+    """What computes, and in which form it holds what."""
+    if info is None or info.backend == "remote":
+        return []
+    parts = [f"{gib(info.weights_bytes)} of weights" if info.weights_bytes else "", f"on {info.backend}"]
+    parts += [f"KV cache as {info.kv_codec}" if info.kv_codec else "", f"context {info.ctx:,}" if info.ctx else ""]
+    words = clean(", ".join(part for part in parts if part), keep_newlines=False)
+    return [_heading("Engine"), *Content(words).wrap(width)]
 
 
 def _cache(view: CacheView | None, width: int) -> list[Content]:

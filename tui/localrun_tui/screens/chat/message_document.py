@@ -10,6 +10,7 @@ from localrun.chat.attachments import Attachment, split
 from localrun_tui.markdown.metas import ACT
 from localrun_tui.markdown.wide import Wide
 from localrun_tui.markdown.wrapping import wrap
+from localrun_tui.screens.chat.history_groups import with_hits
 
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
@@ -28,6 +29,7 @@ class MessageDocument:
         self.wide = Wide()
         self.note = Content()  # the last line: what goes on, or what went wrong
         self.thinking_open = False
+        self.marked: list[str] = []  # words that are looked for
         self.thinking_title = "Thought"
         self.is_markdown = message is None or message.role == "assistant"  # else it is shown as it was written
         text = message.text if message else ""
@@ -82,7 +84,10 @@ class MessageDocument:
     def lines(self, width: int) -> list[Content]:
         """All that is drawn, in `width` cells. Lines of text are no longer than one reads with ease."""
         width = width if self.wide.whole else min(width, _MEASURE)
-        return [*self._head(width), *self._body(width), *self._foot(width)]
+        return [*self._head(width), *(self._with_hits(line) for line in self._body(width)), *self._foot(width)]
+
+    def _with_hits(self, line: Content) -> Content:
+        return with_hits(line, self.marked) if self.marked else line
 
     def _head(self, width: int) -> list[Content]:
         name = Content.styled(self.speaker, "bold")

@@ -15,7 +15,7 @@ class Notice(Static):
     def say(self, text: str) -> None:
         """It may quote what others have named, so it is made safe first."""
         self.update(clean(text))
-        self.display = True
+        self.display = bool(text)
 
     def say_error(self, error: LocalrunError) -> None:
         """What went wrong, and what to try."""

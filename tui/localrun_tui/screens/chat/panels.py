@@ -9,7 +9,7 @@ from localrun_tui.screens.chat.inspector import Inspector
 
 
 class Panels(Horizontal):
-    """Where the screen is narrow a panel takes the place of the chat, and of the other one."""
+    """Where the screen is narrow the list takes the place of the messages; the inspector lies below them."""
 
     class Changed(TextualMessage):
         """A panel was opened or closed."""
@@ -20,7 +20,7 @@ class Panels(Horizontal):
 
     @property
     def covering(self) -> bool:
-        """Whether a panel is where the messages would be."""
+        """Whether the list is where the messages would be."""
         return self.is_attached and self.has_class("-panel") and self.screen.has_class("-narrow")
 
     def show(self, panel: HistoryList | Inspector, shown: bool) -> None:
@@ -29,7 +29,9 @@ class Panels(Horizontal):
             for each in self._panels:
                 each.display = False
         panel.display = shown
-        self.set_class(any(each.display for each in self._panels), "-panel")
+        list_shown, inspector_shown = (each.display for each in self._panels)
+        self.set_class(list_shown, "-panel")
+        self.set_class(inspector_shown and not list_shown, "-below")
         self.post_message(self.Changed())
 
     def uncover(self) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
+from textual.widgets import Input
 
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
@@ -58,6 +59,12 @@ class SlashCommands:
             "/policy": self._policy,
             "/sees": self._sees,
             "/save": self._save,
+            "/find": self._find,
+            "/pin": self._of_chat("pin"),
+            "/folder": self._of_chat("folder"),
+            "/duplicate": self._of_chat("duplicate"),
+            "/delete": self._of_chat("delete"),
+            "/undelete": self._action("undelete"),
             "/chat-settings": self._action("chat_settings"),
             "/stats": self._action("inspector"),
             "/models": self._action("app.models"),
@@ -73,6 +80,12 @@ class SlashCommands:
     def _action(self, action: str) -> Handler:
         async def run(_: str) -> None:
             await self._screen.run_action(action)
+
+        return run
+
+    def _of_chat(self, what: str) -> Handler:
+        async def run(_: str) -> None:
+            await self._history.act(what, self._chat().id)
 
         return run
 
@@ -181,10 +194,10 @@ class SlashCommands:
     async def _title(self, title: str) -> None:
         chat = self._chat()
         if title:
-            await self._session.rename_chat(chat.id, title)
+            await self._session.shelf.change(chat.id, title=title)
             await self._history.show()
         else:
-            await self._history.rename(chat.id)
+            await self._history.act("rename", chat.id)
 
     async def _system(self, text: str) -> None:
         if not text:
@@ -216,6 +229,10 @@ class SlashCommands:
         chat = self._session.chat or await self._session.new_chat()
         await self._session.disk.run(lambda: chat.set(policy=policy))
         self._screen.notify(f"When the context is full: {POLICIES[policy][0].lower()}", timeout=3)
+
+    async def _find(self, words: str) -> None:
+        await self._screen.run_action("find")
+        self._screen.query_one("#find-words", Input).value = words
 
     # ---- all chats
 

@@ -1,4 +1,4 @@
-"""One line below the chat: what goes on now, how fast, and how full the context is."""
+"""One line below the chat, in a person's words: what goes on now, how fast, and how much the model can still see."""
 
 import time
 from collections.abc import Mapping
@@ -9,16 +9,13 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from localrun.base.events import ModelInfo, Prefill
-from localrun.base.sanitize import clean
-from localrun.base.units import gib, ms, tps
-from localrun.diagnose.verdict import verdict
-from localrun.fit.rates import Rates
+from localrun.base.units import ms, tps
 from localrun_tui.state.turn import Turn
 from localrun_tui.widgets.meters import meter
 
 
 class StatusLine(Widget):
-    """Left: what goes on. Right: the context and the KV cache, as much as there is room for."""
+    """Left: what goes on. Right: the room in the context, as much as there is room for."""
 
     def __init__(self) -> None:
         super().__init__(id="status")
@@ -63,7 +60,7 @@ def live_parts(turn: Turn) -> list[Content]:
     parts = [Content.styled("● writing", "$success")]
     if rate:
         parts.append(Content(tps(rate)))
-    return [*parts, Content(f"{turn.n_tokens:,} tokens"), Content(f"first token {ms(1000 * (turn.ttft or 0.0))}")]
+    return [*parts, Content(f"{turn.n_tokens:,} tokens"), Content(f"began after {ms(1000 * (turn.ttft or 0.0))}")]
 
 
 def prefill_parts(prefill: Prefill | None, seconds: float) -> list[Content]:
@@ -81,35 +78,26 @@ def eta(prefill: Prefill, seconds: float) -> float | None:
     return seconds / computed * left if computed > 0 and left > 0 else None
 
 
-def stats_parts(stats: Mapping[str, Any], rates: Rates | None) -> list[Content]:
-    """The figures of a finished answer, as far as the engine told them."""
+def stats_parts(stats: Mapping[str, Any]) -> list[Content]:
+    """The figures of a finished answer, as far as the engine told them. The inspector has the others."""
     if not stats.get("completion_tokens"):
         return []
     parts = []
     if rate := stats.get("decode_tps"):
         parts.append(Content(tps(float(rate))))
-    parts.append(Content(f"first token {ms(float(stats.get('ttft_ms') or 0.0))}"))
-    cached, prompt = stats.get("cached_tokens"), stats.get("prompt_tokens")
-    if cached is not None and prompt is not None:
-        parts.append(Content(f"{cached:,}/{prompt:,} reused"))
-    found = verdict(stats, rates)
-    if found and found.bound:
-        parts.append(Content.styled(f"{found.phase} is {found.bound}", "$foreground-muted"))
+    parts.append(Content(f"{int(stats['completion_tokens']):,} tokens"))
+    parts.append(Content(f"began after {ms(float(stats.get('ttft_ms') or 0.0))}"))
     return parts
 
 
-def context_parts(used: int, info: ModelInfo | None, kv_bytes: int) -> list[Content]:
-    """How full the context is, and what it takes; of a remote model only what its server says."""
+def context_parts(used: int, info: ModelInfo | None) -> list[Content]:
+    """How much room is left in the context; of a remote model only what its server says."""
     if info is None:
         return []
-    if info.ctx:
-        parts = [Content.assemble("ctx ", meter(used, info.ctx, 8)), Content(f"{used:,}/{info.ctx:,}")]
-    else:
-        parts = [Content(f"{used:,} tokens")] if used else []
-    codec = clean(info.kv_codec, keep_newlines=False)
-    if codec:
-        parts.append(Content(f"KV {gib(kv_bytes)} {codec}" if kv_bytes else f"KV {codec}"))
-    return parts
+    if not info.ctx:
+        return [Content(f"{used:,} tokens")] if used else []
+    left = max(info.ctx - used, 0)
+    return [Content.assemble(meter(used, info.ctx, 8), " ", f"{left:,} left"), Content(f"of {info.ctx:,} tokens")]
 
 
 def _join(parts: list[Content]) -> Content:

@@ -8,6 +8,7 @@ from localrun.base.events import ModelInfo
 from localrun.base.units import gib
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.meters import bar
+from localrun_tui.widgets.model_name import model_name
 
 
 class TopBar(Widget):
@@ -31,12 +32,8 @@ class TopBar(Widget):
         if info is None:
             self._right = [Content.styled("no model: Ctrl+O", "$text-warning")]
         else:
-            name = say(info.name, "bold") + say(f" {info.precision}" if info.precision else "")
-            self._right = [name, say("on a server" if info.backend == "remote" else f"on {info.backend}")]
-            if info.kv_codec:
-                self._right.append(say(f"KV {info.kv_codec}"))
-            if info.weights_bytes:
-                self._right.append(Content(gib(info.weights_bytes)))
+            name = model_name(info.name, info.precision)
+            self._right = [name, *([Content("on a server")] if info.backend == "remote" else [])]
         self.refresh()
 
     def show_load(self, name: str) -> None:
@@ -49,7 +46,7 @@ class TopBar(Widget):
         share = done / total if total else 0.0
         bytes_of = f"{gib(done)} of {gib(total)}" if total else ""
         self._right = [
-            Content.assemble("loading ", say(self._loading, "bold"), " ", bar(share, 12, "$warning"), f" {share:.0%}"),
+            Content.assemble("loading ", model_name(self._loading), " ", bar(share, 12, "$warning"), f" {share:.0%}"),
             Content(bytes_of),
             Content("Esc gives up"),
         ]

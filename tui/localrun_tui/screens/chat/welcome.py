@@ -5,6 +5,7 @@ from textual.widgets import Static
 
 from localrun.base.events import ModelInfo
 from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.model_name import model_name
 
 _KEYS = (
     ("Ctrl+O", "choose another model or precision"),
@@ -22,15 +23,14 @@ class Welcome(Static):
     def __init__(self, info: ModelInfo | None, loading: bool, problem: str) -> None:
         if info is not None:
             model = Content.assemble(
-                say(info.name, "bold"),
-                " ",
-                say(info.precision),
+                model_name(info.name, info.precision),
                 f" is ready: it sees up to {info.ctx:,} tokens at once.",
             )
         elif loading:
             model = Content("The model is being loaded. You may type already.")
         else:
-            model = Content.styled("No model is loaded yet: Ctrl+O chooses one.", "$text-warning")
+            words = "No model is loaded yet: Ctrl+O chooses one; so does the first message."
+            model = Content.styled(words, "$text-warning")
         lines = [Content.styled("Ask anything.", "bold $text-primary"), model, Content()]
         lines += [Content.assemble((f"{key:<8}", "bold $text-accent"), what) for key, what in _KEYS]
         notes = [*(info.notes if info else ()), *([problem] if problem else [])]

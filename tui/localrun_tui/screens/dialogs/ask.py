@@ -1,6 +1,6 @@
 """Short questions: one line of text, one of several."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -55,8 +55,11 @@ class AskOne(ModalScreen[str | None]):
         text: str = "",
         current: str = "",
         unasked: bool = False,
+        preview: Callable[[str], object] = lambda key: None,
     ) -> None:
+        """`preview` gets the key of each row that one comes to."""
         super().__init__()
+        self.preview = preview
         self.question, self.rows, self.text, self.current, self.deaf = question, rows, text, current, unasked
 
     def compose(self) -> ComposeResult:
@@ -83,6 +86,10 @@ class AskOne(ModalScreen[str | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return not self.deaf
+
+    @on(OptionList.OptionHighlighted)
+    def _show(self, event: OptionList.OptionHighlighted) -> None:
+        self.preview(self.rows[event.option_index][0])
 
     @on(OptionList.OptionSelected)
     def accept(self, event: OptionList.OptionSelected) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from localrun.base.errors import LocalrunError
 from localrun.base.request import KVCodecName
+from localrun.hub.catalogue import shown_name
 from localrun.hub.names import parse_file_name
 from localrun_tui.state.choice import ModelChoice
 
@@ -33,6 +34,7 @@ class Download:
     ctx: int | None = None
     kv: KVCodecName = "auto"
     file: str = ""  # one of its files
+    then_load: bool = False  # once it is there, unless another model is in use then
 
     @property
     def active(self) -> bool:
@@ -40,8 +42,8 @@ class Download:
 
     @property
     def short_name(self) -> str:
-        """Without the owner of the repository."""
-        return self.name.rpartition("/")[2]
+        """As the catalogue calls it, else without the owner of the repository."""
+        return shown_name(self.name)
 
     @property
     def share(self) -> float:

@@ -163,11 +163,13 @@ def badge_text(downloads: list[Download]) -> str:
     active = [one for one in downloads if one.active]
     if active:
         done, total = sum(one.done for one in active), sum(one.total for one in active)
-        return f"↓ {len(active)} · {100 * done // total if total else 0} %"
+        what = active[0].short_name if len(active) == 1 else str(len(active))
+        left = duration(active[0].seconds_left) if len(active) == 1 else ""
+        return " · ".join(filter(None, (f"↓ {what}", f"{100 * done // total if total else 0} %", left, "F8")))
     for state, word in (("failed", "failed"), ("paused", "paused"), ("unfinished", "not finished")):
         number = sum(one.state == state for one in downloads)
         if number:
-            return f"↓ {number} {word}"
+            return f"↓ {number} {word} · F8"
     return ""
 
 

@@ -19,15 +19,23 @@ if TYPE_CHECKING:
     from localrun.hub.preview import Preview
     from localrun.hub.queue import DownloadQueue, Job
     from localrun.hub.variants import Variant
+    from localrun_tui.state.choice import ModelChoice
 
 
 class Downloads:
     """All methods are for the UI's thread, and none but `close` waits. `changed` is published with this object."""
 
-    def __init__(self, app: App[Any], tell: Callable[[str, str], object] = lambda title, text: None) -> None:
-        """`tell` takes a note for a user who looks elsewhere: a title, and a text."""
+    def __init__(
+        self,
+        app: App[Any],
+        tell: Callable[[str, str], object] = lambda title, text: None,
+        wanted: "Callable[[ModelChoice], Any]" = lambda choice: None,
+    ) -> None:
+        """`tell` takes a note for a user who looks elsewhere: a title, and a text. `wanted` gets what has arrived and
+        was to be loaded then."""
         self._tell = tell
         self.changed: Signal[Downloads] = Signal(app, "downloads")
+        self._wanted = wanted
         self._app = app
         self._queue: DownloadQueue | None = None
         self._downloads: dict[str, Download] = {}
@@ -44,7 +52,15 @@ class Downloads:
         """The download of a precision, if there is one."""
         return self._downloads.get(download_key(repo, variant.files[0].path))
 
-    def start(self, found: "Preview", variant: "Variant", precision: str, ctx: int | None, kv: KVCodecName) -> None:
+    def start(
+        self,
+        found: "Preview",
+        variant: "Variant",
+        precision: str,
+        ctx: int | None,
+        kv: KVCodecName,
+        then_load: bool = False,
+    ) -> None:
         """Put a precision at the end of the queue; one that is there already goes on."""
         assert found.repo is not None
         known = self.find(found.repo.name, variant)
@@ -62,6 +78,7 @@ class Downloads:
             ctx=ctx,
             kv=kv,
             file=file,
+            then_load=then_load,
         )
         self._enqueue(download, found.repo, variant.files)
 
@@ -167,9 +184,12 @@ class Downloads:
         def done(answer: tuple[Download, bool]) -> None:
             arrived, is_default = answer
             self._put(arrived)
+            if arrived.then_load and arrived.choice is not None:
+                self._wanted(arrived.choice)
             also = " It is the default model now." if is_default else ""
-            self._tell("localrun", f"{arrived.name} {arrived.precision} is here")
-            toast(self._app, f"{arrived.name} {arrived.precision} is here", f"Checked, and ready to chat with.{also}")
+            title = f"{arrived.short_name} {arrived.precision} is here"
+            self._tell("localrun", title)
+            toast(self._app, title, f"Checked, and ready to chat with.{also}")
 
         run_in_background(self._app, work, done)
 

@@ -3,6 +3,7 @@
 from textual.content import Content
 
 from localrun.base.units import gib
+from localrun_tui.screens.models.model_card import ModelCard, catalogue_card
 from localrun_tui.screens.models.model_rows import (
     SOURCES,
     CatalogueRow,
@@ -11,6 +12,7 @@ from localrun_tui.screens.models.model_rows import (
     ServerModel,
     copies_note,
     size_of,
+    sizes,
     speed,
     used_when,
 )
@@ -67,10 +69,10 @@ def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
     return Item(f"{model.path}:{model.name}", Row(DISK_COLUMNS, cells), row)
 
 
-def disk_detail(row: DiskRow) -> Content:
-    path = say(str(row.model.path), _MUTED)
+def disk_detail(row: DiskRow, card: ModelCard | None) -> Content:
+    about = card.content() if card else say(str(row.model.path), _MUTED)
     note = cannot_be_run(row.obstacle, row.model.name) if row.obstacle else copies_note(row)
-    return lines(path, say(note, "$text-warning")) if note else path
+    return lines(say(note, "$text-warning"), about) if note else about
 
 
 def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
@@ -91,17 +93,13 @@ def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
 
 
 def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
-    thinks = " · thinks first" if row.entry.get("thinking") else ""
-    context = f"up to {row.shape.config.max_context:,} tokens" if row.shape else ""
-    repo = row.entry.get("gguf") or row.entry.get("safetensors", "")
-    about = say(" · ".join(part for part in (repo, context) if part) + thinks, _MUTED)
+    about = catalogue_card(row).content()
     if row.obstacle:
         return lines(say(cannot_be_run(row.obstacle, row.name, row.n_params), "$text-warning"), about)
     if row.best is None:
         return lines(say("none of its precisions fits the free memory of this machine", "$text-error"), about)
-    size = f"{row.best.precision} takes ≈{gib(row.best.total_bytes)} with {row.best.ctx:,} tokens"
     star = "★ begin with it: " if is_suggested else ""
-    return lines(say(f"{star}{size}; {MEANING[row.best.verdict]}"), about)
+    return lines(say(f"{star}{row.best.precision}, {sizes(row.best)}; {MEANING[row.best.verdict]}"), about)
 
 
 def hub_item(row: HubRow) -> Item[HubRow]:

@@ -154,6 +154,11 @@ def speed(row: FitRow | None) -> str:
     return f"{about}{rate:.0f} tok/s" if rate >= 10 else f"{about}{rate:.{1 if rate >= 1 else 2}f} tok/s"
 
 
+def sizes(row: FitRow) -> str:
+    """What a precision of the catalogue takes: the same words and figures wherever a model is offered."""
+    return f"≈{gib(row.file_bytes)} to download, ≈{gib(row.total_bytes)} of memory"
+
+
 def copies_note(row: DiskRow) -> str:
     """What a user should know about the same bytes in several places."""
     return f"the same bytes {row.copies} times: {gib(row.extra)} could be free" if row.copies > 1 else ""

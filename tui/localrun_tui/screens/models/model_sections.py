@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 from textual.content import Content
 
@@ -19,7 +19,9 @@ from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.preview import find_on_hub
 from localrun.hub.resolve import resolve
+from localrun.hub.stored import StoredModel
 from localrun_tui.screens.models import model_items as items
+from localrun_tui.screens.models.model_card import ModelCard, stored_card
 from localrun_tui.screens.models.model_rows import (
     CatalogueRow,
     DiskRow,
@@ -31,60 +33,22 @@ from localrun_tui.screens.models.model_rows import (
     hub_rows,
 )
 from localrun_tui.screens.models.precision_offer import Subject
-from localrun_tui.screens.settings.endpoints import read_endpoints
+from localrun_tui.screens.models.section import Section
 from localrun_tui.state.background import Task, run_in_background
-from localrun_tui.widgets.columns import Column, say
+from localrun_tui.state.endpoints import read_endpoints
+from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.model_list import Item, ModelList
 
-T = TypeVar("T")
 SEARCH_LIMIT = 50
 MIN_TERM = 2  # characters
 
 
-class Section(ModelList[T]):
-    """A list that fills itself. `budget` gives the bytes that a model may take."""
-
-    TITLE: ClassVar[str]
-    HINT: ClassVar[str]  # in the empty box above
-    COLUMNS: ClassVar[tuple[Column, ...]]
-
-    def __init__(self, budget: Callable[[], int], id: str) -> None:
-        super().__init__(self.COLUMNS, id=id)
-        self.budget = budget
-        self._reading: Task | None = None
-
-    def on_show(self) -> None:
-        if self._reading is None:
-            self.reload()
-
-    def on_unmount(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-
-    def reload(self) -> None:
-        """Read everything again."""
-        raise NotImplementedError
-
-    def look_for(self, words: str) -> None:
-        """What the user typed above."""
-        self.filter(words)
-
-    def detail(self, item: Item[T]) -> Content:
-        """A line or two about the highlighted one."""
-        raise NotImplementedError
-
-    def load(self, work: Callable[[Task], Any], done: Callable[[Any], None]) -> None:
-        """Do `work` in the background, in the place of what was under way."""
-        if self._reading is not None:
-            self._reading.cancel()
-        self._reading = run_in_background(self, work, done, self.show_error)
-
-    def show_error(self, error: LocalrunError) -> None:
-        self.show([], "\n".join(part for part in (error.message, error.hint) if part))
-
-
 class DiskSection(Section[DiskRow]):
     TITLE, HINT, COLUMNS = "On disk", "filter what is on disk", items.DISK_COLUMNS
+
+    def __init__(self, budget: Callable[[], int], id: str) -> None:
+        super().__init__(budget, id)
+        self._cards: dict[Path, ModelCard | None] = {}  # None: its file is being looked at
 
     def reload(self) -> None:
         def work(task: Task) -> tuple[list[DiskRow], Path | None]:
@@ -98,7 +62,22 @@ class DiskSection(Section[DiskRow]):
         self.load(work, done)
 
     def detail(self, item: Item[DiskRow]) -> Content:
-        return items.disk_detail(item.value)
+        """Its card, once its file was looked at."""
+        path = item.value.model.path
+        if path not in self._cards:
+            self._cards[path] = None
+            run_in_background(
+                self, lambda task: stored_card(item.value.model, self.budget()), partial(self._keep, path)
+            )
+        card = self._cards[path]
+        return items.disk_detail(item.value, card)
+
+    def _read_card(self, model: StoredModel, task: Task) -> ModelCard:
+        return stored_card(model, self.budget())
+
+    def _keep(self, path: Path, card: ModelCard) -> None:
+        self._cards[path] = card
+        self.post_message(ModelList.Highlighted())
 
 
 def _default_path() -> Path | None:

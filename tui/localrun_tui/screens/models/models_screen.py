@@ -1,6 +1,9 @@
 """Choose a model: on disk, in the catalogue, on the hub, or on a server. Gives a ModelChoice, or None."""
 
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import on
@@ -14,16 +17,18 @@ from localrun.backends.registry import usual_memory
 from localrun.base.events import ModelInfo
 from localrun.base.settings import write_setting
 from localrun.client.endpoint import Endpoint
+from localrun.hub.library import mark_used
 from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
 from localrun_tui.screens.models.model_rows import DiskRow, ServerModel
-from localrun_tui.screens.models.model_sections import SECTIONS, Section, machine_line, subject_of
+from localrun_tui.screens.models.model_sections import SECTIONS, machine_line, subject_of
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.screens.models.removal import ask_to_remove
+from localrun_tui.screens.models.section import Section
 from localrun_tui.screens.models.verdicts import cannot_be_run
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
-from localrun_tui.screens.settings.endpoints import change_endpoint
 from localrun_tui.state.background import run_in_background
 from localrun_tui.state.choice import ModelChoice
+from localrun_tui.state.endpoints import change_endpoint
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList
@@ -53,6 +58,9 @@ class ModelsScreen(Screen[ModelChoice | None]):
         Binding("right", "section(1)", "Next section", id="models.next", show=False),
         Binding("d", "downloads", "Downloads", id="models.downloads"),
         Binding("m", "make_default", "Default", id="models.default"),
+        Binding("o", "reveal", "Where it is", id="models.reveal"),
+        Binding("s", "storage", "Storage", id="models.storage"),
+        Binding("u", "update", "Newer?", id="models.update"),
         Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
         Binding("a", "add_server", "Add a server", id="models.add-server"),
         Binding("e", "change_server", "Change it", id="models.change-server"),
@@ -60,16 +68,21 @@ class ModelsScreen(Screen[ModelChoice | None]):
     ]
 
     def __init__(
-        self, loaded: ModelInfo | None = None, section: str = "disk", held_bytes: Callable[[], int] = lambda: 0
+        self,
+        loaded: ModelInfo | None = None,
+        section: str = "disk",
+        held_bytes: Callable[[], int] = lambda: 0,
+        title: str = "Models",
     ) -> None:
         super().__init__()
+        self.asked = title
         self.held_bytes = held_bytes
         self.loaded = loaded
         self.first_section = section
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
-            yield Static("Models", id="title")
+            yield Static(self.asked, id="title")
             yield DownloadBadge()
             yield Static(machine_line(), id="machine")
         yield FilterBox(id="filter", compact=True)
@@ -127,17 +140,39 @@ class ModelsScreen(Screen[ModelChoice | None]):
             loaded = self.loaded.path if self.loaded else ""
             ask_to_remove(self, item.value.model, loaded, self.section.reload)
 
-    def action_make_default(self) -> None:
-        """The highlighted model answers from now on when none is named."""
+    def action_reveal(self) -> None:
+        """Copy the path of the highlighted model, and open its folder where there is something to open it in."""
         item = self.section.highlighted
         if item is not None and isinstance(item.value, DiskRow):
-            name = item.value.model.name
+            path = item.value.model.path
+            self.app.copy_to_clipboard(str(path))
+            toast(self, "Its path is copied", str(path))
+            if sys.platform in ("darwin", "win32") or os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}:
+                self.app.open_url(path.parent.as_uri())
+
+    def action_update(self) -> None:
+        from localrun_tui.screens.models.newer_version import look_for_newer
+
+        item = self.section.highlighted
+        if item is not None and isinstance(item.value, DiskRow):
+            look_for_newer(self, item.value.model)
+
+    def action_storage(self) -> None:
+        from localrun_tui.screens.models.storage_screen import StorageScreen
+
+        self.app.push_screen(StorageScreen(), lambda _: self.section.reload())
+
+    def action_make_default(self) -> None:
+        """The highlighted model answers from now on when none is named, and the app begins with it."""
+        item = self.section.highlighted
+        if item is not None and isinstance(item.value, DiskRow):
+            name, path = item.value.model.name, item.value.model.path
             if item.value.obstacle:
                 toast(self, f"{name} is not made the default", cannot_be_run(item.value.obstacle, name), "warning")
                 return
             run_in_background(
                 self,
-                lambda task: write_setting("model", name),
+                lambda task: _begin_with(path, name),
                 lambda _: self.section.reload(),
                 lambda error: toast_error(self, error),
             )
@@ -169,8 +204,9 @@ class ModelsScreen(Screen[ModelChoice | None]):
         """Offer only what can be done in this list."""
         if action == "filter":
             return not self.box.has_focus
-        sections = {"remove": "disk", "make_default": "disk", "add_server": "remote", "change_server": "remote"}
-        return sections.get(action, self.section_name) == self.section_name
+        if action in ("add_server", "change_server"):
+            return self.section_name == "remote"
+        return action not in ("remove", "make_default", "reveal", "update") or self.section_name == "disk"
 
     def action_back(self) -> None:
         if self.box.value:
@@ -216,3 +252,9 @@ class ModelsScreen(Screen[ModelChoice | None]):
     def _show_detail(self) -> None:
         item = self.section.highlighted
         self.query_one("#detail", Static).update(self.section.detail(item) if item else "")
+
+
+def _begin_with(path: Path, name: str) -> None:
+    """Let the model at `path` be the default, and the one that the app begins with."""
+    write_setting("model", name)
+    mark_used(path)

@@ -19,6 +19,7 @@ from localrun.hub.access import hub_cache
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.screens.models.memory_gauge import gauge
+from localrun_tui.screens.models.precision_compare import compare
 from localrun_tui.screens.models.precision_items import COLUMNS, precision_item
 from localrun_tui.screens.models.precision_offer import Offer, Precision, Subject, read_offer
 from localrun_tui.state.background import Task, run_in_background
@@ -40,6 +41,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         Binding("left", "context(-1)", "Context", id="precision.shorter", key_display="←→"),
         Binding("right", "context(1)", "Longer context", id="precision.longer", show=False),
         Binding("k", "codec", "KV cache", id="precision.codec"),
+        Binding("c", "compare", "Compare", id="precision.compare"),
         Binding("r", "retry", "Try again", id="precision.retry"),
     ]
 
@@ -52,6 +54,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         self.offer: Offer | None = None
         self._asking: Task | None = None
         self._has_failed = False
+        self._beside: str | None = None  # key of the one that the highlighted one is compared with
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
@@ -123,8 +126,18 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
     @on(ModelList.Highlighted)
     def _show_gauge(self) -> None:
         item = self._list.highlighted
-        fit = item.value.fit if item else None
-        self.query_one("#gauge", Static).update(gauge(fit) if fit else "")
+        beside = next((one.value for one in self._list.items if one.key == self._beside), None)
+        words = gauge(item.value.fit) if item and item.value.fit else Content("")
+        if item is not None and beside is not None:
+            same = item.key == beside.key
+            words = say("↑↓ chooses what to compare it with") if same else compare(beside, item.value)
+        self.query_one("#gauge", Static).update(words)
+
+    def action_compare(self) -> None:
+        """Compare the highlighted one with those one goes to; again ends that."""
+        item = self._list.highlighted
+        self._beside = item.key if item and self._beside is None else None
+        self._show_gauge()
 
     def action_back(self) -> None:
         self.dismiss(None)

@@ -14,7 +14,7 @@ _LOOKS: dict[Verdict, tuple[str, str]] = {
 MEANING: dict[Verdict, str] = {
     "fits": "it fits in memory",
     "tight": "tight: close other programs",
-    "disk": "from disk, and slow: it needs more memory than is free",
+    "disk": "slow: from disk",
     "no": "it needs more memory than is free",
 }
 

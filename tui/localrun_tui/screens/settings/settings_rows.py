@@ -6,7 +6,8 @@ from typing import Any
 
 from localrun.base.settings import SETTINGS, Setting, read_sources
 from localrun.client.endpoint import Endpoint
-from localrun_tui.screens.settings.endpoints import read_endpoints
+from localrun_tui.screens.settings.settings_groups import in_groups
+from localrun_tui.state.endpoints import read_endpoints
 
 DEFAULT = "default"
 FLAG = "command line"
@@ -16,7 +17,9 @@ FLAG = "command line"
 class SettingRow:
     """One setting. `source` is what set it: the command line, a variable, config.toml, or nothing (DEFAULT)."""
 
+    group: str
     key: str
+    title: str
     setting: Setting
     value: str
     source: str
@@ -40,10 +43,10 @@ def setting_rows(flags: Mapping[str, Any]) -> list[SettingRow]:
     in_file = read_sources({})
     found = {**read_sources(), **{key: (value, FLAG) for key, value in flags.items() if value is not None}}
     rows = []
-    for key, setting in SETTINGS.items():
-        value, source = found.get(key, (None, DEFAULT))
+    for group, key, title in in_groups():
+        setting, (value, source) = SETTINGS[key], found.get(key, (None, DEFAULT))
         shown = setting.unset if source == DEFAULT else _shown(key, value)
-        rows.append(SettingRow(key, setting, shown, source, key in in_file))
+        rows.append(SettingRow(group, key, title, setting, shown, source, key in in_file))
     return rows
 
 
@@ -67,4 +70,6 @@ def problem(setting: Setting, text: str) -> str:
 
 
 def _shown(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return "auto" if key == "ctx" and value == 0 else str(value)

@@ -7,7 +7,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -17,9 +16,8 @@ from localrun.client.endpoint import Endpoint
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
-from localrun_tui.screens.settings.endpoints import change_endpoint, masked
+from localrun_tui.screens.settings.settings_items import COLUMNS, SettingsItem, setting_detail, setting_item
 from localrun_tui.screens.settings.settings_rows import (
-    DEFAULT,
     ServerRow,
     SettingRow,
     edited,
@@ -28,14 +26,20 @@ from localrun_tui.screens.settings.settings_rows import (
     setting_rows,
 )
 from localrun_tui.state.background import run_in_background
-from localrun_tui.widgets.columns import Column, Row, say
+from localrun_tui.state.endpoints import change_endpoint
+from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
-from localrun_tui.widgets.model_list import Item, ModelList
+from localrun_tui.widgets.model_list import ModelList
 from localrun_tui.widgets.toast import toast_error
 
-COLUMNS = (Column("SETTING", 18), Column("VALUE"), Column("SET BY", 17))
-SettingsItem = Item[SettingRow | ServerRow]
+
+class SettingsSearch(LineField):
+    """Words to find a setting by."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,down", "submit", "To the list", id="settings.to-list", key_display="⏎")
+    ]
 
 
 class SettingsScreen(Screen[bool]):
@@ -45,6 +49,7 @@ class SettingsScreen(Screen[bool]):
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="settings.back"),
+        Binding("slash", "search", "Search", id="settings.search", key_display="/"),
         Binding("delete,backspace", "unset", "Default / delete", id="settings.unset", key_display="del"),
     ]
 
@@ -58,6 +63,9 @@ class SettingsScreen(Screen[bool]):
         with Horizontal(id="top"):
             yield Static("Settings", id="title")
             yield Static(say(str(config_file() or "kept nowhere: there is no home folder")), id="file")
+        yield SettingsSearch(
+            placeholder="/ search: a name, a key of config.toml, what it does", id="words", compact=True
+        )
         yield ModelList[SettingRow | ServerRow](COLUMNS)
         yield Static("", id="detail")
         yield LineField(id="editor", compact=True)
@@ -80,17 +88,28 @@ class SettingsScreen(Screen[bool]):
     def _reload(self) -> None:
         def read(task: object) -> list[SettingsItem]:
             rows: list[SettingRow | ServerRow] = [*setting_rows(self.flags), *server_rows()]
-            return [_item(row) for row in rows]
+            return [setting_item(row) for row in rows]
 
         run_in_background(self, read, lambda items: self._list.show(items, ""), self._unreadable)
 
     def _unreadable(self, error: LocalrunError) -> None:
         self._list.show([], f"{error.message}\n{error.hint}")
 
+    def action_search(self) -> None:
+        self.query_one(SettingsSearch).focus()
+
+    @on(Input.Changed, "#words")
+    def _filter(self, event: Input.Changed) -> None:
+        self._list.filter(event.value)
+
+    @on(Input.Submitted, "#words")
+    def _to_list(self) -> None:
+        self._list.options.focus()
+
     @on(ModelList.Highlighted)
     def _show_detail(self) -> None:
         item = self._list.highlighted
-        self.query_one("#detail", Static).update(_detail(item.value) if item else "")
+        self.query_one("#detail", Static).update(setting_detail(item.value) if item else "")
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -109,6 +128,8 @@ class SettingsScreen(Screen[bool]):
         row: SettingRow | ServerRow = event.item.value
         if isinstance(row, ServerRow):
             self._change_server(row.endpoint)
+        elif row.key == "theme":
+            self.run_worker(self._choose_theme())
         elif row.setting.choices:
             rows = [(choice, choice, "") for choice in row.setting.choices]
             question = f"{row.key}: {row.setting.help}"
@@ -119,6 +140,13 @@ class SettingsScreen(Screen[bool]):
             self._editor.value = edited(row)
             self._editor.placeholder = row.setting.unset
             self._editor.focus()
+
+    async def _choose_theme(self) -> None:
+        """Each is shown while one goes through them."""
+        from localrun_tui.screens.settings.theme_choice import choose_theme
+
+        if await choose_theme(self.app):
+            self._do(lambda: None)
 
     @on(Input.Changed, "#editor")
     def _check(self) -> str:
@@ -186,34 +214,14 @@ class SettingsScreen(Screen[bool]):
             )
 
     def action_back(self) -> None:
+        words = self.query_one(SettingsSearch)
         if self._editing is not None:
             self._stop_editing()
+        elif words.value or words.has_focus:
+            words.value = ""
+            self._list.options.focus()
         else:
             self.dismiss(self.changed)
-
-
-def _item(row: SettingRow | ServerRow) -> SettingsItem:
-    muted = "$foreground-muted"
-    if isinstance(row, SettingRow):
-        is_default = row.source == DEFAULT
-        cells = (say(row.key), say(row.value, muted if is_default else "bold"), say(row.source, muted))
-        return Item(row.key, Row(COLUMNS, cells), row)
-    if row.endpoint is None:
-        cells = (say("servers"), say("+ add a server", "$text-accent"), Content(""))
-        return Item("+", Row(COLUMNS, cells), row)
-    cells = (say("server"), say(f"{row.endpoint.name}  {row.endpoint.url}", "bold"), say("endpoints.toml", muted))
-    return Item(f"server {row.endpoint.name}", Row(COLUMNS, cells), row)
-
-
-def _detail(row: SettingRow | ServerRow) -> Content:
-    if isinstance(row, SettingRow):
-        second = say(f"default: {row.setting.unset}", "$foreground-muted")
-        if row.overridden:
-            second = say(f"{row.source} goes before config.toml: a change here waits until it is gone", "$text-warning")
-        return Content("\n").join([say(f"{row.key}: {row.setting.help}"), second])
-    if row.endpoint is None:
-        return say("A server on another machine that speaks the OpenAI protocol: vLLM, TGI, llama.cpp …")
-    return say(f"key: {masked(row.endpoint.key)}; what you write to its models is sent there")
 
 
 def _set(key: str, value: str | None) -> None:

@@ -1,0 +1,75 @@
+"""What a chat sets for itself: the model it is held with, and how that answers. It goes before config.toml."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
+
+from localrun.base.request import KVCodecName, Think
+from localrun.base.settings import SETTINGS, Settings
+from localrun.chat.conversation import Chat
+from localrun.chat.presets import sampling_of
+
+NUMBERS = ("temperature", "top_p", "max_tokens", "seed")  # settings that a chat may have of its own
+
+
+@dataclass(frozen=True, slots=True)
+class HeldWith:
+    """The model of a chat as it was chosen: `ctx` in tokens, 0 as much as memory holds, None as config.toml says.
+    `server` is the name of the one it runs on; empty for a model on disk."""
+
+    model: str = ""
+    precision: str = ""
+    ctx: int | None = None
+    kv: str = "auto"
+    window: int | None = None
+    server: str = ""
+
+
+def numbers_of(chat: Chat) -> dict[str, Any]:
+    """The chat's own numbers; what is out of range, as another program may write it, is passed over."""
+    return {key: value for key in NUMBERS if (value := _checked(key, chat.own.get(key))) is not None}
+
+
+def settings_of(chat: Chat, settings: Settings) -> Settings:
+    """`settings` with the chat's preset over them, and its numbers over both."""
+    sampling = sampling_of(settings, chat.preset)
+    names = [field.name for field in fields(sampling) if field.name != "logit_bias"]
+    return replace(settings, **{name: getattr(sampling, name) for name in names} | numbers_of(chat))
+
+
+def think_of(chat: Chat) -> Think:
+    """Whether its model is to think before it answers."""
+    value = chat.own.get("think")
+    return next((name for name in get_args(Think) if name == value), "auto")
+
+
+def held_with(chat: Chat) -> HeldWith:
+    """The model that answered last in it; an empty one where none did."""
+    own = chat.own
+    return HeldWith(
+        chat.model,
+        _text(own, "precision"),
+        _checked("ctx", own.get("ctx")),
+        next((name for name in get_args(KVCodecName) if name == own.get("kv")), "auto"),
+        _checked("window", own.get("window")),
+        _text(own, "server"),
+    )
+
+
+def hold_with(chat: Chat, choice: HeldWith) -> None:
+    """Note down with which model it goes on, where that is another one."""
+    if choice != held_with(chat):
+        values = {field.name: getattr(choice, field.name) for field in fields(choice)}
+        chat.set(**{**values, "ctx": "auto" if choice.ctx == 0 else choice.ctx})
+
+
+def _checked(key: str, value: object) -> Any:
+    try:
+        return None if value is None else SETTINGS[key].parse(value)
+    except ValueError:
+        return None
+
+
+def _text(own: Mapping[str, Any], key: str) -> str:
+    value = own.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,42 @@
+"""A name for a chat, written by the model that answered in it."""
+
+import re
+
+from localrun.base.request import Request, Sampling
+from localrun.chat.conversation import Chat
+from localrun.chat.requests import in_turn
+from localrun.chat.summary import title_of
+
+_ASK = "Name this conversation in two to six words, in its own language. Reply with the name only."
+_MOST_TOKENS = 24
+_MOST_WORDS = 10
+
+
+def wants_title(chat: Chat) -> bool:
+    """Whether something was answered in it and nobody has named it yet."""
+    path = chat.tree.path(chat.tree.head)
+    answered = bool(path) and path[-1].role == "assistant" and not path[-1].interrupted
+    return answered and not chat.own.get("title")
+
+
+def title_request(chat: Chat) -> Request:
+    """What to ask for one. It goes on from what is computed already, and nothing of it is kept."""
+    ask = {"role": "user", "content": _ASK}
+    return Request(
+        messages=tuple(in_turn([*chat.request_messages(), ask])),
+        sampling=Sampling(temperature=0.0),
+        max_tokens=_MOST_TOKENS,
+        think="off",
+        known_ids=chat.known_ids(),
+        now=chat.created,
+        stop_on_loop=True,
+    )
+
+
+def title_in(answer: str) -> str:
+    """The title in what the model said; empty where that is none: too long, or without a word."""
+    line = next((line.strip() for line in answer.splitlines() if line.strip()), "")
+    line = re.sub(r"^(title|name)\s*:\s*", "", line.strip("#*_`\"'“”«» "), flags=re.IGNORECASE)
+    line = line.strip("#*_`\"'“”«» ").rstrip(".")
+    is_one = re.search(r"[^\W\d_]", line) and len(line.split()) <= _MOST_WORDS
+    return title_of(line) if is_one else ""

@@ -1,0 +1,77 @@
+"""What is said about a model, and about two precisions of it."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from localrun.fit.estimate import FitRow
+from localrun.hub.api import RemoteFile
+from localrun.hub.library import builtin_models
+from localrun.hub.stored import StoredModel
+from localrun.hub.variants import Variant
+from localrun_tui.screens.models.model_card import catalogue_card, stored_card
+from localrun_tui.screens.models.model_rows import catalogue_rows
+from localrun_tui.screens.models.newer_version import is_current
+from localrun_tui.screens.models.precision_compare import compare
+from localrun_tui.screens.models.precision_offer import Precision
+
+GIB = 1 << 30
+FIT = FitRow(
+    "Q4_K_M", 8192, "f16", 2 << 30, 1 << 28, 0, 1 << 28, 3 << 30, 8 << 30, "fits", 32768, 1, 20.0, 100.0, False
+)
+
+
+def test_the_card_of_a_model_on_disk_says_what_it_is_what_for_and_whether_it_fits(home: Path) -> None:
+    (stored, *_) = builtin_models()
+    text = stored_card(stored, 8 * GIB).content().plain
+    for words in (
+        "builtin Q8_0",
+        "parameters",
+        "up to 1,024 tokens",
+        "Apache-2.0",
+        "since 20",
+        "Ships with",
+        "weights",
+    ):
+        assert words in text
+
+
+def test_a_file_that_cannot_be_read_still_has_a_card(tmp_path: Path) -> None:
+    broken = StoredModel("mine", "Q8_0", tmp_path / "no.gguf", 1, "gguf", "models")
+    assert "mine Q8_0" in stored_card(broken, 8 * GIB).content().plain
+
+
+def test_the_card_of_the_catalogue() -> None:
+    row = next(row for row in catalogue_rows(10 << 30, []) if row.name == "qwen3.5-4b")
+    text = catalogue_card(row).content().plain
+    for words in ("Qwen3.5 4B", "4.20 B parameters", "up to 262,144 tokens", "Apache-2.0", "All-rounder"):
+        assert words in text
+
+
+def test_two_precisions_side_by_side_say_which_is_better_in_what() -> None:
+    four = Precision("Q4_K_M", 2 << 30, 2 << 30, 4.8, fit=FIT)
+    eight = Precision(
+        "Q8_0", 4 << 30, 4 << 30, 8.5, fit=replace(FIT, precision="Q8_0", est_decode_tps=11.0, total_bytes=5 << 30)
+    )
+    table = compare(four, eight)
+    lines = {line.plain[:16].strip(): line for line in table.split("\n")}
+    assert lines["speed"].plain.split() == ["speed", "~20", "tok/s", "~11", "tok/s"]
+    assert lines["memory"].plain.split() == ["memory", "3.00", "GiB", "5.00", "GiB"]
+
+    def bold(name: str) -> str:
+        line = lines[name]
+        return "".join(line.plain[s.start : s.end] for s in line.spans if "bold" in str(s.style)).strip()
+
+    assert bold("speed") == "~20 tok/s"
+    assert bold("bits a weight") == "8.5"
+
+
+def test_a_model_is_current_while_the_hub_names_its_bytes(tmp_path: Path) -> None:
+    blob = tmp_path / "blobs" / "abc123"
+    blob.parent.mkdir()
+    blob.write_bytes(b"x")
+    link = tmp_path / "model.gguf"
+    os.symlink(blob, link)
+    variant = Variant("Q8_0", "gguf", (RemoteFile("model.gguf", 1, "abc123"),))
+    assert is_current(link, variant)
+    assert not is_current(link, replace(variant, files=(RemoteFile("model.gguf", 1, "def456"),)))

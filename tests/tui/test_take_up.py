@@ -1,0 +1,82 @@
+"""A chat goes on with the model that it was held with."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import CHOICE, ask, chat_screen, notice
+from localrun_testing.pilots import drive, until, until_text
+from localrun_testing.scripted_client import INFO, ScriptedClient
+from textual.pilot import Pilot
+
+from localrun.chat.journal import ChatStore
+from localrun.chat.remembered import HeldWith, held_with
+from localrun.hub.stored import StoredModel
+from localrun_tui.app import LocalrunApp
+from localrun_tui.state import take_up
+from localrun_tui.state.choice import ModelChoice
+
+OTHER = ModelChoice(StoredModel("gemma", "Q8_0", Path("/models/gemma.gguf"), 1, "gguf", "models"), "Q8_0", 4096)
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[ModelChoice]:
+    """What is loaded, in turn."""
+    known = {"gemma": OTHER, "qwen3-4b": CHOICE}
+    monkeypatch.setattr(take_up, "choice_of", lambda held: known.get(held.model))
+    return []
+
+
+def app_with(loads: list[ModelChoice], folder: Path) -> LocalrunApp:
+    def open_client(choice: ModelChoice, progress: Callable[[int, int], None]) -> ScriptedClient:
+        loads.append(choice)
+        return ScriptedClient(info=replace(INFO, name=choice.stored.name, precision=choice.precision))
+
+    return LocalrunApp(open_client, lambda: ChatStore(folder), lambda: CHOICE)
+
+
+def test_a_chat_brings_its_model_along_and_another_takes_it_back(loads: list[ModelChoice], tmp_path: Path) -> None:
+    app = app_with(loads, tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await until(pilot, lambda: session.info)
+        await ask(pilot, "first")
+        first = session.chat.id if session.chat else ""
+        await session.new_chat()
+        await session.load(OTHER)
+        await ask(pilot, "second")
+        second = session.chat.id if session.chat else ""
+        await session.open_chat(first)
+        await until_text(pilot, "qwen3-4b Q4_K_M")
+        await session.open_chat(second)
+        await until_text(pilot, "gemma Q8_0")
+        assert [(one.stored.name, one.ctx) for one in loads[1:]] == [
+            ("gemma", 4096),
+            ("qwen3-4b", None),
+            ("gemma", 4096),
+        ]
+        await session.open_chat(second)
+        assert len(loads) == 4, "the same is not loaded again"
+
+    drive(app, steps)
+    store = ChatStore(tmp_path)
+    held = {held_with(store.open(one.id)) for one in store.summaries()}
+    assert held == {HeldWith("qwen3-4b", "Q4_K_M"), HeldWith("gemma", "Q8_0", 4096)}
+
+
+def test_a_model_that_is_gone_is_told_and_the_present_one_answers(loads: list[ModelChoice], tmp_path: Path) -> None:
+    chat = ChatStore(tmp_path).create(model="long-gone")
+    chat.add_user("hello")
+    app = app_with(loads, tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await until(pilot, lambda: session.info)
+        await session.open_chat(chat.id)
+        await until(pilot, lambda: "long-gone, with which this chat was held, is not here any more" in notice(pilot))
+        assert len(loads) == 1
+
+    drive(app, steps)

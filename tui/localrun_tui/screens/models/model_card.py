@@ -1,0 +1,114 @@
+"""All there is to know about a model, in a few lines: what it is, what for, and whether it fits. No widgets."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.content import Content
+
+from localrun.base.errors import LocalrunError
+from localrun.fit.estimate import FitRow
+from localrun.hub.catalogue import read_catalogue, shown_name
+from localrun.hub.preview import fit_stored
+from localrun.hub.stored import StoredModel
+from localrun_tui.screens.models.memory_gauge import gauge
+from localrun_tui.screens.models.model_rows import CatalogueRow, size_of, speed
+from localrun_tui.screens.models.verdicts import MEANING
+from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.fact import lines
+
+_MUTED = "$foreground-muted"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """Empty texts, 0 and None are not known. `max_context` in tokens; `place` is where it is, or comes from."""
+
+    title: str
+    arch: str = ""
+    n_params: int = 0
+    max_context: int = 0
+    licence: str = ""
+    date: str = ""
+    note: str = ""
+    place: str = ""
+    fit: FitRow | None = None
+
+    def content(self) -> Content:
+        """Five lines at most."""
+        context = f"up to {self.max_context:,} tokens" if self.max_context else ""
+        params = f"{size_of(self.n_params)} parameters" if self.n_params else ""
+        about = " · ".join(filter(None, (params, self.arch, context, self.licence, self.date)))
+        first = say(self.title, "bold") + say(f"  {about}")
+        shown = [first, *([say(self.note)] if self.note else [])]
+        if self.fit is not None:
+            shown.append(gauge(self.fit))
+        fits = f"{MEANING[self.fit.verdict]}, {speed(self.fit)}" if self.fit and speed(self.fit) else ""
+        return lines(*shown, say(" · ".join(filter(None, (fits, self.place))), _MUTED))
+
+
+def stored_card(model: StoredModel, budget: int) -> ModelCard:
+    """Reads the head of its file. What cannot be read is left out."""
+    from localrun.fit.shape import shape_of
+    from localrun.formats.detect import open_model_file
+
+    entry = next((one for one in read_catalogue().values() if _is_of(model.name, one)), None)
+    card = ModelCard(
+        f"{shown_name(model.name)} {model.precision}".strip(),
+        licence=entry["licence"] if entry else "",
+        note=entry["note"] if entry else "",
+        date=_date(model.path),
+        place=str(model.path),
+    )
+    try:
+        source = open_model_file(model.path)
+        shape = shape_of(source)
+        rows = fit_stored([model], budget).rows
+    except LocalrunError:
+        return card
+    mine = [row for row in rows if row.precision == model.precision] or list(rows)
+    best = next((row for row in mine if row.recommended), None) or max(
+        (row for row in mine if row.verdict == "fits"), key=lambda row: row.ctx, default=mine[0] if mine else None
+    )
+    config = shape.config
+    return ModelCard(
+        card.title,
+        config.arch,
+        source.n_params,
+        config.max_context,
+        card.licence,
+        card.date,
+        card.note,
+        card.place,
+        best,
+    )
+
+
+def catalogue_card(row: CatalogueRow) -> ModelCard:
+    """What the catalogue knows, with the precision that this machine would run."""
+    entry, best = row.entry, row.best
+    thinks = " Thinks first." if entry.get("thinking") else ""
+    return ModelCard(
+        f"{entry['title']} {best.precision if best else ''}".strip(),
+        row.shape.config.arch if row.shape else "",
+        row.n_params,
+        row.shape.config.max_context if row.shape else 0,
+        entry["licence"],
+        note=entry["note"] + thinks,
+        place=entry.get("gguf") or entry.get("safetensors", ""),
+        fit=best,
+    )
+
+
+def _is_of(name: str, entry: object) -> bool:
+    assert isinstance(entry, dict)
+    names = (entry.get("gguf", ""), entry.get("safetensors", ""))
+    return name.lower() in {one.lower() for one in names if one} or (name == "builtin" and "files" in entry)
+
+
+def _date(path: Path) -> str:
+    """When it came here."""
+    try:
+        return time.strftime("since %Y-%m-%d", time.localtime(path.stat().st_mtime))
+    except OSError:
+        return ""

@@ -1,0 +1,42 @@
+"""Two precisions of a model side by side. No widgets."""
+
+from textual.content import Content
+
+from localrun.base.units import gib
+from localrun_tui.screens.models.model_rows import speed
+from localrun_tui.screens.models.precision_offer import Precision
+from localrun_tui.screens.models.verdicts import verdict_text
+from localrun_tui.widgets.columns import say
+
+_NAME, _CELL = 16, 20  # cells
+
+
+def compare(one: Precision, other: Precision) -> Content:
+    """A line for each thing in which precisions differ; what is better in bold."""
+    rows = [
+        (Content(""), say(one.name, "bold underline"), say(other.name, "bold underline")),
+        _row("on disk", gib(one.bytes), gib(other.bytes), other.bytes - one.bytes),
+        _row("bits a weight", f"{one.bits:.1f}", f"{other.bits:.1f}", one.bits - other.bits),
+    ]
+    if one.fit is not None and other.fit is not None:
+        a, b = one.fit, other.fit
+        faster = a.est_decode_tps - b.est_decode_tps
+        rows += [
+            _row("memory", gib(a.total_bytes), gib(b.total_bytes), b.total_bytes - a.total_bytes),
+            _row("speed", speed(a), speed(b), faster),
+            _row("longest context", f"{a.max_ctx:,}", f"{b.max_ctx:,}", a.max_ctx - b.max_ctx),
+            (say("here"), verdict_text(a.verdict), verdict_text(b.verdict)),
+        ]
+    table = [_cell(name, _NAME) + _cell(first, _CELL) + second for name, first, second in rows]
+    hint = "More bits answer closer to the original; `localrun perplexity` measures by how much."
+    return Content("\n").join([*table, say(hint, "$foreground-muted")])
+
+
+def _row(name: str, first: str, second: str, lead: float) -> tuple[Content, Content, Content]:
+    """`lead` says how much better the first one is."""
+    styles = ("bold" if lead > 0 else "", "bold" if lead < 0 else "")
+    return say(name, "$foreground-muted"), say(first, styles[0]), say(second, styles[1])
+
+
+def _cell(text: Content, width: int) -> Content:
+    return text.truncate(width - 1, ellipsis=True).pad_right(max(width - text.cell_length, 1))

@@ -1,0 +1,55 @@
+"""A list of models that fills itself in the background."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from textual.content import Content
+
+from localrun.base.errors import LocalrunError
+from localrun_tui.state.background import Task, run_in_background
+from localrun_tui.widgets.columns import Column
+from localrun_tui.widgets.model_list import Item, ModelList
+
+T = TypeVar("T")
+
+
+class Section(ModelList[T]):
+    """A list that fills itself. `budget` gives the bytes that a model may take."""
+
+    TITLE: ClassVar[str]
+    HINT: ClassVar[str]  # in the empty box above
+    COLUMNS: ClassVar[tuple[Column, ...]]
+
+    def __init__(self, budget: Callable[[], int], id: str) -> None:
+        super().__init__(self.COLUMNS, id=id)
+        self.budget = budget
+        self._reading: Task | None = None
+
+    def on_show(self) -> None:
+        if self._reading is None:
+            self.reload()
+
+    def on_unmount(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def reload(self) -> None:
+        """Read everything again."""
+        raise NotImplementedError
+
+    def look_for(self, words: str) -> None:
+        """What the user typed above."""
+        self.filter(words)
+
+    def detail(self, item: Item[T]) -> Content:
+        """A line or two about the highlighted one."""
+        raise NotImplementedError
+
+    def load(self, work: Callable[[Task], Any], done: Callable[[Any], None]) -> None:
+        """Do `work` in the background, in the place of what was under way."""
+        if self._reading is not None:
+            self._reading.cancel()
+        self._reading = run_in_background(self, work, done, self.show_error)
+
+    def show_error(self, error: LocalrunError) -> None:
+        self.show([], "\n".join(part for part in (error.message, error.hint) if part))

@@ -1,0 +1,84 @@
+"""What localrun takes on the disk, and what of it can be had back. No widgets; call it on a thread."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localrun.base.paths import folder
+from localrun.cache.disk import DISK_FOLDER
+from localrun.cache.erase import erase_all
+from localrun.cache.inventory import inventory
+from localrun.cache.packed_weights import PACKED_FOLDER, erase_packed, packed_models
+from localrun.hub.aliases import without_aliases
+from localrun.hub.duplicates import find_duplicates, reclaimable
+from localrun.hub.library import scan, unfinished
+from localrun.hub.partial import is_alive
+from localrun.hub.removal import discard
+from localrun.hub.stored import StoredModel
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRow:
+    """`nbytes` on disk, `free` of them without losing anything but time. `clear` frees those and gives how many;
+    None where it is done elsewhere, which `about` says."""
+
+    name: str
+    nbytes: int
+    free: int
+    about: str
+    clear: Callable[[], int] | None = None
+
+
+def storage_rows() -> list[StorageRow]:
+    """Models, chats, and everything that is derived from them."""
+    models = without_aliases(scan())
+    return [_models(models), _copies(models), _packed(), _blocks(), _parts(), _chats()]
+
+
+def _models(models: Sequence[StoredModel]) -> StorageRow:
+    own = sum(model.bytes for model in models if model.source != "builtin")
+    return StorageRow("Models", own, 0, f"{len(models)} of them: On disk, del removes one")
+
+
+def _copies(models: Sequence[StoredModel]) -> StorageRow:
+    extra = sum(reclaimable(group) for group in find_duplicates(models))
+    about = "the same bytes in several places: On disk names them, del removes one" if extra else "there are none"
+    return StorageRow("Copies of models", extra, extra, about)
+
+
+def _packed() -> StorageRow:
+    packed = packed_models(_cache(PACKED_FOLDER))
+    size = sum(one.nbytes for one in packed)
+    about = "of models larger than memory; the next load packs them again"
+    return StorageRow("Packed weights", size, size, about, (lambda: erase_packed(packed)) if packed else None)
+
+
+def _blocks() -> StorageRow:
+    root = _cache(DISK_FOLDER)
+    size = sum(model.nbytes for model in inventory(root))
+    about = "what was computed of chats; a chat reopens slower without it"
+    return StorageRow("Computed of chats", size, size, about, (lambda: erase_all(root)) if size else None)
+
+
+def _parts() -> StorageRow:
+    left = [part for part in unfinished() if not is_alive(part[0], part[1])]
+    size = sum(there for _, _, there in left)
+
+    def clear() -> int:
+        for journal, _, _ in left:
+            discard(journal)
+        return size
+
+    return StorageRow("Downloads not finished", size, size, "Downloads goes on with them", clear if left else None)
+
+
+def _chats() -> StorageRow:
+    home = folder("chats")
+    files = list(home.glob("*.jsonl")) if home and home.is_dir() else []
+    size = sum(file.stat().st_size for file in files)
+    return StorageRow("Chats", size, 0, f"{len(files)} of them; the list of chats deletes one")
+
+
+def _cache(name: str) -> Path:
+    home = folder("cache")
+    return (home or Path("nowhere")) / name

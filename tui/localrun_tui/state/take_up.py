@@ -1,0 +1,46 @@
+"""Going on with a chat: with the model that it was held with."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from localrun.base.errors import LocalrunError
+from localrun.chat.remembered import held_with
+from localrun_tui.state.choice import choice_of, is_held_by
+from localrun_tui.state.messages import ModelGone
+
+if TYPE_CHECKING:
+    from localrun_tui.state.choice import ModelChoice
+    from localrun_tui.state.session import Session
+
+_LOOK = 0.1  # seconds between two looks at an answer that has to end first
+
+
+async def load_when_idle(session: "Session", choice: "ModelChoice") -> None:
+    """Load `choice` once no answer is under way."""
+    while session.answering or session.asking:
+        await asyncio.sleep(_LOOK)
+    await session.load(choice)
+
+
+async def take_up(session: "Session") -> None:
+    """Load the model that the current chat was held with, once the answer under way is over. One that is given up or
+    cannot be loaded leaves the present one."""
+    chat, present = session.chat, session.present
+    if chat is None or not len(chat.tree):
+        return
+    held = held_with(chat)
+    while session.answering and session.chat is chat:
+        await asyncio.sleep(_LOOK)
+    if session.chat is not chat or not held.model or present is None or is_held_by(held, present):
+        return
+    choice = await session.disk.run(choice_of, held)
+    if choice is None:
+        session.post(ModelGone(held.model, present.stored.name))
+        return
+    try:
+        loaded = await session.load(choice, present)
+    except LocalrunError:
+        await session.load(present)
+        raise
+    if not loaded and not session.model.loading:  # else another load has taken its place
+        await session.load(present)
