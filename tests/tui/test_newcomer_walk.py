@@ -144,7 +144,7 @@ def edit_and_walk_branches(terminal: Terminal, user: Path) -> None:
     terminal.press("Right", "←→ Branch")
     terminal.see("about a bear.")
     terminal.press("Down", "←→ Branch")
-    terminal.until_gone("e Edit")
+    terminal.until_gone("←→ Branch")  # down at the answer, of which there is one
     terminal.press("r", "r Again")
     until_said(terminal, user, 9)
     terminal.until(lambda: terminal.text().count("‹ 2/2 ›") == 2, "no second answer")

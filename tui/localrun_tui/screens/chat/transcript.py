@@ -56,7 +56,9 @@ class Transcript(VerticalScroll, can_focus=False):
 
     @property
     def is_at_end(self) -> bool:
-        return self.max_scroll_y - self.scroll_y < 1
+        """Whether the end is in sight, or will be as soon as what has just come is laid out."""
+        follows = self.is_anchored and not self._anchor_released
+        return follows or self.max_scroll_y - self.scroll_y < 1
 
     @property
     def views(self) -> list[MessageView]:
