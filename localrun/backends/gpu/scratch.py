@@ -35,8 +35,10 @@ def buffer_bytes(config: ModelConfig, *, coded: bool) -> int:
         attention = Counter({hidden: 1}) + Counter({queries: 2}) + Counter({keys: 2})
         plain |= attention | Counter({hidden: 3 if spec.post_norm else 2})
         both |= Counter([queries] if spec.mixture else {queries, spec.ffn_size})  # read by linears
-    row = sum(n * plain_bytes(width) for width, n in (plain + both).items())
-    row += coded * (coded_bytes(hidden) + sum(n * coded_bytes(width) for width, n in both.items()))
+    if not coded:  # then all of a width are alike
+        return MAX_ROWS * sum(n * plain_bytes(width) for width, n in (plain | both).items())
+    row = sum(n * plain_bytes(width) for width, n in plain.items()) + coded_bytes(hidden)
+    row += sum(n * (plain_bytes(width) + coded_bytes(width)) for width, n in both.items())
     return MAX_ROWS * row
 
 
