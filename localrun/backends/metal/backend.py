@@ -129,7 +129,7 @@ class MetalBackend(ReferenceBackend):
             return main
         wired = (system.sysctl_number("iogpu.wired_limit_mb") or 0) * MEGABYTE
         torch = sys.modules.get("torch")
-        if torch is None:  # importing it takes seconds
+        if torch is None or not torch.backends.mps.is_available():  # importing it takes seconds
             return gpu_memory(main, wired or usual_limit(main.total), 0)
         kept = torch.mps.driver_allocated_memory() - torch.mps.current_allocated_memory()
         found = gpu_memory(main, torch.mps.recommended_max_memory(), torch.mps.current_allocated_memory())

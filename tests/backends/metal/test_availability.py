@@ -8,6 +8,8 @@ import pytest
 
 from localrun.backends.metal import availability, system
 from localrun.backends.metal.backend import MetalBackend
+from localrun.backends.metal.memory import usual_limit
+from localrun.base.machine import Memory
 
 
 @pytest.fixture
@@ -53,6 +55,14 @@ def test_what_is_in_the_way_is_named(
     backend = MetalBackend()
     assert says.replace(".x", "+x") in backend.why_unavailable()
     assert bool(backend.fault()) == is_a_fault
+
+
+def test_memory_is_told_before_torch_has_found_the_gpu(mac: pytest.MonkeyPatch) -> None:
+    """By the limit that somebody set, else by the one that macOS has."""
+    main = Memory(16 << 30, 15 << 30)
+    assert MetalBackend().memory(main).total == usual_limit(16 << 30)
+    mac.setattr(system, "_sysctl", {"iogpu.wired_limit_mb": (8192).to_bytes(4, "little")}.get)
+    assert MetalBackend().memory(main) == Memory(8 << 30, 8 << 30)
 
 
 def test_elsewhere_there_is_no_apple_gpu_and_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
