@@ -154,7 +154,7 @@ def test_commands_on_the_history(faces: Faces, monkeypatch: Patch, chats: ChatSt
     assert "2  Tides  about tides" in err
     assert "You: about tides\nModel: You said about tides.\n" in err
     assert contents(faces.request) == ["S", "about tides", "You said about tides.", "more"]
-    for words in ("no chat 77", "needs a number", "needs words", "(nothing found)", "(system: none)", "no policy x"):
+    for words in ("no chat 77", "needs a number", "needs WORDS", "(nothing found)", "(system: none)", "no policy x"):
         assert words in err
     assert "* stop  Stop and ask" in err
     assert "* roll  Roll on" in err
