@@ -107,10 +107,8 @@ def attach(terminal: Terminal, user: Path) -> None:
 
 def edit(terminal: Terminal) -> None:
     """Another question, as a branch, and back to the first."""
-    terminal.press("C-Up")
-    terminal.see("c Copy")
-    terminal.press("Up")
-    terminal.press("e", "e Edit")
+    terminal.type("/edit ")
+    terminal.press("Enter")
     terminal.see("Enter sends it as a new branch")
     for _ in "fox.":
         terminal.press("BSpace")
@@ -118,13 +116,9 @@ def edit(terminal: Terminal) -> None:
     terminal.press("Enter", "⏎ Send")
     terminal.see("‹ 2/2 ›")
     settled(terminal)
-    terminal.press("C-Up")
-    terminal.see("c Copy")
-    terminal.press("Up")
-    terminal.press("Left", "←→ Branch")
+    terminal.type("/branch 1")
+    terminal.press("Enter")
     terminal.see("‹ 1/2 ›")
-    terminal.press("Escape")
-    terminal.until_gone("c Copy")
 
 
 def set_numbers(terminal: Terminal) -> None:
@@ -133,6 +127,7 @@ def set_numbers(terminal: Terminal) -> None:
     terminal.see("Longest answer")
     for _ in range(2):
         terminal.press("Tab")
+    terminal.see("a number from 0 to 2")
     terminal.type("5")
     terminal.see("a number from 0 to 2 is needed")
     terminal.press("BSpace")
