@@ -63,17 +63,20 @@ def check(platform: Platform, only: str | None) -> dict[str, Any]:
         "sources": platform.sources(),
     }
     if only != "models":
-        report["kernels"] = [
-            asdict(line(found, copy, multiply))
-            for cases in gpu_kernels.CASES
-            for found in cases(platform, timer, quick)
+        measured = [
+            line(found, copy, multiply) for cases in gpu_kernels.CASES for found in cases(platform, timer, quick)
         ]
+        report["kernels"] = [asdict(found) for found in measured]
+        report["bulk_pays"] = times = gpu_kernels.bulk_pays(measured)
+        if times is not None:
+            print(f"prompts in bulk: {times:.2f} times as fast as by the fused kernel; {verdict(platform, times)}")
     if only != "kernels":
         report["models"] = {}
         shapes = (gpu_models.TINY,) if quick else gpu_models.SHAPES
         prompt, tokens = (96, 4) if quick else (N_PROMPT, N_TOKENS)
         for shape in shapes:
-            speed = gpu_models.measure(platform.translator, platform.device, shape, prompt, tokens, timer.wait)
+            of = (platform.translator, platform.device, shape, prompt, tokens, timer.wait, platform.bulk_span)
+            speed = gpu_models.measure(*of)
             report["models"][shape.name] = asdict(speed)
             print(
                 f"{shape.name:5} Q4_K_M: decode {speed.decode_tps:.1f} tok/s, {speed.read_gbps / copy:.0%} of copy; "
@@ -83,6 +86,13 @@ def check(platform: Platform, only: str | None) -> dict[str, Any]:
                 flush=True,
             )
     return report
+
+
+def verdict(platform: Platform, times: float) -> str:
+    """Whether what is done on this GPU is what is faster."""
+    in_bulk = platform.bulk_span > 0
+    now = f"prompts are {'read' if in_bulk else 'not read'} in bulk on {platform.generation()}"
+    return now if in_bulk == (times > 1) else f"{now}, and should be otherwise: PAYS in localrun/backends/cuda/bulk.py"
 
 
 def line(found: gpu_kernels.Measured, copy: float, multiply: float) -> gpu_kernels.Measured:

@@ -11,21 +11,25 @@ from torch import Tensor
 
 from benchmarks.gpu_models import random_matrix
 from benchmarks.gpu_platforms import AttentionCase, Platform
+from localrun.backends.cuda.bulk import SPAN
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.logits import AdjustTensors, Found, finish
-from localrun.backends.gpu.program import bucket_rows
+from localrun.backends.gpu.passes import bucket_rows
 from localrun.backends.gpu.scratch import bucket_units, partial_numbers
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape
 from localrun.backends.reference.attention import attend
 from localrun.ops.instructions import Attention
 from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
+from localrun.ops.largest_step import BULK_SPANS
 from localrun.ops.layouts import Packed
 
 L2_BYTES = 256 << 20  # more than any GPU's cache holds: copies of a matrix take turns
 LINEAR_TYPES = ("Q4_0", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q2_K", "IQ4_XS", "MXFP4", "F16")
 LINEAR_SHAPES = ((4096, 14_336), (14_336, 4096), (4096, 4096))  # rows, columns
 ROWS = (1, 8, 64, 512)
+BULK_TYPES = ("Q4_0", "Q4_K", "Q6_K", "Q8_0")
+IN_BULK = "linear in bulk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,29 +118,40 @@ def linear_case(
     return Measured("linear", qtype, shape, rows, 1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12, error)
 
 
-def dequantise_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:
-    """The other way to read a prompt: weights decoded to bf16, and torch's product."""
-    (n_rows, n_cols), where = (64, 512) if quick else LINEAR_SHAPES[0], platform.device.torch_device
-    for qtype in ("Q4_0", "Q4_K", "Q6_K", "Q8_0"):
-        packed = random_matrix(qtype, n_rows, n_cols, where)
-        wide = torch.empty(n_rows, n_cols, dtype=torch.bfloat16, device=where)
-        decode = platform.dequantise(packed, wide)
-        if decode is None:
-            return
-        for rows in (64,) if quick else (64, 512, 2048):
-            x = torch.randn(rows, n_cols, device=where).bfloat16()
+def bulk_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:
+    """The other way to read a prompt, in spans: weights decoded to bf16, torch's products, and what is around them."""
+    where, span = platform.device.torch_device, 64 if quick else SPAN
+    for n_rows, n_cols in ((64, 512),) if quick else LINEAR_SHAPES[:2]:
+        for qtype in BULK_TYPES:
+            packed = random_matrix(qtype, n_rows, n_cols, where)
+            for rows in (span,) if quick else (span, BULK_SPANS * span):
+                x, out = torch.randn(rows, n_cols, device=where), torch.empty(rows, n_rows, device=where)
+                launches = platform.in_bulk(x, packed, out, span)
+                if not launches:
+                    return
 
-            def both(x: Tensor = x, decode: Launch = decode, wide: Tensor = wide) -> None:
-                decode()
-                torch.mm(x, wide.T)
+                def all_of_them(launches: Sequence[Launch] = launches) -> None:
+                    for launch in launches:
+                        launch()
 
-            both()
-            error = largest_error(torch.mm(x, wide.T).float(), x.float(), packed)
-            seconds, work = timer.seconds([both] * 4), 2 * rows * n_rows * n_cols
-            moved = packed.nbytes + 2 * wide.nbytes
-            shape = f"{n_rows} × {n_cols}"
-            rates = (1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12)
-            yield Measured("dequantise + mm", qtype, shape, rows, *rates, error)
+                all_of_them()
+                error = largest_error(out, x, packed)
+                seconds, work = timer.seconds([all_of_them] * 4), 2 * rows * n_rows * n_cols
+                moved = packed.nbytes + 4 * n_rows * n_cols + rows * (6 * n_cols + 8 * n_rows)
+                rates = (1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12)
+                yield Measured(IN_BULK, qtype, f"{n_rows} × {n_cols}", rows, *rates, error)
+
+
+def bulk_pays(found: Sequence[Measured]) -> float | None:
+    """How many times as fast prompts are read in bulk, most rows at a time, as by the fused kernel: the median; None
+    where there is one way only."""
+
+    def rates(kernel: str) -> dict[tuple[str, str], float]:  # of the most rows, which come last
+        return {(one.layout, one.shape): one.tflops for one in found if one.kernel == kernel}
+
+    fused, in_bulk = rates("linear"), rates(IN_BULK)
+    ratios = sorted(in_bulk[case] / fused[case] for case in in_bulk)
+    return ratios[len(ratios) // 2] if ratios else None
 
 
 def attention_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:
@@ -223,7 +238,7 @@ def exactly(x: Tensor) -> Tensor:
 
 CASES: tuple[Callable[[Platform, Timer, bool], Iterator[Measured]], ...] = (
     linear_cases,
-    dequantise_cases,
+    bulk_cases,
     attention_cases,
     row_cases,
 )

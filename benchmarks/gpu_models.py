@@ -14,6 +14,7 @@ from localrun.backends.gpu.layouts import GpuLayout, tiles_of
 from localrun.backends.gpu.tiles import CodeTiles
 from localrun.backends.gpu.translator import Translator
 from localrun.backends.gpu.weight_layouts import Scale
+from localrun.cache.bulk import bulk_tokens
 from localrun.engine.runner import Runner, cache_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.decoder import Model
@@ -21,9 +22,9 @@ from localrun.model.layer_weights import AttentionWeights, LayerWeights, ModelWe
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.interface import SequenceInput
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
+from localrun.ops.largest_step import max_rows
 from localrun.ops.layouts import Packed
 
-CHUNK = 512  # rows of a step that reads a prompt
 SIDE_BY_SIDE = 8  # texts that are answered at once
 SCALE = 0.005  # of random codes: activations stay in range
 
@@ -127,19 +128,20 @@ class Speed:
 class Text:
     """One text on one model, step by step."""
 
-    def __init__(self, translator: type[Translator], device: Device, shape: Shape, ctx: int) -> None:
+    def __init__(self, translator: type[Translator], device: Device, shape: Shape, ctx: int, span: int = 0) -> None:
         self.model = random_model(shape, ctx, device.torch_device)
         config, codec = self.model.config, KV_CODECS["f16"]
         codecs = (codec,) * shape.n_layers
         self.n_blocks, self.length = max(-(-ctx // BLOCK_TOKENS), 2 * SIDE_BY_SIDE), 0
-        layers = cache_layers(config, codecs)
-        executor = GpuExecutor(translator, device, self.model.forward, layers, KVPlan(codecs), [self.n_blocks], [0])
+        kept = (cache_layers(config, codecs), KVPlan(codecs), [self.n_blocks], [0])
+        executor = GpuExecutor(translator, device, self.model.forward, *kept, span)
         self.runner = Runner(config, executor, codecs)
 
     def step(self, n_tokens: int) -> None:
-        """Read so many tokens, and wait for the logits of the last."""
-        table = tuple(range(-(-(self.length + n_tokens) // BLOCK_TOKENS)))
-        view = SequenceInput(self.length + n_tokens, (table,), (0,))
+        """Read so many tokens, in bulk where that is what the GPU does, and wait for the logits of the last."""
+        table, end = tuple(range(-(-(self.length + n_tokens) // BLOCK_TOKENS))), self.length + n_tokens
+        n_bulk = bulk_tokens(end + 1, self.runner.bulk_span) if n_tokens > 1 else 0
+        view = SequenceInput(end, (table,), (0,), n_bulk=n_bulk)
         self.runner.compute([([7] * n_tokens, self.length)], [view], [n_tokens - 1])
         self.length += n_tokens
 
@@ -156,10 +158,11 @@ def measure(
     n_prompt: int,
     n_tokens: int,
     wait: Callable[[], None],
+    span: int = 0,
 ) -> Speed:
     """Decode after a prompt, and read that prompt again in chunks; each warms up before."""
-    text = Text(translator, device, shape, n_prompt + n_tokens + BLOCK_TOKENS)
-    chunks = [min(CHUNK, n_prompt - first) for first in range(0, n_prompt, CHUNK)]
+    text, rows = Text(translator, device, shape, n_prompt + n_tokens + BLOCK_TOKENS, span), max_rows(span)
+    chunks = [min(rows, n_prompt - first) for first in range(0, n_prompt, rows)]
     seconds = [timed(text, chunks, wait) for _ in range(3)][1:]
     decoded = seconds_of(lambda: text.step(1), n_tokens, wait)
     weights = read_weights(text.model)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from localrun.backends.cuda import attentions as cuda_attentions
 from localrun.backends.cuda import availability as cuda_availability
+from localrun.backends.cuda import bulk_linears
 from localrun.backends.cuda import linears as cuda_linears
 from localrun.backends.cuda import norms as cuda_norms
 from localrun.backends.cuda import source as cuda_source
 from localrun.backends.cuda.backend import CudaBackend
+from localrun.backends.cuda.bulk import span_of
+from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.cuda.translator import CudaTranslator
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.q8 import Q8
@@ -90,9 +94,14 @@ class Platform(ABC):
     def norm(self, x: Tensor, weight: Tensor, out: Tensor) -> Launch: ...
     @abstractmethod
     def attend(self, step: StepTensors, case: AttentionCase) -> list[Launch]: ...
-    def dequantise(self, packed: Packed, wide: Tensor) -> Launch | None:
-        """Decode a matrix to bf16; None where nothing does."""
-        return None
+    @property
+    def bulk_span(self) -> int:
+        """Tokens of a span of a prompt that are read in bulk; 0 where none are."""
+        return 0
+
+    def in_bulk(self, x: Tensor, packed: Packed, out: Tensor, span: int) -> list[Launch]:
+        """The product as it is read in bulk; none where there is no such way."""
+        return []
 
 
 class Cuda(Platform):
@@ -135,8 +144,15 @@ class Cuda(Platform):
         operands = (case.q, None, *cache, case.out, case.rows, case.n_units, case.partial)
         return list(cuda_attentions.attend(self.device, step, case.op, case.place, *operands))
 
-    def dequantise(self, packed: Packed, wide: Tensor) -> Launch | None:
-        return cuda_linears.dequantize(self.device, packed, wide)
+    @property
+    def bulk_span(self) -> int:
+        return span_of(self.device.arch)
+
+    def in_bulk(self, x: Tensor, packed: Packed, out: Tensor, span: int) -> list[Launch]:
+        sizes = (x.numel(), packed.n_rows * packed.n_cols, span * packed.n_rows)
+        memory = BulkMemory(*(torch.zeros(size, dtype=torch.bfloat16, device=x.device) for size in sizes))
+        device = cast("Multiplies", self.device)
+        return [*bulk_linears.linear(device, memory, x, [(packed, None)], [out], span)]
 
 
 class Metal(Platform):

@@ -14,6 +14,11 @@ class Executor(Protocol):
         """Bytes set aside for keys and values, coded and 16-bit."""
         ...
 
+    @property
+    def bulk_span(self) -> int:
+        """Tokens of a span of a prompt that are read in bulk, whole blocks; 0 where one arithmetic serves all rows."""
+        ...
+
     def block_bytes(self, group: int) -> int:
         """Bytes of one coded block of a group."""
         ...

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, OutOfBlocks
+from localrun.cache.bulk import otherwise
 from localrun.cache.eviction_queue import EvictionQueue
 from localrun.cache.node import Node
 
@@ -21,6 +22,7 @@ class Match:
     tail: Node | None
     n_tail: int
     evicted: bool  # the tree knew more of it once
+    otherwise: bool = False  # the tree knows more of it, read in bulk where it is not now or the other way round
 
     @property
     def n_tokens(self) -> int:
@@ -66,7 +68,8 @@ class PrefixTree:
             path.append(child)
             node = child
         n_tail, tail = node.nearest(wanted)
-        return Match(path, tail, n_tail, key_of(node, wanted) in self.evicted)
+        read_otherwise = not n_tail and node.nearest(otherwise(wanted))[0] > 0
+        return Match(path, tail, n_tail, key_of(node, wanted) in self.evicted, read_otherwise)
 
     def put(self, parent: Node | None, ids: tuple[int, ...], blocks: Blocks) -> Node:
         """Keep computed tokens after `parent`: a new node, or a known one that gets what it lacks."""

@@ -7,6 +7,8 @@ from localrun.cache.groups import Group, block_tokens_of, pool_rules, ring_pools
 from localrun.cache.kinds.interface import Held, PoolRules, Reuse
 from localrun.cache.prefix import Match
 
+WHY_AGAIN = "whole spans of a prompt are read in bulk, its end and answers token by token"
+
 
 class ReusePlanner:
     """Knows the layers of a model as the cache sees them: `layer_groups` are the groups of those that keep
@@ -98,6 +100,8 @@ class ReusePlanner:
             return ""
         if match.evicted:
             return f"evicted from memory from token {match.n_tokens:,} on"
+        if match.otherwise:
+            return f"read again from token {match.n_tokens:,} on: {WHY_AGAIN}"
         if match.n_tokens == 0:
             return "never seen before"
         if match.differs:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from localrun.backends.limits import Limits
 from localrun.base.errors import UsageError
 from localrun.cache.blocks import OutOfBlocks
+from localrun.cache.bulk import bulk_tokens
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel
 from localrun.engine.scratch_runs import ScratchRuns
@@ -15,7 +16,7 @@ from localrun.fit.bytes import kv_bytes_per_token, state_bytes
 from localrun.fit.probe import Probed
 from localrun.fit.rates import note_limits
 from localrun.ops.kv import BLOCK_TOKENS
-from localrun.ops.largest_step import MAX_ROWS
+from localrun.ops.largest_step import max_rows
 
 PROBED = ("read_gbps", "int8_gmacs", "bf16_gmacs")
 
@@ -93,20 +94,21 @@ def run_case(engine: Engine, case: Case, fill: bool) -> float:
 
     Raises UsageError when layers with a window have no room for that many sequences.
     """
-    chunk = max(1, MAX_ROWS // case.batch)
+    span = engine.runner.bulk_span
+    chunk = max(1, max_rows(span) // case.batch)
 
-    def feed(runs: ScratchRuns, start: int, stop: int, chunk: int) -> None:
+    def feed(runs: ScratchRuns, start: int, stop: int, chunk: int, span: int) -> None:
         for first in range(start, stop, chunk):
             end = min(first + chunk, stop)
             ids = [1 + position % 97 for position in range(first, end)]
-            runs.feed(ids, first, [(s + 1) * (end - first) - 1 for s in range(case.batch)])
+            runs.feed(ids, first, [(s + 1) * (end - first) - 1 for s in range(case.batch)], bulk_tokens(stop + 1, span))
 
     try:
         with ScratchRuns(engine.runner, engine.store, case.batch, depth=0 if fill else case.depth) as runs:
             if fill:
-                feed(runs, 0, case.depth, chunk)
+                feed(runs, 0, case.depth, chunk, span)
             started = time.perf_counter()
-            feed(runs, case.depth, case.depth + case.n, 1 if case.kind == "decode" else chunk)
+            feed(runs, case.depth, case.depth + case.n, *((1, 0) if case.kind == "decode" else (chunk, span)))
             return time.perf_counter() - started
     except OutOfBlocks:
         hint = "try a smaller batch (-b), or a larger --ctx"
@@ -128,7 +130,8 @@ def best_rate(model: LoadedModel, case: Case, limits: Limits) -> float:
         a_chat = middle * kv_bytes_per_token(config, model.plan.codec) + 2 * state_bytes(config)  # read and written
         return case.batch * limits.read_gbps * 1e9 / (model.file_bytes_per_token + case.batch * a_chat)
     heads = sum(spec.n_heads * spec.head_dim for spec in model.plan.config.layers if spec.has_attention)
-    return limits.int8_gmacs * 1e9 / (model.macs_per_token + 2 * heads * middle)
+    rate = limits.bf16_gmacs if model.engine.runner.bulk_span else limits.int8_gmacs
+    return rate * 1e9 / (model.macs_per_token + 2 * heads * middle)
 
 
 def blocks_for(n_tokens: int) -> int:

@@ -40,7 +40,7 @@ class Engine:
         self.disk = disk
         # None: look what there is to do
         self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
-        self.scheduler = Scheduler(store, max_sequences(ctx), disk, wake=partial(self.inbox.put, None))
+        self.scheduler = Scheduler(store, max_sequences(ctx), disk, partial(self.inbox.put, None), runner.bulk_span)
         self.generations = Generations(self.scheduler, runner.block_sizes, ctx)
         self.cancel_step = CancelFlag()
         self.in_step: tuple[GenerationState, ...] = ()  # what the running step computes
@@ -57,7 +57,7 @@ class Engine:
         request.check(self.runner.vocab_size, self.ctx, self.can_roll)
         if (why := self.why_gone()) is not None:
             raise why
-        handle = GenerationHandle(GenerationState(request), self.interrupt, self.why_gone)
+        handle = GenerationHandle(GenerationState(request, self.runner.bulk_span), self.interrupt, self.why_gone)
         self.has_arrived |= not request.background
         self.inbox.put(handle)
         self.interrupt()

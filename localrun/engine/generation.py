@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from localrun.base.check import check_bias, check_number, check_sampling
 from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.events import StopReason
+from localrun.cache.bulk import bulk_tokens, marked
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.restore import Restore
@@ -71,11 +72,13 @@ class GenerationRequest:
 
 @dataclass(eq=False, slots=True)
 class GenerationState:
-    """The state of one generation."""
+    """The state of one generation. `span`: tokens of a span of the prompt that are read in bulk; 0: none are."""
 
     request: GenerationRequest
+    span: int = 0
     number: int = field(default_factory=lambda: next(_numbers))
     token_ids: list[int] = field(default_factory=list)
+    keys: list[int] = field(init=False)  # what names them in the cache: the same list where nothing is read in bulk
     n_computed: int = 0  # tokens whose keys and values are in the cache
     n_cached: int = 0  # of the prompt, not computed again
     n_replayed: int = 0  # of the prompt, computed again only for layers whose window had moved on
@@ -101,6 +104,8 @@ class GenerationState:
 
     def __post_init__(self) -> None:
         self.token_ids = list(self.request.prompt)
+        n, ids = self.n_bulk, self.token_ids
+        self.keys = [*marked(ids[:n]), *ids[n:]] if n else ids
         self.seen = TokenCounts(self.token_ids)
 
     @property
@@ -114,6 +119,11 @@ class GenerationState:
     @property
     def n_prompt(self) -> int:
         return len(self.request.prompt)
+
+    @property
+    def n_bulk(self) -> int:
+        """Tokens that are read in bulk: the first of the prompt."""
+        return bulk_tokens(self.n_prompt, self.span)
 
     @property
     def n_generated(self) -> int:
@@ -147,6 +157,8 @@ class GenerationState:
             self.stop_reason = "stop"
             return
         self.token_ids.append(token_id)
+        if self.keys is not self.token_ids:
+            self.keys.append(token_id)
         self.seen.add(token_id)
         self.counts.add(token_id)
         if not self.loop_period and self.n_generated % CHECK_TOKENS == 0:

@@ -94,7 +94,7 @@ class Generations:
         prompt_left = sequence.n_prompt - sequence.n_computed
         sequence.n_computed += n
         assert sequence.cache is not None
-        self.store.commit(sequence.cache, sequence.token_ids, sequence.n_computed)
+        self.store.commit(sequence.cache, sequence.keys, sequence.n_computed)
         if prompt_left > 0:
             sequence.prefill_seconds += seconds
             sequence.prefill_rows += n

@@ -31,6 +31,7 @@ class Runner:
     def __init__(self, config: ModelConfig, executor: Executor, codecs: Sequence[KVCodec] | None = None) -> None:
         """`codecs`: of every layer, as the executor has them."""
         self.executor = executor
+        self.bulk_span = executor.bulk_span
         self.vocab_size = config.vocab_size
         self.groups = group_layers(config.layers, codecs)
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in config.ropes]
@@ -54,7 +55,7 @@ class Runner:
         for (s, n), draft in zip(plan.work, drafts or [()] * len(plan.work), strict=True):
             assert s.cache is not None
             spans.append(([*s.token_ids[s.n_computed : s.n_computed + n], *draft], s.n_computed))
-            views.append(cache_input(self.groups, s.cache, s.n_computed, n + len(draft)))
+            views.append(cache_input(self.groups, s.cache, s.n_computed, n + len(draft), s.n_bulk))
             end += n + len(draft)
             rows += range(end - 1 - len(draft), end)
             adjust.append(adjust_of(s))
@@ -131,8 +132,11 @@ class Runner:
         return coded + [self.executor.ring_bytes(group) for group in rings]
 
 
-def cache_input(groups: Sequence[Group], cache: SequenceCache, start: int, n: int) -> SequenceInput:
-    """Where a sequence's blocks are in a step over its tokens start … start+n-1; the tables are the cache's own."""
+def cache_input(groups: Sequence[Group], cache: SequenceCache, start: int, n: int, n_bulk: int = 0) -> SequenceInput:
+    """Where a sequence's blocks are in a step over its tokens start … start+n-1; the tables are the cache's own.
+
+    `n_bulk` of its tokens are read in bulk.
+    """
     coded = cache.tables[: len(groups)]
     rings: list[BlockTable | None] = []  # none where all codecs are native
     if len(cache.tables) > len(groups):
@@ -148,6 +152,7 @@ def cache_input(groups: Sequence[Group], cache: SequenceCache, start: int, n: in
         ring_sink=tuple([NO_BLOCK if table is None else table.at(0) for table in rings]),
         state=tuple([table.before for table in coded]),
         write_from=tuple([0 if g.replayable else cache.reuse.n_tokens for g in groups]) if replaying else (),
+        n_bulk=n_bulk,
     )
 
 

@@ -14,7 +14,7 @@ from localrun.engine.disk_cache import DiskCache
 from localrun.engine.generation import GenerationState
 from localrun.engine.restore import Restore
 from localrun.engine.room import has_room
-from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS
+from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_rows
 
 ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
 SHARED_SECONDS = 0.2  # a prefill chunk while others decode
@@ -49,9 +49,10 @@ class Scheduler:
         max_running: int = MAX_ROWS - LEAST_CHUNK,
         disk: DiskCache | None = None,
         wake: Callable[[], None] = lambda: None,
+        span: int = 0,
     ) -> None:
         """`max_running`: sequences that there is working memory for. `wake` is called from another thread, when there
-        is more to do."""
+        is more to do. `span`: tokens of a span of a prompt that are read in bulk, best all at once; 0: none are."""
         self.store = store
         self.disk = disk
         self.wake = wake
@@ -60,6 +61,7 @@ class Scheduler:
         self.background: deque[GenerationState] = deque()
         self.running: list[GenerationState] = []
         self.block_tokens = store.block_tokens
+        self.span, self.max_rows = span, max_rows(span)
         self.rows_per_second = float(self.block_tokens)  # the first chunk is a block, and tells how fast others are
         self.turn = 0  # of the last chunk; a new prompt comes after whoever waits for this one
         self.retry = 0  # steps until it is worth looking for room again
@@ -81,7 +83,7 @@ class Scheduler:
             if self._make_room(sequence, 1):
                 work.append((sequence, 1))
         work = [(s, n) for s, n in work if s.cache is not None]  # whoever lost its blocks to an older one waits again
-        work += self._chunks(MAX_ROWS - len(work), SHARED_SECONDS if work else ALONE_SECONDS)
+        work += self._chunks(self.max_rows - len(work), SHARED_SECONDS if work else ALONE_SECONDS)
         return StepPlan(tuple((s, n) for s, n in work if s.cache is not None))
 
     def observe(self, n_rows: int, seconds: float) -> None:
@@ -93,7 +95,7 @@ class Scheduler:
         """Give back what an ended sequence holds; its computed tokens stay in the prefix tree."""
         self._leave(sequence)
         if sequence.cache is not None:
-            self.store.close(sequence.cache, sequence.token_ids[: sequence.n_computed])
+            self.store.close(sequence.cache, sequence.keys[: sequence.n_computed])
             sequence.cache = None
 
     def abandon(self, sequence: GenerationState) -> None:
@@ -130,7 +132,7 @@ class Scheduler:
         if self.disk is None or sequence.admitted:
             return True
         if sequence.restore is None:
-            sequence.restore = Restore(self.disk, sequence.token_ids, self.wake)
+            sequence.restore = Restore(self.disk, sequence.keys, self.wake)
         sequence.restore.advance(RESTORE_SECONDS if self.running else ALONE_SECONDS)
         return sequence.restore.is_over
 
@@ -140,12 +142,12 @@ class Scheduler:
             if self.retry:
                 return False
             caches = [running.cache for running in self.running if running.cache is not None]
-            if not has_room(self.store, caches, sequence.token_ids, MAX_ROWS, self._growth(sequence)):
+            if not has_room(self.store, caches, sequence.keys, MAX_ROWS, self._growth(sequence)):
                 self.retry = RETRY_STEPS
                 return False
         chat = sequence.request.chat
         try:
-            cache = self.store.open(sequence.token_ids, sequence.n_prompt, chat)
+            cache = self.store.open(sequence.keys, sequence.n_prompt, chat)
         except OutOfBlocks:
             if self.running:
                 return False
@@ -199,7 +201,8 @@ class Scheduler:
         rows = min(rows, max(self.block_tokens, int(self.rows_per_second * seconds)))
         work = []
         for index, sequence in enumerate(prefills):
-            wish = self._chunk(sequence, min(rows, max(self.block_tokens, rows // (len(prefills) - index))))
+            share = max(self.span or self.block_tokens, rows // (len(prefills) - index))
+            wish = self._chunk(sequence, min(rows, share))
             n = self._make_room(sequence, wish) if wish else 0
             if n:
                 work.append((sequence, n))
@@ -208,7 +211,10 @@ class Scheduler:
         return work
 
     def _chunk(self, sequence: GenerationState, rows: int) -> int:
-        """Tokens of a prompt that so many rows compute, up to its end or a block's; 0 where they reach neither."""
-        if sequence.n_computed + rows >= sequence.n_tokens:
+        """Tokens of a prompt that so many rows compute, up to an end: its own, of a span or block; 0: none."""
+        end = sequence.n_computed + rows
+        if end >= sequence.n_tokens:
             return sequence.n_tokens - sequence.n_computed
-        return max(0, (sequence.n_computed + rows) // self.block_tokens * self.block_tokens - sequence.n_computed)
+        if sequence.n_computed < sequence.n_bulk and (spans := end // self.span * self.span) > sequence.n_computed:
+            return spans - sequence.n_computed
+        return max(0, end // self.block_tokens * self.block_tokens - sequence.n_computed)

@@ -22,12 +22,15 @@ class ScratchRuns:
             self.close()
             raise
 
-    def feed(self, ids: Sequence[int], start: int, logits_rows: Sequence[int]) -> Logits:
-        """One step over `ids` at positions start … ; `logits_rows` count rows of all texts, one after another."""
+    def feed(self, ids: Sequence[int], start: int, logits_rows: Sequence[int], n_bulk: int = 0) -> Logits:
+        """One step over `ids` at positions start … ; `logits_rows` count rows of all texts, one after another.
+
+        Tokens at positions below `n_bulk` are read in bulk.
+        """
         stop = start + len(ids)
         for cache in self.caches:
             self.store.extend(cache, start, stop)
-        views = [cache_input(self.runner.groups, cache, start, len(ids)) for cache in self.caches]
+        views = [cache_input(self.runner.groups, cache, start, len(ids), n_bulk) for cache in self.caches]
         logits = self.runner.compute([(ids, start)] * len(self.caches), views, logits_rows)
         for cache in self.caches:
             self.store.commit(cache, (), stop)

@@ -42,6 +42,7 @@ class SequenceInput:
     ring_sink: tuple[int, ...] = ()  # 16-bit block of logical block 0; with ring_first 0 it is ring[g][0]
     state: tuple[int, ...] = ()  # block with the state before the step, where layers are recurrent; -1: nothing yet
     write_from: tuple[int, ...] = ()  # rows at positions below write 16-bit values, but no codes; empty: all write
+    n_bulk: int = 0  # rows at positions below are read in bulk, as cache/bulk.py says
 
     def block(self, group: int, number: int) -> int:
         """The coded block of logical block `number`."""

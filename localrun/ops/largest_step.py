@@ -1,10 +1,16 @@
 """The largest step: what the scheduler may plan, every backend makes room for, and `fit` counts."""
 
 MAX_ROWS = 512  # decodes and chunks of prompts together
+BULK_SPANS = 4  # of prompts that are read in bulk, which make larger steps
 LEAST_CHUNK = 64  # rows that are left to prompts however many sequences decode
 FEW_SEQUENCES = 16  # that may run side by side in the smallest cache, as far as it has room
 MAX_CANDIDATES = 256  # best tokens of a row that a step finds
 SEQUENCE_TOKENS = 256  # of the context that make room for one more in a larger cache
+
+
+def max_rows(span: int) -> int:
+    """Rows of a step where prompts are read in bulk by so many tokens; 0: nowhere."""
+    return max(MAX_ROWS, BULK_SPANS * span)
 
 
 def max_sequences(ctx: int) -> int:

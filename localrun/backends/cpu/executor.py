@@ -19,6 +19,8 @@ from localrun.ops.program import Forward, Handle, record_instructions
 class CpuExecutor:
     """A model's program, arena and cache in the native library. Logits stay valid until the next step."""
 
+    bulk_span = 0  # prompts and answers are computed alike
+
     def __init__(
         self,
         layout: CpuLayout,

@@ -8,9 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cuda import availability
+from localrun.backends.cuda.bulk import memory_bytes, span_of
+from localrun.backends.cuda.coverage import left_to_torch
 from localrun.backends.cuda.driver import Gpu
 from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.gpu.scratch import arena_bytes
@@ -20,6 +23,7 @@ from localrun.base.errors import LocalrunError
 from localrun.base.machine import Memory
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.largest_step import max_rows
 from localrun.ops.numerics import NUMERICS_VERSION
 
 if TYPE_CHECKING:
@@ -56,6 +60,11 @@ class CudaBackend(ReferenceBackend):
     def chip(self) -> str:
         return "emulated" if availability.is_emulated() else f"{self.gpu.name} sm_{self.gpu.arch}"
 
+    @property
+    def arch(self) -> int:
+        """As in sm_90: 90; known without a context."""
+        return self.kernel_device.arch if availability.is_emulated() else self.gpu.arch
+
     @cached_property
     def kernel_device(self) -> Device:
         """The seam to the GPU, or to what stands in for it."""
@@ -80,7 +89,7 @@ class CudaBackend(ReferenceBackend):
 
         from localrun.backends.cuda.source import kernels_hash
 
-        return f"cuda {self.chip} {torch.__version__} {kernels_hash()} {NUMERICS_VERSION}"
+        return f"cuda {self.chip} {torch.__version__} {kernels_hash()} bulk {span_of(self.arch)} {NUMERICS_VERSION}"
 
     def why_unavailable(self) -> str:
         return availability.why_unavailable()
@@ -122,12 +131,8 @@ class CudaBackend(ReferenceBackend):
 
     def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
         """What the reference operations compute on the device, with weights that are decoded as they are used."""
-        parts = {
-            "recurrent layers": any(spec.mixer for spec in config.layers),
-            "mixtures of experts": any(spec.mixture for spec in config.layers),
-            "attention over a quantised cache": not all(codec.native for codec in codecs),
-        }
-        return [name for name, is_there in parts.items() if is_there]
+        parts = (left_to_torch(spec, codec) for spec, codec in zip(config.layers, codecs, strict=True))
+        return [*dict.fromkeys(chain.from_iterable(parts))]
 
     def memory(self, main: Memory) -> Memory:
         """Where torch runs already, what it keeps for later use of this process counts as free."""
@@ -153,7 +158,10 @@ class CudaBackend(ReferenceBackend):
         return layout_of(qtype).nbytes(n_rows, n_cols)
 
     def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
-        return arena_bytes(config, ctx, codec, sequences, coded=True, all_codecs=False)
+        by_torch = any(left_to_torch(spec, spec.cache.codec(codec)) for spec in config.layers)
+        span = 0 if by_torch else span_of(self.arch)
+        bulk = memory_bytes(config, max_rows(span), span) if span else 0
+        return bulk + arena_bytes(config, ctx, codec, sequences, coded=True, all_codecs=False, span=span)
 
     def limit_probe(self, threads: int) -> LimitProbe:
         return super().limit_probe(threads) if availability.is_emulated() else DriverLimitProbe(self.gpu)
@@ -174,4 +182,5 @@ class CudaBackend(ReferenceBackend):
         from localrun.backends.cuda.translator import CudaTranslator
         from localrun.backends.gpu.executor import GpuExecutor
 
-        return GpuExecutor(CudaTranslator, self.kernel_device, forward, layers, plan, blocks, ring_blocks)
+        device, span = self.kernel_device, span_of(self.arch)
+        return GpuExecutor(CudaTranslator, device, forward, layers, plan, blocks, ring_blocks, span)

@@ -14,6 +14,8 @@ from localrun.backends.gpu.arguments import letter
 from localrun.base.errors import LocalrunError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from localrun.backends.gpu.device import Argument, Dim, Launch
 
 _SHARED_WITHOUT_ASKING = 48 << 10  # bytes of dynamic shared memory
@@ -111,6 +113,20 @@ class CudaDevice:
         if key not in self._kernels:
             self._kernels[key] = CudaKernel(name, self._files[of_file])
         return self._kernels[key]
+
+    def bf16_product(self, a: Tensor, b: Tensor, out: Tensor) -> Launch:
+        """cuBLAS's, which goes by shapes and by how tensors are aligned."""
+        import torch
+
+        flags = torch.backends.cuda.matmul
+
+        def run() -> None:
+            before = flags.allow_bf16_reduced_precision_reduction
+            flags.allow_bf16_reduced_precision_reduction = False  # parts of a sum are added as float32
+            torch.mm(a, b.T, out=out)
+            flags.allow_bf16_reduced_precision_reduction = before
+
+        return run
 
 
 def packed(argument: Argument, where: str) -> Any:

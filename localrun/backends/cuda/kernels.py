@@ -41,6 +41,8 @@ def units() -> tuple[Unit, ...]:
         ),
         Unit("elementwise.cu"),
         Unit("intrinsics.cu"),
+        Unit("linear_bf16.cu"),
+        Unit("linear_bf16.cu", "after a gate", {"ACT": 1}),
         Unit("logits.cu", defines={"PART": PARTS[0]}),
         Unit("norm.cu"),
         Unit("rope_append.cu"),

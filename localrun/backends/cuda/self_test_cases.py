@@ -80,6 +80,7 @@ CASES: Mapping[str, Case] = {
     "linear of few": self_test_linears.linear_of_few,
     "linear of many": self_test_linears.linear_of_many,
     "linear of floats": self_test_linears.linear_of_floats,
+    "linear in bulk": self_test_linears.linear_in_bulk,
     "embed": self_test_linears.embed,
     "dequantize": self_test_linears.dequantize,
 }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 
-from localrun.backends.cuda import linears
+from localrun.backends.cuda import bulk_linears, linears
+from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.made_up import between_ones
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
 from localrun.backends.gpu.q8 import Q8
+
+ROUNDED = 2**-7  # of sums rounded to bf16, and what that changes in what is made of them
 
 
 def linear_of_few(device: Device) -> str:
@@ -44,6 +49,31 @@ def linear(device: Device, qtype: str, rows: int) -> str:
         error = float(((out.cpu() - wanted).abs() / size).max())
         if not error <= CLOSE:
             return f"{qtype} off by {error:.1e}"
+    return ""
+
+
+def linear_in_bulk(device: Device) -> str:
+    """Two spans: a gate beside up, each with a bias, then a residual."""
+    raws, where, span = (weights("Q4_K"), weights("Q4_K").flip(0)), device.torch_device, 16
+    x, bias, rest = between_ones(2 * span, N_IN), between_ones(N_OUT), between_ones(2 * span, N_OUT)
+    gate, up = ((packed("Q4_K", raw, device), bias.to(where)) for raw in raws)
+    there = x.to(where)
+    sizes = (2 * span * N_IN, 2 * N_OUT * N_IN, 2 * N_OUT * span)
+    memory = BulkMemory(*(torch.zeros(size, dtype=torch.bfloat16, device=where) for size in sizes))
+    gated, plain = (torch.zeros(2 * span, N_OUT, device=where) for _ in range(2))
+    on = cast("Multiplies", device)
+    for launch in (
+        *bulk_linears.linear(on, memory, there, [gate, up], [gated], span, act="silu_mul"),
+        *bulk_linears.linear(on, memory, there, [up], [plain], span, residual=rest.to(where), out_scale=2.0),
+    ):
+        launch()
+    exact = [products(x.bfloat16(), decoded("Q4_K", raw).bfloat16())[0] for raw in raws]
+    opened, y = (sums + bias for sums in exact)
+    wanted = torch.nn.functional.silu(opened) * y, rest + 2 * y
+    for out, want in zip((gated, plain), wanted, strict=True):
+        error = (out.cpu() - want).abs() / (2 + opened.abs() * y.abs() + opened.abs() + 2 * y.abs())
+        if not float(error.max()) <= ROUNDED:
+            return f"off by {float(error.max()):.1e}"
     return ""
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 from torch import Tensor
 
-from localrun.backends.cuda import attentions, linears, norms
+from localrun.backends.cuda import attentions, bulk_linears, linears, norms
+from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.translator import Translator
@@ -17,18 +19,29 @@ from localrun.ops.layouts import Packed
 class CudaTranslator(Translator):
     """Linears read rows quantised for the int8 tensor cores: by a norm at once, else before the first of them."""
 
+    bulk: BulkMemory | None = None
+
     @staticmethod
     def reads_codes(weight: Packed) -> bool:
         return linears.reads_q8(weight)
+
+    @staticmethod
+    def reads_in_bulk(op: Linear) -> bool:
+        return bulk_linears.reads_in_bulk(op)
+
+    def make_room(self, in_bulk: Sequence[Linear], rows: int, span: int) -> None:
+        self.bulk = BulkMemory.of(in_bulk, rows, span, self.device.torch_device)
 
     def embed(self, op: Embed, out: int) -> Iterator[Launch]:
         ids, rows = self.step.token_ids, self.bucket.rows
         yield linears.embed(self.device, op.weight, ids, op.scale, self.x(out), rows)
 
     def norm(self, op: Norm, out: int) -> Iterator[Launch]:
-        self.quantized.add(out)
         made = self.buffers[out]
         plain = self.x(out) if made.form.plain else None
+        q8 = None if self.bucket.span else made.q8(self.bucket.rows)
+        if q8 is not None:
+            self.quantized.add(out)
         rest = None if op.residual is None else self.x(op.residual)
         yield norms.norm(
             self.device,
@@ -38,26 +51,22 @@ class CudaTranslator(Translator):
             self.bucket.rows,
             residual=rest,
             out=plain,
-            q8=made.q8(self.bucket.rows),
+            q8=q8,
         )
 
     def linear(self, op: Linear, *out: int) -> Iterator[Launch]:
-        read, rows = self.buffers[op.a.index], self.bucket.rows
+        read, rows, span, outs = self.buffers[op.a.index], self.bucket.rows, self.bucket.span, [self.x(s) for s in out]
+        rest = None if op.residual is None else self.x(op.residual)
+        if self.bulk is not None and span and self.reads_in_bulk(op):
+            in_bulk = (cast("Multiplies", self.device), self.bulk, self.x(op.a), op.weights, outs, span)
+            yield from bulk_linears.linear(*in_bulk, residual=rest, out_scale=op.out_scale, act=op.act)
+            return
         q8 = read.q8(rows)
         if q8 is not None and op.a.index not in self.quantized:
             self.quantized.add(op.a.index)
             yield norms.quantize(self.device, self.x(op.a), rows, q8)
-        yield from linears.linear(
-            self.device,
-            self.x(op.a) if read.form.plain else None,
-            q8,
-            op.weights,
-            [self.x(slot) for slot in out],
-            rows,
-            residual=None if op.residual is None else self.x(op.residual),
-            out_scale=op.out_scale,
-            act=op.act,
-        )
+        few = (self.device, self.x(op.a) if read.form.plain else None, q8, op.weights, outs, rows)
+        yield from linears.linear(*few, residual=rest, out_scale=op.out_scale, act=op.act)
 
     def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Launch]:
         place = self.layers[op.layer]

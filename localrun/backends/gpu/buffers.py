@@ -85,10 +85,13 @@ def place(
     layers: Sequence[CacheLayer],
     buffers: Buffers,
     reads_codes: Callable[[Packed], bool],
+    in_bulk: bool = False,
 ) -> dict[int, Buffer]:
-    """A buffer for every slot of a program. `reads_codes`: whether linears with a matrix read quantised rows."""
+    """A buffer for every slot of a program. `reads_codes`: whether linears with a matrix read quantised rows; with
+    `in_bulk` they may read any of them as f32, too."""
     placed: dict[int, Buffer] = {}
     plain, coded = slots_read(recorded, reads_codes)
+    plain |= coded if in_bulk else set()
     for each in recorded[:-1]:  # the last one gives the logits
         widths = {name: placed[slot].form.width for name, slot in each.reads.items()}
         for slot, width in zip(each.results, result_widths(each.instruction, widths, layers), strict=True):

@@ -24,7 +24,13 @@ class GpuExecutor(TorchExecutor[GpuProgram]):
         plan: KVPlan,
         n_blocks: Sequence[int],
         ring_blocks: Sequence[int],
+        span: int = 0,
     ) -> None:
-        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
+        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group. `span`: tokens that prompts are read in
+        bulk by, where the model can be."""
         pool = KVPool(layers, plan, n_blocks, ring_blocks, kernels.torch_device)
-        super().__init__(GpuProgram(translator, kernels, forward, pool), pool, kernels.torch_device)
+        super().__init__(GpuProgram(translator, kernels, forward, pool, span), pool, kernels.torch_device)
+
+    @property
+    def bulk_span(self) -> int:
+        return self.program.span

@@ -11,13 +11,14 @@ from torch import Tensor
 from localrun.backends.gpu.buffers import Buffer, Buffers, Form
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.logits import AdjustTensors, Found, finish
+from localrun.backends.gpu.passes import Pass
 from localrun.backends.gpu.scratch import power_of_two
 from localrun.backends.gpu.translator import Translator
 from localrun.ops.instructions import LogitsOf
 from localrun.ops.interface import Logits, StepInput
 from localrun.ops.program import Recorded
 
-FEWEST = 4  # rows that there is room for at first
+FEWEST = 8  # rows that there is room for at first: quantised ones come in eights
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +41,28 @@ class Head:
         self.launches: dict[int, list[Launch]] = {}
         self.buffers: HeadBuffers | None = None
 
-    def run(self, step: StepInput, logits_rows: Tensor) -> Callable[[], Logits]:
-        """Begin; what is given waits for the device. `logits_rows`: int32, those of the step on the device."""
-        n = len(step.logits_rows)
-        rows = power_of_two(n)
-        buffers = self.buffers_for(rows)
+    def begin(self, n_logits: int) -> None:
+        """Make room for a step's rows of logits."""
+        self.n_logits, self.rows = n_logits, power_of_two(n_logits)
+        self.now = self.buffers_for(self.rows)
+
+    def gather(self, one: Pass, logits_rows: Tensor) -> None:
+        """Take what the last norm gave of the rows of a pass. `logits_rows`: int32, of the pass on the device."""
+        read, n, into = self.read.x(one.rows), len(one.wanted), self.now.gathered.x(self.rows)
+        if n and n == self.n_logits:
+            chosen = logits_rows[: self.rows]  # with padding, as far as there is any
+            torch.index_select(read, 0, chosen, out=into[: len(chosen)])
+        elif n:
+            into[torch.from_numpy(one.wanted).to(into.device)] = read[logits_rows[:n]]
+
+    def run(self, step: StepInput) -> Callable[[], Logits]:
+        """Go on with what was gathered; what is given waits for the device."""
+        n, rows, buffers = self.n_logits, self.rows, self.now
         if n and buffers.adjust.fill(step.adjust, n):
             self.launches.clear()
         if rows not in self.launches:
             self.launches[rows] = self.bind(buffers, rows)
         if n:
-            torch.index_select(self.read.x(step.n_rows), 0, logits_rows[:rows], out=buffers.gathered.x(rows))
             for launch in self.launches[rows]:
                 launch()
         return lambda: buffers.found.read(buffers.rows[:n])

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from localrun.backends.gpu.buffers import Buffers, place
+from localrun.backends.gpu.buffers import Buffer, Buffers, place
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.head import Head
+from localrun.backends.gpu.passes import Pass, passes
 from localrun.backends.gpu.scratch import SPLIT_ROWS, bucket_units, power_of_two
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, rows_alone
 from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
+from localrun.ops.instructions import Linear
 from localrun.ops.interface import Logits, StepCancelled, StepInput
-from localrun.ops.largest_step import MAX_ROWS
+from localrun.ops.largest_step import max_rows
 from localrun.ops.program import Forward, Handle, record_instructions
 
-FEW_ROWS = (1, 2, 4, 8, 16, 32)  # of small buckets; those of larger ones are multiples of ROW_TILE
-ROW_TILE = 64
 LEAST_TABLE = 4096  # numbers of block tables that steps have room for at first
 
 
@@ -36,37 +36,54 @@ class DeviceHandle(Handle):
 class GpuProgram:
     """Steps of one model. What has no kernels is computed by the reference operations, on the same memory."""
 
-    def __init__(self, translator: type[Translator], device: Device, forward: Forward, pool: KVPool) -> None:
+    def __init__(
+        self, translator: type[Translator], device: Device, forward: Forward, pool: KVPool, span: int = 0
+    ) -> None:
+        """`span`: tokens that prompts are read in bulk by, where nothing is left to torch; 0: they are not."""
         self.device, self.pool = device, pool
         recorded = record_instructions(forward)
         self.body = recorded[:-1]
         self.reference = ReferenceOps(pool, device.torch_device)
-        self.buffers = Buffers(MAX_ROWS, device.torch_device)
-        placed = place(recorded, pool.layers, self.buffers, translator.reads_codes)
+        placed: dict[int, Buffer] = {}
         self.translator = translator(device, placed, pool.layers, pool.codecs, self.reference)
-        self.head = Head(self.translator, recorded[-1])
         self.by_torch = {
             each.instruction.name for each in self.body if not self.translator.has_kernels(each.instruction)
         }
+        linears = [each.instruction for each in self.body if isinstance(each.instruction, Linear)]
+        in_bulk = [op for op in linears if span and not self.by_torch and translator.reads_in_bulk(op)]
+        self.span = span if in_bulk else 0
+        self.max_rows = max_rows(self.span)
+        self.buffers = Buffers(self.max_rows, device.torch_device)
+        placed.update(place(recorded, pool.layers, self.buffers, translator.reads_codes, bool(in_bulk)))
+        if in_bulk:
+            self.translator.make_room(in_bulk, self.max_rows, span)
+        self.head = Head(self.translator, recorded[-1])
         self.step: StepBuffer | None = None
         self.launches: dict[Bucket, Sequence[Launch]] = {}
 
     def run(self, step: StepInput) -> Handle:
         """Begin a step; the one before it has been read. Raises StepCancelled."""
-        rows = bucket_rows(step.n_rows)
-        n_units = bucket_units(max(sequence.length for sequence in step.sequences))
-        bucket = Bucket(rows, n_units, bucket_alone(len(rows_alone(step))) if rows > SPLIT_ROWS else 0)
         buffer = self.step_buffer(step)
-        buffer.fill(step, rows)
+        self.head.begin(len(step.logits_rows))
+        for one in passes(step, self.span, self.max_rows):
+            self.run_pass(one, buffer)
+            self.head.gather(one, buffer.tensors(one.rows).logits_rows)
+        return DeviceHandle(self.head.run(step))
+
+    def run_pass(self, one: Pass, buffer: StepBuffer) -> None:
+        """Begin the launches of some rows of a step. Raises StepCancelled."""
+        n_units = bucket_units(max(sequence.length for sequence in one.step.sequences))
+        n_alone = bucket_alone(len(rows_alone(one.step))) if one.rows > SPLIT_ROWS else 0
+        bucket = Bucket(one.rows, n_units, n_alone, one.span)
+        buffer.fill(one.step, one.rows, one.places)
         if self.by_torch:
-            self.reference.begin(step)
+            self.reference.begin(one.step)
         if bucket not in self.launches:
             self.bind(bucket, buffer)
         for launch in self.launches[bucket]:
-            if step.cancel.is_set():
+            if one.step.cancel.is_set():
                 raise StepCancelled
             launch()
-        return DeviceHandle(self.head.run(step, buffer.tensors(rows).logits_rows))
 
     def bind(self, bucket: Bucket, buffer: StepBuffer) -> None:
         """Make the launches of a bucket. Scratch memory that is too small for it goes, with all that points there."""
@@ -82,14 +99,8 @@ class GpuProgram:
             rings = any(ring is not None for ring in self.pool.ring)
             shape = StepShape(len(self.pool.coded), halves, bool(step.sink_cos_sin), rings)
             self.launches.clear()
-            self.step = StepBuffer(shape, MAX_ROWS, max(LEAST_TABLE, 2 * n_table), self.device.torch_device)
+            self.step = StepBuffer(shape, self.max_rows, max(LEAST_TABLE, 2 * n_table), self.device.torch_device)
         return self.step
-
-
-def bucket_rows(n_rows: int) -> int:
-    """The smallest bucket that so many rows find room in."""
-    few = next((rows for rows in FEW_ROWS if rows >= n_rows), 0)
-    return few or -(-n_rows // ROW_TILE) * ROW_TILE
 
 
 def bucket_alone(n: int) -> int:

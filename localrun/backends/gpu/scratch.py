@@ -5,7 +5,7 @@ from collections import Counter
 from localrun.backends.reference.scratch import step_bytes
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import KVCodec
-from localrun.ops.largest_step import MAX_CANDIDATES, MAX_ROWS
+from localrun.ops.largest_step import MAX_CANDIDATES, max_rows
 
 UNIT_TOKENS = 512  # that attention splits a text into
 SPLIT_ROWS = 32  # rows of a step whose texts are split, at most: in larger steps those that are alone
@@ -13,10 +13,13 @@ MAX_HEAD_DIM = 512
 WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies between two of its blocks
 
 
-def arena_bytes(config: ModelConfig, ctx: int, codec: KVCodec, sequences: int, *, coded: bool, all_codecs: bool) -> int:
+def arena_bytes(
+    config: ModelConfig, ctx: int, codec: KVCodec, sequences: int, *, coded: bool, all_codecs: bool, span: int = 0
+) -> int:
     """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes.
 
     coded: linears read quantised activations. all_codecs: attention has kernels for quantised caches, too.
+    span: tokens that prompts are read in bulk by; 0: they are not.
     """
     head = plain_bytes(config.hidden_size) + coded * coded_bytes(config.hidden_size)
     candidates = 8 * MAX_CANDIDATES
@@ -24,10 +27,10 @@ def arena_bytes(config: ModelConfig, ctx: int, codec: KVCodec, sequences: int, *
     partial = max(partial_bytes(spec, ctx) for spec in config.layers)
     by_torch = any(computed_by_torch(spec, codec, all_codecs) for spec in config.layers)
     torch = step_bytes(config, ctx, codec) if by_torch else 0
-    return buffer_bytes(config, coded=coded) + logits + partial + torch + WORKSPACE_BYTES
+    return buffer_bytes(config, coded=coded, span=span) + logits + partial + torch + WORKSPACE_BYTES
 
 
-def buffer_bytes(config: ModelConfig, *, coded: bool) -> int:
+def buffer_bytes(config: ModelConfig, *, coded: bool, span: int = 0) -> int:
     """Of what operations leave for each other: as many buffers of a width as are ever alive at once."""
     hidden, plain, both = config.hidden_size, Counter[int](), Counter[int]()
     for spec in set(config.layers):
@@ -36,10 +39,11 @@ def buffer_bytes(config: ModelConfig, *, coded: bool) -> int:
         plain |= attention | Counter({hidden: 3 if spec.post_norm else 2})
         both |= Counter([queries] if spec.mixture else {queries, spec.ffn_size})  # read by linears
     if not coded:  # then all of a width are alike
-        return MAX_ROWS * sum(n * plain_bytes(width) for width, n in (plain | both).items())
-    row = sum(n * plain_bytes(width) for width, n in plain.items()) + coded_bytes(hidden)
+        return max_rows(span) * sum(n * plain_bytes(width) for width, n in (plain | both).items())
+    both |= Counter([hidden] if span else ())  # in bulk as numbers, too
+    row = sum(n * plain_bytes(width) for width, n in plain.items()) + (0 if span else coded_bytes(hidden))
     row += sum(n * (plain_bytes(width) + coded_bytes(width)) for width, n in both.items())
-    return MAX_ROWS * row
+    return max_rows(span) * row
 
 
 def plain_bytes(width: int) -> int:
@@ -81,5 +85,5 @@ def power_of_two(n: int) -> int:
 
 def computed_by_torch(spec: LayerSpec, codec: KVCodec, all_codecs: bool) -> bool:
     """Whether a layer is one that has no kernels yet."""
-    has_attention = all_codecs or spec.cache.codec(codec).native
+    has_attention = (all_codecs or spec.cache.codec(codec).native) and has_head_dim(spec.head_dim)
     return spec.mixer is not None or spec.mixture is not None or not has_attention

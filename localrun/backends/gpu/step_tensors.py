@@ -110,37 +110,36 @@ class StepBuffer:
             parts[name] = tuple(take(rows * half, is_float=True).view(rows, half) for half in halves)
         return parts | {"table": memory[at:]}
 
-    def fill(self, step: StepInput, rows: int) -> None:
+    def fill(self, step: StepInput, rows: int, places: np.ndarray | None = None) -> None:
         """Copy a step to the device, as one of `rows` rows, once the copy before is done: it may be of a step that was
-        cut short, for whose result nobody waited."""
+        cut short, for whose result nobody waited. `places`: where its rows lie among those; None: they come first."""
         if self.copied is not None:
             self.copied.synchronize()
         host = self.host.get(rows) or self.host.setdefault(rows, arrays(self.parts(self.staged, rows)))
-        n = step.n_rows
-        for name, values in (("token_ids", step.token_ids), ("row_sequence", step.row_sequence)):
-            host[name][:n], host[name][n:] = values, 0
-        positions: np.ndarray = host["positions"]
-        positions[:n], positions[n:] = step.positions, PADDING
-        alone = rows_alone(step)
+        at = np.arange(step.n_rows) if places is None else places
+        for name, padding in (("token_ids", 0), ("row_sequence", 0), ("positions", PADDING)):
+            host[name][:] = padding
+            host[name][at] = getattr(step, name)
+        alone = at[rows_alone(step)]
         host["alone"][:], host["is_alone"][:] = PADDING, 0
         host["alone"][: len(alone)], host["is_alone"][alone] = alone, 1
         host["logits_rows"][:] = 0
-        host["logits_rows"][: len(step.logits_rows)] = step.logits_rows
-        self.fill_angles(host, "", step.cos_sin, n)
-        self.fill_angles(host, "sink_", step.sink_cos_sin, n)
-        host["query_scale"][:n] = 1.0 if step.query_scale is None else step.query_scale
+        host["logits_rows"][: len(step.logits_rows)] = at[np.asarray(step.logits_rows, dtype=np.int64)]
+        self.fill_angles(host, "", step.cos_sin, at)
+        self.fill_angles(host, "sink_", step.sink_cos_sin, at)
+        host["query_scale"][at] = 1.0 if step.query_scale is None else step.query_scale
         n_table = self.fill_tables(host, step.sequences)
-        fill_slots(host, step)
-        fill_ring_slots(host, step)
+        fill_slots(host, step, at)
+        fill_ring_slots(host, step, at)
         used = self.shape.numbers(rows) + n_table
         self.on_device[:used].copy_(self.staged[:used], non_blocking=self.copied is not None)
         if self.copied is not None:
             self.copied.record()
 
-    def fill_angles(self, host: dict[str, Any], prefix: str, kinds: Sequence[Angles], n_rows: int) -> None:
-        for place, (cos, sin) in enumerate(kinds):
-            host[prefix + "cos"][place][:n_rows] = cos
-            host[prefix + "sin"][place][:n_rows] = sin
+    def fill_angles(self, host: dict[str, Any], prefix: str, kinds: Sequence[Angles], at: np.ndarray) -> None:
+        for kind, (cos, sin) in enumerate(kinds):
+            host[prefix + "cos"][kind][at] = cos
+            host[prefix + "sin"][kind][at] = sin
 
     def fill_tables(self, host: dict[str, Any], sequences: Sequence[SequenceInput]) -> int:
         """Where every sequence's blocks are -> the numbers of all tables."""
@@ -185,30 +184,26 @@ def ring_block_0(sequence: SequenceInput, group: int) -> int:
     return sequence.ring_sink[group] if sequence.ring_sink else PADDING
 
 
-def fill_slots(host: dict[str, Any], step: StepInput) -> None:
-    """Where the keys and values of every row go."""
-    n, positions = step.n_rows, host["positions"]
-    rows, table = host["row_sequence"][:n], host["table"]
-    numbers, offsets = np.divmod(positions[:n], BLOCK_TOKENS)
+def fill_slots(host: dict[str, Any], step: StepInput, at: np.ndarray) -> None:
+    """Where the keys and values of every row go; row i of the step is row at[i] here."""
+    positions, rows, table = host["positions"][at], host["row_sequence"][at], host["table"]
+    numbers, offsets = np.divmod(positions, BLOCK_TOKENS)
     write_from = [sequence.write_from for sequence in step.sequences]
     for group, slots in enumerate(host["slots"]):
         blocks = table[host["table_at"][group][rows] + numbers]
-        slots[:n] = np.where(blocks < 0, PADDING, blocks * BLOCK_TOKENS + offsets)
-        slots[n:] = PADDING
-        if any(write_from):
-            least = np.array([each[group] if each else 0 for each in write_from])
-            slots[:n][positions[:n] < least[rows]] = PADDING
+        least = np.array([each[group] if each else 0 for each in write_from])
+        slots[:] = PADDING
+        slots[at] = np.where((blocks < 0) | (positions < least[rows]), PADDING, blocks * BLOCK_TOKENS + offsets)
 
 
-def fill_ring_slots(host: dict[str, Any], step: StepInput) -> None:
+def fill_ring_slots(host: dict[str, Any], step: StepInput, at: np.ndarray) -> None:
     """Where they go in 16 bits."""
-    n, positions = step.n_rows, host["positions"]
-    rows = host["row_sequence"]
+    positions, rows = host["positions"], host["row_sequence"][at]
     for group, slots in enumerate(host["ring_slots"]):
         slots[:] = PADDING
         for index, sequence in enumerate(step.sequences):
             blocks = np.asarray(sequence.ring[group], np.int32) if sequence.ring else np.empty(0, np.int32)
             if len(blocks):
-                mine = np.flatnonzero(rows[:n] == index)
+                mine = at[rows == index]
                 numbers, offsets = np.divmod(positions[mine], BLOCK_TOKENS)
                 slots[mine] = blocks[numbers - sequence.ring_first] * BLOCK_TOKENS + offsets

@@ -40,6 +40,7 @@ class Bucket:
     rows: int
     n_units: int
     n_alone: int = 0  # rows of a large step that share their keys with few others, rounded up
+    span: int = 0  # tokens of a span where rows are read in bulk
 
 
 class Translator(ABC):
@@ -114,6 +115,15 @@ class Translator(ABC):
     def reads_codes(weight: Packed) -> bool:
         """Whether linears with this matrix read quantised activations; else they read f32."""
         ...
+
+    @staticmethod
+    def reads_in_bulk(op: Linear) -> bool:
+        """Whether a linear has a second way to read whole spans of a prompt."""
+        return False
+
+    def make_room(self, in_bulk: Sequence[Linear], rows: int, span: int) -> None:
+        """Memory for those that have, of so many rows."""
+        raise NotImplementedError("no linear has one")
 
     def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Launch]:
         yield elementwise.sigmoid_mul(self.device, self.x(op.x), self.x(op.gate), self.x(out))

@@ -31,6 +31,10 @@ class TorchExecutor(Generic[ProgramT]):
         self.program, self.pool, self.device = program, pool, device
 
     @property
+    def bulk_span(self) -> int:
+        return 0
+
+    @property
     def kv_nbytes(self) -> int:
         return self.pool.nbytes
 

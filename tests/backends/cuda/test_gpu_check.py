@@ -23,7 +23,9 @@ def test_a_report_has_every_kernel_and_a_model(tmp_path: Path) -> None:
     (path,) = tmp_path.iterdir()
     report = json.loads(path.read_text("utf-8"))
     assert report["sources"] == file_hashes()
-    assert {row["kernel"] for row in report["kernels"]} == {"linear", "dequantise + mm", "attention", "norm", "logits"}
-    exact = [row["error"] for row in report["kernels"] if row["kernel"] != "dequantise + mm"]
+    assert {row["kernel"] for row in report["kernels"]} == {"linear", "linear in bulk", "attention", "norm", "logits"}
+    exact = [row["error"] for row in report["kernels"] if row["kernel"] != "linear in bulk"]
     assert max(exact) < 1e-3
+    assert report["bulk_pays"] > 0
+    assert "prompts are not read in bulk on sm_80" in done.stdout
     assert report["models"]["tiny"]["decode_tps"] > 0

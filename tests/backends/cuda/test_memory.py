@@ -4,10 +4,13 @@ import random
 
 import pytest
 import torch
-from localrun_testing.emulated_cuda import CudaStepper
+from localrun_testing.emulated_cuda import CudaStepper, emulated_device
 
 from benchmarks.gpu_models import SHAPES, Shape, random_model
+from localrun.backends.cuda import bulk
+from localrun.backends.cuda.availability import EMULATE
 from localrun.backends.cuda.backend import CudaBackend
+from localrun.backends.cuda.bulk_linears import BulkMemory
 from localrun.backends.cuda.translator import CudaTranslator
 from localrun.backends.gpu import scratch
 from localrun.backends.gpu.buffers import Buffers, place
@@ -16,20 +19,41 @@ from localrun.base.resources import resource
 from localrun.engine.runner import cache_layers
 from localrun.formats.gguf import open_gguf
 from localrun.model.load import allocated_bytes, held_bytes, read_config, read_weight_refs
+from localrun.ops.instructions import Linear
 from localrun.ops.kv import KV_CODECS
-from localrun.ops.largest_step import MAX_ROWS
+from localrun.ops.largest_step import MAX_ROWS, max_rows
 from localrun.ops.program import record_instructions
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
+META = torch.device("meta")
 
 
+@pytest.mark.parametrize("span", [0, 512])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_buffers_of_real_shapes(shape: Shape) -> None:
-    """Models whose tensors have sizes and no memory."""
-    model = random_model(shape, 8192, torch.device("meta"))
-    layers, buffers = cache_layers(model.config), Buffers(MAX_ROWS, torch.device("meta"))
-    place(record_instructions(model.forward), layers, buffers, CudaTranslator.reads_codes)
-    assert 0.97 < scratch.buffer_bytes(model.config, coded=True) / buffers.nbytes < 1.03
+def test_buffers_of_real_shapes(shape: Shape, span: int) -> None:
+    """Models whose tensors have sizes and no memory. `span`: tokens of prompts that are read in bulk."""
+    model, rows = random_model(shape, 8192, META), max_rows(span)
+    layers, buffers, recorded = cache_layers(model.config), Buffers(rows, META), record_instructions(model.forward)
+    place(recorded, layers, buffers, CudaTranslator.reads_codes, in_bulk=bool(span))
+    assert 0.97 < scratch.buffer_bytes(model.config, coded=True, span=span) / buffers.nbytes < 1.03
+    if span:
+        linears = [each.instruction for each in recorded if isinstance(each.instruction, Linear)]
+        taken = BulkMemory.of(linears, rows, span, META).nbytes
+        assert bulk.memory_bytes(model.config, rows, span) == taken + bulk.LIBRARY_BYTES
+
+
+def test_all_that_is_taken_where_prompts_are_read_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EMULATE, "1")
+    monkeypatch.setattr(bulk, "SPAN", 64)
+    one, counted = CudaStepper(BUILTIN, ctx=512, span=64), list[int]()
+    program, backend = one.executor.program, CudaBackend()
+    assert isinstance(program.translator, CudaTranslator)
+    assert program.translator.bulk is not None
+    for arch in (80, 90):
+        monkeypatch.setitem(vars(backend), "kernel_device", emulated_device(arch))
+        counted.append(backend.scratch_bytes(one.config, 512, KV_CODECS["f16"], 1, 16))
+    more = program.buffers.nbytes + program.translator.bulk.nbytes + bulk.LIBRARY_BYTES
+    assert counted[1] - counted[0] == pytest.approx(more - scratch.buffer_bytes(one.config, coded=True), rel=0.02)
 
 
 def test_logits_and_what_is_found_of_them() -> None:
@@ -43,6 +67,11 @@ def test_logits_and_what_is_found_of_them() -> None:
     arena = scratch.arena_bytes(one.config, 512, KV_CODECS["f16"], n, coded=True, all_codecs=False)
     counted = arena - scratch.WORKSPACE_BYTES
     assert 1 < counted / taken < 1.1
+
+
+def test_a_first_step_with_logits_of_four_rows() -> None:
+    """As of four chats: quantised rows come in eights."""
+    assert CudaStepper(BUILTIN).step([1, 2, 3, 4], 0).isfinite().all()
 
 
 def test_what_attention_leaves_between_its_parts_is_counted() -> None:

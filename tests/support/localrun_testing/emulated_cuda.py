@@ -16,15 +16,15 @@ from localrun_testing.stepper import RunnerStepper
 
 
 @cache
-def emulated_device() -> EmulatedDevice:
+def emulated_device(arch: int = 80) -> EmulatedDevice:
     """One a process: kernels are loaded once."""
-    return EmulatedDevice()
+    return EmulatedDevice(arch)
 
 
 class CudaStepper(RunnerStepper):
-    """A model file on the emulated GPU, one step at a time."""
+    """A model file on the emulated GPU, one step at a time. `span`: tokens that texts are read in bulk by."""
 
-    def __init__(self, path: Path, ctx: int = 256, codec: str = "f16") -> None:
+    def __init__(self, path: Path, ctx: int = 256, codec: str = "f16", span: int = 0) -> None:
         source = open_safetensors(path) if path.is_dir() else open_gguf(path)
         self.config = read_config(source).for_context(ctx)
         device, n_blocks = emulated_device(), -(-ctx // BLOCK_TOKENS) + 3
@@ -32,5 +32,5 @@ class CudaStepper(RunnerStepper):
         layers = cache_layers(self.config)
         plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
         counts = [n_blocks] * n_groups
-        self.executor = GpuExecutor(CudaTranslator, device, self.model.forward, layers, plan, counts, counts)
+        self.executor = GpuExecutor(CudaTranslator, device, self.model.forward, layers, plan, counts, counts, span)
         super().__init__(Runner(self.config, self.executor), n_blocks)

@@ -107,6 +107,18 @@ LINEAR = (
         SCHEDULES,
     ),
     Mutant(
+        "a gate is taken for what it opens",
+        ("linear_bf16.cu", "row[gate_first + n]", "row[first + n]"),
+        "linear in bulk",
+        {"": WRONG},
+    ),
+    Mutant(
+        "sums beyond the last column are stored",
+        ("linear_bf16.cu", "  if (n >= n_out) return;\n", ""),
+        "linear in bulk",
+        {"address": OVERFLOW},
+    ),
+    Mutant(
         "signs of codes are lost",
         ("layouts.cuh", "(SIGNED_CODES ? 8 - CODE_BITS : 0)", "0"),
         "linear of few",

@@ -26,6 +26,8 @@ from localrun_testing.small_model import CPU, reference_executor
 class RunnerStepper:
     """Texts on a runner with `n_blocks` in every group of its cache, handed out in a scattered order."""
 
+    n_bulk = 0  # tokens of a text that are read in bulk
+
     def __init__(self, runner: Runner, n_blocks: int) -> None:
         self.runner = runner
         self.blocks = random.Random(n_blocks).sample(range(n_blocks), n_blocks)
@@ -44,7 +46,7 @@ class RunnerStepper:
         end = start + len(ids)
         tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
         state = (tables[(start - 1) // BLOCK_TOKENS][0] if start else -1,) * len(self.runner.groups)
-        view = replace(sequence_input(tables, end, len(self.runner.groups)), state=state)
+        view = replace(sequence_input(tables, end, len(self.runner.groups)), state=state, n_bulk=self.n_bulk)
         return torch.as_tensor(self.runner.compute([(ids, start)], [view], range(len(ids))).rows).clone()
 
 

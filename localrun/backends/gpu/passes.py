@@ -1,0 +1,92 @@
+"""A step as passes over a model: rows that are read in bulk have launches of their own, and so a pass.
+
+Rows do not depend on their neighbours, so a step may be cut anywhere; those in bulk come first, for later rows of a
+text read what they leave in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from localrun.ops.interface import Angles, StepInput
+
+FEW_ROWS = (1, 2, 4, 8, 16, 32)  # of small buckets; those of larger ones are multiples of ROW_TILE
+ROW_TILE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Some rows of a step, as a step: row i lies in row places[i] of `rows`. `wanted`: which of the logits of the whole
+    step it gives, in order. `span`: 0 where it is not in bulk."""
+
+    step: StepInput
+    rows: int
+    places: np.ndarray
+    wanted: np.ndarray
+    span: int = 0
+
+
+def passes(step: StepInput, span: int, most_rows: int) -> list[Pass]:
+    """The passes of a step, in order, of at most so many rows where they are in bulk."""
+    if not any(sequence.n_bulk for sequence in step.sequences):
+        return [one_by_one(step, np.arange(len(step.logits_rows)))]
+    n_bulk = np.array([sequence.n_bulk for sequence in step.sequences])[np.asarray(step.row_sequence)]
+    positions = np.asarray(step.positions)
+    in_bulk, found = positions < n_bulk, list[Pass]()
+    left = np.flatnonzero(in_bulk)
+    while len(left):
+        places = bulk_places(positions[left], span, most_rows)
+        part, wanted = only(step, left[: len(places)])
+        found.append(Pass(part, (int(places.max()) // span + 1) * span, places, wanted, span))
+        left = left[len(places) :]
+    if not in_bulk.all():
+        found.append(one_by_one(*only(step, np.flatnonzero(~in_bulk))))
+    return found
+
+
+def one_by_one(step: StepInput, wanted: np.ndarray) -> Pass:
+    """Rows in their order, at the beginning of a bucket."""
+    return Pass(step, bucket_rows(step.n_rows), np.arange(step.n_rows), wanted)
+
+
+def bucket_rows(n_rows: int) -> int:
+    """The smallest bucket that so many rows find room in."""
+    few = next((rows for rows in FEW_ROWS if rows >= n_rows), 0)
+    return few or -(-n_rows // ROW_TILE) * ROW_TILE
+
+
+def bulk_places(positions: np.ndarray, span: int, most_rows: int) -> np.ndarray:
+    """Where rows at these positions lie, for as many of the first as find room: in row p modulo the span of the first
+    span of rows in which that is free."""
+    within = positions % span
+    order = np.argsort(within, kind="stable")
+    alike = within[order]
+    before = np.empty(len(order), dtype=np.int64)  # rows of the same place, earlier
+    before[order] = np.arange(len(order)) - np.searchsorted(alike, alike)
+    places: np.ndarray = before * span + within
+    beyond = np.flatnonzero(places >= most_rows)
+    return places[: beyond[0]] if len(beyond) else places
+
+
+def only(step: StepInput, rows: np.ndarray) -> tuple[StepInput, np.ndarray]:
+    """A step of these rows alone, ascending, and which of the logits are theirs."""
+    logits_rows = np.asarray(step.logits_rows, dtype=np.int64)
+    wanted = np.flatnonzero(np.isin(logits_rows, rows))
+
+    def picked(angles: Sequence[Angles]) -> list[Angles]:
+        return [(cos[rows], sin[rows]) for cos, sin in angles]
+
+    part = replace(
+        step,
+        token_ids=np.asarray(step.token_ids)[rows].tolist(),
+        positions=np.asarray(step.positions)[rows].tolist(),
+        row_sequence=np.asarray(step.row_sequence)[rows].tolist(),
+        logits_rows=np.searchsorted(rows, logits_rows[wanted]).tolist(),
+        cos_sin=picked(step.cos_sin),
+        sink_cos_sin=picked(step.sink_cos_sin),
+        query_scale=None if step.query_scale is None else np.asarray(step.query_scale)[rows],
+    )
+    return part, wanted

@@ -1,0 +1,26 @@
+"""Which tokens of a prompt are read in bulk, and how the cache tells them from others. Ints only.
+
+Where a backend multiplies many rows by other operations than few, it reads whole spans of a prompt by those, and all
+else token by token, as it answers. The two round differently. So what the cache holds is named by keys: the id of a
+token, with a mark where it was read in bulk. Which tokens are follows from the length of the prompt alone.
+"""
+
+from collections.abc import Sequence
+
+MARK = 1 << 31  # of a key; ids are below it
+
+
+def bulk_tokens(n_prompt: int, span: int) -> int:
+    """So many of the first tokens of a prompt are read in bulk: its whole spans, but for its last token, which is never
+    in one. `span`: tokens of a span; 0 where there is one arithmetic for all."""
+    return (n_prompt - 1) // span * span if span else 0
+
+
+def marked(ids: Sequence[int]) -> list[int]:
+    """Keys of tokens that are read in bulk."""
+    return [token | MARK for token in ids]
+
+
+def otherwise(keys: Sequence[int]) -> tuple[int, ...]:
+    """The keys of the same tokens where each was read the other way."""
+    return tuple(key ^ MARK for key in keys)
