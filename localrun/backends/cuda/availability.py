@@ -26,7 +26,7 @@ def is_emulated() -> bool:
 
 @cache
 def gpu() -> Gpu | str:
-    """The GPU as the process found it when it first asked."""
+    """The GPU as the process found it when it first asked; `CudaBackend.memory` asks anew what is free."""
     return find_gpu()
 
 
@@ -48,13 +48,18 @@ def why_unavailable() -> str:
 
 def why_torch_lacks_cuda() -> str:
     """By the text of torch's own version, for importing torch takes seconds."""
-    text = (torch_folder() / "version.py").read_text("utf-8")
+    text = torch_version(torch_folder())
     built_for = re.search(r"^cuda.*=\s*'([\d.]+)'", text, re.MULTILINE)
     if built_for is None:
         return "the PyTorch that is installed has no CUDA: see pytorch.org for the command that installs it with CUDA"
     if int(built_for[1].split(".")[0]) < NEEDED_CUDA // 1000:
         return f"PyTorch is built for CUDA {built_for[1]}: install one for CUDA 13.0 or newer (see pytorch.org)"
     return ""
+
+
+@cache
+def torch_version(folder: Path) -> str:
+    return (folder / "version.py").read_text("utf-8")
 
 
 def torch_folder() -> Path:
@@ -69,6 +74,7 @@ def why_packages_are_missing() -> str:
     return f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not installed: {INSTALL}" if missing else ""
 
 
+@cache
 def why_no_nvrtc() -> str:
     """Whether NVIDIA's compiler can be loaded."""
     from cuda.pathfinder import load_nvidia_dynamic_lib

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from localrun.backends.cuda import availability
 from localrun.backends.cuda.bulk import memory_bytes, span_of
 from localrun.backends.cuda.coverage import left_to_torch
-from localrun.backends.cuda.driver import Gpu
+from localrun.backends.cuda.driver import Gpu, free_now
 from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.gpu.scratch import arena_bytes
 from localrun.backends.gpu.weight_layouts import layout_of
@@ -139,7 +139,8 @@ class CudaBackend(ReferenceBackend):
         if availability.is_emulated():
             return main
         if (torch := sys.modules.get("torch")) is None or not torch.cuda.is_initialized():
-            return Memory(self.gpu.total, self.gpu.total if self.gpu.free is None else self.gpu.free)
+            free = free_now()
+            return Memory(self.gpu.total, self.gpu.total if free is None else free)
         kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         free, total = torch.cuda.mem_get_info(self.device)
         return Memory(int(total), int(free) + kept)

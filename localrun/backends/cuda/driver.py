@@ -43,6 +43,12 @@ def find_gpu() -> Gpu | str:
     return describe(driver)
 
 
+def free_now() -> int | None:
+    """Bytes of the GPU's memory that no program uses; None where nobody tells."""
+    found = find_gpu()
+    return found.free if isinstance(found, Gpu) else None
+
+
 def describe(driver: Any) -> Gpu:
     """Device 0 of a driver that has been initialised."""
     device, name, version, total = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_int(), ctypes.c_size_t()

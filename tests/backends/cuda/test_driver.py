@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from localrun.backends.cuda import availability, driver
+from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.cuda.driver import Gpu, find_gpu
+from localrun.base.machine import Memory
 
 DRIVER = """
 #include <stddef.h>
@@ -97,6 +99,14 @@ def test_free_memory_that_nobody_tells_is_not_known(install: Install, management
     found = find_gpu()
     assert isinstance(found, Gpu)
     assert found.free is None
+
+
+def test_free_memory_is_asked_anew(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is looked for once, but other programs come and go."""
+    monkeypatch.setattr(availability, "gpu", lambda: GPU)
+    management = MANAGEMENT.replace("STATUS", "0").replace("20ull << 30", "5ull << 30")
+    install({driver.DRIVER: answering(), driver.MANAGEMENT: management})
+    assert CudaBackend().memory(Memory(1 << 30, 1 << 30)) == Memory(24 << 30, 5 << 30)
 
 
 @pytest.mark.parametrize(
