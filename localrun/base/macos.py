@@ -19,7 +19,7 @@ def sysctl_text(name: str) -> str:
 
 def _sysctl(name: str) -> bytes:
     found, size = ctypes.create_string_buffer(_MOST_BYTES), ctypes.c_size_t(_MOST_BYTES)
-    with suppress(OSError, AttributeError):  # AttributeError: not macOS
+    with suppress(OSError, AttributeError, TypeError):  # the last two: not macOS, Windows
         if system().sysctlbyname(name.encode(), found, ctypes.byref(size), None, ctypes.c_size_t(0)) == 0:
             return found.raw[: size.value]
     return b""

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from localrun.backends.gpu.emulated_build import RUNTIME
 from localrun.backends.metal import system
 from localrun.backends.reference.backend import why_torch_cannot_use
+from localrun.base.macos import sysctl_number
 
 EMULATE = "LOCALRUN_EMULATE_MPS"  # 1: kernels run on the processor, hundreds of times slower, to be tested
 OLDEST_MACOS = 14  # with Metal 3.1
@@ -23,7 +24,7 @@ def is_emulated() -> bool:
 
 def has_apple_gpu() -> bool:
     """Whether the machine is a Mac with Apple silicon, whatever Python runs on it."""
-    return sys.platform == "darwin" and system.sysctl_number("hw.optional.arm64") == 1
+    return sys.platform == "darwin" and sysctl_number("hw.optional.arm64") == 1
 
 
 def why_unavailable() -> str:

@@ -17,6 +17,7 @@ from localrun.backends.metal.limits import TorchLimitProbe
 from localrun.backends.metal.memory import gpu_memory, usual_limit
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.machine import Memory, peak_rss
+from localrun.base.macos import sysctl_number
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KVCodec, KVPlan
 from localrun.ops.numerics import NUMERICS_VERSION
@@ -127,7 +128,7 @@ class MetalBackend(ReferenceBackend):
         """A part of main memory. What torch keeps for later use of this process counts as free."""
         if availability.is_emulated():
             return main
-        wired = (system.sysctl_number("iogpu.wired_limit_mb") or 0) * MEGABYTE
+        wired = (sysctl_number("iogpu.wired_limit_mb") or 0) * MEGABYTE
         torch = sys.modules.get("torch")
         if torch is None or not torch.backends.mps.is_available():  # importing it takes seconds
             return gpu_memory(main, wired or usual_limit(main.total), 0)

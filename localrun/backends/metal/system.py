@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
 import re
-import sys
 from functools import cache
+
+from localrun.base.macos import sysctl_text
 
 # Families of Apple GPUs by the chip of a Mac: M1 is Apple7, M2 Apple8, M3 and M4 Apple9, M5 and later Apple10 at least.
 FAMILIES = {1: 7, 2: 8, 3: 9, 4: 9}
@@ -28,27 +28,3 @@ def family(chip_name: str) -> int:
 def macos() -> tuple[int, ...]:
     """The version: (15, 3, 1)."""
     return tuple(int(part) for part in platform.mac_ver()[0].split(".") if part.isdigit())
-
-
-def sysctl_number(name: str) -> int | None:
-    """None where there is none of that name."""
-    data = _sysctl(name)
-    return None if data is None else int.from_bytes(data, sys.byteorder, signed=True)
-
-
-def sysctl_text(name: str) -> str:
-    data = _sysctl(name)
-    return "" if data is None else data.rstrip(b"\0").decode()
-
-
-def _sysctl(name: str) -> bytes | None:
-    if sys.platform != "darwin":
-        return None
-    ask = ctypes.CDLL(None).sysctlbyname
-    size = ctypes.c_size_t(0)
-    if ask(name.encode(), None, ctypes.byref(size), None, ctypes.c_size_t(0)):
-        return None
-    data = ctypes.create_string_buffer(size.value)
-    if ask(name.encode(), data, ctypes.byref(size), None, ctypes.c_size_t(0)):
-        return None
-    return data.raw[: size.value]

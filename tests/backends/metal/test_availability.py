@@ -9,6 +9,7 @@ import pytest
 from localrun.backends.metal import availability, system
 from localrun.backends.metal.backend import MetalBackend
 from localrun.backends.metal.memory import usual_limit
+from localrun.base import macos
 from localrun.base.machine import Memory
 
 
@@ -17,7 +18,7 @@ def mac(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A Mac with Apple silicon, as macOS tells it."""
     answers: dict[str, Any] = {"machdep.cpu.brand_string": b"Apple M3 Pro\0", "hw.optional.arm64": b"\1\0\0\0"}
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(system, "_sysctl", answers.get)
+    monkeypatch.setattr(macos, "_sysctl", lambda name: answers.get(name, b""))
     monkeypatch.setattr(platform, "machine", lambda: "arm64")
     monkeypatch.setattr(platform, "mac_ver", lambda: ("15.3.1", ("", "", ""), "arm64"))
     monkeypatch.setattr(availability, "version", lambda package: "2.13.0")
@@ -45,7 +46,7 @@ def test_a_mac_of_today_can(mac: pytest.MonkeyPatch) -> None:
         (platform, "machine", "x86_64", "Python for x86_64", True),
         (platform, "mac_ver", ("13.6", ("", "", ""), "arm64"), "macOS 13.6 is older than 14", True),
         (availability, "version", "2.6.0+x", "PyTorch 2.6.0.x cannot compile", True),
-        (system, "_sysctl", None, "no Apple GPU", False),
+        (macos, "_sysctl", b"", "no Apple GPU", False),
     ],
 )
 def test_what_is_in_the_way_is_named(
@@ -61,7 +62,7 @@ def test_memory_is_told_before_torch_has_found_the_gpu(mac: pytest.MonkeyPatch) 
     """By the limit that somebody set, else by the one that macOS has."""
     main = Memory(16 << 30, 15 << 30)
     assert MetalBackend().memory(main).total == usual_limit(16 << 30)
-    mac.setattr(system, "_sysctl", {"iogpu.wired_limit_mb": (8192).to_bytes(4, "little")}.get)
+    mac.setattr(macos, "_sysctl", lambda name: (8192).to_bytes(4, "little") if name == "iogpu.wired_limit_mb" else b"")
     assert MetalBackend().memory(main) == Memory(8 << 30, 8 << 30)
 
 
