@@ -3,7 +3,8 @@
 from typing import Any
 
 from localrun.backends.cuda.source import file_hashes
-from tools.write_cuda_docs import measured, page, purpose
+from localrun.backends.gpu.measured import MEASURED, proven
+from tools.write_cuda_docs import measured, page, purpose, saved
 
 
 def report(gpu: str, *, emulated: bool = False, **changed: str) -> dict[str, Any]:
@@ -16,6 +17,13 @@ def test_a_report_holds_until_the_file_or_what_it_includes_changes() -> None:
     assert measured("norm.cu", reports) == "A"
     assert measured("linear.cu", reports) == "A, B"
     assert measured("linear.cu", [report("A", device_cuh="before")]) == "nothing yet"
+
+
+def test_the_program_knows_which_gpus_were_measured() -> None:
+    """And doctor says it of no other."""
+    held = {measured(file, saved()) for file in ("norm.cu", "linear.cu")} - {"nothing yet"}
+    assert set(MEASURED) == {gpu for gpus in held for gpu in gpus.split(", ")}
+    assert "never measured" in proven("a GPU of tomorrow")
 
 
 def test_every_file_says_what_it_is_for() -> None:

@@ -16,6 +16,7 @@ from localrun.backends.cuda.bulk import memory_bytes, span_of
 from localrun.backends.cuda.coverage import left_to_torch
 from localrun.backends.cuda.driver import Gpu, free_now
 from localrun.backends.cuda.limits import DriverLimitProbe
+from localrun.backends.gpu.measured import proven
 from localrun.backends.gpu.scratch import arena_bytes
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
@@ -110,7 +111,9 @@ class CudaBackend(ReferenceBackend):
             return f"{error.message}; {error.hint}"
 
     def summary(self) -> str:
-        return "emulated on this processor, for tests" if availability.is_emulated() else self.chip
+        if availability.is_emulated():
+            return "emulated on this processor, for tests"
+        return f"{self.chip}; {proven(self.gpu.name)}"
 
     def details(self) -> dict[str, Any]:
         found = availability.gpu()

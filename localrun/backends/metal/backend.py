@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from localrun.backends.gpu.measured import proven
 from localrun.backends.gpu.scratch import arena_bytes
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.metal import availability, system
@@ -100,7 +101,9 @@ class MetalBackend(ReferenceBackend):
         return availability.why_torch_has_no_mps() or why_not(self.kernel_device, self.identity)
 
     def summary(self) -> str:
-        return "emulated on this processor, for tests" if availability.is_emulated() else self.chip
+        if availability.is_emulated():
+            return "emulated on this processor, for tests"
+        return f"{self.chip}; {proven(self.chip)}"
 
     def details(self) -> dict[str, Any]:
         if not availability.has_apple_gpu():

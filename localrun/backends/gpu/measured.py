@@ -1,0 +1,11 @@
+"""Which GPUs ran our kernels: those of reports in benchmarks/results that hold for the kernels as they are (a test
+compares)."""
+
+MEASURED: tuple[str, ...] = ()  # names, as `python -m benchmarks.gpu_check` prints them
+
+
+def proven(gpu: str) -> str:
+    """What is known of the kernels on a GPU of that name, in a few words."""
+    if gpu in MEASURED:
+        return "kernels measured on this GPU"
+    return "kernels proven on an emulator, never measured on this GPU: benchmarks.gpu_check makes a report"
