@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
+from localrun.base.errors import UsageError
+from localrun.base.nearest import did_you_mean
 from localrun.base.request import KVCodecName, Think
 from localrun.base.settings import SETTINGS, Settings
-from localrun.chat.conversation import Chat
-from localrun.chat.presets import sampling_of
+from localrun.chat.conversation import Chat, SettingValue
+from localrun.chat.presets import PRESETS, sampling_of
 
 NUMBERS = ("temperature", "top_p", "max_tokens", "seed")  # settings that a chat may have of its own
 
@@ -35,6 +37,27 @@ def settings_of(chat: Chat, settings: Settings) -> Settings:
     sampling = sampling_of(settings, chat.preset)
     names = [field.name for field in fields(sampling) if field.name != "logit_bias"]
     return replace(settings, **{name: getattr(sampling, name) for name in names} | numbers_of(chat))
+
+
+def own_change(text: str) -> tuple[str, SettingValue]:
+    """What `temperature 0.3` sets for a chat, to give to `Chat.set`; `none` takes a setting back. Raises UsageError."""
+    name, _, value = text.strip().partition(" ")
+    name, value = name.replace("-", "_"), value.strip()
+    choices: dict[str, tuple[str, ...]] = {"preset": tuple(filter(None, PRESETS)), "think": get_args(Think)}
+    if name not in (*NUMBERS, *choices):
+        names = (*NUMBERS, *choices)
+        raise UsageError(f"a chat has no {name} of its own", did_you_mean(name, names) or f"one of {', '.join(names)}")
+    if value in ("", "none"):
+        return name, None
+    if name in choices:
+        if value not in choices[name]:
+            raise UsageError(f"there is no {name} {value}", f"one of {', '.join(choices[name])}")
+        return name, value
+    setting = SETTINGS[name]
+    try:
+        return name, setting.parse(value)
+    except ValueError as error:
+        raise UsageError(f"{name} cannot be {value}: {error}", f"{setting.help}; {setting.range}") from None
 
 
 def think_of(chat: Chat) -> Think:

@@ -1,7 +1,9 @@
-"""The branches of a chat as a list: every message that has other versions beside it."""
+"""Versions of messages: the branches of a chat as a list, and what stands above each of two that are compared."""
 
 from collections.abc import Iterator
 
+from localrun.base.errors import UsageError
+from localrun.base.units import tps
 from localrun.chat.conversation import Chat
 from localrun.chat.tree import Message
 
@@ -19,6 +21,34 @@ def versions(chat: Chat) -> Iterator[tuple[str, str]]:
             number += 1
             what = "you" if tree[version].role == "user" else "answer"
             yield version, f"{number:3} {'*' if version == shown else ' '} turn {turn}, {what}: {_start(tree[version])}"
+
+
+def compared(chat: Chat) -> tuple[list[Message], int]:
+    """The versions of the last message that has several, oldest first, and the index of that shown. UsageError."""
+    tree = chat.tree
+    for message in reversed(tree.path(tree.head)):
+        ids = tree.siblings(message.id)
+        if len(ids) > 1:
+            return [tree[one] for one in ids], ids.index(message.id)
+    raise UsageError("there is one version of each message", "/retry answers again, and /edit makes another")
+
+
+def version_title(message: Message, number: int, n: int) -> str:
+    """Which version it is, which model said it, and with which figures."""
+    stats = message.stats
+    parts = [f"{number}/{n}", f"{stats.get('model') or ''} {stats.get('precision') or ''}".strip()]
+    if tokens := stats.get("completion_tokens"):
+        parts.append(f"{tokens:,} tokens")
+    if rate := stats.get("decode_tps"):
+        parts.append(tps(float(rate)))
+    return " · ".join(part for part in parts if part)
+
+
+def chosen(number: str, n: int, what: str, command: str) -> int:
+    """The index that a number from 1 to `n` means. Raises UsageError."""
+    if not number.isdecimal() or not 1 <= int(number[:9]) <= n:
+        raise UsageError(f"there is no {what} {number}", f"{command} shows them")
+    return int(number[:9]) - 1
 
 
 def _start(message: Message) -> str:

@@ -4,7 +4,8 @@ import sys
 from dataclasses import replace
 
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.cli.chat_commands import show_messages, take
+from localrun.cli.chat_commands import take
+from localrun.cli.chat_shown import show_messages
 from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, held_as, open_store, with_model_of
 from localrun.cli.consent import find_or_pull
 from localrun.cli.console import is_terminal, note

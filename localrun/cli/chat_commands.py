@@ -1,58 +1,41 @@
 """The commands of `localrun chat`: lines that begin with a slash."""
 
+import base64
+import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from localrun.base.errors import UsageError
-from localrun.chat.attachments import read_attachment
+from localrun.base.sanitize import clean
+from localrun.base.settings import read_settings
 from localrun.chat.commands import command_in, commands_of, temperature_in, unescaped
-from localrun.chat.export import write_export
-from localrun.chat.find import find_chat
-from localrun.chat.overflow import POLICIES, horizon_of
-from localrun.chat.search import search
-from localrun.chat.tree import Message
+from localrun.chat.export import to_markdown
+from localrun.chat.overflow import POLICIES
+from localrun.chat.remembered import NUMBERS, numbers_of, own_change, settings_of, think_of
 from localrun.chat.turn import preview_request
-from localrun.chat.versions import versions
+from localrun.cli import chat_shelf, chat_shown
+from localrun.cli.chat_files import attach, take_named
 from localrun.cli.chat_prompts import keep_last, use_prompt
-from localrun.cli.chats import columns, when
-from localrun.cli.console import note, table
+from localrun.cli.console import is_terminal, note, tell
 from localrun.cli.line_chat import LineChat
 from localrun.cli.session import show_stats
-
-_SHOWN_CHATS = 20
-_SHOWN_MESSAGES = 4
 
 
 def take(chat: LineChat, text: str) -> None:
     """A message, or a command. EOFError for the one that leaves."""
     found = command_in(text, "plain")
     if found is None:
-        chat.send(unescaped(text))
+        text = unescaped(text)
+        chat.send(take_named(chat, text) if chat.talks else text)
     else:
         command, rest = found
         HANDLERS[command.name](chat, rest)
-
-
-def show_messages(messages: list[Message], horizon: str | None) -> None:
-    """A transcript as text."""
-    for message in messages:
-        if message.id == horizon:
-            note("--- the model no longer sees what is above ---")
-        who = {"user": "You", "assistant": "Model"}.get(message.role, message.role)
-        note(f"{who}: {message.text.strip()}{' (stopped)' if message.interrupted else ''}")
 
 
 def _help(chat: LineChat, _: str) -> None:
     commands = commands_of("plain").values()
     width = max(len(command.usage) for command in commands)
     note("\n".join(f"{one.usage:{width}}  {one.title}: {one.help}" for one in commands))
-    note("A line that ends in \\ goes on in the next one. Ctrl-C stops an answer.")
-
-
-def _new(chat: LineChat, _: str) -> None:
-    old = chat.chat
-    chat.enter(chat.store.create(model=old.model, system=old.system, preset=old.preset))
-    note("(a new chat)")
+    note("@FILE inside a message attaches it. A line that ends in \\ goes on in the next one. Ctrl-C stops an answer.")
 
 
 def _undo(chat: LineChat, _: str) -> None:
@@ -79,72 +62,16 @@ def _edit(chat: LineChat, text: str) -> None:
     chat.edit(text)
 
 
-def _show(chat: LineChat, _: str) -> None:
-    show_messages(chat.chat.tree.path(chat.chat.tree.head), _horizon(chat))
-
-
-def _horizon(chat: LineChat) -> str | None:
-    return horizon_of(chat.chat, chat.client.info.ctx)
-
-
-def _branch(chat: LineChat, wanted: str) -> None:
-    found = list(versions(chat.chat))
-    if not found:
-        raise UsageError("this chat has no branches", "/edit and /retry make one")
-    if not wanted:
-        note("\n".join(line for _, line in found))
-        note("/branch NUMBER goes there.")
-        return
-    if not wanted.isdecimal() or not 1 <= int(wanted[:9]) <= len(found):
-        raise UsageError(f"there is no branch {wanted}", "/branch shows them")
-    chat.chat.select(found[int(wanted[:9]) - 1][0])
-    chat.unanswered = None
-    _show_end(chat)
-
-
-def _attach(chat: LineChat, name: str) -> None:
-    if not name:
-        raise UsageError("/attach needs a file", "/attach notes.pdf")
-    attachment = read_attachment(Path(name).expanduser())
-    chat.attachments.append(attachment)
-    note(f"({attachment.chip} goes along with the next message)")
-
-
-def _list(chat: LineChat, _: str) -> None:
-    chats = chat.store.summaries()
-    rows = [columns(number, one)[:-1] for number, one in enumerate(chats[:_SHOWN_CHATS], 1)]
-    note("\n".join(table(rows)) if rows else "(no chats yet)")
-    if len(chats) > len(rows):
-        note(f"and {len(chats) - len(rows)} older ones: `localrun history list`")
-
-
-def _open(chat: LineChat, wanted: str) -> None:
-    if not wanted:
-        raise UsageError("/open needs a number or an id", "/list shows them")
-    found = chat.store.open(find_chat(chat.store, wanted).id)
-    note(f"({found.title}; {when(found.created)})")
-    if found.damaged:
-        note(f"({found.damaged} places of its file are damaged)")
-    chat.enter(found)
-    _show_end(chat)
-
-
-def _show_end(chat: LineChat) -> None:
-    messages = chat.chat.tree.path(chat.chat.tree.head)
-    if len(messages) > _SHOWN_MESSAGES:
-        note(f"({len(messages) - _SHOWN_MESSAGES} earlier messages: /show)")
-    show_messages(messages[-_SHOWN_MESSAGES:], _horizon(chat))
-
-
-def _search(chat: LineChat, words: str) -> None:
-    numbers = {one.id: number for number, one in enumerate(chat.store.summaries(), 1)}
-    hits = search(chat.store, words, limit=_SHOWN_CHATS)
-    rows = [(str(numbers.get(hit.chat_id, "")), _start_of(hit.title), hit.snippet) for hit in hits]
-    note("\n".join([*table(rows), "/open NUMBER goes there."]) if rows else "(nothing found)")
-
-
-def _start_of(title: str) -> str:
-    return title if len(title) <= 24 else f"{title[:23]}…"
+def _copy(chat: LineChat, what: str) -> None:
+    """By OSC 52, which terminals take over ssh, too."""
+    answers = [one for one in chat.chat.tree.path(chat.chat.tree.head) if one.role == "assistant"]
+    if not answers:
+        raise UsageError("there is no answer yet")
+    if not is_terminal(sys.stderr):
+        raise UsageError("only a terminal has a clipboard", "/save FILE writes the chat")
+    text = clean(to_markdown(chat.chat) if what else answers[-1].text)
+    tell(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
+    note(f"({'chat' if what else 'answer'} copied)")
 
 
 def _system(chat: LineChat, text: str) -> None:
@@ -164,16 +91,20 @@ def _policy(chat: LineChat, wanted: str) -> None:
         note(f"{'*' if name == chat.chat.policy else ' '} {name}  {title}: {what}")
 
 
-def _title(chat: LineChat, title: str) -> None:
-    if title:
-        chat.chat.set(title=title)
-    note(f"(title: {chat.chat.title or 'none'})")
-
-
-def _save(chat: LineChat, name: str) -> None:
-    path = Path(name).expanduser()
-    write_export(chat.chat, path, as_json=path.suffix == ".json")
-    note(f"(saved to {path})")
+def _chat_settings(chat: LineChat, change: str) -> None:
+    """What the chat sets for itself, after a change if there is one."""
+    if change:
+        name, value = own_change(change)
+        chat.chat.set(**{name: value})
+    own, holds = numbers_of(chat.chat), settings_of(chat.chat, read_settings())
+    for name in NUMBERS:
+        value = getattr(holds, name)
+        where = "of this chat" if name in own else "as it is elsewhere"
+        note(f"{name}: {'the usual one' if value is None else value} ({where})")
+    note(f"preset: {chat.chat.preset or 'none'}")
+    note(f"think: {think_of(chat.chat)}")
+    if not change:
+        note("/chat-settings temperature 0.3 changes one, none takes it back; see /system and /policy, too.")
 
 
 def _stats(chat: LineChat, _: str) -> None:
@@ -188,24 +119,33 @@ def _quit(chat: LineChat, _: str) -> None:
 
 HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/help": _help,
-    "/new": _new,
+    "/new": chat_shelf.begin_new,
     "/undo": _undo,
     "/retry": _retry,
     "/continue": _continue,
     "/edit": _edit,
-    "/branch": _branch,
-    "/attach": _attach,
-    "/show": _show,
-    "/list": _list,
-    "/open": _open,
-    "/search": _search,
-    "/title": _title,
+    "/branch": chat_shown.branch,
+    "/compare": chat_shown.compare,
+    "/attach": attach,
+    "/copy": _copy,
+    "/show": chat_shown.show_all,
+    "/list": chat_shelf.list_chats,
+    "/open": chat_shelf.open_chat,
+    "/search": chat_shelf.search_all,
+    "/find": chat_shown.find,
+    "/title": chat_shelf.name_chat,
+    "/pin": chat_shelf.pin,
+    "/folder": chat_shelf.put_in_folder,
+    "/duplicate": chat_shelf.duplicate,
+    "/delete": chat_shelf.delete,
+    "/undelete": chat_shelf.undelete,
     "/system": _system,
     "/prompt": use_prompt,
     "/keep": keep_last,
     "/policy": _policy,
     "/sees": _sees,
-    "/save": _save,
+    "/save": chat_shelf.save,
+    "/chat-settings": _chat_settings,
     "/stats": _stats,
     "/quit": _quit,
 }

@@ -10,6 +10,7 @@ from localrun.base.units import tps
 from localrun.chat.attachments import Attachment, join
 from localrun.chat.journal import Chat, ChatStore, Policy
 from localrun.chat.overflow import POLICIES
+from localrun.chat.too_long import TooLong
 from localrun.chat.tree import Message
 from localrun.chat.turn import may_go_on
 from localrun.cli.console import note, write_json
@@ -41,6 +42,7 @@ class LineChat:
         self.output = output
         self.last: Completion | None = None
         self.attachments: list[Attachment] = []  # go along with the next message
+        self.deleted: list[str] = []  # chats, the last one last
         self._show_thinking = show_thinking
         self.talks = talks  # with a person
         self._told = ""
@@ -100,7 +102,7 @@ class LineChat:
         options = self.shared.options(self.chat)
         if temperature is not None:
             options = replace(options, sampling=replace(options.sampling, temperature=temperature))
-        done = answer_in(self.chat, question, self.client, options, self._stream, self._ask_policy, begun)
+        done = answer_in(self.chat, question, self.client, options, self._stream, self._choose, begun)
         c = self.last = done.completion
         if self.chat.tree.head != self.chat.tree[question].parent:
             self.unanswered = None
@@ -116,17 +118,21 @@ class LineChat:
     def _stream(self, client: Listening, request: Request) -> Done:
         return stream_answer(client, request, self._show_thinking, as_text=not self.output.as_data)
 
-    def _ask_policy(self) -> Policy:
-        """What to do about a full context; without a person, nothing."""
+    def _choose(self, told: TooLong) -> Policy:
+        """What to do about a prompt that is too long; without a person, nothing."""
         if not self.talks:
             return "stop"
-        lines = [f"  {name[0]}  {title}: {what}" for name, (title, what) in POLICIES.items()]
-        note("\n".join([f"This chat no longer fits the context of {self.client.info.ctx:,} tokens. What now?", *lines]))
+        note(f"{told.title}. {told.text}")
+        if not told.plans:
+            return "stop"
+        for way in told.plans:
+            note(f"  {way[0]}  {POLICIES[way][0]}: {told.costs[way]}")
+        note("  s  Leave it as it is: /edit TEXT shortens it, `localrun chat -c --ctx N` has more room")
         try:
-            chosen = ask_line("[s/d/r] ").strip().lower()
+            chosen = ask_line(f"[{'/'.join(way[0] for way in told.plans)}/s] ").strip().lower()
         except (EOFError, KeyboardInterrupt):
             chosen = ""
-        return next((name for name in POLICIES if chosen and name.startswith(chosen)), "stop")
+        return next((way for way in told.plans if chosen and way.startswith(chosen)), "stop")
 
 
 def status_line(c: Completion, policy: Policy) -> str:

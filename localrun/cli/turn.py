@@ -7,7 +7,8 @@ from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import Completion, Done, Event
 from localrun.base.request import Request
 from localrun.chat.conversation import Chat, Policy
-from localrun.chat.overflow import OverflowPlan, adopt, drop_turn, plan_for, reserve_of
+from localrun.chat.overflow import OverflowPlan, adopt, drop_turn
+from localrun.chat.too_long import TooLong, describe_too_long
 from localrun.chat.tree import Message
 from localrun.chat.turn import Answer, TurnOptions, begin_turn, continue_turn, keep_answer
 from localrun.cli.console import note
@@ -43,7 +44,7 @@ def answer_in(
     client: "LocalClient",
     options: TurnOptions,
     stream: Stream,
-    ask: Callable[[], Policy] = lambda: "stop",
+    ask: Callable[[TooLong], Policy] = lambda told: "stop",
     begun: Message | None = None,
 ) -> Done:
     """Answer a message of `chat`, or go on with the answer `begun`, and write the answer down. `ask` chooses a policy
@@ -63,11 +64,10 @@ def answer_in(
             done = stream(listening, request)
             break
         except PromptTooLongError as error:
-            if chat.policy == "stop" and (policy := ask()) != "stop":
-                reserve = reserve_of(ctx, options.max_tokens)
-                plan = plan_for(chat, question, ctx, policy, reserve, error.n_tokens)
-                adopt(chat, policy, plan)
-                _tell(plan)
+            told = describe_too_long(chat, question, client.info, error, options.max_tokens)
+            if chat.policy == "stop" and (policy := ask(told)) != "stop":
+                adopt(chat, policy, told.plans[policy])
+                _tell(told.plans[policy])
             elif not (chat.policy == "drop" and _drop_one(chat, question)):
                 chat.rewind(chat.tree[question].parent)
                 raise

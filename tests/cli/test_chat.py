@@ -2,7 +2,6 @@
 
 import json
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from localrun_testing.faces import Faces, script
+from localrun_testing.faces import Faces, script, type_in
 
 from localrun.base.errors import EngineDiedError, PromptTooLongError
 from localrun.base.events import Event
@@ -22,21 +21,6 @@ Patch = pytest.MonkeyPatch
 
 def contents(request: Request) -> list[str]:
     return [str(message["content"]) for message in request.messages]
-
-
-def type_in(monkeypatch: Patch, *lines: str) -> None:
-    """Let a person type these lines at a terminal, then Ctrl-D."""
-    typed = iter(lines)
-
-    def read(prompt: str) -> str:
-        try:
-            return next(typed)
-        except StopIteration:
-            raise EOFError from None
-
-    monkeypatch.setattr("localrun.cli.line_input.ask_line", read)
-    monkeypatch.setattr("localrun.cli.line_chat.ask_line", read)
-    monkeypatch.setattr("localrun.cli.chat.is_terminal", lambda stream: stream is sys.stdin)
 
 
 @pytest.fixture
@@ -227,7 +211,7 @@ def test_a_question_without_answer_is_found_when_the_chat_is_opened(
 def too_long_above(n_messages: int, faces: Faces) -> None:
     def answer(request: Request) -> str:
         if len(request.messages) > n_messages and request.overflow == "stop":
-            raise PromptTooLongError("the prompt has 200 tokens; the context holds 128", "shorten it")
+            raise PromptTooLongError("the prompt has 110 tokens; that is too long", "shorten it", 110)
         return "fine"
 
     faces.answer = answer
@@ -239,7 +223,9 @@ def test_a_full_context_asks_and_drops_turns(faces: Faces, monkeypatch: Patch, c
     type_in(monkeypatch, "1", "2", "3", choice, "4", "/show")
     code, _, err = faces.run("chat")
     assert code == 0
-    assert "no longer fits the context of 128 tokens" in err
+    assert "This chat no longer fits. 19 tokens so far and 91 of this message make 110; the context holds 128" in err
+    assert "d  Drop the oldest: the model no longer sees the 2 oldest turns (19 of 110 tokens); 91 tokens to" in err
+    assert "r  Roll on: " in err
     assert "the model no longer sees" in err
     assert contents(faces.request) == ["3", "fine", "4"]
     assert "--- the model no longer sees what is above ---\nYou: 3" in err
@@ -252,7 +238,7 @@ def test_a_full_context_may_roll_or_stop(faces: Faces, monkeypatch: Patch, chats
     too_long_above(1, faces)
     type_in(monkeypatch, "1", "2", "s", "3", "r", "4")
     _, out, err = faces.run("chat")
-    assert "the prompt has 200 tokens" in err
+    assert "the prompt has 110 tokens" in err
     assert faces.request.overflow == "roll"
     assert contents(faces.request) == ["1", "fine", "3", "fine", "4"]
     assert out == "fine\n" * 3

@@ -11,8 +11,9 @@ from textual import events
 from textual.pilot import Pilot
 
 from localrun.base.errors import UsageError
+from localrun.chat.files import Found, place_of, read_all, walk
 from localrun_tui.screens.chat.file_menu import behind_at
-from localrun_tui.state.files import Found, dropped_path, look_at, matching, place_of, read_all, walk
+from localrun_tui.state.files import dropped_path, look_at, matching
 
 TREE = {
     "README.md": "read me",

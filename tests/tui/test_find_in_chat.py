@@ -8,9 +8,9 @@ from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
 from localrun.chat.journal import ChatStore
+from localrun.chat.places import places
 from localrun.chat.tree import Message
 from localrun_tui.screens.chat.editor import Editor
-from localrun_tui.screens.chat.find_in_chat import places
 
 
 def test_every_word_has_to_begin_a_word_of_the_message() -> None:

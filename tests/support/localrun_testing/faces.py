@@ -1,6 +1,7 @@
 """Command lines run in this process, with a client that stands in for an engine."""
 
 import io
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -37,3 +38,18 @@ def script(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
     """Let stdin be a pipe with this text in it."""
     raw = io.BytesIO(text.encode() if isinstance(text, str) else text)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(raw, encoding="utf-8"))
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """Let a person type these lines at a terminal, then Ctrl-D."""
+    typed = iter(lines)
+
+    def read(prompt: str) -> str:
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("localrun.cli.line_input.ask_line", read)
+    monkeypatch.setattr("localrun.cli.line_chat.ask_line", read)
+    monkeypatch.setattr("localrun.cli.chat.is_terminal", lambda stream: stream is sys.stdin)

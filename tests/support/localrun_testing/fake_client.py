@@ -21,7 +21,7 @@ class FakeClient:
 
     @property
     def info(self) -> ModelInfo:
-        return ModelInfo("fake", "", "llama", "F32", "reference", "f32", 128, 1 << 20, 1.5, ("a note",))
+        return ModelInfo("fake", "", "llama", "F32", "reference", "f32", 128, 1 << 20, 1.5, ("a note",), can_roll=True)
 
     def generate(self, request: Request) -> Generation:
         cancelled = threading.Event()

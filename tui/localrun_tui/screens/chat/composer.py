@@ -17,11 +17,11 @@ from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 from localrun.chat.attachments import Attachment, join, split
 from localrun.chat.commands import command_in, is_command, unescaped
+from localrun.chat.files import Found
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_offer
 from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
 from localrun_tui.state.external_editor import write_outside
-from localrun_tui.state.files import Found
 from localrun_tui.state.recall import Recall
 
 WAITING = "waiting"  # in place of a message's id: one that waits

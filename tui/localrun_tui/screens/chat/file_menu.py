@@ -10,8 +10,9 @@ from textual.content import Content
 
 from localrun.base.errors import UsageError
 from localrun.chat.attachments import Attachment, about_tokens
+from localrun.chat.files import MOST_FILES, Files, Found, place_of, read_all, walk
 from localrun_tui.screens.chat.suggestions import Suggestion
-from localrun_tui.state.files import MOST_FILES, Files, Found, dropped_path, matching, place_of, read_all, walk
+from localrun_tui.state.files import dropped_path, matching
 from localrun_tui.widgets.columns import say
 
 _BEHIND_AT = re.compile(r"(?:^|(?<=\s))@(\S*)\Z")

@@ -1,6 +1,5 @@
 """Finding words in the chat that is open: which messages have them, and bringing them in sight."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -9,21 +8,12 @@ from localrun_tui.screens.chat.find_bar import FindBar
 from localrun_tui.screens.chat.history_groups import with_hits
 
 if TYPE_CHECKING:
-    from localrun.chat.tree import Message
     from localrun_tui.screens.chat.chat_path import ChatPath
     from localrun_tui.screens.chat.message_view import MessageView
     from localrun_tui.screens.chat.transcript import Transcript
     from localrun_tui.state.session import Session
 
 _ABOVE = 2  # lines that stay in sight above what was found
-
-
-def places(messages: "Iterable[Message]", words: str) -> list[str]:
-    """Ids of the messages in which every word begins a word, as in the search over all chats."""
-    from localrun.chat.search import folded, matches
-
-    phrases = [phrase for word in words.split() if (phrase := folded(word))]
-    return [message.id for message in messages if phrases and matches(message.text, phrases)]
 
 
 class FindInChat:
@@ -40,6 +30,8 @@ class FindInChat:
 
     async def look(self, words: str) -> None:
         """Mark the words, and begin with the last message that has them."""
+        from localrun.chat.places import places
+
         chat = self._session.chat
         self._found = places(chat.tree.path(chat.tree.head), words) if chat else []
         self._words, self._at = words.split(), len(self._found) - 1

@@ -61,11 +61,11 @@ class SlashCommands:
             "/save": self._save,
             "/find": self._find,
             "/pin": self._of_chat("pin"),
-            "/folder": self._of_chat("folder"),
+            "/folder": self._folder,
             "/duplicate": self._of_chat("duplicate"),
             "/delete": self._of_chat("delete"),
             "/undelete": self._action("undelete"),
-            "/chat-settings": self._action("chat_settings"),
+            "/chat-settings": self._chat_settings,
             "/stats": self._action("inspector"),
             "/models": self._action("app.models"),
             "/downloads": self._action("app.downloads"),
@@ -138,7 +138,7 @@ class SlashCommands:
         self._screen.notify("The last message and its answer are taken back; /branch finds them.", timeout=4)
 
     async def _branch(self, number: str) -> None:
-        from localrun.chat.versions import versions
+        from localrun.chat.versions import chosen, versions
         from localrun_tui.screens.dialogs.ask import AskOne
 
         chat = self._chat()
@@ -146,28 +146,25 @@ class SlashCommands:
         if not found:
             raise UsageError("this chat has no branches", "Ctrl+R and editing a message make one")
         if number:
-            if not number.isdecimal() or not 1 <= int(number[:9]) <= len(found):
-                raise UsageError(f"there is no branch {number}", "/branch shows them")
-            chosen: str | None = found[int(number[:9]) - 1][0]
+            taken: str | None = found[chosen(number, len(found), "branch", "/branch")][0]
         else:
             shown = next(one for one, line in reversed(found) if line[4:5] == "*" or one == found[-1][0])
             rows = [(one, line.strip(), "") for one, line in found]
-            chosen = await self._screen.app.push_screen_wait(AskOne("Which branch?", rows, current=shown))
-        if chosen is not None:
-            await self._session.show_version(chosen)
+            taken = await self._screen.app.push_screen_wait(AskOne("Which branch?", rows, current=shown))
+        if taken is not None:
+            await self._session.show_version(taken)
 
-    async def _compare(self, _: str) -> None:
+    async def _compare(self, number: str) -> None:
+        from localrun.chat.versions import chosen, compared
         from localrun_tui.screens.dialogs.compare_screen import CompareScreen
 
-        tree = self._chat().tree
-        branched = [one for one in reversed(tree.path(tree.head)) if len(tree.siblings(one.id)) > 1]
-        if not branched:
-            raise UsageError("there is one version of each message", "Ctrl+R answers again, and editing makes another")
-        ids = tree.siblings(branched[0].id)
-        screen = CompareScreen([tree[one] for one in ids], ids.index(branched[0].id))
-        chosen = await self._screen.app.push_screen_wait(screen)
-        if chosen is not None:
-            await self._session.show_version(chosen)
+        versions, shown = compared(self._chat())
+        if number:
+            taken: str | None = versions[chosen(number, len(versions), "version", "/compare")].id
+        else:
+            taken = await self._screen.app.push_screen_wait(CompareScreen(versions, shown))
+        if taken is not None:
+            await self._session.show_version(taken)
 
     async def _copy(self, what: str) -> None:
         from localrun.chat.export import to_markdown
@@ -184,10 +181,11 @@ class SlashCommands:
         self._screen.notify(f"{name} copied", timeout=2)
 
     async def _attach(self, path: str) -> None:
-        from localrun.chat.attachments import read_attachment
+        from localrun.chat.files import read_files
 
         if path:
-            self._composer.attach(await self._session.disk.run(read_attachment, Path(path).expanduser()))
+            for attachment in await self._session.disk.run(read_files, path, Path.cwd()):
+                self._composer.attach(attachment)
         else:
             await self._screen.run_action("attach")
 
@@ -198,6 +196,24 @@ class SlashCommands:
             await self._history.show()
         else:
             await self._history.act("rename", chat.id)
+
+    async def _folder(self, name: str) -> None:
+        if name:
+            await self._session.shelf.change(self._chat().id, folder="" if name == "none" else name)
+            await self._history.show()
+        else:
+            await self._history.act("folder", self._chat().id)
+
+    async def _chat_settings(self, change: str) -> None:
+        from localrun.chat.remembered import own_change
+
+        if not change:
+            await self._screen.run_action("chat_settings")
+            return
+        name, value = own_change(change)
+        chat = self._session.chat or await self._session.new_chat()
+        await self._session.disk.run(lambda: chat.set(**{name: value}))
+        self._screen.notify(f"{name} of this chat: {'as it is elsewhere' if value is None else value}", timeout=3)
 
     async def _system(self, text: str) -> None:
         if not text:

@@ -14,7 +14,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.chat.commands import COMMANDS
-from localrun_tui.state.files import Found, look_at
+from localrun.chat.files import Found
+from localrun_tui.state.files import look_at
 from localrun_tui.widgets.columns import say
 
 _SLASH = re.compile(r"/[a-z-]*\Z")

@@ -10,21 +10,10 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from localrun.base.units import tps
 from localrun.chat.tree import Message
+from localrun.chat.versions import version_title
 from localrun_tui.screens.chat.message_document import MessageDocument
 from localrun_tui.widgets.columns import say
-
-
-def version_title(message: Message, number: int, n: int) -> Content:
-    """Which version it is, who said it, and with which figures."""
-    stats = message.stats
-    parts = [f"{number}/{n}", str(stats.get("model") or "")]
-    if tokens := stats.get("completion_tokens"):
-        parts.append(f"{tokens:,} tokens")
-    if rate := stats.get("decode_tps"):
-        parts.append(tps(float(rate)))
-    return say(" · ".join(part for part in parts if part), "bold $text-accent")
 
 
 def version_lines(message: Message, width: int) -> list[Content]:
@@ -90,5 +79,6 @@ class CompareScreen(ModalScreen[str | None]):
         width = max(self.query_one("#left").size.width - 2, 10)
         for side, index in (("left", self.shown), ("right", self.other)):
             message = self.versions[index]
-            self.query_one(f"#{side}-title", Static).update(version_title(message, index + 1, len(self.versions)))
+            title = version_title(message, index + 1, len(self.versions))
+            self.query_one(f"#{side}-title", Static).update(say(title, "bold $text-accent"))
             self.query_one(f"#{side}", Static).update(Content("\n").join(version_lines(message, width)))

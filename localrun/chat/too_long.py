@@ -1,0 +1,55 @@
+"""A prompt that is longer than the context: what does not fit, and which ways to go on would work. For every face."""
+
+from dataclasses import dataclass, field
+
+from localrun.base.errors import PromptTooLongError
+from localrun.base.events import ModelInfo
+from localrun.base.units import ms
+from localrun.chat.conversation import Chat, Policy
+from localrun.chat.overflow import POLICIES, OverflowPlan, plan_for, reserve_of, turn_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """`title` and `text` say what does not fit, in tokens. `plans` are the ways that would work; there may be none.
+    `costs` has for each a line about what it drops, and what it has the model read."""
+
+    title: str
+    text: str
+    plans: dict[Policy, OverflowPlan] = field(default_factory=dict)
+    costs: dict[Policy, str] = field(default_factory=dict)
+
+
+def describe_too_long(
+    chat: Chat, question: str, info: ModelInfo | None, error: PromptTooLongError, max_tokens: int | None
+) -> TooLong:
+    """`max_tokens` is the longest answer that is set."""
+    ctx, total = info.ctx if info else 0, error.n_tokens
+    if not total or not ctx:  # a server that does not count
+        begun = len(chat.visible(question)) > 1
+        plans: dict[Policy, OverflowPlan] = {"drop": OverflowPlan(False, 0)} if begun else {}
+        return TooLong("This is too long for the model", error.message, plans, {way: POLICIES[way][1] for way in plans})
+    ways: tuple[Policy, ...] = ("drop", "roll") if info and info.can_roll else ("drop",)
+    reserve = reserve_of(ctx, max_tokens)
+    plans = {way: plan_for(chat, question, ctx, way, reserve, total) for way in ways}
+    holds = f"the context holds {ctx:,}, the answer included"
+    before = sum(turn_sizes(chat.visible(question))[:-1])
+    if not plans["drop"].fits:
+        prompt = " with the system prompt" if chat.system and not before else ""
+        title, text = "This message does not fit", f"It has {total - before:,} tokens{prompt}; {holds}."
+    else:
+        title = "This chat no longer fits"
+        text = f"{before:,} tokens so far and {total - before:,} of this message make {total:,}; {holds}."
+    works = {way: plan for way, plan in plans.items() if plan.fits and plan.n_hidden}
+    costs = {way: f"{plan}; {_reading_cost(chat, question, plan, way)}" for way, plan in works.items()}
+    return TooLong(title, text, works, costs)
+
+
+def _reading_cost(chat: Chat, question: str, plan: OverflowPlan, policy: Policy) -> str:
+    """What going on so has the model read, and how long that takes at the speed of the last answer. After a drop all
+    that is left is read again; a window that rolls on keeps what was read."""
+    path = chat.tree.path(question)
+    known = sum(turn_sizes(chat.visible(question))[:-1]) if policy == "roll" else plan.n_hidden
+    n_tokens = max(plan.total - known, 0)
+    rate = next((float(rate) for message in reversed(path) if (rate := message.stats.get("prefill_tps"))), 0.0)
+    return f"{n_tokens:,} tokens to read" + (f", ≈{ms(1000 * n_tokens / rate)}" if rate else "")

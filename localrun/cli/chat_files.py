@@ -1,0 +1,39 @@
+"""Files that go along with a message of plain chat: named after /attach, or behind an @ inside a line."""
+
+import re
+from pathlib import Path
+
+from localrun.base.errors import UsageError
+from localrun.chat.files import read_files
+from localrun.cli.console import note
+from localrun.cli.line_chat import LineChat
+
+_NAMED = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<bare>\S*[^\s.,;:!?)"]))')
+
+
+def attach(chat: LineChat, wanted: str) -> None:
+    """A file, a folder, or what a glob means."""
+    if not wanted:
+        raise UsageError("/attach needs a file", "/attach notes.pdf, /attach src/*.py, or @notes.pdf inside a message")
+    for attachment in read_files(wanted, Path.cwd()):
+        chat.attachments.append(attachment)
+        note(f"({attachment.chip} goes along with the next message)")
+
+
+def take_named(chat: LineChat, text: str) -> str:
+    """Attach what stands behind an @ in a message; what is no file there stays as it was typed. Gives the message
+    with the files' names in it."""
+    return _NAMED.sub(lambda named: _take(chat, named), text)
+
+
+def _take(chat: LineChat, named: re.Match[str]) -> str:
+    wanted = named["quoted"] or named["bare"]
+    try:
+        found = read_files(wanted, Path.cwd())
+    except UsageError as error:
+        note(f"({named[0]} goes as text: {error.message})")
+        return named[0]
+    for attachment in found:
+        note(f"({attachment.chip} goes along)")
+    chat.attachments += found
+    return wanted

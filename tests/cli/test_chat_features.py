@@ -1,0 +1,113 @@
+"""What plain chat has in common with the app: versions, chats put in order, numbers of a chat, files in a line."""
+
+from pathlib import Path
+
+import pytest
+from localrun_testing.faces import Faces, script, type_in
+
+from localrun.chat.journal import ChatStore
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def chats(home: Path) -> ChatStore:
+    return ChatStore(home / "chats")
+
+
+def test_versions_are_read_one_below_the_other_and_one_is_taken(
+    faces: Faces, monkeypatch: Patch, chats: ChatStore
+) -> None:
+    answers = iter(["The moon.", "Gravity.", "Both."])
+    faces.answer = lambda request: next(answers)
+    type_in(monkeypatch, "why tides?", "/compare", "/retry", "/compare", "/compare 3", "/compare 1", "go on")
+    _, _, err = faces.run("chat")
+    assert "there is one version of each message" in err
+    first, second = "--- 1/2 · fake F32 · 9 tokens · 5.5 tok/s\nThe moon.", "--- 2/2 · fake F32 · 8 tokens · 5.5 tok/s"
+    assert f"{first}\n{second} (the chat has this one)\nGravity." in err
+    assert "there is no version 3" in err
+    assert [message["content"] for message in faces.request.messages] == ["why tides?", "The moon.", "go on"]
+
+
+def test_a_chat_is_pinned_put_in_a_folder_copied_deleted_and_brought_back(
+    faces: Faces, monkeypatch: Patch, chats: ChatStore
+) -> None:
+    type_in(
+        monkeypatch, "/pin", "/delete", "/undelete", "about tides", "/pin", "/folder Sea", "/folder", "/list",
+        "/duplicate", "/title Copy", "/delete", "/list", "/undelete", "more",
+    )  # fmt: skip
+    _, _, err = faces.run("chat")
+    assert err.count("nothing was said in this chat yet") == 2
+    assert "nothing was deleted since the start" in err
+    assert "There are Sea; /folder NAME" in err
+    assert "about tides  (pinned, Sea)" in err
+    assert "(deleted: Copy; /undelete brings it back" in err
+    copy, first = chats.summaries()
+    assert (first.title, first.pinned, first.folder, first.n_messages) == ("about tides", True, "Sea", 2)
+    assert (copy.title, copy.pinned, copy.folder, copy.n_messages) == ("Copy", False, "Sea", 4)
+    assert [message["content"] for message in faces.request.messages][::2] == ["about tides", "more"]
+
+
+def test_words_are_found_in_the_chat(faces: Faces, monkeypatch: Patch) -> None:
+    type_in(monkeypatch, "un café", "tea", "/find cafe", "/find", "/find cocoa")
+    _, _, err = faces.run("chat")
+    assert "message 1 of 4, You: un café\nmessage 2 of 4, Model: You said un café.\n(2 found" in err
+    assert "/find needs words" in err
+    assert "(nothing found)" in err
+
+
+def test_a_chat_has_numbers_of_its_own(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    type_in(
+        monkeypatch, "/chat-settings temperature 0.3", "/chat-settings max-tokens 9", "one", "/chat-settings",
+        "/chat-settings temperature none", "/chat-settings preset exact", "two", "/chat-settings seed x",
+        "/chat-settings temprature 1", "/chat-settings preset wild", "/chat-settings temperature 9",
+    )  # fmt: skip
+    _, _, err = faces.run("chat")
+    first, second = faces.clients[0].requests
+    assert (first.sampling.temperature, first.max_tokens) == (0.3, 9)
+    assert (second.sampling.temperature, second.max_tokens) == (0.0, 9)
+    assert "temperature: 0.3 (of this chat)" in err
+    assert "seed: the usual one (as it is elsewhere)" in err
+    for words in (
+        "seed cannot be x",
+        "did you mean temperature?",
+        "there is no preset wild",
+        "temperature cannot be 9",
+    ):
+        assert words in err
+
+
+def test_files_are_named_inside_a_line(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.py", "b.py", "my notes.txt"):
+        (tmp_path / name).write_text(f"text of {name}")
+    type_in(
+        monkeypatch, 'Look at @a.py, and @"my notes.txt"; mail me@home or @nobody.', "/attach *.py", "go", "/attach x"
+    )
+    _, _, err = faces.run("chat")
+    first, second = (str(request.messages[-1]["content"]) for request in faces.clients[0].requests)
+    assert first.count("[file: ") == 2
+    assert "text of a.py" in first
+    assert "text of my notes.txt" in first
+    assert first.endswith("\n\nLook at a.py, and my notes.txt; mail me@home or @nobody.")
+    assert "(@nobody goes as text: nobody is not a file)" in err
+    assert [name in second for name in ("[file: a.py]", "[file: b.py]", "my notes")] == [True, True, False]
+    assert "x is not a file" in err
+
+
+def test_a_line_from_a_pipe_reads_no_files(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text("secret")
+    script(monkeypatch, "look at @a.py\n")
+    faces.run("chat")
+    assert faces.request.messages[-1]["content"] == "look at @a.py"
+
+
+def test_an_answer_is_copied_where_there_is_a_terminal(faces: Faces, monkeypatch: Patch) -> None:
+    type_in(monkeypatch, "/copy", "one", "/copy")
+    _, _, err = faces.run("chat")
+    assert "there is no answer yet" in err
+    assert "only a terminal has a clipboard" in err
+    monkeypatch.setattr("localrun.cli.chat_commands.is_terminal", lambda stream: True)
+    type_in(monkeypatch, "one", "/copy")
+    assert "\x1b]52;c;WW91IHNhaWQgb25lLg==\x07(answer copied)" in faces.run("chat")[2]
