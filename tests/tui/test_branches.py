@@ -1,13 +1,18 @@
 """Edits and second answers are branches one can walk."""
 
+import asyncio
 from typing import Any
 
+import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, sources, type_text, views
 from localrun_testing.pilots import drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import Script
 from textual.pilot import Pilot
 
+from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.state.branches import Branches
+from localrun_tui.state.turn import Turn
 
 
 def test_a_second_answer_is_a_branch_that_can_be_walked() -> None:
@@ -29,6 +34,32 @@ def test_a_second_answer_is_a_branch_that_can_be_walked() -> None:
 
     drive(app, steps)
     assert [len(request.messages) for request in client.requests] == [1, 1]
+
+
+def test_a_branch_that_is_chosen_before_an_answer_has_settled_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app(Script("heads"), Script("tails"))
+    settles, settle = asyncio.Event(), ChatPath.show_kept
+
+    async def settle_late(path: ChatPath, turn: Turn) -> bool:
+        await settles.wait()
+        return await settle(path, turn)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await ready(pilot)
+        await ask(pilot, "flip a coin")
+        assert session.chat is not None
+        first = session.chat.tree.head
+        assert first is not None
+        monkeypatch.setattr(ChatPath, "show_kept", settle_late)
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: session.turn and session.turn.answer_id not in (None, first))
+        await Branches(session).show(first)
+        await until_text(pilot, "tails")
+        settles.set()
+        await until(pilot, lambda: sources(pilot) == ["flip a coin", "heads"])
+
+    drive(app, steps)
 
 
 def test_whoever_walks_stays_on_the_message() -> None:

@@ -59,7 +59,7 @@ def test_half_an_answer_is_named_after_its_model_when_the_chat_is_opened_again(t
     async def look(pilot: Pilot[Any]) -> None:
         await pilot.press("ctrl+l", "enter")
         await until_text(pilot, "a long answe")
-        assert views(pilot)[-1].document.speaker == "qwen3-4b"
+        assert views(pilot)[-1].document.speaker == "Qwen3 4B"
 
     drive(again, look)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from localrun_testing.chat_app import CHOICE, ask, chat_screen, notice
-from localrun_testing.pilots import drive, until, until_text
+from localrun_testing.pilots import drive, until, until_done, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
+from textual.message import Message
 from textual.pilot import Pilot
 
 from localrun.chat.journal import ChatStore
@@ -65,6 +66,29 @@ def test_a_chat_brings_its_model_along_and_another_takes_it_back(loads: list[Mod
     store = ChatStore(tmp_path)
     held = {held_with(store.open(one.id)) for one in store.summaries()}
     assert held == {HeldWith("qwen3-4b", "Q4_K_M"), HeldWith("gemma", "Q8_0", 4096)}
+
+
+def test_a_new_chat_stays_with_a_model_that_calls_itself_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also when the question is on disk before the screen hears of the chat."""
+    client = ScriptedClient(info=replace(INFO, name="its own name"))
+    app = LocalrunApp(lambda choice, progress: client, lambda: ChatStore(tmp_path), lambda: CHOICE)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await until(pilot, lambda: session.info)
+        told: list[Message] = []
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(session, "post", told.append)
+            chat = await session.new_chat()
+            chat.add_user("first")
+        for message in told:
+            session.post(message)
+        await until_done(pilot)
+        assert "not here any more" not in notice(pilot)
+
+    drive(app, steps)
 
 
 def test_a_model_that_is_gone_is_told_and_the_present_one_answers(loads: list[ModelChoice], tmp_path: Path) -> None:

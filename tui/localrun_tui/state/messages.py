@@ -66,9 +66,10 @@ class ModelGone(Message):
 
 @dataclass
 class ChatOpened(Message):
-    """Another chat is the current one; it is shown `at` a message that was looked for."""
+    """Another chat is the current one, which may be new; it is shown `at` a message that was looked for."""
 
     at: str | None = None
+    new: bool = False
 
 
 @dataclass

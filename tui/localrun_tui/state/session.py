@@ -162,16 +162,6 @@ class Session:
         finally:
             self.asking = False
 
-    async def edit(self, message_id: str, text: str) -> None:
-        """Say it in other words, as a branch beside the first, and answer that, unless it is an answer itself."""
-        if self.chat is not None:
-            await self.stop()
-            message = await self.disk.run(self.chat.edit, message_id, text)
-            if message.role == "assistant":
-                self.post(ChatChanged(at=message.id))
-            else:
-                await self.answer(self.chat, message.id)
-
     async def go_on(self, message_id: str) -> None:
         """Have the end of an answer that was cut or changed, as a branch beside it."""
         chat = self.chat
@@ -191,33 +181,6 @@ class Session:
             asked = message.parent if message.role == "assistant" else message.id
             if asked is not None:
                 await self.answer(self.chat, asked, temperature=temperature)
-
-    async def walk(self, message_id: str, step: int) -> None:
-        """To the version of a message that is `step` further, if there is one."""
-        chat = self.chat
-        if chat is None or message_id not in chat.tree:
-            return
-        siblings = chat.tree.siblings(message_id)
-        index = siblings.index(message_id) + step
-        if 0 <= index < len(siblings):
-            await self.show_version(siblings[index])
-
-    async def show_version(self, message_id: str) -> None:
-        """Show the branch through this message."""
-        chat = self.chat
-        if chat is not None and message_id in chat.tree:
-            await self.stop()
-            await self.disk.run(chat.select, message_id)
-            self.post(ChatChanged(at=message_id))
-
-    async def take_back(self, message_id: str) -> None:
-        """Let the chat end before this message; it stays in the tree."""
-        chat = self.chat
-        if chat is not None and message_id in chat.tree:
-            await self.stop()
-            self.unanswered = None
-            await self.disk.run(chat.rewind, chat.tree[message_id].parent)
-            self.post(ChatChanged())
 
     async def stop(self) -> None:
         """End the answer under way and wait until what came of it is kept."""
@@ -255,7 +218,7 @@ class Session:
         """An empty chat; it is on disk from its first message on."""
         self.waiting.clear()
         self.chat = self.waiting.chat = await self.disk.run(self.disk.create, self.info.name if self.info else "")
-        self.post(ChatOpened())
+        self.post(ChatOpened(new=True))
         return self.chat
 
     async def open_chat(self, chat_id: str, at: str | None = None) -> None:

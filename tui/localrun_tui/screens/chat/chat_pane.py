@@ -21,6 +21,7 @@ from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import NewText, Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
+from localrun_tui.state.branches import Branches
 from localrun_tui.state.desktop import Desktop
 from localrun_tui.state.prompt_preview import size_of_draft
 from localrun_tui.state.session import Session
@@ -51,6 +52,7 @@ class ChatPane(Vertical):
         self._find = FindInChat(session, self.path, self.transcript, self.find_bar)
         self.composer.earlier = self._earlier
         self._session = session
+        self._branches = Branches(session)
         self._desktop = desktop
 
     def _earlier(self) -> list[str]:
@@ -145,7 +147,7 @@ class ChatPane(Vertical):
         if event.edited == WAITING:
             self.run_guarded(self._session.end_reword(event.text))
         elif event.edited is not None:
-            self.run_guarded(self._session.edit(event.edited, event.text))
+            self.run_guarded(self._branches.edit(event.edited, event.text))
         else:
             self.run_guarded(self._session.send(event.text))
 
@@ -213,7 +215,7 @@ class ChatPane(Vertical):
     @on(MessageView.Walk)
     def _walk(self, event: MessageView.Walk) -> None:
         if (message := event.view.message) is not None:
-            self.run_guarded(self._session.walk(message.id, event.step))
+            self.run_guarded(self._branches.walk(message.id, event.step))
 
     @on(MessageView.Edit)
     def _edit(self, event: MessageView.Edit) -> None:

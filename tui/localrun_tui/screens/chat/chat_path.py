@@ -93,14 +93,12 @@ class ChatPath:
             live.show_new()
             if turn.answer_id is None:
                 await live.view.remove()
-                self._mark_unanswered()
-                return True
-            message = turn.chat.tree[turn.answer_id]
-            live.view.document.note = note_of(message, self._reads_again(message))
-            live.view.finish(message, self._branch(message))
-            self._shown.append(message.id)
-        if self._find_horizon() != self._horizon:
-            await self.show(anew=True)
+            else:
+                message = turn.chat.tree[turn.answer_id]
+                live.view.document.note = note_of(message, self._reads_again(message))
+                live.view.finish(message, self._branch(message))
+                self._shown.append(message.id)
+        await self.show()  # another branch may have been chosen meanwhile, and the model may see less now
         return True
 
     # ---- what it took

@@ -1,4 +1,4 @@
-"""The screen of the chat: which parts it has, what the keys do, and where the focus goes."""
+"""The screen of the chat: which parts it has, and what the keys do."""
 
 from collections.abc import Awaitable
 from typing import Any, ClassVar
@@ -20,8 +20,6 @@ from localrun_tui.screens.chat.panels import Panels
 from localrun_tui.screens.chat.slash import SlashCommands
 from localrun_tui.screens.chat.status_line import StatusLine
 from localrun_tui.screens.chat.top_bar import TopBar
-from localrun_tui.screens.chat.transcript import Transcript
-from localrun_tui.screens.chat.waiting_list import WaitingList
 from localrun_tui.state import messages
 from localrun_tui.state.desktop import Desktop
 from localrun_tui.state.session import Session
@@ -104,7 +102,8 @@ class ChatScreen(Screen[None]):
         self.composer.edit(None)
         self.run_guarded(self.pane.show(anew=True, at=event.at))
         self.run_guarded(self.history.show())
-        self.run_guarded(self._take_up())
+        if not event.new:
+            self.run_guarded(self._take_up())
 
     async def _take_up(self) -> None:
         """Go on with the model that the chat was held with."""
@@ -141,36 +140,6 @@ class ChatScreen(Screen[None]):
     @on(Inspector.WantsView)
     def _look(self) -> None:
         self.run_guarded(self.figures.look())
-
-    # ---- where the focus goes
-
-    @on(Composer.Submitted)
-    def _uncover(self) -> None:
-        self.panels.uncover()
-
-    @on(Composer.LeaveUp)
-    def _go_up(self) -> None:
-        if self.pane.waiting.display:
-            self.pane.waiting.focus_last()
-        else:
-            self._to_messages()
-
-    @on(Transcript.LeaveDown)
-    def _go_down(self) -> None:
-        waiting = self.pane.waiting
-        self.set_focus(waiting if waiting.display else self.composer.editor)
-
-    @on(WaitingList.Leave)
-    def _leave_waiting(self, event: WaitingList.Leave) -> None:
-        if event.step < 0:
-            self._to_messages()
-        else:
-            self.set_focus(self.composer.editor)
-
-    def _to_messages(self) -> None:
-        if views := self.transcript.views:
-            self.panels.uncover()
-            self.set_focus(views[-1])
 
     # ---- the list of chats
 
@@ -216,7 +185,6 @@ class ChatScreen(Screen[None]):
         """Leave what is open; else go back to typing."""
         self.pane.leave_editing()
         self.panels.leave()
-        self.set_focus(self.composer.editor)
 
     def action_new_chat(self) -> None:
         self.run_guarded(self.session.new_chat())
@@ -224,10 +192,7 @@ class ChatScreen(Screen[None]):
 
     def action_history(self) -> None:
         """Open the list and go there; from there, close it."""
-        shown = not self.chats.has_focus_within
-        self.panels.show(self.chats, shown)
-        self.set_focus(self.chats.options if shown else self.composer.editor)
-        if shown:
+        if self.panels.go_to_history():
             self.run_guarded(self.history.show())
 
     def action_this_chat(self, what: str) -> None:
@@ -242,9 +207,7 @@ class ChatScreen(Screen[None]):
         self.run_guarded(self.history.undelete())
 
     def action_inspector(self) -> None:
-        if self.inspector.has_focus_within:
-            self.set_focus(self.composer.editor)
-        self.panels.show(self.inspector, not self.inspector.display)
+        self.panels.toggle_inspector()
 
     def action_scroll(self, pages: int) -> None:
         scrolled = self.inspector if self.inspector.has_focus else self.transcript

@@ -1,7 +1,7 @@
 """Where the user types: a menu of commands and files above the editor, files that go along as chips."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
-from textual.widgets import Static, TextArea
+from textual.widgets import TextArea
 from textual.worker import WorkType
 
 from localrun.base.errors import LocalrunError
@@ -18,6 +18,7 @@ from localrun.base.sanitize import clean
 from localrun.chat.attachments import Attachment, join, split
 from localrun.chat.commands import command_in, is_command, unescaped
 from localrun.chat.files import Found
+from localrun_tui.screens.chat.chips import Chips
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_offer
 from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
@@ -25,18 +26,6 @@ from localrun_tui.state.external_editor import write_outside
 from localrun_tui.state.recall import Recall
 
 WAITING = "waiting"  # in place of a message's id: one that waits
-
-
-class Chips(Static):
-    """The files that go along; not there while there are none."""
-
-    def __init__(self) -> None:
-        super().__init__(id="chips", markup=False)
-
-    def show(self, attachments: Sequence[Attachment]) -> None:
-        names = "  ".join(f"▤ {attachment.chip}" for attachment in attachments)
-        self.update(f"{names}   (Alt+Backspace takes the last one back)" if names else "")
-        self.display = bool(names)
 
 
 class Composer(Vertical):
@@ -75,17 +64,21 @@ class Composer(Vertical):
         super().__init__(id="composer")
         self.editor = Editor(self)
         self.menu = SuggestionMenu()
-        self.attachments: list[Attachment] = []
+        self._chips = Chips()
         self.earlier: Callable[[], list[str]] = list  # what was sent before, oldest first
         self.edited: str | None = None  # the message that is worded anew
         self._recall = Recall()
         self._files = FileMenu(Path.cwd())
-        self._draft: tuple[str, list[Attachment]] = ("", [])
+        self._draft: tuple[list[Attachment], str] = ([], "")
 
     def compose(self) -> ComposeResult:
         yield self.menu
-        yield Chips()
+        yield self._chips
         yield self.editor
+
+    @property
+    def attachments(self) -> list[Attachment]:
+        return self._chips.attachments
 
     async def choose_file(self) -> None:
         """Let the user choose a file that goes along. Waits for that, so run it as a worker."""
@@ -97,22 +90,19 @@ class Composer(Vertical):
 
     def attach(self, attachment: Attachment) -> None:
         """Let a file go along with the next message."""
-        self.attachments.append(attachment)
-        self._show_chips()
+        self._chips.add(attachment)
 
     def attach_paste(self, text: str) -> None:
-        self.attach(Attachment(f"pasted text {len(self.attachments) + 1}", text))
+        self._chips.add_paste(text)
 
     def detach(self) -> None:
         """Take the last file back."""
-        if self.attachments:
-            self.attachments.pop()
-            self._show_chips()
+        self._chips.take_back()
 
     def edit(self, message_id: str | None, message: str = "", role: str = "user") -> None:
         """Word a message anew; None leaves that. What was being typed comes back afterwards."""
         if message_id is not None and self.edited is None:
-            self._draft = self.editor.text, self.attachments
+            self._draft = self.attachments, self.editor.text
         elif message_id is None and self.edited is None:
             return
         self.edited = message_id
@@ -120,13 +110,9 @@ class Composer(Vertical):
         does = "keeps it as another version" if role == "assistant" else "sends it as a new branch"
         does = "changes it where it waits" if message_id == WAITING else does
         self.border_title = f"Editing: Enter {does}, Esc leaves it" if message_id else None
-        if message_id is None:
-            text, self.attachments = self._draft
-        else:
-            self.attachments, text = split(message)
-        self._show_chips()
-        self.editor.text = clean(text)
-        self.editor.move_cursor(self.editor.document.end)
+        attachments, text = self._draft if message_id is None else split(message)
+        self._chips.replace(attachments)
+        self.write(clean(text))
         self.screen.set_focus(self.editor)
 
     @property
@@ -152,9 +138,13 @@ class Composer(Vertical):
     def close_menu(self) -> None:
         self.menu.show([])
 
+    @on(Chips.Changed)
+    @on(TextArea.Changed)
+    def _tell_of_draft(self) -> None:
+        self.post_message(self.Drafted())
+
     @on(TextArea.Changed)
     def _suggest(self) -> None:
-        self.post_message(self.Drafted())
         commands = suggested_commands(self.editor.text) if self.edited is None else []
         if commands or behind_at(self.editor.before_cursor) is None:
             self.menu.show(commands)
@@ -208,8 +198,8 @@ class Composer(Vertical):
         message = self._recall.step(back, typed, self.earlier()) if self.edited is None else None
         if message is None:
             return False
-        self.attachments, text = split(message)
-        self._show_chips()
+        attachments, text = split(message)
+        self._chips.replace(attachments)
         self.write(clean(text))
         return True
 
@@ -245,8 +235,8 @@ class Composer(Vertical):
         if edited is not None:
             self.edit(None)
         else:
-            self.attachments, self.editor.text = [], ""
-            self._show_chips()
+            self.editor.text = ""
+            self._chips.replace([])
         self.post_message(self.Submitted(message, edited))
 
     def _run(self, name: str, arguments: str) -> None:
@@ -256,7 +246,3 @@ class Composer(Vertical):
 
     def leave(self) -> None:
         self.post_message(self.LeaveUp())
-
-    def _show_chips(self) -> None:
-        self.post_message(self.Drafted())
-        self.query_one(Chips).show(self.attachments)

@@ -1,11 +1,16 @@
-"""The chat in the middle, and the panels that open beside it."""
+"""The chat in the middle, the panels that open beside it, and where the focus goes between them."""
 
+from textual import on
 from textual.containers import Horizontal
 from textual.message import Message as TextualMessage
 from textual.widget import Widget
 
+from localrun_tui.screens.chat.chat_pane import ChatPane
+from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.history_list import HistoryList
 from localrun_tui.screens.chat.inspector import Inspector
+from localrun_tui.screens.chat.transcript import Transcript
+from localrun_tui.screens.chat.waiting_list import WaitingList
 
 
 class Panels(Horizontal):
@@ -14,14 +19,17 @@ class Panels(Horizontal):
     class Changed(TextualMessage):
         """A panel was opened or closed."""
 
-    def __init__(self, history: HistoryList, chat: Widget, inspector: Inspector) -> None:
-        super().__init__(history, chat, inspector)
+    def __init__(self, history: HistoryList, pane: ChatPane, inspector: Inspector) -> None:
+        super().__init__(history, pane, inspector)
+        self._history, self._pane, self._inspector = history, pane, inspector
         self._panels = (history, inspector)
 
     @property
     def covering(self) -> bool:
         """Whether the list is where the messages would be."""
         return self.is_attached and self.has_class("-panel") and self.screen.has_class("-narrow")
+
+    # ---- opening and closing
 
     def show(self, panel: HistoryList | Inspector, shown: bool) -> None:
         """Open a panel, or close it."""
@@ -34,6 +42,20 @@ class Panels(Horizontal):
         self.set_class(inspector_shown and not list_shown, "-below")
         self.post_message(self.Changed())
 
+    def go_to_history(self) -> bool:
+        """Open the list and go there; from there, close it. Gives whether it is open now."""
+        shown = not self._history.has_focus_within
+        self.show(self._history, shown)
+        self._focus(self._history.options if shown else self._pane.composer.editor)
+        return shown
+
+    def toggle_inspector(self) -> None:
+        """Open it, which leaves the focus where it is, or close it."""
+        if self._inspector.has_focus_within:
+            self._focus(self._pane.composer.editor)
+        self.show(self._inspector, not self._inspector.display)
+
+    @on(Composer.Submitted)
     def uncover(self) -> None:
         """Close what covers the messages."""
         if self.covering:
@@ -41,8 +63,38 @@ class Panels(Horizontal):
                 self.show(panel, False)
 
     def leave(self) -> None:
-        """Close the panel that has the focus, and all that cover the messages."""
+        """Close the panel that has the focus, and all that cover the messages, and go back to typing."""
         for panel in self._panels:
             if panel.has_focus_within:
                 self.show(panel, False)
         self.uncover()
+        self._focus(self._pane.composer.editor)
+
+    # ---- between the editor, what waits above it, and the messages
+
+    @on(Composer.LeaveUp)
+    def _go_up(self) -> None:
+        if self._pane.waiting.display:
+            self._pane.waiting.focus_last()
+        else:
+            self._to_messages()
+
+    @on(Transcript.LeaveDown)
+    def _go_down(self) -> None:
+        waiting = self._pane.waiting
+        self._focus(waiting if waiting.display else self._pane.composer.editor)
+
+    @on(WaitingList.Leave)
+    def _leave_waiting(self, event: WaitingList.Leave) -> None:
+        if event.step < 0:
+            self._to_messages()
+        else:
+            self._focus(self._pane.composer.editor)
+
+    def _to_messages(self) -> None:
+        if views := self._pane.transcript.views:
+            self.uncover()
+            self._focus(views[-1])
+
+    def _focus(self, widget: Widget) -> None:
+        self.screen.set_focus(widget)

@@ -11,6 +11,7 @@ from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import temperature_in
 from localrun.chat.overflow import POLICIES
+from localrun_tui.state.branches import Branches
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat
@@ -35,6 +36,7 @@ class SlashCommands:
     ) -> None:
         self._screen = screen
         self._session = session
+        self._branches = Branches(session)
         self._composer = composer
         self._chats = chats
         self._history = history
@@ -128,13 +130,13 @@ class SlashCommands:
     async def _edit(self, text: str) -> None:
         question = self._last_question()
         if text:
-            await self._session.edit(question, text)
+            await self._branches.edit(question, text)
         else:
             self._composer.edit(question, self._chat().tree[question].text)
 
     async def _undo(self, _: str) -> None:
         question = self._last_question()
-        await self._session.take_back(question)
+        await self._branches.take_back(question)
         self._screen.notify("The last message and its answer are taken back; /branch finds them.", timeout=4)
 
     async def _branch(self, number: str) -> None:
@@ -152,7 +154,7 @@ class SlashCommands:
             rows = [(one, line.strip(), "") for one, line in found]
             taken = await self._screen.app.push_screen_wait(AskOne("Which branch?", rows, current=shown))
         if taken is not None:
-            await self._session.show_version(taken)
+            await self._branches.show(taken)
 
     async def _compare(self, number: str) -> None:
         from localrun.chat.versions import chosen, compared
@@ -164,7 +166,7 @@ class SlashCommands:
         else:
             taken = await self._screen.app.push_screen_wait(CompareScreen(versions, shown))
         if taken is not None:
-            await self._session.show_version(taken)
+            await self._branches.show(taken)
 
     async def _copy(self, what: str) -> None:
         from localrun.chat.export import to_markdown

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import on
@@ -15,24 +14,20 @@ from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from localrun.backends.registry import usual_memory
 from localrun.base.events import ModelInfo
-from localrun.base.settings import write_setting
 from localrun.client.endpoint import Endpoint
-from localrun.hub.library import mark_used
 from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
+from localrun_tui.screens.models.default_model import make_default
 from localrun_tui.screens.models.model_rows import DiskRow, ServerModel
 from localrun_tui.screens.models.model_sections import SECTIONS, machine_line, subject_of
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.screens.models.removal import ask_to_remove
 from localrun_tui.screens.models.section import Section
-from localrun_tui.screens.models.verdicts import cannot_be_run
-from localrun_tui.screens.settings.endpoint_form import EndpointForm
-from localrun_tui.state.background import run_in_background
+from localrun_tui.screens.models.server_change import ask_for_server
 from localrun_tui.state.choice import ModelChoice
-from localrun_tui.state.endpoints import change_endpoint
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList
-from localrun_tui.widgets.toast import toast, toast_error
+from localrun_tui.widgets.toast import toast
 
 
 class FilterBox(LineField):
@@ -166,16 +161,7 @@ class ModelsScreen(Screen[ModelChoice | None]):
         """The highlighted model answers from now on when none is named, and the app begins with it."""
         item = self.section.highlighted
         if item is not None and isinstance(item.value, DiskRow):
-            name, path = item.value.model.name, item.value.model.path
-            if item.value.obstacle:
-                toast(self, f"{name} is not made the default", cannot_be_run(item.value.obstacle, name), "warning")
-                return
-            run_in_background(
-                self,
-                lambda task: _begin_with(path, name),
-                lambda _: self.section.reload(),
-                lambda error: toast_error(self, error),
-            )
+            make_default(self, item.value, self.section.reload)
 
     def action_add_server(self) -> None:
         self._ask_for_server(None)
@@ -186,19 +172,8 @@ class ModelsScreen(Screen[ModelChoice | None]):
             self._ask_for_server(item.value.endpoint)
 
     def _ask_for_server(self, known: Endpoint | None) -> None:
-        """A new server, or another address or key for one that is there."""
         taken = [item.value.endpoint.name for item in self.section.items if isinstance(item.value, ServerModel)]
-
-        def keep(new: Endpoint | None) -> None:
-            if new is not None:
-                run_in_background(
-                    self,
-                    lambda task: change_endpoint(known, new),
-                    lambda _: self.section.reload(),
-                    lambda error: toast_error(self, error),
-                )
-
-        self.app.push_screen(EndpointForm(known, [name for name in taken if known is None or name != known.name]), keep)
+        ask_for_server(self, known, taken, self.section.reload)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what can be done in this list."""
@@ -252,9 +227,3 @@ class ModelsScreen(Screen[ModelChoice | None]):
     def _show_detail(self) -> None:
         item = self.section.highlighted
         self.query_one("#detail", Static).update(self.section.detail(item) if item else "")
-
-
-def _begin_with(path: Path, name: str) -> None:
-    """Let the model at `path` be the default, and the one that the app begins with."""
-    write_setting("model", name)
-    mark_used(path)

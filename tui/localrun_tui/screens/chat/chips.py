@@ -1,0 +1,38 @@
+"""The files that go along with the next message."""
+
+from collections.abc import Iterable
+
+from textual.message import Message as TextualMessage
+from textual.widgets import Static
+
+from localrun.chat.attachments import Attachment
+
+
+class Chips(Static):
+    """One chip for each file; not there while there are none."""
+
+    class Changed(TextualMessage):
+        """Other files go along now."""
+
+    def __init__(self) -> None:
+        super().__init__(id="chips", markup=False)
+        self.attachments: list[Attachment] = []
+
+    def add(self, attachment: Attachment) -> None:
+        self.replace([*self.attachments, attachment])
+
+    def add_paste(self, text: str) -> None:
+        """A pasted text that is too long for the editor."""
+        self.add(Attachment(f"pasted text {len(self.attachments) + 1}", text))
+
+    def take_back(self) -> None:
+        """Take the last one back, if there is one."""
+        self.replace(self.attachments[:-1])
+
+    def replace(self, attachments: Iterable[Attachment]) -> None:
+        """Let these go along, in place of those that are there."""
+        self.attachments = list(attachments)
+        names = "  ".join(f"▤ {attachment.chip}" for attachment in self.attachments)
+        self.update(f"{names}   (Alt+Backspace takes the last one back)" if names else "")
+        self.display = bool(names)
+        self.post_message(self.Changed())
