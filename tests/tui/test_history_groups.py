@@ -5,18 +5,19 @@ import time
 from textual.content import Content
 
 from localrun.chat.summary import ChatSummary
-from localrun_tui.screens.chat.history_groups import day_of, grouped, with_hits
+from localrun_tui.screens.chat.history_groups import Calendar, grouped, with_hits
 
 NOON = time.mktime((2026, 11, 23, 12, 0, 0, 0, 0, -1))
 HOUR, DAY = 3600, 86_400
 
 
 def test_the_day_is_that_of_the_calendar_and_not_so_many_hours_ago() -> None:
-    assert day_of(NOON - 12 * HOUR, NOON) == "Today"
-    assert day_of(NOON - 12 * HOUR - 1, NOON) == "Yesterday"
-    assert day_of(NOON - 36 * HOUR - 1, NOON) == "Last 7 days"
-    assert day_of(NOON - 8 * DAY, NOON) == "Last 30 days"
-    assert day_of(time.mktime((2026, 10, 3, 12, 0, 0, 0, 0, -1)), NOON) == "October 2026"
+    calendar = Calendar(NOON)
+    assert calendar.day_of(NOON - 12 * HOUR) == "Today"
+    assert calendar.day_of(NOON - 12 * HOUR - 1) == "Yesterday"
+    assert calendar.day_of(NOON - 36 * HOUR - 1) == "Last 7 days"
+    assert calendar.day_of(NOON - 8 * DAY) == "Last 30 days"
+    assert calendar.day_of(time.mktime((2026, 10, 3, 12, 0, 0, 0, 0, -1))) == "October 2026"
 
 
 def test_pinned_ones_go_first_then_folders_then_days() -> None:

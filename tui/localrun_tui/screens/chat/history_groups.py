@@ -21,6 +21,7 @@ _DAY = 86_400
 
 def grouped(rows: "Iterable[Found]", now: float) -> "list[tuple[str, list[Found]]]":
     """Headings with the chats below them, which stay in their order. The days are those of this place."""
+    calendar = Calendar(now)
     pinned: list[Found] = []
     folders: dict[str, list[Found]] = {}
     days: dict[str, list[Found]] = {}
@@ -31,22 +32,29 @@ def grouped(rows: "Iterable[Found]", now: float) -> "list[tuple[str, list[Found]
         elif chat.folder:
             folders.setdefault(f"▪ {chat.folder}", []).append(row)
         else:
-            days.setdefault(day_of(chat.updated, now), []).append(row)
+            days.setdefault(calendar.day_of(chat.updated), []).append(row)
     first = [(PINNED, pinned)] if pinned else []
     return [*first, *sorted(folders.items(), key=lambda item: item[0].casefold()), *days.items()]
 
 
-def day_of(at: float, now: float) -> str:
-    """`Today`, `Yesterday`, `Last 7 days`, `Last 30 days`, `October 2026`."""
-    if at >= (today := _midnight(now)):
-        return "Today"
-    if at >= _midnight(today - _DAY / 2):
-        return "Yesterday"
-    if at >= today - 7 * _DAY:
-        return "Last 7 days"
-    if at >= today - 30 * _DAY:
-        return "Last 30 days"
-    return time.strftime("%B %Y", time.localtime(at))
+class Calendar:
+    """The headings of days as of `now`, for thousands of chats."""
+
+    def __init__(self, now: float) -> None:
+        self._today = _midnight(now)
+        self._yesterday = _midnight(self._today - _DAY / 2)
+
+    def day_of(self, at: float) -> str:
+        """`Today`, `Yesterday`, `Last 7 days`, `Last 30 days`, `October 2026`."""
+        if at >= self._today:
+            return "Today"
+        if at >= self._yesterday:
+            return "Yesterday"
+        if at >= self._today - 7 * _DAY:
+            return "Last 7 days"
+        if at >= self._today - 30 * _DAY:
+            return "Last 30 days"
+        return time.strftime("%B %Y", time.localtime(at))
 
 
 def _midnight(at: float) -> float:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from localrun_tui.screens.chat.history_groups import Found
 
 _TYPING_PAUSE = 0.25  # seconds before a search begins
-_PAGE = 200  # rows that are put into the list at once
+_PAGE = 100  # rows that are put into the list at once
 
 
 class ChatOptions(OptionList):
