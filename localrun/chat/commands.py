@@ -37,6 +37,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/help", "Keys and commands", "all of them"),
     Command("/new", "New chat", "begin an empty one; this one stays in the history"),
     Command("/retry", "Answer again", "another answer to the last message, as a branch", "[TEMPERATURE]"),
+    Command("/retry-with", "Answer again with another model", "loads it; /compare has both answers", "[MODEL]"),
     Command("/continue", "Go on", "with the last answer, where it was cut or changed"),
     Command("/edit", "Edit the last message", "reword it, as a branch", "[TEXT]"),
     Command("/undo", "Take back", "take the last message and its answer back"),
@@ -107,7 +108,8 @@ def temperature_in(text: str) -> float | None:
         return float(SETTINGS["temperature"].parse(text))
     except ValueError as error:
         raise UsageError(
-            f"{text} is no temperature: {error}", "/retry 0.2 keeps to what is likely, /retry 1.2 roams"
+            f"{text} is no temperature: {error}",
+            "/retry 0.2 keeps to the likely, /retry 1.2 roams; /retry-with MODEL takes another model",
         ) from None
 
 

@@ -46,6 +46,13 @@ def _retry(chat: LineChat, temperature: str) -> None:
     chat.retry(temperature_in(temperature))
 
 
+def _retry_with(chat: LineChat, name: str) -> None:
+    if not name:
+        raise UsageError("/retry-with needs a model", "`localrun list` shows those on disk")
+    chat.retry_with(name)
+    note(f"({chat.client.info.name} {chat.client.info.precision} goes on with this chat; /compare shows both answers)")
+
+
 def _continue(chat: LineChat, _: str) -> None:
     chat.go_on()
 
@@ -122,6 +129,7 @@ HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/new": chat_shelf.begin_new,
     "/undo": _undo,
     "/retry": _retry,
+    "/retry-with": _retry_with,
     "/continue": _continue,
     "/edit": _edit,
     "/branch": chat_shown.branch,

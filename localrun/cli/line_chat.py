@@ -15,6 +15,7 @@ from localrun.chat.tree import Message
 from localrun.chat.turn import may_go_on
 from localrun.cli.console import note, write_json
 from localrun.cli.line_input import ask_line
+from localrun.cli.line_model import LineModel
 from localrun.cli.output import OutputOptions, as_fields, stream_answer
 from localrun.cli.session import Answering, show_stats
 from localrun.cli.turn import Listening, answer_in, reuse_line
@@ -28,7 +29,7 @@ class LineChat:
 
     def __init__(
         self,
-        client: "LocalClient",
+        model: LineModel,
         store: ChatStore,
         chat: Chat,
         shared: Answering,
@@ -36,7 +37,7 @@ class LineChat:
         show_thinking: bool,
         talks: bool = False,
     ) -> None:
-        self.client = client
+        self.model = model
         self.store = store
         self.shared = shared
         self.output = output
@@ -47,6 +48,11 @@ class LineChat:
         self.talks = talks  # with a person
         self._told = ""
         self.enter(chat)
+
+    @property
+    def client(self) -> "LocalClient":
+        """Of the model that answers now."""
+        return self.model.client
 
     def enter(self, chat: Chat) -> None:
         """Go on with `chat`. A question at its end that has no answer is put aside, for /retry."""
@@ -63,6 +69,12 @@ class LineChat:
     def retry(self, temperature: float | None = None) -> None:
         """Another answer to the last message, at another temperature if one is given."""
         self._answer(self.last_question(), temperature=temperature)
+
+    def retry_with(self, name: str) -> None:
+        """Another answer to the last message, by another model, which stays."""
+        question = self.last_question()
+        self.model.change(name, self.chat)
+        self._answer(question)
 
     def go_on(self) -> None:
         """The end of the last answer, where it was cut; the first stays, as a branch beside it."""

@@ -1,11 +1,14 @@
 """What plain chat has in common with the app: versions, chats put in order, numbers of a chat, files in a line."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from localrun_testing.faces import Faces, script, type_in
 
+from localrun.base.errors import LocalrunError
 from localrun.chat.journal import ChatStore
+from localrun.cli import session
 
 Patch = pytest.MonkeyPatch
 
@@ -111,3 +114,36 @@ def test_an_answer_is_copied_where_there_is_a_terminal(faces: Faces, monkeypatch
     monkeypatch.setattr("localrun.cli.chat_commands.is_terminal", lambda stream: True)
     type_in(monkeypatch, "one", "/copy")
     assert "\x1b]52;c;WW91IHNhaWQgb25lLg==\x07(answer copied)" in faces.run("chat")[2]
+
+
+def test_another_model_answers_and_stays(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    type_in(
+        monkeypatch, "/retry-with builtin", "one", "/retry-with nowhere", "/retry-with", "/retry-with builtin", "two"
+    )
+    _, _, err = faces.run("chat")
+    assert "there is no message yet" in err
+    assert "nowhere" in err
+    assert "/retry-with needs a model" in err
+    first, second = faces.clients
+    assert [[str(m["content"]) for m in request.messages] for request in first.requests] == [["one"]]
+    assert [request.messages[-1]["content"] for request in second.requests] == ["one", "two"]
+    (chat,) = chats.summaries()
+    assert chat.n_messages == 5
+
+
+def test_where_another_model_fails_the_first_comes_back(faces: Faces, monkeypatch: Patch) -> None:
+    opened: list[Any] = []
+    real = session.open_client
+
+    def open_client(*arguments: Any) -> Any:
+        opened.append(arguments)
+        if len(opened) == 2:
+            raise LocalrunError("there is no memory for it")
+        return real(*arguments)
+
+    monkeypatch.setattr("localrun.cli.line_model.open_client", open_client)
+    type_in(monkeypatch, "one", "/retry-with builtin", "two")
+    _, out, err = faces.run("chat")
+    assert "there is no memory for it" in err
+    assert out == "You said one.\nYou said two.\n"
+    assert [client.closed for client in faces.clients] == [True, True]

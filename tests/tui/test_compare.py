@@ -1,12 +1,19 @@
 """Versions of an answer side by side, and one of them taken, by keys."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, sources, type_text
+from localrun_testing.chat_app import CHOICE, ask, chat_app, chat_screen, notice, ready, sources, type_text
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
-from localrun_testing.scripted_client import Script
+from localrun_testing.scripted_client import COMPLETION, INFO, Script, ScriptedClient
 from textual.pilot import Pilot
+
+from localrun.base.errors import LocalrunError
+from localrun.chat.journal import ChatStore
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.models.models_screen import ModelsScreen
+from localrun_tui.state.choice import ModelChoice, builtin
 
 
 async def command(pilot: Pilot[Any], text: str) -> None:
@@ -46,3 +53,55 @@ def test_versions_stand_side_by_side_and_one_is_taken(size: tuple[int, int]) -> 
         await until(pilot, lambda: sources(pilot) == ["why tides?", "Gravity does."])
 
     drive(app, steps, size)
+
+
+def two_models(fails: bool = False) -> LocalrunApp:
+    """The app with the usual model, and with the built-in one, which may fail to load."""
+    usual = ScriptedClient([Script("By the large one.")] * 3)
+    small = replace(COMPLETION, model="builtin", precision="Q8_0")
+    other = ScriptedClient([Script("By the small one.", completion=small)], info=replace(INFO, name="builtin"))
+
+    def open_client(choice: ModelChoice, progress: object) -> ScriptedClient:
+        if choice.stored.name == "builtin" and fails:
+            raise LocalrunError("there is no memory for it")
+        return other if choice.stored.name == "builtin" else usual
+
+    return LocalrunApp(open_client, lambda: ChatStore(None), lambda: CHOICE)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_another_model_answers_again_beside_the_first(named: bool) -> None:
+    app = two_models()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "why tides?")
+        await command(pilot, "/retry-with builtin" if named else "/retry-with")
+        if not named:
+            await until(pilot, lambda: isinstance(app.screen, ModelsScreen))
+            app.screen.dismiss(builtin())
+        await until(pilot, lambda: sources(pilot) == ["why tides?", "By the small one."])
+        await until(pilot, lambda: chat_screen(pilot).path.live is None)
+        assert app.session.chat is not None
+        assert app.session.chat.model == "builtin"
+        await command(pilot, "/compare")
+        await until_text(pilot, "Versions side by side")
+        titles = next(line for line in screen_text(app).splitlines() if "1/2" in line)
+        assert titles.index("2/2 · builtin Q8_0") < titles.index("1/2 · qwen3-4b Q4_K_M")
+
+    drive(app, steps, LARGE)
+
+
+def test_where_the_other_model_fails_the_first_comes_back() -> None:
+    app = two_models(fails=True)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "why tides?")
+        await command(pilot, "/retry-with builtin")
+        await until_text(pilot, "there is no memory for it")
+        await until(pilot, lambda: app.session.info and not app.session.model.loading)
+        await ask(pilot, "and on?")
+        assert sources(pilot) == ["why tides?", "By the large one.", "and on?", "By the large one."]
+
+    drive(app, steps, LARGE)

@@ -32,6 +32,14 @@ def builtin() -> ModelChoice:
     return ModelChoice(stored, stored.precision)
 
 
+def named(model: str) -> ModelChoice:
+    """A model on disk, as one types it: NAME, or NAME:PRECISION. NotFoundError says what there is instead."""
+    from localrun.hub.resolve import resolve
+
+    stored = resolve(model)
+    return ModelChoice(stored, stored.precision)
+
+
 def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
     """What a chat remembers of the model that answers in it. `name` is what it calls itself, for a server whose first
     one answers."""

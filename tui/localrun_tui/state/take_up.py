@@ -37,10 +37,18 @@ async def take_up(session: "Session") -> None:
     if choice is None:
         session.post(ModelGone(held.model, present.stored.name))
         return
+    await load_instead(session, choice)
+
+
+async def load_instead(session: "Session", choice: "ModelChoice") -> bool:
+    """Load `choice`; where that is given up or fails, the present model comes back. Gives whether it is there now."""
+    present = session.present
     try:
         loaded = await session.load(choice, present)
     except LocalrunError:
-        await session.load(present)
+        if present is not None:
+            await session.load(present)
         raise
-    if not loaded and not session.model.loading:  # else another load has taken its place
+    if not loaded and not session.model.loading and present is not None:  # else another load has taken its place
         await session.load(present)
+    return loaded

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from localrun_tui.screens.chat.composer import Composer
     from localrun_tui.screens.chat.history_actions import HistoryActions
     from localrun_tui.screens.chat.history_list import HistoryList
+    from localrun_tui.state.choice import ModelChoice
     from localrun_tui.state.session import Session
 
 Handler = Callable[[str], Awaitable[None]]
@@ -44,6 +45,7 @@ class SlashCommands:
             "/help": self._action("app.help"),
             "/new": self._action("new_chat"),
             "/retry": self._retry,
+            "/retry-with": self._retry_with,
             "/continue": self._continue,
             "/edit": self._edit,
             "/undo": self._undo,
@@ -109,6 +111,24 @@ class SlashCommands:
         chat = self._chat()
         if chat.tree.head is not None:
             await self._session.regenerate(chat.tree.head, temperature_in(temperature))
+
+    async def _retry_with(self, name: str) -> None:
+        from localrun_tui.screens.models.models_screen import ModelsScreen
+        from localrun_tui.state.choice import named
+        from localrun_tui.state.take_up import load_instead
+
+        chat, head = self._chat(), self._chat().tree.head
+        choice: ModelChoice | None
+        if name:
+            choice = await self._session.disk.run(named, name)
+        else:
+            asked, held = "Which model is to answer?", self._session.model.held_bytes
+            choice = await self._screen.app.push_screen_wait(ModelsScreen(self._session.info, "disk", held, asked))
+        if choice is None or head is None:
+            return
+        there = await load_instead(self._session, choice)
+        if there and self._session.chat is chat:
+            await self._session.regenerate(head)
 
     async def _continue(self, _: str) -> None:
         head = self._chat().tree.head
