@@ -10,7 +10,6 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import KVCodecName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.engine import scheduler
 
 PATH = Path(resource("localrun/builtin/localrun-tiny.gguf"))
 
@@ -71,8 +70,8 @@ def test_memory_is_measured_as_far_as_it_is_used(client: LocalClient) -> None:
 
 
 def test_a_stopped_prefill_counts_what_was_computed(client: LocalClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MAX_ROWS", 64)
     engine, steps = client.model.engine, 0
+    monkeypatch.setattr(engine.scheduler, "max_rows", 64)
     run = engine.runner.run
 
     def stop_in_the_third(*arguments: Any) -> Any:

@@ -13,7 +13,6 @@ from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.chat.journal import ChatStore
 from localrun.client.local import LocalClient
-from localrun.engine import scheduler
 from localrun_tui.app import LocalrunApp
 from localrun_tui.state.choice import ModelChoice
 from localrun_tui.state.model_slot import Progress
@@ -22,12 +21,12 @@ BUILTIN = Path(resource("builtin/localrun-tiny.gguf"))
 
 
 def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MAX_ROWS", 64)
     clients: list[LocalClient] = []
     done: list[int] = []  # tokens of the prompt that were computed, after each step
 
     def open_client(choice: ModelChoice, progress: Progress) -> LocalClient:
         client = LocalClient(LoadOptions(BUILTIN, name=CHOICE.stored.name, ctx=1024))
+        monkeypatch.setattr(client.model.engine.scheduler, "max_rows", 64)
         run = client.model.engine.runner.run
 
         def stop_in_the_third(plan: Any, *rest: Any) -> Any:
