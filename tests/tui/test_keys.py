@@ -92,7 +92,7 @@ WALKS = [
     Walk("ctrl+s", "System prompt"),
     Walk("ctrl+t", "Attach a text file"),
     Walk("ctrl+l", "Search all chats"),
-    Walk("ctrl+g", "KV cache"),
+    Walk("ctrl+g", "Last answer"),
 ]
 
 
