@@ -25,6 +25,7 @@ from localrun.base.errors import HubError
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens import first_run
 from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.screens.chat.welcome import Welcome
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.settings import settings_screen
 from localrun_tui.state import session, turn
@@ -85,6 +86,7 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     await pilot.press("down", "enter")
     await ready(pilot)
     await until_text(pilot, "is ready")
+    await until(pilot, lambda: any("not kept" in str(one.render()) for one in chat_screen(pilot).query(Welcome)))
     yield "new-chat"
     await ask(pilot, "What is a KV cache?")
     await pilot.press("ctrl+r")

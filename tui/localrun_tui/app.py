@@ -125,7 +125,14 @@ class LocalrunApp(App[None]):
         """After the first frame: find the model to begin with, and what an earlier run has not finished to download."""
         self._chat_screen.run_guarded(self._choose_first())
         self._chat_screen.run_guarded(self._chat_screen.show_downloads())
-        self.set_timer(_QUIET, lambda: self._chat_screen.run_guarded(self.session.disk.run(self.session.disk.warm_up)))
+        self.set_timer(_QUIET, lambda: self._chat_screen.run_guarded(self._open_chats()))
+
+    async def _open_chats(self) -> None:
+        """When nothing else is to be done; an empty chat says what is not kept."""
+        disk, pane = self.session.disk, self._chat_screen.pane
+        await disk.run(disk.warm_up)
+        if disk.notice and pane.path.is_empty:
+            await pane.show(anew=True)
 
     async def _choose_first(self) -> None:
         choice = await self.session.disk.run(self._choose)

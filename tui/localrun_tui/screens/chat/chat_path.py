@@ -37,6 +37,10 @@ class ChatPath:
 
     # ---- what was said
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._path()
+
     async def show(self, anew: bool = False, at: str | None = None) -> None:
         """Add what is new; build it all again only where something in between is another message. `at` is the one to
         have in sight when all is built."""
