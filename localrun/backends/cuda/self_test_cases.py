@@ -13,10 +13,10 @@ from torch import Tensor
 
 from localrun.backends.cuda import norms, self_test_attention, self_test_linears
 from localrun.backends.cuda.self_test_intrinsics import intrinsics
-from localrun.backends.gpu import elementwise
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.q8 import Q8
+from localrun.backends.gpu.self_test_gates import gates
 from localrun.backends.gpu.self_test_ranking import ranking
 
 Case: TypeAlias = Callable[[Device], str]
@@ -49,22 +49,6 @@ def other_codes(found: Q8, x: Tensor) -> str:
     wanted.quantize(x.cpu())
     same = torch.equal(found.codes.cpu(), wanted.codes) and torch.equal(found.groups.cpu(), wanted.groups)
     return "" if same else "other codes"
-
-
-def gates(device: Device) -> str:
-    """x · sigmoid(gate), gelu(gate) · x, x · 3."""
-    x, gate, wide = between_ones(2, 300), 8 * between_ones(2, 300), between_ones(2, 400)
-    there = [tensor.to(device.torch_device) for tensor in (x, gate, wide)]
-    outs = [torch.zeros(2, 300, device=device.torch_device) for _ in range(3)]
-    elementwise.sigmoid_mul(device, there[0], there[1], outs[0])()
-    elementwise.gelu_mul(device, there[1], there[2], 60, outs[1])()
-    elementwise.scale(device, there[0], 3.0, outs[2])()
-    gelu = torch.nn.functional.gelu(gate.double(), approximate="tanh")
-    return (
-        far("sigmoid", outs[0], x * gate.double().sigmoid())
-        or far("gelu", outs[1], gelu * wide[:, 60:360])
-        or far("scale", outs[2], 3.0 * x.double())
-    )
 
 
 CASES: Mapping[str, Case] = {

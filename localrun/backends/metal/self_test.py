@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from localrun.backends.gpu import self_test
+from localrun.backends.gpu.self_test_gates import gates
 from localrun.backends.gpu.self_test_ranking import ranking
 from localrun.backends.metal import self_test_attention, self_test_linears
 from localrun.backends.metal.device import MetalDevice
 
 CASES: Mapping[str, Callable[[MetalDevice], str]] = {
     **self_test_linears.CASES,
+    "gates": gates,
     "ranking": ranking,
     "rope_append": self_test_attention.rope_append,
     "codes": self_test_attention.append_codes,

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 import torch
 
-from localrun.backends.gpu import elementwise
 from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
 from localrun.backends.metal import linears, norms
@@ -101,25 +100,8 @@ def norm(device: MatrixDevice) -> str:
     return far("norm", out, x + x.double() * (x.double().square().mean(-1, keepdim=True) + EPS).rsqrt() * weight)
 
 
-def gates(device: MatrixDevice) -> str:
-    """x · sigmoid(gate), gelu(gate) · x, x · 3."""
-    x, gate, wide = between_ones(2, 300), 8 * between_ones(2, 300), between_ones(2, 400)
-    there = [tensor.to(device.torch_device) for tensor in (x, gate, wide)]
-    outs = [torch.zeros(2, 300, device=device.torch_device) for _ in range(3)]
-    elementwise.sigmoid_mul(device, there[0], there[1], outs[0])()
-    elementwise.gelu_mul(device, there[1], there[2], 60, outs[1])()
-    elementwise.scale(device, there[0], 3.0, outs[2])()
-    gelu = torch.nn.functional.gelu(gate.double(), approximate="tanh")
-    return (
-        far("sigmoid", outs[0], x * gate.double().sigmoid())
-        or far("gelu", outs[1], gelu * wide[:, 60:360])
-        or far("scale", outs[2], 3.0 * x.double())
-    )
-
-
 CASES: Mapping[str, Case] = {
     "norm": norm,
-    "gates": gates,
     "linear of few": linear_of_few,
     "linear of many": linear_of_many,
     "linear of floats": linear_of_floats,
