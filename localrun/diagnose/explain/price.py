@@ -12,8 +12,7 @@ def explain(model: LoadedModel) -> Lesson:
     figures = (
         Figure("a thousand tokens read", "ms", "1000 / tokens a second of a prompt", None, read),
         Figure("a thousand tokens written", "ms", "1000 / tokens a second of an answer", None, written),
-        Figure("written ÷ read", "x", "tokens a second of both", prefill.tps_median / decode.tps_median, ratio),
-        Figure("a thousand tokens found in the cache", "ms", "nothing is computed", 0.0, 0.0),
+        Figure("written ÷ read", "x", "", None, ratio),
     )
     return Lesson(
         "price",
