@@ -16,7 +16,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CAST = Path(__file__).parents[1] / "docs" / "app.cast"
+ROOT = Path(__file__).parents[1]
+CAST = ROOT / "docs" / "app.cast"
+SHOWN_ROOT = "~/localrun"  # in the place of where this checkout lies
 COLUMNS, ROWS = 100, 28
 LONGEST = 1.6  # seconds that nothing may change
 PATIENCE = 30.0  # seconds to wait for words
@@ -71,7 +73,8 @@ class Recording:
             "env": {"TERM": "xterm-256color"},
             "title": "localrun",
         }
-        lines = [json.dumps(header), *(json.dumps([at, "o", text], ensure_ascii=False) for at, text in self.pieces)]
+        shown = ((at, text.replace(str(ROOT), SHOWN_ROOT)) for at, text in self.pieces)
+        lines = [json.dumps(header), *(json.dumps([at, "o", text], ensure_ascii=False) for at, text in shown)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
