@@ -40,8 +40,8 @@ ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: vers
 
 # What is asked whether there is a GPU, and what fits it.
 ASKED_OF_A_GPU = (
-    *("__init__", "availability", "backend", "device", "driver", "limits", "measured", "memory", "scratch", "system"),
-    "weight_layouts",
+    *("__init__", "availability", "backend", "coverage", "device", "driver", "limits", "measured", "memory", "scratch"),
+    *("system", "weight_layouts"),
 )
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
     *(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from localrun.backends.gpu.attention_rules import NORMS, angles, places, rules
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.scratch import SPLIT_ROWS, UNIT_TOKENS
 
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from localrun.ops.interface import CacheLayer
 
 KEYS, COLUMNS, PART = 64, 8, 128  # of attention.cuh, and UNIT_TOKENS
-LOG2_E = 1.4426950408889634
 MAX_TILE_HEAD_DIM = 256  # beyond these registers do not hold what a tile sums up
-NORMS = {"none": 0, "head": 1, "row": 2}  # as rope_append.cu counts them
 
 
 def rope_append(
@@ -44,9 +43,7 @@ def rope_append(
 ) -> Launch:
     """What `op` says, with these operands: q, k and v, f32 [rows, heads · head_dim]."""
     n_stored = 0 if k is None else 2 * place.n_kv_heads
-    turns, turns_twice = op.rope is not None, op.rope is not None and op.sink_query
-    cos, sin = (step.cos[op.rope or 0], step.sin[op.rope or 0]) if turns else (None, None)
-    sink_cos, sink_sin = (step.sink_cos[op.rope or 0], step.sink_sin[op.rope or 0]) if turns_twice else (None, None)
+    cos, sin, sink_cos, sink_sin = angles(op, step)
     half = 0 if cos is None else cos.shape[-1]
     defines = {"F32_CACHE": 1} if keys.dtype is torch.float32 else {}
     return device.kernel("rope_append.cu", "rope_append", **defines).bind(
@@ -157,18 +154,6 @@ def tiles(
 def tables(step: StepTensors, place: CacheLayer) -> tuple[Tensor, Tensor, Tensor]:
     """Where kernels find the blocks of a sequence."""
     return step.table, step.table_at[place.group], step.sink[place.group]
-
-
-def rules(op: Attention) -> tuple[int, int, float, float]:
-    """Window, sink window, scale and softcap as kernels take them: scores are powers of two."""
-    scale = op.scale if op.softcap else op.scale * LOG2_E
-    return op.window or 0, op.sink_window or 0, scale, op.softcap or 0.0
-
-
-def places(op: Attention, n_units: int) -> int:
-    """Units that one row may see where the longest text has `n_units`."""
-    reach = op.window or op.sink_window
-    return n_units if not reach else min(n_units, (reach - 2) // UNIT_TOKENS + 2 + (op.sink_window is not None))
 
 
 def tile_warps(head_dim: int, shared_bytes: int) -> int:

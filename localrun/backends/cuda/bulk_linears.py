@@ -13,8 +13,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.linears import ACTIVATIONS, Weight, dequantize, reads_q8
+from localrun.backends.cuda.linears import dequantize, reads_q8
 from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.matrices import ACTIVATIONS, Weight
 from localrun.ops.instructions import Linear
 from localrun.ops.types import LinearActivation
 

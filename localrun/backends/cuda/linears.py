@@ -1,27 +1,22 @@
-"""Launches of the kernels that read weights: linear, embedding lookup, decoding.
+"""Launches of the kernels that read weights: linear, decoding.
 
 Which kernel runs depends on the number of rows alone; all give the same bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from torch import Tensor
 
-from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.matrices import ACTIVATIONS, Matrix, Weight, blocks, by_layout, matrix_arguments
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.weight_layouts import CodeLayout, layout_of
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
-Weight: TypeAlias = tuple[Packed, Tensor | None]  # [n_out, n_in], and a bias f32 [n_out]
-
 ONE_PASS_ROWS = 8  # more want the kernel for many
-MATRICES = 3  # of a launch
-ACTIVATIONS: tuple[LinearActivation, ...] = ("none", "silu_mul", "gelu_mul", "clamped_silu_mul", "relu_squared")
 STAGES, STAGE_ROW_BYTES = 3, 80 + 16  # of linear_many: 64 codes with a gap, two groups
 
 
@@ -53,10 +48,7 @@ def linear(
     if act == "relu_squared":
         return [launch(device, a, q8, list(zip(weights, outs, strict=True)), rows, *ending, ACT=number)]
     if act == "none":
-        pairs = sorted(zip(weights, outs, strict=True), key=lambda pair: layout_of(pair[0][0].qtype).name)
-        grouped = (list(same) for _, same in groupby(pairs, key=lambda pair: layout_of(pair[0][0].qtype)))
-        few = (same[i : i + MATRICES] for same in grouped for i in range(0, len(same), MATRICES))
-        return [launch(device, a, q8, matrices, rows, *ending) for matrices in few]
+        return [launch(device, a, q8, matrices, rows, *ending) for matrices in by_layout(weights, outs)]
     (gate, up), (out,) = weights, outs
     together = layout_of(gate[0].qtype) == layout_of(up[0].qtype) and reads_q8(gate[0]) and rows <= ONE_PASS_ROWS
     if together:
@@ -69,7 +61,7 @@ def launch(
     device: Device,
     a: Tensor | None,
     q8: Q8 | None,
-    matrices: Sequence[tuple[Weight, Tensor]],
+    matrices: Sequence[Matrix],
     rows: int,
     residual: Tensor | None,
     out_scale: float,
@@ -78,40 +70,23 @@ def launch(
     """One launch for matrices of one layout."""
     first = matrices[0][0][0]
     layout, n_cols = layout_of(first.qtype), first.n_cols
-    n_outs = [packed.n_rows for (packed, _), _ in matrices]
-    if defines.get("SIDES") == 2:
-        n_outs = n_outs[:1]
+    arguments, sides = matrix_arguments(matrices), defines.get("SIDES", 1)
+    with_blocks = matrices[:1] if sides == 2 else matrices  # those of a gate have those of the up beside them
     defines |= layout.defines
-    arguments: list[Argument] = []
-    for (packed, bias), out in matrices:
-        arguments += packed.planes[0], bias, out, packed.n_rows
-    arguments += [None, None, None, 0] * (MATRICES - len(matrices))
     if not isinstance(layout, CodeLayout):
         kernel = device.kernel("linear_float.cu", "linear_float", **defines)
-        grid = (blocks(n_outs, 16), -(-rows // 8), 1)
+        grid = (blocks(with_blocks, 16), -(-rows // 8), 1)
         return kernel.bind(grid, (256, 1, 1), *arguments, a, residual, float(out_scale), n_cols, rows)
     assert q8 is not None, f"weights of {first.qtype} read quantised activations"
     n_tiles, padded_rows = q8.codes.shape[1] // 64, q8.groups.shape[1]
     arguments += [q8.codes, q8.groups, residual, float(out_scale), n_tiles, rows, padded_rows]
     if rows <= ONE_PASS_ROWS:
         kernel = device.kernel("linear.cu", "linear", **defines)
-        return kernel.bind((blocks(n_outs, 16), 1, 1), (256 * defines.get("SIDES", 1), 1, 1), *arguments)
+        return kernel.bind((blocks(with_blocks, 16), 1, 1), (256 * sides, 1, 1), *arguments)
     n_x = 16 if rows <= 16 else 32 if rows <= 32 else 64
     kernel = device.kernel("linear_many.cu", "linear_many", N_X=n_x, **defines)
-    grid = (blocks(n_outs, 64), -(-rows // n_x), 1)
+    grid = (blocks(with_blocks, 64), -(-rows // n_x), 1)
     return kernel.bind(grid, (128, 1, 1), *arguments, shared=STAGES * n_x * STAGE_ROW_BYTES)
-
-
-def blocks(n_outs: Iterable[int], rows: int) -> int:
-    """Blocks that have so many rows of a matrix each; none has rows of two."""
-    return sum(-(-n // rows) for n in n_outs)
-
-
-def embed(device: Device, weight: Packed, ids: Tensor, scale: float, out: Tensor, rows: int) -> Launch:
-    """The rows of `weight` at `ids`, int32 [rows], times `scale` -> out, f32 [rows, n_cols]."""
-    kernel = device.kernel("embed.cu", "embed", **layout_of(weight.qtype).defines)
-    grid = (-(-weight.n_cols // 1024), rows, 1)
-    return kernel.bind(grid, (64, 1, 1), weight.planes[0], ids, float(scale), out, weight.n_rows, weight.n_cols)
 
 
 def dequantize(device: Device, weight: Packed, out: Tensor) -> Launch:

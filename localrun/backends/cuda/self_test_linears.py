@@ -8,6 +8,7 @@ import torch
 
 from localrun.backends.cuda import bulk_linears, linears
 from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
+from localrun.backends.gpu import matrices
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.made_up import between_ones
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
@@ -80,7 +81,7 @@ def linear_in_bulk(device: Device) -> str:
 def embed(device: Device) -> str:
     raw, ids = weights("Q4_K"), torch.tensor([7, 0, 39], dtype=torch.int32)
     out = torch.zeros(3, N_IN, device=device.torch_device)
-    linears.embed(device, packed("Q4_K", raw, device), ids.to(device.torch_device), 2.0, out, 3)()
+    matrices.embed(device, packed("Q4_K", raw, device), ids.to(device.torch_device), 2.0, out, 3)()
     return "" if torch.equal(out.cpu(), 2 * decoded("Q4_K", raw)[ids]) else "other numbers"
 
 

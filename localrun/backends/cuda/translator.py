@@ -12,7 +12,7 @@ from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.translator import Translator
-from localrun.ops.instructions import Attention, Embed, Linear, Norm, RopeAppend
+from localrun.ops.instructions import Attention, Linear, Norm, RopeAppend
 from localrun.ops.layouts import Packed
 
 
@@ -31,10 +31,6 @@ class CudaTranslator(Translator):
 
     def make_room(self, in_bulk: Sequence[Linear], rows: int, span: int) -> None:
         self.bulk = BulkMemory.of(in_bulk, rows, span, self.device.torch_device)
-
-    def embed(self, op: Embed, out: int) -> Iterator[Launch]:
-        ids, rows = self.step.token_ids, self.bucket.rows
-        yield linears.embed(self.device, op.weight, ids, op.scale, self.x(out), rows)
 
     def norm(self, op: Norm, out: int) -> Iterator[Launch]:
         made = self.buffers[out]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from localrun.backends.gpu.coverage import leaves_any
 from localrun.backends.reference.scratch import step_bytes
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import KVCodec
@@ -9,7 +10,6 @@ from localrun.ops.largest_step import MAX_CANDIDATES, max_rows
 
 UNIT_TOKENS = 512  # that attention splits a text into
 SPLIT_ROWS = 32  # rows of a step whose texts are split, at most: in larger steps those that are alone
-MAX_HEAD_DIM = 512
 WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies between two of its blocks
 
 
@@ -25,7 +25,7 @@ def arena_bytes(
     candidates = 8 * MAX_CANDIDATES
     logits = power_of_two(sequences) * (4 * config.vocab_size + head + candidates)
     partial = max(partial_bytes(spec, ctx) for spec in config.layers)
-    by_torch = any(computed_by_torch(spec, codec, all_codecs) for spec in config.layers)
+    by_torch = leaves_any(config, codec, all_codecs=all_codecs)
     torch = step_bytes(config, ctx, codec) if by_torch else 0
     return buffer_bytes(config, coded=coded, span=span) + logits + partial + torch + WORKSPACE_BYTES
 
@@ -68,11 +68,6 @@ def partial_numbers(rows: int, n_units: int, n_heads: int, head_dim: int) -> int
     return min(rows, SPLIT_ROWS) * n_heads * n_units * (head_dim + 2)
 
 
-def has_head_dim(head_dim: int) -> bool:
-    """Whether there are kernels of attention for heads of this size."""
-    return head_dim % 16 == 0 and head_dim <= MAX_HEAD_DIM
-
-
 def bucket_units(n_tokens: int) -> int:
     """Units of the longest text of a step, rounded up to a power of two."""
     return power_of_two(-(-n_tokens // UNIT_TOKENS))
@@ -81,9 +76,3 @@ def bucket_units(n_tokens: int) -> int:
 def power_of_two(n: int) -> int:
     """The smallest that is no less than n; 1 for 0."""
     return 1 << max(n - 1, 0).bit_length()
-
-
-def computed_by_torch(spec: LayerSpec, codec: KVCodec, all_codecs: bool) -> bool:
-    """Whether a layer is one that has no kernels yet."""
-    has_attention = (all_codecs or spec.cache.codec(codec).native) and has_head_dim(spec.head_dim)
-    return spec.mixer is not None or spec.mixture is not None or not has_attention

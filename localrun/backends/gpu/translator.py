@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from localrun.backends.gpu import elementwise
+from localrun.backends.gpu import elementwise, matrices
 from localrun.backends.gpu.buffers import Buffer
+from localrun.backends.gpu.coverage import has_head_dim
 from localrun.backends.gpu.device import Device, Launch
-from localrun.backends.gpu.scratch import has_head_dim, partial_numbers
+from localrun.backends.gpu.scratch import partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.instructions import (
@@ -96,8 +97,6 @@ class Translator(ABC):
         return made
 
     @abstractmethod
-    def embed(self, op: Embed, out: int) -> Iterator[Launch]: ...
-    @abstractmethod
     def norm(self, op: Norm, out: int) -> Iterator[Launch]: ...
     @abstractmethod
     def linear(self, op: Linear, *out: int) -> Iterator[Launch]: ...
@@ -124,6 +123,9 @@ class Translator(ABC):
     def make_room(self, in_bulk: Sequence[Linear], rows: int, span: int) -> None:
         """Memory for those that have, of so many rows."""
         raise NotImplementedError("no linear has one")
+
+    def embed(self, op: Embed, out: int) -> Iterator[Launch]:
+        yield matrices.embed(self.device, op.weight, self.step.token_ids, op.scale, self.x(out), self.bucket.rows)
 
     def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Launch]:
         yield elementwise.sigmoid_mul(self.device, self.x(op.x), self.x(op.gate), self.x(out))

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from localrun.backends.gpu.attention_rules import NORMS, angles, places, rules
 from localrun.backends.gpu.device import Argument, Device, Launch
-from localrun.backends.gpu.scratch import SPLIT_ROWS, UNIT_TOKENS
+from localrun.backends.gpu.scratch import SPLIT_ROWS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from localrun.ops.interface import CacheLayer
     from localrun.ops.kv import KVCodec
 
-LOG2_E = 1.4426950408889634
-NORMS = {"none": 0, "head": 1, "row": 2}  # as rope_append.metal counts them
 THREADS = 128  # of a threadgroup that has a head of one row
 
 
@@ -77,9 +76,7 @@ def rope_append(
 ) -> Launch:
     """What `op` says, with these operands: q, k and v, f32 [rows, heads · head_dim]."""
     place, n_stored = cache.place, 0 if k is None else 2 * cache.place.n_kv_heads
-    turns, turns_twice = op.rope is not None, op.rope is not None and op.sink_query
-    cos, sin = (step.cos[op.rope or 0], step.sin[op.rope or 0]) if turns else (None, None)
-    sink_cos, sink_sin = (step.sink_cos[op.rope or 0], step.sink_sin[op.rope or 0]) if turns_twice else (None, None)
+    cos, sin, sink_cos, sink_sin = angles(op, step)
     pairs = 0 if cos is None else cos.shape[-1]
     ring_slots = None if cache.ring is None else step.ring_slots[place.group]
     n_heads, n_kv_heads, n_layers, index = cache.sizes
@@ -142,13 +139,6 @@ class Operands:
         tables = (step.table, step.table_at[place.group], step.sink[place.group], *rings)
         return self.q, self.sink_query, *self.cache.planes, step.positions, step.row_sequence, *tables
 
-    @property
-    def rules(self) -> tuple[int, int, float, float]:
-        """Window, sink window, scale and softcap as kernels take them: scores are powers of two."""
-        op = self.op
-        scale = op.scale if op.softcap else op.scale * LOG2_E
-        return op.window or 0, op.sink_window or 0, scale, op.softcap or 0.0
-
 
 def units(
     device: Device, of: Operands, n_units: int, partial: Tensor, rows: int, which: Tensor | None = None
@@ -160,13 +150,13 @@ def units(
     yield device.kernel("attention.metal", "attend_units", **cache.defines).bind(
         (n_places, place.n_kv_heads * tiles_of_head, rows),
         (256, 1, 1),
-        *(*of.read, which, op.sinks, partial, of.out, *cache.sizes, *of.rules),
+        *(*of.read, which, op.sinks, partial, of.out, *cache.sizes, *rules(of.op)),
     )
     if n_places > 1:
         yield device.kernel("attention.metal", "attend_merge", **cache.defines).bind(
             (place.n_heads, rows, 1),
             (THREADS, 1, 1),
-            *(partial, op.sinks, of.step.positions, which, of.out, n_places, *of.rules[:2]),
+            *(partial, op.sinks, of.step.positions, which, of.out, n_places, *rules(op)[:2]),
         )
 
 
@@ -179,14 +169,8 @@ def tiles(device: Device, of: Operands, rows: int, is_alone: Tensor | None) -> L
     return kernel.bind(
         (-(-n_columns // (columns(place.head_dim) * n)), place.n_kv_heads, 1),
         (32 * n, 1, 1),
-        *(*of.read, is_alone, of.op.sinks, of.out, rows, *of.cache.sizes, *of.rules),
+        *(*of.read, is_alone, of.op.sinks, of.out, rows, *of.cache.sizes, *rules(of.op)),
     )
-
-
-def places(op: Attention, n_units: int) -> int:
-    """Units that one row may see where the longest text has `n_units`."""
-    reach = op.window or op.sink_window
-    return n_units if not reach else min(n_units, (reach - 2) // UNIT_TOKENS + 2 + (op.sink_window is not None))
 
 
 def simdgroups(head_dim: int) -> int:

@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from localrun.backends.gpu.measured import proven
+from localrun.backends.gpu.backend import GpuBackend
 from localrun.backends.gpu.scratch import arena_bytes
-from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.metal import availability, system
 from localrun.backends.metal.limits import TorchLimitProbe
 from localrun.backends.metal.memory import gpu_memory, usual_limit
-from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.machine import Memory, peak_rss
 from localrun.base.macos import sysctl_number
 from localrun.model.config import ModelConfig
@@ -34,27 +32,32 @@ if TYPE_CHECKING:
 MEGABYTE = 1 << 20  # of iogpu.wired_limit_mb
 
 
-class MetalBackend(ReferenceBackend):
+class MetalBackend(GpuBackend):
     """The GPU of a Mac."""
 
     name = "mps"
-    note = ""
-    program_bytes = 600 << 20  # torch, Metal's compiler, and what both keep
-    growth_bytes = 64 << 20  # kernels that are compiled when they are first used
-    measures_limits = True
+    all_codecs = True
+
+    @property
+    def is_emulated(self) -> bool:
+        return availability.is_emulated()
 
     @property
     def torch_name(self) -> str:
-        return "cpu" if availability.is_emulated() else "mps"
+        return "cpu" if self.is_emulated else "mps"
+
+    @property
+    def gpu_name(self) -> str:
+        return system.chip()
 
     @property
     def chip(self) -> str:
-        return "emulated" if availability.is_emulated() else system.chip()
+        return "emulated" if self.is_emulated else system.chip()
 
     @cached_property
     def kernel_device(self) -> MetalDevice:
         """The seam to the GPU, or to what stands in for it."""
-        if availability.is_emulated():
+        if self.is_emulated:
             from localrun.backends.metal.emulated_shader import emulated_device
 
             return emulated_device()
@@ -63,13 +66,6 @@ class MetalBackend(ReferenceBackend):
         from localrun.backends.metal.device import MetalDevice
 
         return MetalDevice(torch.mps.compile_shader, "mps", system.family(system.chip()))
-
-    @property
-    def kernels(self) -> frozenset[str]:
-        from localrun.backends.gpu.translator import Translator
-        from localrun.ops.instructions import INSTRUCTIONS
-
-        return frozenset(op.name for op in INSTRUCTIONS if hasattr(Translator, op.name)) | {"logits"}
 
     @property
     def rounding(self) -> str:
@@ -94,16 +90,11 @@ class MetalBackend(ReferenceBackend):
         )
 
     def trial(self) -> str:
-        if availability.is_emulated():
+        if self.is_emulated:
             return ""  # that is what the emulator is held against
         from localrun.backends.metal.self_test import why_not
 
         return availability.why_torch_has_no_mps() or why_not(self.kernel_device, self.identity)
-
-    def summary(self) -> str:
-        if availability.is_emulated():
-            return "emulated on this processor, for tests"
-        return f"{self.chip}; {proven(self.chip)}"
 
     def details(self) -> dict[str, Any]:
         if not availability.has_apple_gpu():
@@ -115,21 +106,13 @@ class MetalBackend(ReferenceBackend):
         """Of all that decides what kernels become."""
         import torch
 
-        if availability.is_emulated():
+        if self.is_emulated:
             return {"torch": torch.__version__}
         return {"macos": ".".join(map(str, system.macos())), "torch": torch.__version__}
 
-    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
-        """What the reference operations compute on the device, with weights that are decoded as they are used."""
-        parts = {
-            "recurrent layers": any(spec.mixer for spec in config.layers),
-            "mixtures of experts": any(spec.mixture for spec in config.layers),
-        }
-        return [name for name, is_there in parts.items() if is_there]
-
     def memory(self, main: Memory) -> Memory:
         """A part of main memory. What torch keeps for later use of this process counts as free."""
-        if availability.is_emulated():
+        if self.is_emulated:
             return main
         wired = (sysctl_number("iogpu.wired_limit_mb") or 0) * MEGABYTE
         torch = sys.modules.get("torch")
@@ -140,30 +123,24 @@ class MetalBackend(ReferenceBackend):
         return Memory(found.total, min(found.available + kept, found.total))
 
     def peak_bytes(self) -> int:
-        if availability.is_emulated():
+        if self.is_emulated:
             return super().peak_bytes()
         import torch
 
         return peak_rss() + torch.mps.driver_allocated_memory()  # a process does not count what its GPU holds
 
-    def layout_name(self, qtype: str) -> str:
-        return layout_of(qtype).name
-
-    def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
-        return layout_of(qtype).nbytes(n_rows, n_cols)
-
     def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
-        return arena_bytes(config, ctx, codec, sequences, coded=False, all_codecs=True)
+        return arena_bytes(config, ctx, codec, sequences, coded=False, all_codecs=self.all_codecs)
 
     def limit_probe(self, threads: int) -> LimitProbe:
-        return super().limit_probe(threads) if availability.is_emulated() else TorchLimitProbe(self.device, self.wait)
+        return super().limit_probe(threads) if self.is_emulated else TorchLimitProbe(self.device, self.wait)
 
     @property
     def wait(self) -> Callable[[], None]:
         """Returns when the device has done all it was asked for."""
         import torch
 
-        return (lambda: None) if availability.is_emulated() else torch.mps.synchronize
+        return (lambda: None) if self.is_emulated else torch.mps.synchronize
 
     def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
         from localrun.backends.metal.layout import MetalLayout

@@ -1,4 +1,4 @@
-"""Launches of the Metal kernels that read weights: linear, embedding lookup.
+"""Launches of the Metal kernels of linears.
 
 Activations stay f32. Which kernel runs depends on the number of rows alone; all give the same bits.
 """
@@ -6,23 +6,19 @@ Activations stay f32. Which kernel runs depends on the number of rows alone; all
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Protocol, TypeAlias
 
 from torch import Tensor
 
 from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.matrices import ACTIVATIONS, Matrix, Weight, blocks, by_layout, matrix_arguments
 from localrun.backends.gpu.scratch import power_of_two
 from localrun.backends.gpu.weight_layouts import layout_of
-from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
-Weight: TypeAlias = tuple[Packed, Tensor | None]  # [n_out, n_in], and a bias f32 [n_out]
 Norm: TypeAlias = tuple[Tensor, float]  # f32 [n_in], epsilon
 
 ONE_PASS_ROWS = 8  # more want the kernel for many
-MATRICES = 3  # of a launch
-ACTIVATIONS: tuple[LinearActivation, ...] = ("none", "silu_mul", "gelu_mul", "clamped_silu_mul", "relu_squared")
 
 
 class MatrixDevice(Device, Protocol):
@@ -57,10 +53,7 @@ def linear(
     if act == "relu_squared":
         return [launch(device, x, list(zip(weights, outs, strict=True)), rows, *ending, ACT=number)]
     if act == "none":
-        pairs = sorted(zip(weights, outs, strict=True), key=lambda pair: layout_of(pair[0][0].qtype).name)
-        grouped = (list(same) for _, same in groupby(pairs, key=lambda pair: layout_of(pair[0][0].qtype)))
-        few = (same[i : i + MATRICES] for same in grouped for i in range(0, len(same), MATRICES))
-        return [launch(device, x, matrices, rows, *ending) for matrices in few]
+        return [launch(device, x, matrices, rows, *ending) for matrices in by_layout(weights, outs)]
     (gate, up), (out,) = weights, outs
     if layout_of(gate[0].qtype) == layout_of(up[0].qtype) and rows <= ONE_PASS_ROWS:
         return [launch(device, x, [(gate, out), (up, out)], rows, *ending, SIDES=2, ACT=number)]
@@ -71,7 +64,7 @@ def linear(
 def launch(
     device: MatrixDevice,
     x: Tensor,
-    matrices: Sequence[tuple[Weight, Tensor]],
+    matrices: Sequence[Matrix],
     rows: int,
     residual: Tensor | None,
     out_scale: float,
@@ -87,14 +80,14 @@ def launch(
     gain, eps = norm or (None, 0.0)
     defines |= {"N_X": power_of_two(rows), "NORM": int(norm is not None), **layout_of(matrices[0][0][0].qtype).defines}
     arguments = (*matrix_arguments(matrices), *row_arguments(x, residual, out_scale, rows), gain, float(eps))
-    grid = (groups(matrices[:1] if sides == 2 else matrices, 32 // sides), 1, 1)
+    grid = (blocks(matrices[:1] if sides == 2 else matrices, 32 // sides), 1, 1)
     return device.kernel("linear.metal", "linear", **defines).bind(grid, (256, 1, 1), *arguments)
 
 
 def many(
     device: Device,
     x: Tensor,
-    matrices: Sequence[tuple[Weight, Tensor]],
+    matrices: Sequence[Matrix],
     rows: int,
     residual: Tensor | None,
     out_scale: float,
@@ -104,29 +97,9 @@ def many(
     n_x = 16 if rows <= 16 else 32
     defines |= {"N_X": n_x, **layout_of(matrices[0][0][0].qtype).defines}
     arguments = (*matrix_arguments(matrices), *row_arguments(x, residual, out_scale, rows))
-    grid = (-(-rows // n_x), groups(matrices, 64), 1)  # threadgroups that read the same weights are neighbours
+    grid = (-(-rows // n_x), blocks(matrices, 64), 1)  # threadgroups that read the same weights are neighbours
     return device.kernel("linear_many.metal", "linear_many", **defines).bind(grid, (128, 1, 1), *arguments)
-
-
-def matrix_arguments(matrices: Sequence[tuple[Weight, Tensor]]) -> list[Argument]:
-    """Of each matrix, and of those that a launch has no use for."""
-    found: list[Argument] = []
-    for (packed, bias), out in matrices:
-        found += packed.planes[0], bias, out, packed.n_rows
-    return found + [None, None, None, 0] * (MATRICES - len(matrices))
 
 
 def row_arguments(x: Tensor, residual: Tensor | None, out_scale: float, rows: int) -> tuple[Argument, ...]:
     return x, residual, float(out_scale), x.shape[-1], rows
-
-
-def groups(matrices: Sequence[tuple[Weight, Tensor]], rows: int) -> int:
-    """Threadgroups that have so many rows of a matrix each; none has rows of two."""
-    return sum(-(-packed.n_rows // rows) for (packed, _), _ in matrices)
-
-
-def embed(device: Device, weight: Packed, ids: Tensor, scale: float, out: Tensor, rows: int) -> Launch:
-    """The rows of `weight` at `ids`, int32 [rows], times `scale` -> out, f32 [rows, n_cols]."""
-    kernel = device.kernel("embed.metal", "embed", **layout_of(weight.qtype).defines)
-    grid = (-(-weight.n_cols // 1024), rows, 1)
-    return kernel.bind(grid, (64, 1, 1), weight.planes[0], ids, float(scale), out, weight.n_rows, weight.n_cols)

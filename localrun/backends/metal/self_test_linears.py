@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import torch
 
+from localrun.backends.gpu import matrices
 from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
 from localrun.backends.metal import linears, norms
@@ -87,7 +88,7 @@ def gate_and_up(device: MatrixDevice) -> str:
 def embed(device: MatrixDevice) -> str:
     raw, ids = weights("Q4_K"), torch.tensor([7, 0, 39], dtype=torch.int32)
     out = torch.zeros(3, N_IN, device=device.torch_device)
-    linears.embed(device, packed("Q4_K", raw, device), ids.to(device.torch_device), 2.0, out, 3)()
+    matrices.embed(device, packed("Q4_K", raw, device), ids.to(device.torch_device), 2.0, out, 3)()
     return "" if torch.equal(out.cpu(), 2 * decoded("Q4_K", raw)[ids]) else "other numbers"
 
 

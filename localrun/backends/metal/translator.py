@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from torch import Tensor
 
 from localrun.backends.gpu.buffers import Buffer
+from localrun.backends.gpu.coverage import has_head_dim
 from localrun.backends.gpu.device import Launch
-from localrun.backends.gpu.scratch import has_head_dim
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.metal import attentions, linears, norms
 from localrun.backends.metal.attentions import Cache
 from localrun.backends.metal.device import MetalDevice
-from localrun.ops.instructions import Attention, Embed, Linear, Norm, RopeAppend
+from localrun.ops.instructions import Attention, Linear, Norm, RopeAppend
 from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import Packed
@@ -45,10 +45,6 @@ class MetalTranslator(Translator):
     def metal(self) -> MetalDevice:
         assert isinstance(self.device, MetalDevice)
         return self.device
-
-    def embed(self, op: Embed, out: int) -> Iterator[Launch]:
-        ids, rows = self.step.token_ids, self.bucket.rows
-        yield linears.embed(self.device, op.weight, ids, op.scale, self.x(out), rows)
 
     def norm(self, op: Norm, out: int) -> Iterator[Launch]:
         if out in self.waiting:

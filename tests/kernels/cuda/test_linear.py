@@ -9,9 +9,10 @@ from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, 
 from localrun_testing.native_ops import nmse
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.linears import dequantize, embed, linear
+from localrun.backends.cuda.linears import dequantize, linear
 from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun.backends.gpu.layouts import GpuLayout
+from localrun.backends.gpu.matrices import embed
 from localrun.backends.reference.ops import activate
 from localrun.ops.layouts import RowReader
 from localrun.ops.types import LinearActivation

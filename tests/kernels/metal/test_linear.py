@@ -7,8 +7,9 @@ from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, 
 from localrun_testing.metal_linear import ERROR, LAYOUT_CASES, error, matrix_device, run
 
 from localrun.backends.gpu.emulated_build import Sanitizer
+from localrun.backends.gpu.matrices import embed
 from localrun.backends.metal.emulated_shader import emulated_device
-from localrun.backends.metal.linears import embed, linear
+from localrun.backends.metal.linears import linear
 from localrun.backends.metal.norms import norm
 from localrun.backends.metal.self_test_linears import has_exact_matrices
 from localrun.backends.metal.source import KERNELS

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.linears import Weight, dequantize, embed, linear, reads_q8
+from localrun.backends.cuda.linears import dequantize, linear, reads_q8
 from localrun.backends.cuda.self_test_cases import Case
 from localrun.backends.gpu.device import Argument, Device
 from localrun.backends.gpu.layouts import tiles_of
+from localrun.backends.gpu.matrices import Weight, embed
 from localrun.backends.gpu.q8 import Q8
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation

@@ -8,8 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from localrun.backends.gpu.matrices import Weight, embed
 from localrun.backends.metal.emulated_shader import emulated_device
-from localrun.backends.metal.linears import MatrixDevice, Norm, Weight, embed, linear
+from localrun.backends.metal.linears import MatrixDevice, Norm, linear
 from localrun.backends.metal.self_test_linears import Case
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation

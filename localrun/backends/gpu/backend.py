@@ -1,0 +1,66 @@
+"""What backends answer alike that run a recorded program by kernels of our own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import chain
+
+from localrun.backends.gpu.coverage import left_to_torch
+from localrun.backends.gpu.measured import proven
+from localrun.backends.gpu.weight_layouts import layout_of
+from localrun.backends.reference.backend import ReferenceBackend
+from localrun.model.config import ModelConfig
+from localrun.ops.kv import KVCodec
+
+
+class GpuBackend(ReferenceBackend):
+    """Kernels of our own for what most models do, the reference operations on the device for the rest."""
+
+    note = ""
+    program_bytes = 600 << 20  # that torch, its libraries and compilers take before anything is loaded
+    growth_bytes = 64 << 20  # kernels that are loaded or compiled when they are first used
+    measures_limits = True
+    all_codecs = False  # whether attention has kernels for quantised caches, too
+
+    @property
+    @abstractmethod
+    def is_emulated(self) -> bool:
+        """Whether kernels run on the processor, to be tested."""
+        ...
+
+    @property
+    @abstractmethod
+    def gpu_name(self) -> str:
+        """As its maker calls it."""
+        ...
+
+    @property
+    @abstractmethod
+    def chip(self) -> str:
+        """What decides the bits of results, besides kernels and torch."""
+        ...
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        from localrun.backends.gpu.translator import Translator
+        from localrun.ops.instructions import INSTRUCTIONS
+
+        return frozenset(op.name for op in INSTRUCTIONS if hasattr(Translator, op.name)) | {"logits"}
+
+    def summary(self) -> str:
+        if self.is_emulated:
+            return "emulated on this processor, for tests"
+        return f"{self.chip}; {proven(self.gpu_name)}"
+
+    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+        """What the reference operations compute on the device, with weights that are decoded as they are used."""
+        layers = zip(config.layers, codecs, strict=True)
+        parts = (left_to_torch(spec, codec, all_codecs=self.all_codecs) for spec, codec in layers)
+        return [*dict.fromkeys(chain.from_iterable(parts))]
+
+    def layout_name(self, qtype: str) -> str:
+        return layout_of(qtype).name
+
+    def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
+        return layout_of(qtype).nbytes(n_rows, n_cols)
