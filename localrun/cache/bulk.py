@@ -16,9 +16,10 @@ def bulk_tokens(n_prompt: int, span: int) -> int:
     return (n_prompt - 1) // span * span if span else 0
 
 
-def marked(ids: Sequence[int]) -> list[int]:
-    """Keys of tokens that are read in bulk."""
-    return [token | MARK for token in ids]
+def keys_of(prompt: list[int], span: int) -> list[int]:
+    """What names the tokens of a prompt in the cache: the same list where nothing of it is read in bulk."""
+    n = bulk_tokens(len(prompt), span)
+    return [*(token | MARK for token in prompt[:n]), *prompt[n:]] if n else prompt
 
 
 def otherwise(keys: Sequence[int]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from localrun.base.errors import EngineError, LocalrunError
+from localrun.cache.bulk import keys_of
 from localrun.cache.store import CacheStore
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.generation import GenerationRequest, GenerationState
@@ -82,10 +83,10 @@ class Engine:
         with self.lock:
             return self.generations.view()
 
-    def n_known(self, token_ids: Sequence[int]) -> int:
-        """How many of these tokens, from the first on, the prefix cache has computed. From any thread."""
+    def n_known(self, prompt: Sequence[int]) -> int:
+        """How many tokens of a prompt, from the first on, the prefix cache has computed. From any thread."""
         with self.lock:
-            return self.store.tree.match(token_ids).n_tokens
+            return self.store.tree.match(keys_of(list(prompt), self.runner.bulk_span)).n_tokens
 
     def interrupt(self) -> None:
         """Cut the running step short if nobody waits for any of it: for others it would have to be computed again."""

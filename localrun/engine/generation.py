@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from localrun.base.check import check_bias, check_number, check_sampling
 from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.events import StopReason
-from localrun.cache.bulk import bulk_tokens, marked
+from localrun.cache.bulk import bulk_tokens, keys_of
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.restore import Restore
@@ -104,8 +104,7 @@ class GenerationState:
 
     def __post_init__(self) -> None:
         self.token_ids = list(self.request.prompt)
-        n, ids = self.n_bulk, self.token_ids
-        self.keys = [*marked(ids[:n]), *ids[n:]] if n else ids
+        self.keys = keys_of(self.token_ids, self.span)
         self.seen = TokenCounts(self.token_ids)
 
     @property

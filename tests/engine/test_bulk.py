@@ -105,10 +105,19 @@ def test_chats_go_on_from_the_disk(seed: int, tmp_path: Path) -> None:
 
 def test_without_the_mark_values_are_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same chats, with keys that do not tell how a token was read."""
-    monkeypatch.setattr(generation, "marked", list)
+    monkeypatch.setattr(generation, "keys_of", lambda prompt, span: prompt)
     with watched() as one:
         random_chats(one, 0, 30)
         assert one.wrong
+
+
+def test_what_is_known_of_a_prompt_is_told_by_its_keys() -> None:
+    with watched() as one:
+        prompt = text(400)
+        prompt = one.ask(prompt, 3).token_ids[:390] + text(20, 1)
+        known = one.engine.n_known(prompt)
+        assert known > SPAN
+        assert one.ask(prompt, 1).n_cached == known
 
 
 def test_side_by_side_in_chunks_of_any_size() -> None:
