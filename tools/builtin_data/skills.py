@@ -1,0 +1,63 @@
+"""The skills a chat is strung together from, and how often each comes up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tools.builtin_data import arithmetic, knowledge, memory, refusals, smalltalk, stories
+from tools.builtin_data.grammar import answer, ask, first_of
+from tools.builtin_data.talk import Talk
+
+EXCHANGE_WEIGHTS = [exchange.weight for exchange in smalltalk.EXCHANGES]
+
+
+def small_talk(talk: Talk) -> None:
+    rng = talk.rng
+    exchange = rng.choices(smalltalk.EXCHANGES, EXCHANGE_WEIGHTS)[0]
+    talk.say(f"talk:{exchange.key}", ask(rng, exchange.patterns, wrap=exchange.wrap), answer(rng, exchange.answers))
+
+
+def greeting(talk: Talk) -> None:
+    exchange = smalltalk.EXCHANGES[0]
+    talk.say("talk:hello", ask(talk.rng, exchange.patterns, wrap=False), answer(talk.rng, exchange.answers))
+
+
+def jokes(talk: Talk) -> None:
+    rng = talk.rng
+    left = list(smalltalk.JOKES)
+    patterns: tuple[str, ...] = smalltalk.JOKE_PATTERNS
+    while True:
+        joke = first_of(rng, left)
+        left.remove(joke)
+        talk.say("joke", ask(rng, patterns), joke)
+        patterns = smalltalk.ANOTHER_JOKE
+        if rng.random() < 0.7:
+            return
+
+
+def sums(talk: Talk) -> None:
+    rng = talk.rng
+    roll = rng.random()
+    if roll < 0.13:
+        arithmetic.special(talk)
+    elif roll < 0.24:
+        arithmetic.too_hard(talk)
+    else:
+        arithmetic.sum_turn(talk)
+        while rng.random() < 0.5:
+            (arithmetic.follow_up if rng.random() < 0.4 else arithmetic.sum_turn)(talk)
+
+
+Skill = Callable[[Talk], None]
+SKILLS: tuple[tuple[Skill, float], ...] = (
+    (small_talk, 13.0),
+    (jokes, 1.5),
+    (sums, 32.0),
+    (knowledge.topic_turns, 16.0),
+    (refusals.refuse, 17.0),
+    (stories.story_turns, 4.5),
+    (stories.poem, 0.5),
+    (memory.tell, 8.0),
+    (memory.tell_two, 2.5),
+    (memory.recall, 10.0),
+)
