@@ -70,7 +70,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(isa: str, qtype: str) -> No
         assert torch.equal(part, together[first : first + n]), (first, n)
 
 
-@pytest.mark.parametrize("qtype", ["BF16", "Q4_0", "Q5_1", "Q8_0", "NVFP4", "Q4_K", "Q6_K"])
+@pytest.mark.parametrize("qtype", ["BF16", "Q4_0", "Q5_1", "Q8_0", "NVFP4", "Q2_K", "Q4_K", "Q6_K"])
 def test_many_rows_of_many_columns_are_what_each_is_alone(isa: str, qtype: str) -> None:
     """More than a task takes of rows, and more than fits a kernel's first cache of columns."""
     n_cols = 2304

@@ -4,10 +4,11 @@
 // 16 rows of a matrix form a group; groups lie one after the other. A group is a list of blocks of 256 columns (the last
 // may be shorter, in whole runs of 32), each padded to 64 bytes:
 //   codes     per 32 columns vectors of 64 bytes: byte 4·r + i is row r, column 4·v + i of vector v. With 4 bits the low
-//             nibbles of a vector are columns 8·v + i, the high nibbles columns 8·v + 4 + i.
+//             nibbles of a vector are columns 8·v + i, the high nibbles columns 8·v + 4 + i. With 2 bits field f of a byte,
+//             lowest first, is column 16·v + 4·f + i.
 //   high bits (4+1, 4+2) per 32 columns one or two vectors: field v of byte 4·r + i belongs to column 4·v + i
-//   scales    per scale group 16 numbers, one a row; then likewise the minima. Those of 6 bits are three vectors of 64
-//             bytes a block: byte 16·g + r has in its low 6 bits the scale of group g, its minimum, and the scale of
+//   scales    per scale group 16 numbers, one a row; then likewise the minima. Those of 4 bits share a byte, the scale in
+//             its low half. Those of 6 bits are three vectors of 64 bytes a block: byte 16·g + r has in its low 6 bits the scale of group g, its minimum, and the scale of
 //             group 4 + g; in the high 2 bits, lowest first, the minimum of group 4 + g
 //   super     16 numbers a block, one a row; then likewise those of the minima
 // Rows beyond the last are zero. No byte is shared by two rows, so slabs of rows may be packed by different threads.
@@ -16,7 +17,7 @@
 #include "program.h"
 
 enum lr_code_bits {  // 4_1: nibbles, and a vector of fifth bits; 4_2: and vectors of two more
-  LR_CODE_BITS_4, LR_CODE_BITS_4_1, LR_CODE_BITS_4_2, LR_CODE_BITS_8, LR_CODE_BITS_F16, LR_CODE_BITS_BF16, LR_CODE_BITS_F32
+  LR_CODE_BITS_2, LR_CODE_BITS_4, LR_CODE_BITS_4_1, LR_CODE_BITS_4_2, LR_CODE_BITS_8, LR_CODE_BITS_F16, LR_CODE_BITS_BF16, LR_CODE_BITS_F32
 };
 enum lr_scale {
   LR_SCALE_NONE,
@@ -24,7 +25,7 @@ enum lr_scale {
   LR_SCALE_FP16_MIN,   // and one that is added
   LR_SCALE_E8M0,       // a power of two a group: 2^(byte - 128)
   LR_SCALE_SUPER_I8,   // int8 a group times float a block
-  LR_SCALE_SUPER_MIN,  // uint8 a group times an fp16 a block, and the same again for what is subtracted
+  LR_SCALE_SUPER_MIN_4,  // 4 bits a group times an fp16 a block, and the same again for what is subtracted
   LR_SCALE_SUPER_MIN_6,  // 6 bits instead, eight groups a block
 };
 enum lr_table { LR_TABLE_NONE, LR_TABLE_IQ4, LR_TABLE_FP4 };
@@ -72,7 +73,7 @@ static constexpr lr_layout lr_layouts[LR_N_LAYOUTS] = {
     {"iq4_nl", LR_CODE_BITS_4, LR_SCALE_FP16, 32, 0, LR_TABLE_IQ4},
     {"mxfp4", LR_CODE_BITS_4, LR_SCALE_E8M0, 32, 0, LR_TABLE_FP4},
     {"nvfp4", LR_CODE_BITS_4, LR_SCALE_FP16, 16, 0, LR_TABLE_FP4},
-    {"q2_k", LR_CODE_BITS_4, LR_SCALE_SUPER_MIN, 16, 0, LR_TABLE_NONE},
+    {"q2_k", LR_CODE_BITS_2, LR_SCALE_SUPER_MIN_4, 16, 0, LR_TABLE_NONE},
     {"q3_k", LR_CODE_BITS_4, LR_SCALE_SUPER_I8, 16, 4, LR_TABLE_NONE},
     {"q4_k", LR_CODE_BITS_4, LR_SCALE_SUPER_MIN_6, 32, 0, LR_TABLE_NONE},
     {"q5_k", LR_CODE_BITS_4_1, LR_SCALE_SUPER_MIN_6, 32, 0, LR_TABLE_NONE},
@@ -96,6 +97,7 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
   const int32_t groups = 32 / layout.group;
   lr_block_parts parts = {256, 0, 0, 0, 0};
   switch (layout.code_bits) {
+    case LR_CODE_BITS_2: parts.codes = 128; break;
     case LR_CODE_BITS_4: break;
     case LR_CODE_BITS_4_1: parts.high = 64; break;
     case LR_CODE_BITS_4_2: parts.high = 128; break;
@@ -108,7 +110,7 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
     case LR_SCALE_FP16_MIN: parts.scales = parts.minima = 32 * groups; break;
     case LR_SCALE_E8M0: parts.scales = 16 * groups; break;
     case LR_SCALE_SUPER_I8: parts.scales = 16 * groups; parts.super_scales = 64; break;
-    case LR_SCALE_SUPER_MIN: parts.scales = parts.minima = 16 * groups; parts.super_scales = 64; break;
+    case LR_SCALE_SUPER_MIN_4: parts.scales = 16 * groups; parts.super_scales = 64; break;
     case LR_SCALE_SUPER_MIN_6: parts.scales = 24; parts.super_scales = 64; break;
     default: break;
   }
@@ -120,7 +122,7 @@ static constexpr int32_t lr_scale_bytes(const lr_layout& layout) {
   return layout.scale == LR_SCALE_FP16 || layout.scale == LR_SCALE_FP16_MIN ? 32 : 16;
 }
 static constexpr bool lr_has_minima(const lr_layout& layout) {
-  return layout.scale == LR_SCALE_FP16_MIN || layout.scale == LR_SCALE_SUPER_MIN || layout.scale == LR_SCALE_SUPER_MIN_6;
+  return layout.scale == LR_SCALE_FP16_MIN || layout.scale == LR_SCALE_SUPER_MIN_4 || layout.scale == LR_SCALE_SUPER_MIN_6;
 }
 
 // Bytes of a block of n runs of 32 columns, and of a whole group of 16 rows.

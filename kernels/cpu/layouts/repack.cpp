@@ -101,6 +101,14 @@ void write_codes(int32_t code_bits, const uint8_t* codes, uint8_t* to, uint8_t* 
     for (int v = 0; v < 8; v++) memcpy(to + 64 * v, &word[v], 4);
     return;
   }
+  if (code_bits == LR_CODE_BITS_2) {
+    for (int v = 0; v < 2; v++) {
+      uint32_t fields = 0;
+      for (int f = 0; f < 4; f++) fields |= (word[4 * v + f] & 0x03030303) << (2 * f);
+      memcpy(to + 64 * v, &fields, 4);
+    }
+    return;
+  }
   for (int v = 0; v < 4; v++) {
     const uint32_t both = (word[2 * v] & 0x0f0f0f0f) | (word[2 * v + 1] & 0x0f0f0f0f) << 4;
     memcpy(to + 64 * v, &both, 4);
@@ -127,7 +135,7 @@ void write_scales(const lr_layout& layout, const Block& block, int n, int first,
     switch (layout.scale) {
       case LR_SCALE_FP16_MIN: memcpy(m + 2 * lane, &block.fp16_min[g], 2); [[fallthrough]];
       case LR_SCALE_FP16: memcpy(s + 2 * lane, &block.fp16_scale[g], 2); break;
-      case LR_SCALE_SUPER_MIN: m[lane] = block.minimum[g]; [[fallthrough]];
+      case LR_SCALE_SUPER_MIN_4: s[lane] = (uint8_t)(block.scale[g] | block.minimum[g] << 4); break;
       default: s[lane] = block.scale[g];
     }
   }

@@ -37,6 +37,7 @@ static inline Run find_run(const lr_matrix* m, const lr_block_parts& parts, int3
 static inline int code_at(const lr_layout& layout, const Run& run, int lane, int column) {
   const int v = column / 4, byte = 4 * lane + column % 4;
   if (layout.code_bits == LR_CODE_BITS_8) return (int8_t)run.codes[64 * v + byte];
+  if (layout.code_bits == LR_CODE_BITS_2) return run.codes[64 * (v / 4) + byte] >> (v % 4 * 2) & 3;
   const int nibble = run.codes[64 * (v / 2) + byte] >> (v % 2 * 4) & 15;
   if (layout.table != LR_TABLE_NONE) return lr_tables[layout.table][nibble];
   if (layout.code_bits == LR_CODE_BITS_4_1) return nibble | (run.high[byte] >> v & 1) << 4;
@@ -83,8 +84,8 @@ static inline void scales_at(const lr_layout& layout, const Run& run, int lane, 
     }
     default: {
       const bool six = layout.scale == LR_SCALE_SUPER_MIN_6;
-      const int of_scale = six ? six_bit_scale(run.scales + lane, in_block) : s[lane];
-      const int of_minimum = six ? six_bit_minimum(run.scales + lane, in_block) : m[lane];
+      const int of_scale = six ? six_bit_scale(run.scales + lane, in_block) : s[lane] & 15;
+      const int of_minimum = six ? six_bit_minimum(run.scales + lane, in_block) : s[lane] >> 4;
       *scale = fp16_to_float(run.super_scales + 2 * lane) * (float)of_scale;
       *minimum = -(fp16_to_float(run.super_scales + 32 + 2 * lane) * (float)of_minimum);
     }

@@ -15,7 +15,7 @@
 //   v_load_n<V>(p, n) v_store_n(p, v, n) the first n floats, other lanes zero; v_load_n_or<V>(p, n, other): those `other`
 //   v_load_i8 v_load_u8 v_load_fp16 <V>(p), v_store_i8 v_store_u8 v_store_fp16 (p, v)  widening and narrowing; what is
 //                                        stored fits
-//   + - * / & << > >=                    lane by lane, also with a number; > and >= make a mask
+//   + - * / & << >> > >=                 lane by lane, also with a number; > and >= make a mask
 //   v_fma(a, b, c)                       a · b + c in one rounding, where the instruction set has it
 //   v_min v_max (a, b)                   where one is a NaN the second is taken, or a NaN
 //   v_select(mask, yes, no) v_lanes(mask)  lane by lane; bit i for lane i
