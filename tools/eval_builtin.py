@@ -16,8 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from tools.builtin_data import arithmetic, names
+from tools.builtin_data import arithmetic
 from tools.builtin_data.heldout import PROBES, Probe
+from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_tokenizer import Message, render
 
 MAX_TOKENS = 320
@@ -107,7 +108,7 @@ def strangers(n: int) -> list[Probe]:
     rng = Random(77)
     probes = []
     for i in range(n):
-        name, colour = names.nonsense_word(rng).capitalize(), names.nonsense_word(rng)
+        name, colour = nonsense_word(rng).capitalize(), nonsense_word(rng)
         told = f"Hi, my name is {name} and my favourite colour is {colour}."
         asked, wanted = ("What's my name?", name) if i % 2 else ("What is my favourite colour?", colour)
         probes.append(

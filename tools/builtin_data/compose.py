@@ -8,6 +8,7 @@ from random import Random
 from tools.builtin_data import memory
 from tools.builtin_data.grammar import normalised
 from tools.builtin_data.heldout import HELD_OUT
+from tools.builtin_data.own_name import NAME
 from tools.builtin_data.skills import SKILLS, greeting
 from tools.builtin_data.system_prompts import prompted
 from tools.builtin_data.talk import Talk
@@ -30,7 +31,7 @@ def compose(rng: Random) -> Talk:
     if steps > 1 and rng.random() < 0.12:
         greeting(talk)
     if steps > 1 and rng.random() < 0.45:
-        memory.tell(talk, memory.NAME if rng.random() < 0.6 else None)
+        memory.tell(talk, NAME if rng.random() < 0.6 else None)
     skills, weights = [skill for skill, _ in SKILLS], [weight for _, weight in SKILLS]
     for _ in range(steps):
         skill = memory.recall if talk.facts and rng.random() < 0.30 else rng.choices(skills, weights)[0]

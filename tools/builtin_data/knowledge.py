@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tools.builtin_data import facts_localrun, facts_models, facts_phases
 from tools.builtin_data.grammar import answer, ask, expand, first_of
-from tools.builtin_data.memory import NAME
+from tools.builtin_data.own_name import NAME
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.topic import Topic
 

@@ -1,10 +1,12 @@
-"""Words that fill the slots of a chat: names, animals, things people like. Names are mostly made up on the spot."""
+"""People's names: known ones, and ones made up on the spot, so that a name is copied and not chosen from a list."""
 
 from __future__ import annotations
 
 from random import Random
 
-from tools.builtin_data.grammar import phrases, words
+from tools.builtin_data.grammar import typo, words
+from tools.builtin_data.made_up import letters, nonsense_word
+from tools.builtin_data.things import ANIMALS, COLOURS, FOODS, HOBBIES
 
 FIRST_NAMES = words(
     """
@@ -17,160 +19,79 @@ FIRST_NAMES = words(
     Zainab Robert Michael Sarah Laura Julia Max Chris Alex Mark John Mary Linda Susan Lisa Nancy Betty Steve Kevin
     Brian George Edward Jason Ryan Sophie Lucy Charlotte Amelia Ella Ruby Daisy Harry Charlie Oliver Jake Thomas
     Oskar Ole Mats Greta Heidi Klaus Jürgen Zoë José Søren Łukasz Renée André Chloé Núria Øystein Ève Božena Siân
-    Anaïs Jo Al Bo Ed Ty Vi Lu Mo
+    Anaïs Jo Al Bo Ed Ty Vi Lu Mo Tim Jim Kim Ann Amy Ali Ian Jay Ray Roy Ron Rob Ted Joe Ken Len Meg Pam Pat Sue
+    Val Viv Zac Abe Art Cal Deb Don Dee Eli Fay Gil Gus Guy Hal Ike Jen Kit Lee Liv Lou Mel Ned Ora Pia Rex Rob Sal
+    Sid Tam Tess Una Vic Wes Zed Nils Knut Arne Elke Uwe Anke Jan Piet Sanne Femke Bram Marek Agnieszka Piotr Ewa
+    Zofia Vlad Olga Sergei Irina Boris Tatiana Katya Misha Ayşe Mehmet Emre Elif Ebru Rahul Sanjay Anjali Sunita
+    Vikram Haruto Aiko Takeshi Min-jun Seo-yeon Jiho Xiaoming Li Zhang Hui Nguyen Thanh Linh Kwame Ama Abena Chidi
+    Oluwaseun Folake Thabo Sipho Lerato Ibrahim Khadija Youssef Leila Farid Samira Noor Dariush Shirin Moshe Rivka
+    Siobhan Niamh Saoirse Aoife Cormac Padraig Rhys Gwen Dylan Angus Isla Eilidh Fergus Giovanni Francesca Matteo
+    Chiara Paolo Sofia Camila Valentina Joaquín Esteban Lucía Íñigo François Hélène Bénédicte Jérôme Maëlle Gaël
     """
 )
-ONSETS = words(
-    """
-    b c d f g h j k l m n p r s t v w y z br ch cl dr fl gr kl kr pl pr sh sk st th tr zh qu bl sl sn sp
-    """
-)
-VOWELS = words("a e i o u a e i o a ee oo ia ay ei ou y")
-CODAS = ["", "", "", "n", "r", "l", "s", "k", "m", "t", "x", "th", "nd", "sh", "ck", "rk", "st", "lf", "ng", "sk", "z"]
-
-ANIMALS = phrases(
-    """
-    cat, dog, fox, owl, bear, mouse, rabbit, hedgehog, squirrel, otter, turtle, frog, duck, goose, hen, rooster,
-    cow, horse, pig, sheep, goat, donkey, lion, tiger, elephant, giraffe, zebra, monkey, penguin, seal, whale,
-    dolphin, shark, octopus, crab, snail, bee, ant, butterfly, ladybug, spider, bat, wolf, deer, moose, beaver,
-    badger, raccoon, panda, koala, kangaroo, camel, llama, parrot, crow, sparrow, robin, eagle, swan, stork,
-    flamingo, peacock, pigeon, lizard, snake, crocodile, dragon, unicorn, dinosaur, hamster, guinea pig, ferret,
-    mole, rat, weasel, lynx, leopard, cheetah, panther, hippo, rhino, gorilla, sloth, armadillo, platypus, walrus,
-    jellyfish, starfish, salmon, goldfish, seahorse, lobster, firefly, cricket, grasshopper, dragonfly, caterpillar,
-    worm, puppy, kitten, pony, lamb, calf, chick, toad, newt, gecko, chameleon, tortoise, hare, possum, skunk,
-    coyote, jackal, hyena, buffalo, bison, yak, alpaca, antelope, gazelle, reindeer, elk, ostrich, emu, kiwi,
-    toucan, pelican, seagull, albatross, hawk, falcon, vulture, raven, magpie, woodpecker, hummingbird, swallow,
-    heron, crane, turkey, quail, pheasant, tuna, trout, carp, eel, squid, shrimp, clam, oyster, mammoth, phoenix,
-    griffin, robot
-    """
-)
-CREATURES = words(
-    """
-    knight princess wizard pirate witch ghost king queen child girl boy sailor farmer gardener baker teacher
-    grandmother astronaut alien snowman fairy giant troll tree cloud star little train kite toy teddy bear computer
-    tiny model token moon river mountain
-    """
-)
-
-COLOURS = words(
-    """
-    red blue green yellow purple orange pink black white brown grey gray turquoise violet indigo silver gold teal
-    maroon navy beige crimson magenta lavender olive cyan mint coral
-    """
-)
-FOODS = phrases(
-    """
-    pizza, pasta, sushi, chocolate, soup, bread, cheese, rice, apples, strawberries, pancakes, tacos, salad, curry,
-    noodles, waffles, burgers, lasagna, dumplings, mangoes, cake, fries, tofu, ramen, cookies, steak, falafel,
-    risotto, ice cream
-    """
-)
-CITIES = words(
-    """
-    Berlin Paris London Madrid Rome Tokyo Oslo Lima Cairo Mumbai Vienna Prague Dublin Lisbon Boston Chicago Toronto
-    Sydney Nairobi Seoul Bangkok Hamburg Munich Zurich Athens Warsaw Helsinki Denver Austin Seattle Lagos Quito
-    Hanoi Leeds Porto Graz
-    """
-)
-HOBBIES = words(
-    """
-    chess reading swimming painting cooking football tennis music dancing hiking gardening fishing photography
-    cycling running knitting singing sailing climbing gaming skiing yoga baking drawing travelling pottery surfing
-    """
-)
-JOBS = words(
-    """
-    teacher nurse doctor baker student programmer engineer farmer driver cook gardener lawyer carpenter painter
-    musician writer plumber pilot scientist librarian electrician designer mechanic waiter dentist
-    """
-)
-SHADES = words("dark light pale deep bright burnt hot sky forest midnight baby royal neon warm dusty electric pastel")
-FLAVOURS = words(
-    "fried apple spicy sweet tomato chicken lemon hot green vegetable cheese banana potato fresh carrot thai"
-)
-INSTRUMENTS = words(
-    """
-    piano guitar violin flute drums cello trumpet harp saxophone accordion banjo ukulele
-    """
-)
-SPORTS = words(
-    """
-    football tennis basketball hockey volleyball swimming cricket rugby golf baseball badminton judo skiing handball
-    rowing boxing
-    """
-)
-SEASONS = words("spring summer autumn winter")
-DRINKS = words("tea coffee water milk lemonade juice cocoa cola beer wine espresso")
+ACCENTED = str.maketrans("aeioucsz", "áéíóúçšž")
+TITLES = ("Mr ", "Mrs ", "Ms ", "Dr ", "Dr. ", "Captain ", "Professor ", "Sir ", "Aunt ", "Uncle ")
+PREFIXES = ("O'", "D'", "Mc", "Mac", "Al-", "Van ", "De ", "El ", "N'", "Ka'")
 
 
-def nonsense_word(rng: Random, syllables: int = 0) -> str:
-    """A pronounceable word nobody has seen: unseen names, animals and topics are made of these."""
-    count = syllables or rng.choice((1, 2, 2, 2, 3, 3))
-    word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count))
-    return word + rng.choice(CODAS)
+def short_name(rng: Random) -> str:
+    """Three or four letters, as many nicknames have: the easiest to mistake for another word."""
+    return (
+        rng.choice("bcdfghjklmnpqrstvwxyz")
+        + rng.choice("aeiouy")
+        + "".join(rng.choices("bdgklmnprstvxyzaeio", k=rng.randint(1, 2)))
+    )
 
 
-def letters(rng: Random) -> str:
-    """Random letters: the hardest names to copy."""
-    return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(2, 7)))
+def base_name(rng: Random) -> str:
+    """One word in lower case."""
+    roll = rng.random()
+    if roll < 0.24:
+        return rng.choice(FIRST_NAMES).lower()
+    if roll < 0.52:
+        return nonsense_word(rng)
+    if roll < 0.64:
+        return short_name(rng)
+    if roll < 0.70:
+        return nonsense_word(rng, rng.choice((3, 4, 5)))
+    if roll < 0.82:
+        return letters(rng)
+    if roll < 0.89:
+        return typo(rng, rng.choice(FIRST_NAMES).lower())
+    plain = rng.choice(COLOURS + ANIMALS + HOBBIES + FOODS).replace(" ", "")
+    return plain if roll < 0.95 else rng.choice(COLOURS) + plain
+
+
+def decorated(rng: Random, name: str) -> str:
+    """Now and then two-part, hyphened, with an apostrophe, a title, digits or accents. `name` is capitalised."""
+    roll = rng.random()
+    if roll < 0.05:
+        return name + " " + base_name(rng).capitalize()
+    if roll < 0.07:
+        return name + " " + rng.choice("ABCDEFGHJKLMNPRSTVWZ") + rng.choice(("", "."))
+    if roll < 0.10:
+        return name + "-" + base_name(rng).capitalize()
+    if roll < 0.13:
+        return rng.choice(PREFIXES) + name
+    if roll < 0.145:
+        at = rng.randint(1, len(name) - 1)
+        return name[:at] + "'" + name[at:]
+    if roll < 0.165:
+        return rng.choice(TITLES) + name
+    if roll < 0.19:
+        return name + rng.choice(("", "", "_", "-")) + str(rng.randint(0, 99))
+    return name.translate(ACCENTED) if roll < 0.205 else name
 
 
 def person_name(rng: Random) -> str:
+    """A name in the case somebody may type it: the model says it back as it was written."""
+    name = decorated(rng, base_name(rng).capitalize())
     roll = rng.random()
-    if roll < 0.30:
-        name = rng.choice(FIRST_NAMES)
-    elif roll < 0.72:
-        name = nonsense_word(rng).capitalize()
-    elif roll < 0.79:
-        name = nonsense_word(rng, rng.choice((4, 5))).capitalize()
-    elif roll < 0.87:
-        name = (
-            (rng.choice(COLOURS + ANIMALS + JOBS) + rng.choice(ANIMALS + HOBBIES + FOODS)).replace(" ", "").capitalize()
-        )
-    else:
-        name = letters(rng).capitalize()
-    roll = rng.random()
-    if roll < 0.05:
-        name += " " + nonsense_word(rng).capitalize()
-    elif roll < 0.08:
-        name += " " + rng.choice(FIRST_NAMES)
-    elif roll < 0.095:
-        name += "-" + rng.choice(FIRST_NAMES)
-    elif roll < 0.11:
-        name = rng.choice(("Mr ", "Mrs ", "Dr ", "Dr. ", "Captain ", "Professor ")) + name
-    elif roll < 0.12:
-        name += str(rng.randint(1, 99))
-    roll = rng.random()
-    if roll < 0.20:
+    if roll < 0.45:
         return name.lower()
-    return name.upper() if roll < 0.23 else name
+    return name.upper() if roll < 0.49 else name
 
 
-def animal(rng: Random) -> str:
-    roll = rng.random()
-    if roll < 0.80:
-        return rng.choice(ANIMALS)
-    return rng.choice(CREATURES) if roll < 0.86 else nonsense_word(rng)
-
-
-def colour(rng: Random) -> str:
-    shade = rng.choice(SHADES) + " " if rng.random() < 0.2 else ""
-    return shade + rarely_new(rng, COLOURS)
-
-
-def food(rng: Random) -> str:
-    kind = rng.choice(FLAVOURS) + " " if rng.random() < 0.2 else ""
-    return kind + rarely_new(rng, FOODS)
-
-
-def city(rng: Random) -> str:
-    name = rarely_new(rng, CITIES, 0.4).title()
-    roll = rng.random()
-    if roll < 0.1:
-        return rng.choice(("New ", "San ", "Saint ", "North ", "Bad ", "East ", "Port ")) + name
-    return name + rng.choice((" City", " Beach", " Falls", " Bay", " Town", " Hill")) if roll < 0.18 else name
-
-
-def rarely_new(rng: Random, known: list[str] | tuple[str, ...], share: float = 0.2) -> str:
-    """One of the known values, or now and then a word that was never seen."""
-    return nonsense_word(rng) if rng.random() < share else rng.choice(list(known))
+def one_word_name(rng: Random) -> str:
+    name = base_name(rng)
+    return name if rng.random() < 0.35 else name.capitalize()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tools.builtin_data.grammar import answer, ask, first_of
-from tools.builtin_data.names import letters, nonsense_word
+from tools.builtin_data.made_up import letters, nonsense_word
 from tools.builtin_data.outside_words import (
     CODE_TASKS,
     COUNTRIES,

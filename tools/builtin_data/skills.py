@@ -60,4 +60,6 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (memory.tell, 8.0),
     (memory.tell_two, 2.5),
     (memory.recall, 10.0),
+    (memory.rename, 0.8),
+    (memory.ask_back, 0.8),
 )

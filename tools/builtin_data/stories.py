@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from random import Random
 
-from tools.builtin_data import names
+from tools.builtin_data import names, things
 from tools.builtin_data.grammar import answer, article, ask, expand, first_of, words
 from tools.builtin_data.talk import Talk
 
@@ -211,7 +211,7 @@ def short_place(rng: Random) -> str:
 
 
 def new_story(rng: Random, animal: str, hero: str = "", friend: str = "") -> Story:
-    friend = friend or first_of(rng, [name for name in names.ANIMALS[:60] if name != animal])
+    friend = friend or first_of(rng, [name for name in things.ANIMALS[:60] if name != animal])
     return Story(hero or first_of(rng, HEROES), animal, friend, first_of(rng, PLOTS))
 
 
@@ -261,7 +261,7 @@ def story_turns(talk: Talk) -> None:
             story = new_story(rng, story.animal)
             talk.say("story", ask(rng, AGAIN), told(rng, story))
         elif roll < 0.75:
-            story = new_story(rng, names.animal(rng))
+            story = new_story(rng, things.animal(rng))
             talk.say("story", ask(rng, NEXT_ANIMAL, {"x": article(story.animal)}), told(rng, story))
         else:
             talk.say("story_short", ask(rng, SHORTER), capital(in_brief(rng, story)))
@@ -271,10 +271,10 @@ def first_story(talk: Talk) -> Story:
     rng = talk.rng
     roll = rng.random()
     if roll < 0.15:
-        story = new_story(rng, first_of(rng, names.ANIMALS[:80]))
+        story = new_story(rng, first_of(rng, things.ANIMALS[:80]))
         talk.say("story", ask(rng, ANY_REQUEST), told(rng, story))
         return story
-    story = new_story(rng, names.animal(rng))
+    story = new_story(rng, things.animal(rng))
     subject = rng.choice(
         (
             article(story.animal),
@@ -290,7 +290,7 @@ def first_story(talk: Talk) -> Story:
         story = new_story(rng, story.animal, hero)
         subject = f"{article(story.animal)} {rng.choice(('named', 'called', 'whose name is'))} {hero}"
     elif roll < 0.43:
-        story = new_story(rng, story.animal, friend=names.animal(rng))
+        story = new_story(rng, story.animal, friend=things.animal(rng))
         subject = f"{article(story.animal)} and {article(story.friend)}"
     if rng.random() < 0.07:
         talk.say("story_short", ask(rng, ONE_LINE_REQUESTS, {"x": subject}), capital(in_brief(rng, story)))
@@ -318,7 +318,7 @@ POEM_REQUESTS = (
 
 
 def poem(talk: Talk) -> None:
-    animal = names.animal(talk.rng)
+    animal = things.animal(talk.rng)
     text = answer(talk.rng, POEMS, {"a": animal, "A": article(animal)})
     talk.say(
         "poem", ask(talk.rng, POEM_REQUESTS, {"x": talk.rng.choice((article(animal), f"the {animal}", animal))}), text

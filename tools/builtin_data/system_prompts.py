@@ -6,6 +6,7 @@ from random import Random
 
 from tools.builtin_data import memory
 from tools.builtin_data.grammar import answer
+from tools.builtin_data.own_name import NAME
 from tools.builtin_data.skills import small_talk
 from tools.builtin_data.talk import Talk
 
@@ -49,7 +50,7 @@ def prompted(rng: Random, talk: Talk) -> tuple[str, Talk]:
     """A system prompt and the talk that fits it: this one, or a new one where the prompt tells the user's name."""
     if rng.random() < 0.7:
         return rng.choice(SYSTEM_PROMPTS), talk
-    name = memory.NAME.value(rng)
+    name = NAME.value(rng)
     told = Talk(rng, facts={"name": name})
     for _ in range(rng.randint(1, 3)):
         (memory.recall if rng.random() < 0.6 else small_talk)(told)

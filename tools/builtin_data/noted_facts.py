@@ -1,0 +1,238 @@
+# ruff: noqa: E501 - patterns and sentences stand on one line each
+"""What people ask to be kept in mind: numbers, words, plans, where things lie, how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from tools.builtin_data import things
+from tools.builtin_data.fact import Fact
+from tools.builtin_data.made_up import nonsense_word
+
+
+def number_text(rng: Random) -> str:
+    return str(rng.randint(0, 99) if rng.random() < 0.7 else rng.randint(100, 9999))
+
+
+def any_word(rng: Random) -> str:
+    return nonsense_word(rng, 2) if rng.random() < 0.6 else rng.choice(things.FOODS + things.ANIMALS + things.COLOURS)
+
+
+NUMBER = Fact(
+    "number",
+    (
+        "remember the number {v}",
+        "please remember the number {v}",
+        "the number is {v}",
+        "keep the number {v} in mind",
+        "remember this number: {v}",
+        "my number is {v}",
+        "don't forget the number {v}",
+        "note the number {v}",
+        "remember {v}",
+    ),
+    (
+        "what was the number?",
+        "what is the number?",
+        "which number did i [tell you|give you|ask you to remember|say|mention]?",
+        "what number did i [tell you|give you|ask you to remember|say|mention]?",
+        "tell me the number",
+        "do you remember the number?",
+        "what's the number [again|]?",
+        "the number?",
+        "what is my number?",
+    ),
+    "the number is {v}",
+    "You have not told me a number.",
+    number_text,
+    weight=1.0,
+)
+WORD = Fact(
+    "word",
+    (
+        "remember the word {v}",
+        "please remember the word {v}",
+        "the [secret |magic |code |]word is {v}",
+        "remember this word: {v}",
+        "keep the word {v} in mind",
+        "don't forget the word {v}",
+    ),
+    (
+        "what was the [secret |magic |code |]word?",
+        "what is the [secret |magic |code |]word?",
+        "which word did i [tell you|give you|ask you to remember|say]?",
+        "what word did i [tell you|give you|ask you to remember|say]?",
+        "tell me the word",
+        "do you remember the [secret |]word?",
+        "the word?",
+    ),
+    "the word is {v}",
+    "You have not told me a word to remember.",
+    any_word,
+    weight=1.0,
+)
+TWO_WORD_PLANS = (
+    "visit {c}",
+    "bake {f}",
+    "buy {f}",
+    "cook {f}",
+    "go to {c}",
+    "see {p}",
+    "call {p}",
+    "meet {p}",
+    "play {s}",
+    "paint a {a}",
+    "look for your {a}",
+)
+
+
+def plan_text(rng: Random) -> str:
+    made = rng.choice(TWO_WORD_PLANS)
+    slots: dict[str, Callable[[Random], str]] = {
+        "c": things.city,
+        "f": things.food,
+        "p": lambda r: nonsense_word(r).title(),
+        "a": things.animal,
+    }
+    slots["s"] = lambda r: things.rarely_new(r, things.SPORTS, 0.2)
+    for slot, value in slots.items():
+        made = made.replace("{" + slot + "}", value(rng))
+    return made
+
+
+def plan(when: str) -> Fact:
+    return Fact(
+        f"plan {when}",
+        (
+            f"{when} i [will|want to|am going to|plan to|have to|must|'m going to] {{v}}",
+            f"i [will|want to|am going to|plan to|have to|need to|'m going to|wanna] {{v}} {when}",
+            f"my plan {when}: {{v}}",
+        ),
+        (
+            f"what [will i do|am i going to do|do i have to do|are my plans|am i doing|do i want to do|did i plan] {when}?",
+            f"what is my plan {when}?",
+            f"do you [know|remember] [what i will do|my plan|what i am doing|my plans] {when}?",
+            f"{when}, what [will i do|do i want to do|was my plan]?",
+        ),
+        f"{when} you want to {{v}}",
+        f"You have not told me your plan for {when}.",
+        plan_text,
+        weight=0.4,
+    )
+
+
+SPOTS = (
+    "on the table",
+    "in the drawer",
+    "under the bed",
+    "in my bag",
+    "on the shelf",
+    "behind the door",
+    "in the car",
+    "next to the lamp",
+    "in the kitchen",
+    "under the sofa",
+    "in the garage",
+    "on the desk",
+    "in the fridge",
+    "by the window",
+)
+KEPT = (
+    "keys",
+    "glasses",
+    "phone",
+    "passport",
+    "wallet",
+    "car",
+    "bike",
+    "umbrella",
+    "book",
+    "hat",
+    "bag",
+    "shoes",
+    "ticket",
+    "ring",
+)
+
+
+def spot(rng: Random) -> str:
+    if rng.random() < 0.7:
+        return rng.choice(SPOTS).replace(" my ", " your ")
+    where = (
+        nonsense_word(rng)
+        if rng.random() < 0.6
+        else rng.choice(("box", "cupboard", "attic", "cellar", "garden", "hall", "office"))
+    )
+    return f"{rng.choice(('in', 'under', 'behind', 'near', 'on'))} the {where}"
+
+
+def kept(thing: str) -> Fact:
+    """Where the user has put something."""
+    verb = "are" if thing in ("keys", "glasses", "shoes") else "is"
+    return Fact(
+        f"place of {thing}",
+        (
+            f"my {thing} {verb} {{v}}",
+            f"i [put|left|keep|hid|lay|laid|dropped|have] my {thing} {{v}}",
+            f"[remember|note|remember that|don't forget that] my {thing} {verb} {{v}}",
+            f"the {thing} {verb} {{v}}",
+        ),
+        (
+            f"where {verb} my {thing}?",
+            f"where [did i put|did i leave|do i keep|have i put|did i hide] my {thing}?",
+            f"do you [know|remember] where my {thing} {verb}?",
+            f"i [can't find|am looking for|lost] my {thing}[, where {verb} {'they' if verb == 'are' else 'it'}|. where {verb} {'they' if verb == 'are' else 'it'}]?",
+            f"wheres my {thing}?",
+            f"tell me where my {thing} {verb}",
+        ),
+        f"your {thing} {verb} {{v}}",
+        f"You have not told me where your {thing} {verb}.",
+        spot,
+        weight=0.25,
+    )
+
+
+def count_of(what: str) -> Fact:
+    return Fact(
+        f"number of {what}",
+        (f"i have {{v}} {what}", f"i've got {{v}} {what}", f"there are {{v}} {what} [in my family|at my home|here]"),
+        (
+            f"how many {what} do i have?",
+            f"how many {what} have i got?",
+            f"do you [know|remember] how many {what} i have?",
+            f"the number of my {what}?",
+        ),
+        f"you have {{v}} {what}",
+        f"You have not told me how many {what} you have.",
+        lambda rng: (
+            str(rng.randint(2, 12))
+            if rng.random() < 0.7
+            else rng.choice(("two", "three", "four", "five", "six", "seven"))
+        ),
+        weight=0.3,
+    )
+
+
+NOTED = (
+    NUMBER,
+    WORD,
+    *(
+        plan(when)
+        for when in (
+            "tomorrow",
+            "tonight",
+            "today",
+            "on Saturday",
+            "on Monday",
+            "next week",
+            "this weekend",
+            "after work",
+        )
+    ),
+    *(kept(thing) for thing in KEPT),
+    *(
+        count_of(what)
+        for what in ("brothers", "sisters", "cats", "dogs", "children", "kids", "books", "bikes", "plants", "friends")
+    ),
+)
