@@ -118,7 +118,7 @@ def strangers(n: int) -> list[Probe]:
 
 
 def ask(probe: Probe, reply: Answer) -> list[Message]:
-    chat: list[Message] = []
+    chat = [Message("system", probe.system)] if probe.system else []
     for user in probe.users:
         chat.append(Message("user", user))
         chat.append(Message("assistant", reply(chat)))
