@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.builtin_data import arithmetic, knowledge, memory, refusals, smalltalk, stories
+from tools.builtin_data import arithmetic, knowledge, memory, poems, refusals, smalltalk, stories
 from tools.builtin_data.grammar import answer, ask, first_of
 from tools.builtin_data.talk import Talk
 
@@ -55,8 +55,8 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (sums, 32.0),
     (knowledge.topic_turns, 16.0),
     (refusals.refuse, 17.0),
-    (stories.story_turns, 4.5),
-    (stories.poem, 0.5),
+    (stories.story_turns, 5.5),
+    (poems.poem_turns, 2.0),
     (memory.tell, 8.0),
     (memory.tell_two, 2.5),
     (memory.recall, 10.0),
