@@ -11,7 +11,7 @@ import pytest
 
 from tools.builtin_data import arithmetic, knowledge, memory, poems, smalltalk, stories
 from tools.builtin_data.compose import chats, compose, one_chat
-from tools.builtin_data.facts_localrun import COMMANDS
+from tools.builtin_data.facts_commands import COMMANDS
 from tools.builtin_data.grammar import expand, fill_noisily, normalised
 from tools.builtin_data.heldout import HELD_OUT, PROBES
 from tools.builtin_data.own_name import NAME

@@ -10,7 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tools.builtin_data import heldout_first, heldout_limits, heldout_people, heldout_questions, heldout_skills
+from tools.builtin_data import (
+    heldout_first,
+    heldout_knowledge,
+    heldout_limits,
+    heldout_people,
+    heldout_questions,
+    heldout_skills,
+)
 from tools.builtin_data.grammar import normalised
 
 REFUSAL_WORDS = (
@@ -66,7 +73,7 @@ def parse(skill: str, line: str) -> Probe:
     return Probe(skill, tuple(users), groups, system)
 
 
-FILES = (heldout_first, heldout_questions, heldout_people, heldout_skills, heldout_limits)
+FILES = (heldout_first, heldout_questions, heldout_knowledge, heldout_people, heldout_skills, heldout_limits)
 PROBES = tuple(
     parse(skill, line) for file in FILES for skill, text in file.LINES.items() for line in text.strip().splitlines()
 )

@@ -1,147 +1,148 @@
-# ruff: noqa: E501 - patterns and sentences stand on one line each
 """Questions about localrun and language models, in many forms, with answers of the length that was asked for."""
 
 from __future__ import annotations
 
-from tools.builtin_data import facts_localrun, facts_models, facts_phases
-from tools.builtin_data.grammar import answer, ask, expand, first_of
+from collections.abc import Sequence
+from random import Random
+
+from tools.builtin_data import (
+    facts_app,
+    facts_attention,
+    facts_cache,
+    facts_commands,
+    facts_files,
+    facts_machine,
+    facts_models,
+    facts_phases,
+    facts_reuse,
+    facts_sampling,
+    facts_second_token,
+    facts_speed,
+    facts_transformer,
+    facts_weights,
+    facts_words,
+)
+from tools.builtin_data.frames import (
+    ASK_EXAMPLE,
+    ASK_MORE,
+    ASK_NEXT,
+    ASK_SHORT,
+    ASK_SIMPLE,
+    BRIEFLY,
+    FACT_FORMS,
+    IN_DETAIL,
+    LIKE_FIVE,
+    NAME_FORMS,
+    PAIR_FORMS,
+    TASK_FORMS,
+)
+from tools.builtin_data.grammar import ask, expand, first_of
 from tools.builtin_data.own_name import NAME
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.topic import Topic
 
-TOPICS: tuple[Topic, ...] = facts_phases.TOPICS + facts_localrun.TOPICS + facts_models.TOPICS
-EXTRA_WEIGHT = {"second_token": 7.0, "kv_cache": 4.0, "prefill": 1.3, "decode": 1.3}
-WEIGHTS = [EXTRA_WEIGHT.get(topic.key, topic.weight) for topic in TOPICS]
-
-NAME_FORMS = (
-    "what is {x}?",
-    "what is {x}?",
-    "what's {x}?",
-    "whats {x}?",
-    "what are {x}?",
-    "explain {x}",
-    "explain {x} to me",
-    "explain {x} [please|simply|in simple words]",
-    "tell me about {x}",
-    "tell me [something|more] about {x}",
-    "{x}?",
-    "{x}",
-    "define {x}",
-    "what does {x} mean?",
-    "what do you mean by {x}?",
-    "how does {x} work?",
-    "what is {x} [for|good for|used for]?",
-    "what does {x} do?",
-    "why [do we need|do models need|is there|do you need] {x}?",
-    "what [exactly |]is {x}?",
-    "can you [explain|tell me about|describe|define] {x}?",
-    "[could|would] you explain {x}?",
-    "i [do not|don't] [understand|know] [what {x} is|{x}]",
-    "what is meant by {x}?",
-    "[give me|what is] [a|the] [definition|meaning|explanation] of {x}?",
-    "do you know what {x} is?",
-    "describe {x}",
-    "i want to [know|learn] [about|more about|what is] {x}",
-    "what is {x} in [localrun|an llm|simple terms|ai|a language model|machine learning]?",
-    "how would you [explain|describe] {x}?",
-    "help me understand {x}",
-    "what's the [deal with|idea behind|point of|purpose of] {x}?",
-    "why is {x} important?",
-    "meaning of {x}",
-    "can you explain what {x} [is|means]?",
-    "i have a question about {x}",
-    "what about {x}?",
-    "and {x}?",
-    "what is {x} about?",
-    "[and |so |]{x} means what[, please|]?",
-    "what [exactly |]{x} means",
-    "{x}, what [is it|is that|does it mean|does that mean|does it measure|does it do]?",
-    "[could|can|would] you [define|describe|clarify|tell me] {x} [for me|please|]?",
-    "i [keep reading|keep hearing|read|heard] about {x}[, what is it|. what is it|]?",
-    "[what|whats|what's] [that|this] {x} [thing|stuff|]?",
-    "how [do|would|can] [you|one|i] [define|describe|understand] {x}?",
-    "explain [what|to me what] {x} is",
-    "what [happens|goes on] [in|during|with] {x}?",
-    "a [short|simple|quick] [explanation|definition] of {x} please",
-    "in [plain|simple|other|your own] words, what is {x}?",
-    "teach me about {x}",
-    "do you know {x}?",
-    "have you heard of {x}?",
-    "so what is {x}?",
-    "what should i know about {x}?",
+SUBJECTS: tuple[tuple[Topic, ...], ...] = (
+    facts_second_token.TOPICS + facts_phases.TOPICS + facts_speed.TOPICS,
+    facts_cache.TOPICS + facts_reuse.TOPICS + facts_attention.TOPICS + facts_transformer.TOPICS,
+    facts_weights.TOPICS + facts_files.TOPICS,
+    facts_words.TOPICS + facts_sampling.TOPICS,
+    facts_commands.TOPICS + facts_models.TOPICS + facts_app.TOPICS,
+    facts_machine.TOPICS,
 )
-BRIEFLY = (
-    "[in one sentence|briefly|in short|in a few words|short answer|keep it short|be brief|shortly|in a nutshell|quickly|one sentence please]",
-)
-IN_DETAIL = ("[in detail|in depth|with details|at length|in more detail|thoroughly|long answer please|fully]",)
-LIKE_FIVE = (
-    "[like i'm five|like i am five|like i'm 5|for a child|for beginners|in simple words|in simple terms|in plain english|as simply as you can|for dummies|to a child|eli5|to my grandmother]",
-)
-ASK_MORE = (
-    "[tell me more|more|more details|go on|can you tell me more|more please|give me more details|explain more|i want to know more|in more detail|elaborate|please elaborate|continue|and what else|tell me more about it|tell me more about that|details please|can you go deeper|what else|more information|say more|could you elaborate|what more can you say|anything else about it|go deeper|expand on that|explain further|can you explain more]",
-)
-ASK_SHORT = (
-    "[shorter|make it shorter|shorter please|in one sentence|too long|briefly please|sum it up|summarize|summarize that|tl;dr|tldr|in short|can you say that in one sentence|say it shorter|the short version please|give me the short version|in a nutshell|can you make it shorter|be brief|that was too long|simplify and shorten|summary please|a short version]",
-)
-ASK_SIMPLE = (
-    "[simpler|explain it simply|explain it like i'm five|eli5|in simple words|i don't understand|i do not understand|i don't get it|too complicated|make it simpler|can you explain it more simply|say it more simply|what does that mean|in plain english|can you simplify that|simpler please|that is too hard|huh|explain that|for beginners|that's confusing]",
-)
+TOPICS = tuple(topic for subject in SUBJECTS for topic in subject)
+WEIGHTS = [topic.weight for topic in TOPICS]
+BARE = tuple(tuple(topic for topic in subject if topic.bare) for subject in SUBJECTS)
+# How much more often a form is used than another, per wording of it that a topic has, up to `MOST_WORDINGS`.
+FORM_WEIGHTS = {"names": 1.6, "tasks": 2.0, "facts": 1.2, "pairs": 2.0, "patterns": 1.0}
+MOST_WORDINGS = 6
 NO_MORE = "That is all I know about it. A bigger model knows more: try `localrun pull qwen3-4b`."
 
 
-def question(talk: Talk, topic: Topic) -> str:
-    forms = topic.patterns
-    if topic.names and (not forms or talk.rng.random() < 0.65):
-        name = talk.rng.choice(topic.names)
-        return expand(talk.rng, talk.rng.choice(NAME_FORMS)).replace("{x}", name)
-    return expand(talk.rng, talk.rng.choice(forms))
+def question(rng: Random, topic: Topic) -> str:
+    """One of the forms that the topic has words for."""
+    forms = [form for form in FORM_WEIGHTS if getattr(topic, form)]
+    weights = [FORM_WEIGHTS[form] * min(len(getattr(topic, form)), MOST_WORDINGS) for form in forms]
+    form = rng.choices(forms, weights)[0]
+    if form == "pairs":
+        pair = rng.choice(topic.pairs)
+        a, b = pair if rng.random() < 0.5 else pair[::-1]
+        return expand(rng, rng.choice(PAIR_FORMS).replace("{a}", a).replace("{b}", b))
+    if form == "patterns":
+        return expand(rng, rng.choice(topic.patterns))
+    common = {"names": NAME_FORMS, "tasks": TASK_FORMS, "facts": FACT_FORMS}[form]
+    return expand(rng, rng.choice(common).replace("{x}", rng.choice(getattr(topic, form))))
+
+
+def shortest(topic: Topic) -> tuple[str, ...]:
+    """The short answer; without one, the first sentence of the long one, which stands by itself."""
+    return topic.short or tuple(first_sentence(text) for text in topic.answer)
+
+
+def first_sentence(text: str) -> str:
+    head, dot, _ = text.partition(". ")
+    return head + "." if dot else text
 
 
 def topic_turns(talk: Talk) -> None:
     rng = talk.rng
     topic = rng.choices(TOPICS, WEIGHTS)[0]
-    asked, reply = question(talk, topic), styled_answer(talk, topic)
-    user = ask(rng, (asked + reply[0],)) if not reply[0].startswith("^") else ask(rng, (reply[0][1:] + asked,))
-    text = reply[1]
-    if rng.random() < 0.05 and not reply[0]:
+    asked = question(rng, topic)
+    before, after, text = styled_answer(rng, topic)
+    user = ask(rng, (before + asked + after,))
+    if rng.random() < 0.05 and not before + after:
         name = NAME.value(rng)
         talk.facts = {**{k: v for k, v in talk.facts.items() if k != "name"}, "name": name}
         user = ask(rng, ("[hi|hello|hey], [i'm|i am|my name is] {v}[. |! |, ]" + asked,), {"v": name}, wrap=False)
         text = f"Nice to meet you, {name}! {text}"
-    elif rng.random() < 0.06 and not reply[0]:
+    elif rng.random() < 0.06 and not before + after:
         user = ask(rng, ("[hi|hello|hey|good morning|hi there|hello there][! |. |, | ]" + asked,), wrap=False)
     talk.say(f"topic:{topic.key}", user, text)
     follow(talk, topic)
 
 
-def styled_answer(talk: Talk, topic: Topic) -> tuple[str, str]:
-    """A cue to put after the question (after a leading ^: before it), and the answer in that style."""
-    rng = talk.rng
+def styled_answer(rng: Random, topic: Topic) -> tuple[str, str, str]:
+    """A cue to put before the question, one to put after it, and the answer in the style that they ask for."""
     roll = rng.random()
-    if topic.short and roll < 0.09:
+    if roll < 0.08:
         cue = expand(rng, rng.choice(BRIEFLY))
-        return rng.choice((" " + cue, ", " + cue, ". " + cue, "^" + cue + ": ", "^" + cue + ", ")), rng.choice(
-            topic.short
+        before, after = rng.choice(
+            (("", " " + cue), ("", ", " + cue), ("", ". " + cue), (cue + ": ", ""), (cue + ", ", ""))
         )
-    if topic.more and roll < 0.15:
-        return rng.choice((" ", ", ")) + expand(rng, rng.choice(IN_DETAIL)), rng.choice(
-            topic.answer
-        ) + "\n\n" + first_of(rng, topic.more)
-    if topic.simple and roll < 0.21:
-        return rng.choice((" ", ", ")) + expand(rng, rng.choice(LIKE_FIVE)), first_of(rng, topic.simple)
-    return "", answer(rng, topic.answer)
+        return before, after, first_of(rng, shortest(topic))
+    if topic.more and roll < 0.12:
+        cue = expand(rng, rng.choice(IN_DETAIL))
+        return "", rng.choice((" ", ", ")) + cue, first_of(rng, topic.answer) + "\n\n" + first_of(rng, topic.more)
+    if topic.simple and roll < 0.18:
+        return "", rng.choice((" ", ", ")) + expand(rng, rng.choice(LIKE_FIVE)), first_of(rng, topic.simple)
+    return "", "", first_of(rng, topic.answer)
 
 
 def follow(talk: Talk, topic: Topic) -> None:
-    """What people say after an explanation: more, shorter, simpler."""
+    """What people say after an explanation: more, shorter, simpler, an example, or the next word of the subject."""
     rng = talk.rng
     more_left = list(topic.more)
-    while rng.random() < 0.3:
+    while rng.random() < 0.32:
         roll = rng.random()
-        if roll < 0.55:
+        if roll < 0.36:
             text = more_left.pop(0) if more_left else NO_MORE
             talk.say("follow:more", ask(rng, ASK_MORE), text)
-        elif roll < 0.8:
-            talk.say("follow:short", ask(rng, ASK_SHORT), first_of(rng, topic.short or topic.answer))
-        else:
-            talk.say("follow:simple", ask(rng, ASK_SIMPLE), first_of(rng, topic.simple or topic.short or topic.answer))
+        elif roll < 0.54:
+            talk.say("follow:short", ask(rng, ASK_SHORT), first_of(rng, shortest(topic)))
+        elif roll < 0.72:
+            talk.say("follow:simple", ask(rng, ASK_SIMPLE), first_of(rng, topic.simple or shortest(topic)))
+        elif roll < 0.84:
+            if topic.example:
+                talk.say("follow:example", ask(rng, ASK_EXAMPLE), first_of(rng, topic.example))
+        elif neighbours := neighbours_of(topic):
+            topic = rng.choice(neighbours)
+            more_left = list(topic.more)
+            asked = rng.choice(ASK_NEXT).replace("{x}", rng.choice(topic.bare))
+            talk.say(f"topic:{topic.key}", ask(rng, (asked,), wrap=False), first_of(rng, topic.answer))
+
+
+def neighbours_of(topic: Topic) -> Sequence[Topic]:
+    """Topics of the same subject that a bare word is enough for, after this one."""
+    for subject, bare in zip(SUBJECTS, BARE, strict=True):
+        if topic in subject:
+            return [other for other in bare if other.key != topic.key]
+    return ()

@@ -53,7 +53,7 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (small_talk, 13.0),
     (jokes, 1.5),
     (sums, 32.0),
-    (knowledge.topic_turns, 16.0),
+    (knowledge.topic_turns, 26.0),
     (refusals.refuse, 17.0),
     (stories.story_turns, 5.5),
     (poems.poem_turns, 2.0),

@@ -1,0 +1,230 @@
+# ruff: noqa: E501 - patterns and sentences stand on one line each
+"""What localrun's model can explain about the KV cache: what it holds, what it costs, how it is shared and made smaller."""
+
+from __future__ import annotations
+
+from tools.builtin_data.topic import Topic
+
+KV_NUMBERS = "Llama 3.1 8B in f16: 2 × 32 layers × 8 KV heads × 128 × 2 bytes = 128 KiB a token, so 1 GiB for 8,192 tokens and 4 GiB for 32,768. A 70B model at 128k tokens keeps 40 GiB."
+
+TOPICS = (
+    Topic(
+        key="kv_cache",
+        names=(
+            "[the|a] KV cache",
+            "the KV cache",
+            "KV cache",
+            "kv caching",
+            "the kv-cache",
+            "the key-value cache",
+            "[a|the] key[ |-|/]value cache",
+            "kvcache",
+            "KV",
+            "kv$",
+            "the cache of keys and values",
+            "the cache",
+        ),
+        bare=("the cache", "the kv cache"),
+        patterns=(
+            "what is [stored|kept|saved|inside|held] in the [kv|key value|key-value] cache?",
+            "what [exactly |]gets [stored|kept|saved|cached] in the [kv|key-value] cache?",
+            "what does [the|a] kv cache [do|store|hold|keep|save|contain|remember]?",
+            "why does a model need a [kv|key value] cache?",
+            "why [do|does] [transformers|llms|an llm|models|localrun] [cache|store|keep] [keys and values|the keys and values|k and v]?",
+            "what would happen without [a|the] kv cache?",
+            "how does the kv cache [make|help] [it faster|decoding faster|generation faster|speed]?",
+            "what are [keys and values|the keys and values|k and v]?",
+            "what is [kv|the kv] cache in [an llm|llms|a language model|transformers|localrun|this app]?",
+            "how does the kv cache help?",
+        ),
+        answer=(
+            "The KV cache is the model's working memory for one conversation. For every token it has read, each attention layer produces a key and a value; the cache keeps them, so that the next token can attend to everything before it without computing it again.\n\n"
+            "Without it, each new token would cost as much as the whole text so far. The price is memory: the cache grows with every token of context.",
+        ),
+        short=(
+            "The KV cache keeps the attention keys and values of all earlier tokens, so that each new token does not have to compute them again.",
+        ),
+        more=(
+            "Its size is easy to compute: 2 (keys and values) × layers × KV heads × head size × bytes per number, for every token. localrun can shrink it with `--kv q8` or `--kv q4`, and `localrun fit` shows how much context your memory can hold.",
+        ),
+        simple=(
+            "It is like taking notes while you read. When the model writes the next word, it looks at its notes instead of reading the whole text again. More text means more notes, so the cache takes more memory.",
+        ),
+        example=(KV_NUMBERS,),
+        weight=3.0,
+    ),
+    Topic(
+        key="kv_memory",
+        names=(
+            "the size of the [kv |]cache",
+            "the memory of the kv cache",
+            "the memory [use|usage|footprint|cost] of the kv cache",
+            "kv cache [size|memory|usage|formula]",
+            "the formula for the [size of the |]kv cache",
+            "kv cache bytes per token",
+        ),
+        tasks=(
+            "[compute|calculate|estimate|work out] [the size of the kv cache|the kv cache size|kv cache memory|how big the cache gets|the memory of the cache]",
+        ),
+        patterns=(
+            "how much [memory|ram|vram|space|room] does [the|a] [kv |key-value |][cache|caching] [take|need|use|cost|occupy|eat|require]?",
+            "how much [memory|ram|vram|space|room] [is needed|do i need|goes|is used|is there] for the [kv |]cache?",
+            "how [big|large] [is|does|can|will] [the|a] [kv |key-value |kv-]cache [get|be|become|grow|]?",
+            "how [big|large|much] is the [kv |]cache [of|for|with] [a|an] [7b|8b|13b|70b|4b|3b|14b|30b] [model|] [at|with|and] [4k|8k|16k|32k|128k|2k|64k] [tokens|context|of context|ctx|]?",
+            "how many [bytes|kilobytes|kib|megabytes|mb|gigabytes|gb|gib] [per token |a token |]does the [kv |]cache [take|need|use|cost]?",
+            "how many [bytes|gigabytes|gb|gib|megabytes] [will|would|does] the cache [eat|take|need|cost] [with|at|for] [4k|8k|32k|128k|100000|32000|8192] [tokens |][of context|context|]?",
+            "[kv |]cache [memory|size] [for|of] [a|an|] [7b|8b|13b|70b|4b] [model|] [at|with] [4k|8k|16k|32k|128k] [context|tokens|ctx|]",
+            "[what is|what's|give me|tell me] the [formula|equation] [for|of] [the |][kv cache size|size of the kv cache|memory of the kv cache|kv cache memory|kv cache]?",
+            "how much [memory|ram] does [one|a|each|every|1] token [take|need|cost|use] [in the cache|in the kv cache|of cache|]?",
+            "how much [memory|ram|vram] does [context|a long context|8k context|32k context|the context|a context of 8192 tokens|128k of context] [need|take|cost|use]?",
+            "[does|is it true that] a [13b|13b model] [takes|needs|need|take|uses] [1 mb|one megabyte|a megabyte|1mb|800 kb] [per|a|for each|for every] token?",
+            "[is the kv cache|is the cache] [big|large|expensive]?",
+            "why does the [kv |]cache [need|take|use] so much [memory|ram|space|vram]?",
+            "does the [kv |]cache grow with [the chat|the context|every token|each token]?",
+            "memory per token?",
+            "how fast does the [kv |]cache grow?",
+        ),
+        answer=(
+            "Every token takes 2 (key and value) × layers × KV heads × head size × bytes per number. In f16, an 8B model with GQA takes 128 KiB a token, so 1 GiB at 8k context; a 13B model without GQA takes 800 KiB a token. `--kv q8` about halves that, `--kv q4` quarters it.",
+        ),
+        more=(
+            "`localrun show MODEL` prints the bytes a token for each codec, and `localrun fit MODEL` the sum for your machine. A sliding window stops the growth; GQA and MQA make each token smaller.",
+        ),
+        simple=(
+            "Each word the model has seen leaves a note, and each note takes the same room: about an eighth of a megabyte in an 8B model. Twice the text, twice the memory.",
+        ),
+        example=(KV_NUMBERS,),
+        weight=2.5,
+    ),
+    Topic(
+        key="kv_codec",
+        names=(
+            "a [quantized|quantised] [kv cache|cache|key-value cache]",
+            "[kv cache|cache|kv] quanti[z|s]ation",
+            "quanti[z|s]ation of the [kv |]cache",
+            "[a|the] [q8|q4|8-bit|4-bit|int8|int4|8 bit|4 bit|k8v4] [kv cache|cache|kv]",
+            "[a|the] [q8|q4|8-bit|4-bit|k8v4] cache",
+            "--kv",
+            "--kv [q8|q4|k8v4|auto|f16]",
+            "the [--kv|kv] [option|flag|setting]",
+            "k8v4",
+            "[a|the] kv codec",
+            "kv cache [types|codecs|precision]",
+        ),
+        bare=("the cache", "the kv cache", "a q8 cache", "quantizing the cache", "the cache in q4"),
+        tasks=(
+            "[quantize|quantise|compress|shrink|store] the [kv |]cache [in 8 bits|in 4 bits|to q8|to q4|]",
+            "make the [kv |]cache smaller",
+            "use a [q8|q4|smaller|quantized|8-bit|compressed] [kv |]cache",
+            "[save|reduce] [the |][memory of the cache|cache memory|kv cache memory|memory in the kv cache]",
+        ),
+        pairs=(
+            ("[a |]q8 [cache|kv cache|kv]", "[a |]q4 [cache|kv cache|kv]"),
+            ("--kv q8", "--kv q4"),
+            ("f16 [kv|cache|kv cache]", "q8 [kv|cache|kv cache]"),
+            ("q8 for the cache", "q4 for the cache"),
+            ("[an |]8-bit [kv |]cache", "[a |]4-bit [kv |]cache"),
+            ("q8", "k8v4"),
+        ),
+        patterns=(
+            "[should i|can i|may i] [use|take|choose|pick] [q8|q4|k8v4|8 bits|4 bits|int8] [for the cache|for the kv cache|for kv|as kv cache]?",
+            "does [--kv q8|--kv q4|a q8 cache|a q4 cache|quantizing the cache|a quantized cache|an 8-bit cache|cache quantization] [hurt|make answers worse|lower quality|cost quality|reduce quality|change the answers|make it faster|save memory]?",
+            "[is|was] [a |][q4 cache|q8 cache|4-bit cache|kv cache in q4|kv cache in q8|quantized cache] [good|bad|safe|worth it|a good idea|ok|lossless|any good]?",
+            "[kv |]cache in [q8|q4|4 bits|8 bits], [good idea|is that good|is it worth it|any loss|how much do i save]?",
+            "how much [quality|accuracy|memory] [do i lose|do i save|is lost|is saved] with a [q8|q4|quantized|4-bit|8-bit] [cache|kv cache]?",
+            "[which|what] [codec|type|precision|quantization|format] [should i use|is best|do i take|to use] for the [kv |]cache?",
+            "[my model|the model|it] is [already |]quantized, [why|should i] [also |]quantize the cache?",
+            "what does [quantizing|compressing] the [kv |]cache [bring|do|save|cost]?",
+            "q4 [or|vs] q8 [cache|for kv|kv]?",
+            "how can the [kv |]cache [be made smaller|be smaller|take less memory|be compressed]?",
+        ),
+        answer=(
+            "A quantized KV cache stores the keys and values of the chat in fewer bits; the weights stay as they are. `--kv q8` takes about half of f16 and costs nothing that you would notice; `--kv q4` takes about a quarter and is for large models when memory is short. `--kv k8v4` lies between.",
+        ),
+        more=(
+            "It saves memory and also time in long chats, since every new token reads the whole cache. `--kv auto`, the default, takes f16 if the context fits and else q8. Keys are more sensitive than values, which is why k8v4 keeps keys at 8 bits.",
+        ),
+        simple=(
+            "The model writes its notes in smaller letters: more of them fit on the page, at a little less precision.",
+        ),
+        example=(
+            "8B model, 8k context: 1 GiB in f16, about 0.5 GiB with `--kv q8` and a little over 0.25 GiB with `--kv q4`.",
+        ),
+        weight=2.5,
+    ),
+    Topic(
+        key="cache_or_weights",
+        pairs=(
+            ("[a |]q8 cache", "q8 weights"),
+            ("[a |]quantized cache", "[a |]quantized model"),
+            ("quantizing the [kv |]cache", "quantizing the [weights|model]"),
+            ("[kv cache|cache] quantization", "[weight|model] quantization"),
+            ("[a |]q4 kv cache", "[a |]q4 model"),
+            ("--kv", "--precision"),
+            ("q8_0", "--kv q8"),
+            ("q4 weights", "[a |]q4 cache"),
+            ("int8 weights", "[an |]int8 cache"),
+        ),
+        answer=(
+            "They are two things: weights are the model itself, on disk and in memory, and the cache is what it remembers of your chat. `--precision` (such as Q4_K_M) sets the bits of the weights; `--kv` (q8, q4) sets those of the cache. You can choose them separately.",
+        ),
+        weight=1.3,
+    ),
+    Topic(
+        key="paged",
+        names=(
+            "paged attention",
+            "paged attention",
+            "PagedAttention",
+            "paged-attention",
+            "[page|paging] attention",
+            "[vllm|vllm's|vllms] [paged attention|paging|pages]",
+            "[the |a ]paged [kv |]cache",
+            "paging [of the cache|the kv cache|in vllm|in llms|]",
+            "[kv |cache ]pages",
+            "[cache |kv |the ]blocks [of the cache|of 64 tokens|in the kv cache]",
+            "a block table",
+            "[a|the] page table [in attention|of the cache]",
+            "attention with pages",
+        ),
+        facts=(
+            "the [kv |]cache is [cut|split|divided] into [blocks|pages]",
+            "the kv cache is [paged|stored in pages|stored in blocks]",
+        ),
+        patterns=(
+            "why [is|would one|do they|does vllm|does localrun|would anyone] [cut|split|store|divide|keep|put] the [kv |]cache [in|into|cut into] [pages|blocks]?",
+            "how [is|does localrun store|is it that] the kv cache [is |][stored in blocks|organised|organized|laid out|split into blocks|paged]?",
+            "does localrun [use|have|support|do] [paged attention|paging|pages|a paged cache]?",
+            "[what|which] [block|page] size does localrun use?",
+            "what problem does paged attention solve?",
+            "what did vllm [invent|introduce|come up with]?",
+        ),
+        pairs=(("paged attention", "[normal|ordinary|plain] attention"), ("paged attention", "virtual memory")),
+        answer=(
+            "Paged attention keeps the KV cache in small blocks instead of one long stretch of memory, as an operating system does with pages; a table says which blocks belong to a chat. So no memory is reserved in vain, and chats that begin alike share blocks. localrun uses blocks of 64 tokens.",
+        ),
+        more=(
+            "It changes where keys and values lie, not what attention computes: the answer is the same. vLLM made it known; without it, each chat needs room for its longest possible context in advance.",
+        ),
+        simple=(
+            "Instead of one long scroll, the notes are on loose pages: you take a new page only when you need one, and two chats can share the pages that are the same.",
+        ),
+        example=(
+            "A chat of 130 tokens takes three blocks of 64. A second chat with the same first 64 tokens shares the first block.",
+        ),
+        weight=2.2,
+    ),
+    Topic(
+        key="paged_or_gqa",
+        pairs=(
+            ("paged attention", "[gqa|grouped-query attention|grouped query attention]"),
+            ("paged attention", "[a |]sliding window[ attention|]"),
+            ("paged attention", "flash attention"),
+            ("[gqa|grouped-query attention]", "[a |]sliding window[ attention|]"),
+            ("flash attention", "[gqa|sliding window]"),
+        ),
+        answer=(
+            "They do different things and can be combined. Paged attention stores the KV cache in blocks; GQA lets query heads share keys and values, so each token takes less; a sliding window lets a layer see only the last tokens; flash attention computes the same result with less memory traffic.",
+        ),
+    ),
+)

@@ -1,0 +1,249 @@
+# ruff: noqa: E501 - patterns and sentences stand on one line each
+"""What localrun's model can explain about the machine, privacy, licences, and using localrun from programs."""
+
+from __future__ import annotations
+
+from tools.builtin_data.topic import Topic
+
+TOPICS = (
+    Topic(
+        key="which_model",
+        names=("a good model[ for me| to start with|]", "the best model[ for me| for my laptop|]"),
+        patterns=(
+            "which [model|llm] [should i|do i|to|can i|would you] [use|download|pull|recommend|pick|choose|get|try]?",
+            "what [model|llm] [should i|do you|would you|is best to] [use|download|pull|recommend|pick|get|try] [first|]?",
+            "recommend [me |]a model",
+            "which model is [best|good|better|the best|right for me]?",
+            "suggest a model",
+            "which models [are there|do you have|exist|can i download|can i use|are available]?",
+            "what models [are there|do you have|can i use|are available|can i download]?",
+            "what do you recommend?",
+        ),
+        answer=(
+            "Start with `localrun pull qwen3-4b`: it is small enough for most laptops and far more capable than I am. `localrun fit` shows what your machine can hold, and `localrun search` finds more.",
+        ),
+        short=("Try `localrun pull qwen3-4b`.",),
+        more=(
+            "As a rule: the largest model whose weights fit into memory at 4 bits with room for the KV cache. `localrun fit qwen3-4b` shows each precision and how much context is left.",
+        ),
+        weight=1.5,
+    ),
+    Topic(
+        key="architectures",
+        names=("supported models", "the supported architectures", "supported architectures"),
+        patterns=(
+            "[which|what] [architectures|model families|kinds of models] [are supported|does localrun support|run|can it run|work]?",
+            "does [localrun|it] [support|run] [qwen|llama|gemma|mistral|phi|gpt-oss|qwen3|mixtral|granite|olmo]?",
+        ),
+        answer=(
+            "localrun runs Llama, Mistral, Mixtral, Qwen, Gemma, gpt-oss, Phi, OLMo, Granite, Nemotron-H, LFM2 and SmolLM3, from GGUF or safetensors. `localrun show NAME` says whether a model runs before you download it.",
+        ),
+    ),
+    Topic(
+        key="too_big",
+        facts=(
+            "[the|my|a] model does[ not|n't] fit[ into memory| in memory|]",
+            "[i ran|it runs|localrun ran|i am|it says] out of memory",
+            "[the model is|it is] too [big|large] for my [machine|memory|ram|gpu]",
+            "i do not have enough [memory|ram|vram]",
+        ),
+        patterns=("out of memory", "oom", "not enough [memory|ram]", "[memory|out of memory] error"),
+        answer=(
+            "Take a smaller model or a lower precision, shorten the context with `--ctx 4096`, or store the KV cache in fewer bits with `--kv q8`. `localrun fit` shows which of these fit your memory.",
+        ),
+        weight=1.2,
+    ),
+    Topic(
+        key="privacy",
+        names=("privacy", "--offline", "offline use", "the privacy of localrun"),
+        tasks=("[use|run] [it|localrun|this|you] [offline|without internet|without the internet|on a plane]",),
+        patterns=(
+            "is [my data|anything|what i write|my text|our chat] [sent|uploaded|going] [to the internet|to a server|somewhere|anywhere|to the cloud]?",
+            "[can|does|will] localrun [run|work] without [an internet connection|internet|a connection|network|being online]?",
+            "[is|are] [my data|my chats|this|it|localrun|our chat|what i type] [private|safe|secure|sent anywhere|sent to the cloud]?",
+            "is it [safe|ok] to [type|enter|paste] [secrets|private things|passwords|company data] [here|]?",
+            "do you [send|share|upload|store|keep|sell] my [data|messages|chats|text]?",
+            "does [localrun|this|it] [work offline|need internet|need the internet|need a connection|use the cloud|phone home]?",
+            "[do i need|is] [an |the |][internet connection|internet] [needed|required|][ for this|]?",
+            "who can [see|read] [my messages|what i type|my chats|this]?",
+            "are you [online|offline|connected to the internet|in the cloud]?",
+            "do you have internet [access|]?",
+            "where [do you run|are you running|does this run|does it run]?",
+        ),
+        answer=(
+            "Everything runs on your own machine, and nothing you type is sent anywhere. The network is used only when you search for or download a model; `--offline` forbids even that.",
+        ),
+        short=("Everything stays on your machine.",),
+        weight=1.5,
+    ),
+    Topic(
+        key="cost",
+        names=("the licence of localrun", "the license of localrun"),
+        patterns=(
+            "does [localrun|it|this|the app|this program] cost [anything|money|something]?",
+            "[must|should|do] i [pay|buy] [for localrun|for this|for it|something|a licence]?",
+            "[is|are] [localrun|it|this|you] free?",
+            "how much does [localrun|it|this] cost?",
+            "do i [have|need] to pay?",
+            "[what|which|under what|under which] licen[s|c]e [is localrun|is localrun under|does localrun have|is it]?",
+            "is [localrun|it|this] open source?",
+            "what does [it|localrun] cost?",
+        ),
+        answer=(
+            "localrun is free and open source, under the Apache 2.0 licence. Models have licences of their own; localrun shows them before a download.",
+        ),
+        short=("It is free and open source (Apache 2.0).",),
+    ),
+    Topic(
+        key="model_licence",
+        names=("[the |]licen[c|s]e[s|] of [a model|models]", "model licen[s|c]es"),
+        patterns=(
+            "is [llama|llama 3|qwen|gemma|mistral|this model|a model] [free|free to use|open source|allowed][ commercially| for my company|]?",
+            "[can|may] i use [llama|qwen|gemma|a model|this model|models] [commercially|for work|in my company|in a product]?",
+        ),
+        answer=(
+            "Each model has a licence of its own: Qwen3 has Apache 2.0, Llama and Gemma have terms of their makers. localrun shows the licence before a download; read it before you use a model commercially.",
+        ),
+    ),
+    Topic(
+        key="hardware",
+        names=("the hardware requirements", "system requirements"),
+        patterns=(
+            "do i need [a|an] [expensive|good|big|fast|special|powerful|strong|modern|dedicated] [gpu|graphics card|computer|machine|laptop] [for this|for localrun|for that|to use it|]?",
+            "is a [gpu|graphics card] [needed|required|necessary|a must] [for this|for localrun|]?",
+            "will [it|localrun|this] [run|work] [without a gpu|on my laptop|on an old computer|on a normal pc|on my cpu]?",
+            "do i need a [gpu|graphics card|video card|nvidia card]?",
+            "does [localrun|it|this] [work|run] on [a |][mac|macs|windows|linux|apple silicon|macos|laptop|my computer|a cpu|a raspberry pi]?",
+            "what [hardware|computer|machine|operating system] do i need?",
+            "can [it|localrun|i] [run|use it] [without a gpu|on a cpu|on cpu]?",
+            "is my computer [good|fast] enough?",
+        ),
+        answer=(
+            "You do not need a GPU: localrun computes on the CPU, and on NVIDIA GPUs (CUDA) or Apple GPUs (MPS) if you have one. It runs on Linux, macOS and Windows; `localrun doctor` shows what your machine offers.",
+        ),
+        short=("A CPU is enough; CUDA and Apple GPUs are used if present.",),
+        weight=1.3,
+    ),
+    Topic(
+        key="gpu_or_cpu",
+        pairs=(("[a |the |]gpu", "[a |the |]cpu"), ("cpu", "gpu"), ("cuda", "cpu")),
+        facts=("[gpus|a gpu] [are|is] [faster|much faster] [at this|for llms|than a cpu|]",),
+        patterns=(
+            "why [is a gpu|are gpus] [so much |][faster|better][ at this| for llms| than a cpu|]?",
+            "how much faster is a gpu?",
+        ),
+        answer=(
+            "A GPU is faster because its memory has several times the bandwidth of a CPU's, which speeds up decode, and far more arithmetic, which speeds up prefill. A CPU has more memory and runs small and quantized models well.",
+        ),
+        weight=1.2,
+    ),
+    Topic(
+        key="use_gpu",
+        names=("--backend", "the --backend option", "backends", "a backend", "the cuda backend", "the mps backend"),
+        tasks=(
+            "[use|run on|switch to|turn on|enable] [the gpu|my gpu|cuda|metal|mps|my nvidia card|my graphics card]",
+            "choose [the|a] backend",
+        ),
+        patterns=(
+            "does [localrun|it] [use|support] [the gpu|cuda|metal|mps|my gpu|gpus|apple silicon]?",
+            "which [backends|devices|platforms] [are supported|does localrun support|are there]?",
+        ),
+        answer=(
+            "`--backend cuda` uses an NVIDIA GPU and `--backend mps` an Apple GPU; `--backend auto`, the default, takes what your machine has. `localrun doctor` says which are ready and why not.",
+        ),
+        weight=1.1,
+    ),
+    Topic(
+        key="vram",
+        names=("VRAM", "gpu memory", "video memory"),
+        pairs=(("VRAM", "RAM"), ("ram", "vram")),
+        answer=(
+            "VRAM is the memory of a graphics card. It is much faster than main memory, so a model that fits into it decodes faster. `localrun fit` shows what fits.",
+        ),
+    ),
+    Topic(
+        key="serve",
+        names=("localrun serve", "the openai api[ of localrun|]", "a localrun server"),
+        tasks=(
+            "[start|run|host] [a|the|an openai compatible|a local] [server|api][ with localrun|]",
+            "[use|call] localrun from [another program|curl|an openai client|my web app]",
+        ),
+        patterns=(
+            "[is there|does localrun have|do you have|does localrun offer] [an api|an openai api|a server|an openai compatible api|a rest api|an http api]?",
+            "is there a server i can start?",
+            "localrun serve?",
+        ),
+        answer=(
+            "No, localrun does not serve an API yet. Programs can call `localrun run --json`, or use it from Python: `from localrun import LLM`.",
+        ),
+        weight=1.2,
+    ),
+    Topic(
+        key="python",
+        names=("the python api", "localrun.LLM", "the LLM class"),
+        tasks=(
+            "use [localrun|it|a model] [from|in|with] [python|code|my python program|a notebook]",
+            "call localrun from python",
+        ),
+        answer=(
+            '`from localrun import LLM`, then `LLM("builtin").generate("Hello").text`. `stream` gives the answer piece by piece, and `chat` takes a list of messages.',
+        ),
+        weight=1.1,
+    ),
+    Topic(
+        key="json",
+        names=("--json", "--jsonl", "the json output", "the --json option", "exit codes"),
+        tasks=(
+            "get [json|machine readable output|the output as json]",
+            "parse the output in a script",
+            "use the answer in a script",
+        ),
+        pairs=(("--json", "--jsonl"),),
+        patterns=("can [scripts|programs|i] [parse|read] the output?",),
+        answer=(
+            "`--json` prints the answer and its figures as one JSON object; `--jsonl` prints one object a line as tokens arrive. Other commands know `--json` too, and exit codes tell scripts what went wrong.",
+        ),
+        weight=1.1,
+    ),
+    Topic(
+        key="stats",
+        names=(
+            "--stats",
+            "the --stats option",
+            "the stats",
+            "/stats",
+            "the inspector",
+            "the statistics[ after an answer|]",
+            "the figures after an answer",
+        ),
+        tasks=(
+            "see [the timings|how fast it was|the speed|the time to first token|the figures|statistics][ after an answer| of an answer|]",
+        ),
+        patterns=("what [does --stats show|do the stats mean]?",),
+        answer=(
+            "`--stats` prints, after the answer, the tokens of the prompt and how many were cached, the time to the first token, the time between tokens, the speed and the memory. In a chat it is `/stats`; in the app, Ctrl+G.",
+        ),
+        weight=1.2,
+    ),
+    Topic(
+        key="storage",
+        tasks=("use [models from ollama|models from lm studio|ollama's models|models that ollama has]",),
+        patterns=(
+            "where [are|does localrun store|does localrun keep|do you keep] [the |my |downloaded |][models|model files]?",
+            "where do [downloads|models|downloaded models] go?",
+            "[does|can] [it|localrun] [use|see|find] [the |my |][models|models that i have] [from|in|of] [ollama|lm studio|the hugging face cache]?",
+        ),
+        answer=(
+            "Models are stored in the Hugging Face cache, so other programs can share them. localrun also finds the models of LM Studio and Ollama; `localrun list` shows all with their place.",
+        ),
+    ),
+    Topic(
+        key="completion",
+        names=("localrun completion", "shell completion", "tab completion", "autocompletion"),
+        tasks=("[install|get|turn on] [tab completion|shell completion|completion]",),
+        answer=(
+            "`localrun completion` prints the script that completes commands, options and model names in your shell.",
+        ),
+        weight=0.7,
+    ),
+)
