@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import islice, pairwise
 from random import Random
 
 import jinja2
 import pytest
 
-from tools.builtin_data import arithmetic, knowledge, memory, poems, smalltalk, stories
+from tools.builtin_data import arithmetic, counting, knowledge, memory, order, poems, smalltalk, stories, word_problems
 from tools.builtin_data.compose import chats, compose, one_chat
 from tools.builtin_data.facts_commands import COMMANDS
 from tools.builtin_data.grammar import expand, fill_noisily, normalised
@@ -78,6 +78,46 @@ def test_every_sum_is_right(sample: list[Chat]) -> None:
                 assert int(result) == expected
             checked += 1
     assert checked > 500
+
+
+def test_chains_comparisons_and_rows_are_right(sample: list[Chat]) -> None:
+    said = [m.content for chat in sample for m in chat if m.role == "assistant"]
+    chains = [re.fullmatch(r"(.+) = (\d+), and (\2 .+) = (\d+)\.", text) for text in said]
+    for chain in (found.groups() for found in chains if found):
+        assert (eval(chain[0]), eval(chain[2])) == (int(chain[1]), int(chain[3]))
+    compared = [re.fullmatch(r"(?:Yes, |No, )?(\d+) is (greater|smaller) than (\d+)\.", text) for text in said]
+    for a, word, b in (found.groups() for found in compared if found):
+        assert (int(a) > int(b)) == (word == "greater")
+    rows = [text.rstrip(".").split(", ") for text in said if re.fullmatch(r"\d+(, \d+){3,}\.", text)]
+    for numbers in rows:
+        assert len({int(b) - int(a) for a, b in pairwise(numbers)}) == 1
+    assert min(sum(map(bool, chains)), sum(map(bool, compared)), len(rows)) > 5
+
+
+def test_a_row_of_numbers_goes_on_as_it_began() -> None:
+    for seed in range(200):
+        talk = Talk(Random(seed))
+        counting.sequence(talk)
+        user, answer = talk.turns[0]
+        numbers = [int(n) for n in re.findall(r"-?\d+", user)]
+        assert int(re.findall(r"-?\d+", answer)[0]) == 2 * numbers[-1] - numbers[-2]
+
+
+def test_word_problems_hold_the_numbers_of_their_sums() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        word_problems.word_problem(talk)
+        user, answer = talk.turns[0]
+        numbers = re.findall(r"\d+", user)
+        assert set(numbers) <= set(re.findall(r"\d+", answer)), (user, answer)
+
+
+def test_after_and_before_agree() -> None:
+    """What comes after X has X before it, round the week and the year."""
+    for one in order.ORDERS[:2]:
+        for at, item in enumerate(one.items):
+            after = order.said(one, at, 1).rstrip(".").split(" ")[-1]
+            assert order.said(one, one.items.index(after), -1) == f"Before {after} comes {item}."
 
 
 def test_sums_are_answers_to_their_questions() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from tools.builtin_data.grammar import typo, words
+from tools.builtin_data.grammar import words
 from tools.builtin_data.made_up import letters, nonsense_word
 from tools.builtin_data.things import ANIMALS, COLOURS, FOODS, HOBBIES
+from tools.builtin_data.typing_noise import typo
 
 FIRST_NAMES = words(
     """

@@ -7,7 +7,7 @@ import re
 from random import Random
 
 from tools.builtin_data import things
-from tools.builtin_data.grammar import answer, article, ask, expand, first_of
+from tools.builtin_data.grammar import answer, article, ask, capital, expand, first_of
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.talk import Talk
 
@@ -110,10 +110,6 @@ def haiku(rng: Random, subject: str) -> str:
     openings = HAIKU_OPENINGS.get(syllables(subject), ("{a},",))
     text = expand(rng, first_of(rng, openings) + first_of(rng, HAIKU_ENDINGS), first_of)
     return capital(text.replace("{a}", subject))
-
-
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def verse(rng: Random, form: str, subject: str, is_theme: bool) -> str:

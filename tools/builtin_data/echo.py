@@ -1,0 +1,39 @@
+"""Saying back what was said: `repeat after me: …`, `what did I just say?`."""
+
+from __future__ import annotations
+
+from tools.builtin_data import things
+from tools.builtin_data.grammar import ask
+from tools.builtin_data.made_up import nonsense_word
+from tools.builtin_data.opposites import BOTH_WAYS
+from tools.builtin_data.talk import Talk
+
+
+def echo_turns(talk: Talk) -> None:
+    """`repeat after me: …`, `say …`, and what was said a turn ago."""
+    rng = talk.rng
+    pool = (*things.ANIMALS, *things.COLOURS, *things.FOODS, *things.HOBBIES, *BOTH_WAYS)
+    said = " ".join(
+        nonsense_word(rng) if rng.random() < 0.35 else rng.choice(pool) for _ in range(rng.choice((1, 1, 2, 3, 4)))
+    )
+    roll = rng.random()
+    if roll < 0.75:
+        patterns: tuple[str, ...] = (
+            "repeat after me[: |, ]{x}",
+            "[please |can you |]say[: | ]{x}",
+            "[please |]repeat[: | ]{x}",
+            "[please |can you |]say [the words |the word |]{x}",
+            "write [the words |the word |]{x}",
+            "echo {x}",
+            "[say|repeat|write] exactly [this|what i say][: |, ]{x}",
+        )
+        talk.say("echo", ask(rng, patterns, {"x": said}, wrap=False), said)
+    elif talk.turns and len(talk.turns[-1][0]) < 80:
+        patterns = (
+            "what did i [just |]say [just now|]?",
+            "what was my last [message|question|sentence]?",
+            "repeat [what i said|my last message|my words]",
+            "what did i [just |]ask [you|]?",
+            "can you repeat what i [just |]said?",
+        )
+        talk.say("echo", ask(rng, patterns), f'You said: "{talk.turns[-1][0]}"')
