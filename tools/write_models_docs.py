@@ -51,8 +51,10 @@ TYPES = """
 ## Weights
 
 Types of tensors, by their names in GGUF files; safetensors checkpoints are F32, F16 or BF16, and can be held as
-Q8_0 (`--precision int8`) or Q4_0 (`--precision int4`); the experts of gpt-oss are MXFP4 and stay so. Bits are those
-of a weight, scales included: in the file, and as the CPU backend holds a matrix in memory.
+Q8_0 (`--precision int8`), Q4_0 (`--precision int4`) or, which is extreme and shows in answers, Q2_K (`--precision
+int2`). Embeddings and the output are Q8_0 in all three, matrices whose rows are no multiple of 256 are Q4_0 in the
+last, and the experts of gpt-oss are MXFP4 and stay so. Bits are those of a weight, scales included: in the file, and as
+the CPU backend holds a matrix in memory.
 
 | type | bits in the file | bits in memory |
 |---|---|---|

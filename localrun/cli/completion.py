@@ -85,7 +85,7 @@ def complete_precision(incomplete: str) -> list[str]:
     from localrun.formats.requantize import PRECISIONS
     from localrun.hub.names import RECOMMENDED
 
-    names = ("auto", *RECOMMENDED, "F16", "BF16", "F32", *PRECISIONS)
+    names = ("auto", *RECOMMENDED, "Q2_K", "F16", "BF16", "F32", *PRECISIONS)
     found = [name for name in names if name.lower().startswith(incomplete.lower())]
     return [name.lower() for name in found] if incomplete.islower() else found  # shells take what begins as was typed
 

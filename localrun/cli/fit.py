@@ -16,6 +16,7 @@ from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
 from localrun.cli.groups import JsonSwitch, OfflineSwitch, switch
 from localrun.fit.estimate import Fit, FitRow
+from localrun.fit.precisions import is_extreme
 from localrun.fit.rates import machine_rates
 from localrun.hub.aliases import without_aliases
 from localrun.hub.catalogue import BUILTIN
@@ -141,6 +142,9 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
     write(f"\nA number fits; (in brackets) only with everything else closed;{from_disk} - does not.\n")
     guessed = any(not row.est_is_measured for row in rows)
     write(f"Speeds {'with ~ are estimated from the limits of this machine' if guessed else 'are measured here'}.\n")
+    extreme = dict.fromkeys(row.precision for row in rows if is_extreme(row.precision))
+    if extreme:
+        write(f"Extreme, about two bits a weight or fewer, which answers show: {', '.join(extreme)}.\n")
     found = table.recommended
     if found is None:
         write(f"None is recommended: {table.reason}.\n")

@@ -73,7 +73,7 @@ class ModelOptions:
         typer.Option(
             "--precision",
             metavar="NAME",
-            help="which of those on disk: Q4_K_M …",
+            help="Q4_K_M …; of safetensors also int8, int4, int2",
             rich_help_panel=_MODEL,
             autocompletion=complete_precision,
         ),

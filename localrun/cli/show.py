@@ -18,6 +18,7 @@ from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
 from localrun.cli.session import find_model
 from localrun.fit.estimate import USUAL_CONTEXT
 from localrun.fit.mapped import total_bytes
+from localrun.fit.precisions import is_extreme
 from localrun.fit.weights import held
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
@@ -190,6 +191,8 @@ def _tokenizer(source: ModelFile) -> str | None:
 def _shown(name: str, value: Any) -> str:
     if value is None:
         return "-"
+    if name == "precision":
+        return f"{value}, extreme: answers show it" if value and is_extreme(value) else str(value)
     if name in ("bytes", "state_bytes"):
         return gib(value)
     if name in ("precisions", "held_bytes", "mappable_bytes"):

@@ -34,7 +34,8 @@ _MEASURED = {
     "MXFP4": 4.25,
     "NVFP4": 4.5,
 }
-_OWN = {"INT8": 8.5, "INT4": 4.5, "INT2": 2.5}  # whole numbers of that many bits, and a scale for each group
+_OWN = {"INT8": 8.5, "INT4": 4.5, "INT2": 2.625}  # whole numbers of that many bits, and what scales them by groups
+_EXTREME_BITS = 3.2  # up to the mixes called Q2_K
 _DIGITS = re.compile(r"\d+")
 
 
@@ -46,3 +47,8 @@ def bits_of(precision: str) -> float:
     digits = _DIGITS.search(name)
     bits = int(digits[0]) if digits else 16
     return float(bits) if "F" in name.partition("_")[0] or not digits else bits + 0.5
+
+
+def is_extreme(precision: str) -> bool:
+    """Whether it keeps about two bits a weight, or fewer: answers suffer visibly."""
+    return bits_of(precision) < _EXTREME_BITS

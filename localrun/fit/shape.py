@@ -17,7 +17,8 @@ from localrun.model.fields import Fields
 @dataclass(frozen=True, slots=True)
 class Shape:
     """`n_params` counts all parameters, `active_params` those that compute one token, `mapped_params` those that stay
-    in the file. `obstacle`: why it cannot run.
+    in the file, `vocabulary_params` those of the embedding and of an output matrix of its own. `obstacle`: why it
+    cannot run.
 
     `caches` is what each layer keeps where that is not what `config` says, as in a model that cannot run.
     """
@@ -28,6 +29,7 @@ class Shape:
     obstacle: str = ""
     caches: tuple[CacheKind, ...] = ()
     mapped_params: int = 0
+    vocabulary_params: int = 0
 
     @property
     def held_params(self) -> int:
@@ -64,7 +66,7 @@ def shape_of(source: TensorSource) -> Shape:
 def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, obstacle: str = "") -> Shape:
     """Count the parameters of all matrices; norms and biases are a few in a million."""
     embedding = config.vocab_size * config.hidden_size
-    n_params = embedding * (1 if tied else 2)
+    n_params = vocabulary = embedding * (1 if tied else 2)
     active = embedding  # the output matrix; of the embedding a token reads one row
     of_all = config.n_layers * config.per_layer_size
     besides = 3 * config.hidden_size * of_all  # a projection for all layers, and two matrices in each
@@ -92,7 +94,7 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
         n_params += mixing + feed_forward
         active += mixing + used
     mapped = config.vocab_size * of_all
-    return Shape(config, n_params + mapped, active, obstacle, mapped_params=mapped)
+    return Shape(config, n_params + mapped, active, obstacle, mapped_params=mapped, vocabulary_params=vocabulary)
 
 
 def _experts(source: TensorSource) -> Experts | None:

@@ -1,4 +1,4 @@
-"""Weights quantised while they are read: a source whose float matrices appear as Q8_0 or Q4_0."""
+"""Weights quantised while they are read: a source whose float matrices appear as Q8_0, Q4_0 or Q2_K."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from localrun.formats.encode_q2_k import encode_q2_k
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FLOAT_TYPES = ("F32", "F16", "BF16")
-PRECISIONS = {"int8": "Q8_0", "int4": "Q4_0"}
+PRECISIONS = {"int8": "Q8_0", "int4": "Q4_0", "int2": "Q2_K"}
+ODD_ROWS_TYPE = "Q4_0"  # where rows are no whole blocks of that type
 VOCABULARY_TYPE = "Q8_0"  # of embedding and output: they are few, and four bits hurt them most
 MAPPED_NAME = "embed_tokens_per_layer.weight"  # stays in its file
 VOCABULARY_NAMES = ("embed_tokens.weight", "lm_head.weight", "token_embd.weight", "output.weight")
@@ -83,7 +85,8 @@ class RequantizedSource:
             shape = (shape[0], shape[2], shape[1])
         if shape[-1] % GROUP:
             return info
-        qtype = VOCABULARY_TYPE if info.name.endswith(VOCABULARY_NAMES) else self.qtype
+        whole = shape[-1] % QUANT_TYPES[self.qtype].block_size == 0
+        qtype = VOCABULARY_TYPE if info.name.endswith(VOCABULARY_NAMES) else self.qtype if whole else ODD_ROWS_TYPE
         return replace(info, shape=shape, qtype=qtype, nbytes=QUANT_TYPES[qtype].nbytes(shape))
 
 
@@ -144,4 +147,4 @@ def inverse(scale: Tensor) -> Tensor:
     return torch.where(wide == 0, torch.zeros_like(wide), 1 / wide)
 
 
-ENCODERS = {"Q8_0": encode_q8_0, "Q4_0": encode_q4_0}
+ENCODERS = {"Q8_0": encode_q8_0, "Q4_0": encode_q4_0, "Q2_K": encode_q2_k}

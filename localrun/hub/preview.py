@@ -5,36 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from localrun.backends.registry import usual_backend
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
 from localrun.base.sanitize import clean
 from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
-from localrun.fit.mapped import mappable_parts
-from localrun.fit.precisions import bits_of
 from localrun.fit.rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
-from localrun.fit.weights import held, held_share, type_of
+from localrun.fit.weights import type_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
+from localrun.hub.candidates import estimated, in_memory, offered, quantised
 from localrun.hub.catalogue import CatalogueModel, catalogue_shape, read_catalogue
 from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import Http, NetworkError
 from localrun.hub.instead import told
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
-from localrun.hub.packing import packing_room
 from localrun.hub.remote import read_headers, read_remote, without_rope_tensors
 from localrun.hub.stored import StoredModel, config_precision
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
-from localrun.model.precision import in_precision
-
-if TYPE_CHECKING:
-    from localrun.formats.gguf import GgufFile
-    from localrun.formats.safetensors import SafetensorsFolder
 
 _TRIES = 3  # files that are looked at for the shape of a model
 _FLOATS = ("fp32", "bf16", "fp16")
@@ -122,9 +113,9 @@ def preview(http: Http, wanted: Wanted) -> Preview:
     if not variants:
         choose_variant(repo.name, variants, wanted.precision)  # says why
     shape, note, variants = _read_shape(http, repo, variants, wanted.precision)
-    candidates = [_candidate(variant, shape, _missing_bytes(http, repo, variant)) for variant in variants]
+    candidates = [offered(variant, shape, _missing_bytes(http, repo, variant)) for variant in variants]
     if shape is not None and any(variant.precision in _FLOATS for variant in variants):
-        candidates += [_estimated(precision, shape) for precision in PRECISIONS]  # quantised while it is loaded
+        candidates += [quantised(precision, shape) for precision in PRECISIONS]  # while it is loaded
     unreadable = _unreadable(http, repo, variants)
     return Preview(wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note, unreadable=unreadable)
 
@@ -153,9 +144,9 @@ def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = Non
     for model in stored:
         source = open_model_file(model.path)
         shape = shape_of(source)
-        candidates.append(_in_memory(source, model.precision, shape))
+        candidates.append(in_memory(source, model.precision, shape))
         if model.format == "safetensors" and model.precision in _FLOATS:
-            made |= {precision: _in_memory(source, precision, shape) for precision in PRECISIONS}
+            made |= {precision: in_memory(source, precision, shape) for precision in PRECISIONS}
     if shape is None:
         raise NotFoundError("there is no model to fit")
     return _fit(shape, [*candidates, *made.values()], budget, ctx, parallel)
@@ -202,7 +193,7 @@ def _from_catalogue(wanted: Wanted) -> Preview:
     if entry is None or shape is None:
         hint = "without a network only models of the catalogue are known: see `localrun search`"
         raise HubError(f"localrun is offline, and {wanted.name} is neither on disk nor in the catalogue", hint)
-    candidates = tuple(_estimated(precision, shape) for precision in entry.get("precisions", []))
+    candidates = tuple(estimated(precision, shape) for precision in entry.get("precisions", []))
     return Preview(wanted, None, (), candidates, shape, entry["licence"])
 
 
@@ -238,59 +229,6 @@ def _unreadable(http: Http, repo: RemoteRepo, variants: Sequence[Variant]) -> di
     return found
 
 
-def _estimated(precision: str, shape: Shape) -> Candidate:
-    """A precision of which only the bits a weight are known."""
-    file_bytes = int(shape.n_params * bits_of(precision) / 8)
-    weights = int(file_bytes * held_share(precision)) * shape.held_params // shape.n_params
-    active = weights * shape.active_params // shape.held_params
-    parts = mappable_parts(shape, weights)
-    return Candidate(
-        precision,
-        weights,
-        active,
-        bits_of(precision),
-        approximate=True,
-        file_bytes=file_bytes,
-        mappable=parts,
-        disk_room=packing_room(file_bytes),
-    )
-
-
-def _in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shape) -> Candidate:
-    """A precision of a model that is here: its bytes as a load would hold them."""
-    loaded = in_precision(source, precision)
-    weights = held(loaded)
-    active = int(weights.nbytes * shape.active_params / shape.held_params)
-    bits = 8 * sum(tensor.nbytes for tensor in loaded.tensors.values()) / max(source.n_params, 1)
-    return Candidate(
-        precision,
-        weights.nbytes,
-        active,
-        bits,
-        file_bytes=source.nbytes,
-        mappable=weights.mappable,
-        disk_room=packing_room(),
-    )
-
-
 def _missing_bytes(http: Http, repo: RemoteRepo, variant: Variant) -> int:
     """What is still to be downloaded."""
     return sum(file.size for file in variant.files if find_stored(http.access.cache, repo, file) is None)
-
-
-def _candidate(variant: Variant, shape: Shape | None, missing: int) -> Candidate:
-    precision = variant.precision or PurePosixPath(variant.files[0].path).stem
-    weights = active = int(variant.weights_bytes * held_share(precision))
-    if shape is not None:
-        weights = weights * shape.held_params // shape.n_params
-        active = weights * shape.active_params // shape.held_params
-    parts = mappable_parts(shape, weights) if shape is not None else ()
-    return Candidate(
-        precision,
-        weights,
-        active,
-        bits_of(precision),
-        file_bytes=variant.bytes,
-        mappable=parts,
-        disk_room=packing_room(missing),
-    )

@@ -9,7 +9,7 @@ from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import DoesNotFitError
 from localrun.fit.estimate import CODECS, Candidate, Fit, Question, fit_table
 from localrun.fit.plan import plan_load
-from localrun.fit.precisions import bits_of
+from localrun.fit.precisions import bits_of, is_extreme
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Experts, make_shape
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
@@ -148,7 +148,8 @@ def test_parameters_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "bits"), [("q4_k_m", 4.89), ("UD-Q4_K_XL", 4.5), ("BF16", 16), ("fp32", 32), ("int4", 4.5), ("", 16)]
+    ("name", "bits"),
+    [("q4_k_m", 4.89), ("UD-Q4_K_XL", 4.5), ("BF16", 16), ("fp32", 32), ("int4", 4.5), ("int2", 2.625), ("", 16)],
 )
 def test_bits_per_weight_of_a_precision_name(name: str, bits: float) -> None:
     assert bits_of(name) == bits
@@ -170,3 +171,8 @@ def test_a_small_model_is_not_recommended_with_4_bit_keys() -> None:
     found = fit_table(small, [candidate("Q8_0")], Question(row.total_bytes + (512 << 20), FAST, ctx=40960)).recommended
     assert found is not None
     assert (found.kv_codec, found.verdict) != ("q4", "fits")
+
+
+@pytest.mark.parametrize(("name", "extreme"), [("int2", True), ("Q2_K", True), ("iq1_s", True), ("IQ3_XXS", False)])
+def test_which_precisions_are_extreme(name: str, extreme: bool) -> None:
+    assert is_extreme(name) is extreme

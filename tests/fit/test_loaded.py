@@ -138,7 +138,7 @@ def test_show_and_fit_and_a_load_say_the_same_of_weights(
     folder = save(kind, tmp_path, dtype=torch.bfloat16)
     rows = fit_stored(stored_at(folder), 8 << 30, ctx=128).rows
     told = {row.precision: row.weights_bytes for row in rows}
-    assert sorted(told) == ["bf16", "int4", "int8"]
+    assert sorted(told) == ["bf16", "int2", "int4", "int8"]
     assert not any(row.approximate for row in rows)
     for precision, weights_bytes in told.items():
         run_command_line(["show", str(folder), "--precision", precision, "--json"])

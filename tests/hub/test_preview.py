@@ -7,6 +7,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+import torch
+from localrun_testing import tiny_models
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.stub_gguf import stub_gguf
 
@@ -17,8 +19,9 @@ from localrun.hub import preview as preview_module
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.http import Http
-from localrun.hub.preview import find_on_hub, fit_preview, must_find_on_hub, preview, recommended_variant
+from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, must_find_on_hub, preview, recommended_variant
 from localrun.hub.remote import read_remote
+from localrun.hub.stored import stored_at
 from localrun.hub.variants import choose_variant, other_models, variants_of
 
 Serve = Callable[..., FakeHub]
@@ -108,12 +111,31 @@ def test_a_safetensors_model_is_read_from_its_config(serve: Serve, access_to: Ac
     assert found.shape.config.n_layers == 3
     assert hub.sent("model.safetensors") == 0
     rows = fit_preview(found, 8 * GIB, ctx=4096).rows
-    assert {(row.precision, row.approximate) for row in rows} == {("bf16", False), ("int8", True), ("int4", True)}
+    assert {(row.precision, row.approximate) for row in rows} == {
+        ("bf16", False),
+        ("int8", True),
+        ("int4", True),
+        ("int2", True),
+    }
     chosen, why = recommended_variant(Http(access_to(hub)), found, 8 * GIB)
     assert (chosen.precision, "--precision int8" in why) == ("bf16", True)
     for precision in ("bf16", "int4"):
         asked = preview(Http(access_to(hub)), must_find_on_hub("a/b", precision))
         assert recommended_variant(Http(access_to(hub)), asked, 8 * GIB)[0].precision == "bf16"
+
+
+def test_what_floats_would_be_quantised_to_is_close_to_what_is_loaded(
+    serve: Serve, access_to: AccessTo, tmp_path: Path
+) -> None:
+    """Of a model with a large vocabulary, from its config alone and from its weights."""
+    folder = tmp_path / "model"
+    sizes = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 2048, "num_attention_heads": 8, "head_dim": 32}
+    tiny_models.build("qwen3", **sizes).to(torch.bfloat16).save_pretrained(folder)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    found = preview(Http(access_to(serve({"a/b": files}))), must_find_on_hub("a/b"))
+    exact = {row.precision: row.weights_bytes for row in fit_stored(stored_at(folder), 8 * GIB, ctx=128).rows}
+    for one in found.candidates:
+        assert one.weights_bytes == pytest.approx(exact[one.precision], rel=0.02), one.precision
 
 
 def test_precisions_split_models_and_what_is_none(serve: Serve, access_to: AccessTo) -> None:

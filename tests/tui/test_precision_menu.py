@@ -239,7 +239,7 @@ def test_an_original_on_disk_serves_the_precisions_made_from_it(home: Path) -> N
     (stored,) = stored_at(folder, "models", "original")
     offer = read_offer(Subject("original", stored), lambda: 8 * GIB, Task())
     lines = {line.name: line for line in offer.lines(0, "auto")}
-    assert set(lines) == {"fp16", "int8", "int4"}
+    assert set(lines) == {"fp16", "int8", "int4", "int2"}
     assert [lines[name].stored and lines[name].stored.precision for name in lines] == list(lines)  # type: ignore[union-attr]
     assert lines["int4"].weights_bytes < lines["int8"].weights_bytes
     assert not lines["int4"].approximate

@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 import torch
 
+from localrun.formats.quant import QUANT_TYPES
+
 _kept_alive: list[Any] = []  # callbacks that C still holds
 
 
@@ -128,6 +130,19 @@ def llama_peer(path: Path, n_ctx: int = 256, kv_type: str = "F32") -> Iterator[L
         yield peer
     finally:
         peer.close()
+
+
+def encoded(weights: torch.Tensor, qtype: str) -> torch.Tensor:
+    """f32 [n, cols] as flat uint8 of a quant type, by ggml's own encoder."""
+    require_llama()
+    (path,) = Path(os.environ["LOCALRUN_LLAMA_LIB"]).glob("*ggml-base.so")
+    encode = ctypes.CDLL(str(path)).ggml_quantize_chunk
+    address, count = ctypes.c_void_p, ctypes.c_int64
+    encode.argtypes, encode.restype = (ctypes.c_int, address, address, count, count, count, address), ctypes.c_size_t
+    weights, out = weights.contiguous(), torch.empty(QUANT_TYPES[qtype].nbytes(weights.shape), dtype=torch.uint8)
+    written = encode(QUANT_TYPES[qtype].gguf_id, weights.data_ptr(), out.data_ptr(), 0, *weights.shape, None)
+    assert written == out.numel()
+    return out
 
 
 def quantise(source: Path, target: Path, file_type: str) -> Path:

@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from localrun.base.machine import Memory
 from localrun.fit.rates import Rates
-from localrun.hub import api, preview
+from localrun.hub import api, candidates, preview
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.stub_gguf import stub_gguf
 from localrun_tui.screens import first_run
@@ -44,7 +44,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose memory and speed do not depend on where and when the test runs."""
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
     monkeypatch.setattr(preview, "disk_rate", lambda: 2e9)
-    monkeypatch.setattr(preview, "packing_room", lambda download=0: 1 << 50)
+    monkeypatch.setattr(candidates, "packing_room", lambda download=0: 1 << 50)
     for module in (models_screen, model_sections, first_run):
         monkeypatch.setattr(module, "usual_memory", lambda: Memory(16 << 30, 10 << 30))
     for module in (model_sections, first_run):

@@ -3,6 +3,7 @@
 from textual.content import Content
 
 from localrun.base.units import gib
+from localrun.fit.precisions import is_extreme
 from localrun_tui.screens.models.model_rows import speed
 from localrun_tui.screens.models.precision_offer import Precision
 from localrun_tui.screens.models.verdicts import verdict_text
@@ -35,7 +36,7 @@ def precision_item(one: Precision) -> Item[Precision]:
         say(longest),
         say(speed(fit)),
         say(fit.kv_codec if fit else "", "$foreground-muted"),
-        say(_where(one), "$text-success" if one.stored else "$foreground-muted"),
+        say(_where(one), "$text-success" if one.stored else "$foreground-muted") + _warning(one),
     )
     return Item(one.key, Row(COLUMNS, cells), one)
 
@@ -44,3 +45,7 @@ def _where(one: Precision) -> str:
     if one.stored is not None:
         return "on disk"
     return "" if one.variant is None else "download"
+
+
+def _warning(one: Precision) -> Content:
+    return say(" extreme", "$text-warning") if is_extreme(one.name) else Content("")

@@ -1,0 +1,91 @@
+"""What a precision of a model takes, by how much is known of it: as `fit` looks at them."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from localrun.fit.estimate import Candidate
+from localrun.fit.mapped import mappable_parts
+from localrun.fit.precisions import bits_of
+from localrun.fit.shape import Shape
+from localrun.fit.weights import held, held_share
+from localrun.formats.quant import QUANT_TYPES
+from localrun.formats.requantize import ODD_ROWS_TYPE, PRECISIONS, VOCABULARY_TYPE
+from localrun.hub.packing import packing_room
+from localrun.hub.variants import Variant
+from localrun.model.precision import in_precision
+
+if TYPE_CHECKING:
+    from localrun.formats.gguf import GgufFile
+    from localrun.formats.safetensors import SafetensorsFolder
+
+
+def in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shape) -> Candidate:
+    """A precision of a model that is here: its bytes as a load would hold them."""
+    loaded = in_precision(source, precision)
+    weights = held(loaded)
+    active = int(weights.nbytes * shape.active_params / shape.held_params)
+    bits = 8 * sum(tensor.nbytes for tensor in loaded.tensors.values()) / max(source.n_params, 1)
+    if precision in PRECISIONS:  # a large vocabulary, which stays in 8 bits, does not make the rest better
+        bits = bits_of(precision)
+    return Candidate(
+        precision,
+        weights.nbytes,
+        active,
+        bits,
+        file_bytes=source.nbytes,
+        mappable=weights.mappable,
+        disk_room=packing_room(),
+    )
+
+
+def offered(variant: Variant, shape: Shape | None, missing: int) -> Candidate:
+    """A precision that is there to download; `missing`: bytes of it that are not here yet."""
+    precision = variant.precision or PurePosixPath(variant.files[0].path).stem
+    weights = active = int(variant.weights_bytes * held_share(precision))
+    if shape is not None:
+        weights = weights * shape.held_params // shape.n_params
+        active = weights * shape.active_params // shape.held_params
+    parts = mappable_parts(shape, weights) if shape is not None else ()
+    return Candidate(
+        precision,
+        weights,
+        active,
+        bits_of(precision),
+        file_bytes=variant.bytes,
+        mappable=parts,
+        disk_room=packing_room(missing),
+    )
+
+
+def quantised(precision: str, shape: Shape) -> Candidate:
+    """What floats are quantised to while they are loaded, of which only the shape is known."""
+    qtype = PRECISIONS[precision]
+    if shape.config.hidden_size % QUANT_TYPES[qtype].block_size:  # most matrices have rows of that many
+        qtype = ODD_ROWS_TYPE
+    vocabulary = shape.vocabulary_params * QUANT_TYPES[VOCABULARY_TYPE].bits
+    weights = int((vocabulary + (shape.held_params - shape.vocabulary_params) * QUANT_TYPES[qtype].bits) / 8)
+    return _approximate(precision, shape, weights, weights)
+
+
+def estimated(precision: str, shape: Shape) -> Candidate:
+    """A precision of which only the bits a weight are known."""
+    file_bytes = int(shape.n_params * bits_of(precision) / 8)
+    weights = int(file_bytes * held_share(precision)) * shape.held_params // shape.n_params
+    return _approximate(precision, shape, weights, file_bytes)
+
+
+def _approximate(precision: str, shape: Shape, weights: int, file_bytes: int) -> Candidate:
+    active = weights * shape.active_params // shape.held_params
+    parts = mappable_parts(shape, weights)
+    return Candidate(
+        precision,
+        weights,
+        active,
+        bits_of(precision),
+        approximate=True,
+        file_bytes=file_bytes,
+        mappable=parts,
+        disk_room=packing_room(file_bytes),
+    )
