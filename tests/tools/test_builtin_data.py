@@ -82,7 +82,7 @@ def test_every_sum_is_right(sample: list[Chat]) -> None:
 
 def test_chains_comparisons_and_rows_are_right(sample: list[Chat]) -> None:
     said = [m.content for chat in sample for m in chat if m.role == "assistant"]
-    chains = [re.fullmatch(r"(.+) = (\d+), and (\2 .+) = (\d+)\.", text) for text in said]
+    chains = [re.fullmatch(r"([\d +-]+) = (\d+), and (\2 .+) = (\d+)\.", text) for text in said]
     for chain in (found.groups() for found in chains if found):
         assert (eval(chain[0]), eval(chain[2])) == (int(chain[1]), int(chain[3]))
     compared = [re.fullmatch(r"(?:Yes, |No, )?(\d+) is (greater|smaller) than (\d+)\.", text) for text in said]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tools.builtin_data.grammar import ask, words
-from tools.builtin_data.sum_phrases import AGAIN, DOUBLE_IT, FOLLOW_UPS, HALVE_IT, HOW_MUCH, PATTERNS
+from tools.builtin_data.sum_phrases import AGAIN, DOUBLE_IT, DOUBTS, FOLLOW_UPS, HALVE_IT, HOW_MUCH, PATTERNS, SURE
 from tools.builtin_data.talk import Talk
 
 ONES = words(
@@ -110,3 +110,12 @@ def three_numbers(talk: Talk) -> None:
         forms = (*forms, "add {a}, {b} and {c}", "the sum of {a}, {b} and {c}")
     slots = {"a": str(a), "b": str(b), "c": str(c)}
     talk.say("sum", ask(rng, forms, slots), f"{a} {ops[0]} {b} = {first}, and {first} {ops[1]} {c} = {result}.", result)
+
+
+def doubted(talk: Talk) -> None:
+    """`are you sure?` after a sum: the same sum again."""
+    text, number = talk.turns[-1][1], talk.number
+    if talk.rng.random() < 0.6:
+        talk.say("sum", ask(talk.rng, SURE, wrap=False), f"Yes: {text}", number)
+    else:
+        talk.say("sum", ask(talk.rng, DOUBTS, wrap=False), f"I still get {text}", number)

@@ -9,6 +9,7 @@ from tools.builtin_data import (
     counting,
     echo,
     hard_sums,
+    jokes,
     knowledge,
     memory,
     opposites,
@@ -18,36 +19,37 @@ from tools.builtin_data import (
     refusals,
     smalltalk,
     stories,
+    things,
     word_problems,
 )
-from tools.builtin_data.grammar import answer, ask, first_of
+from tools.builtin_data.exchange import Exchange
+from tools.builtin_data.grammar import answer, ask
+from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.talk import Talk
 
+OFFERS_A_STORY = ("im_bad", "bored", "sing")
 EXCHANGE_WEIGHTS = [exchange.weight for exchange in smalltalk.EXCHANGES]
+
+
+def exchanged(talk: Talk, exchange: Exchange) -> None:
+    rng = talk.rng
+    word = nonsense_word(rng) if rng.random() < 0.2 else rng.choice((*things.HOBBIES, *things.FOODS, *things.ANIMALS))
+    asked = ask(rng, exchange.patterns, {"w": word}, wrap=exchange.wrap)
+    talk.say(f"talk:{exchange.key}", asked, answer(rng, exchange.answers))
 
 
 def small_talk(talk: Talk) -> None:
     rng = talk.rng
     exchange = rng.choices(smalltalk.EXCHANGES, EXCHANGE_WEIGHTS)[0]
-    talk.say(f"talk:{exchange.key}", ask(rng, exchange.patterns, wrap=exchange.wrap), answer(rng, exchange.answers))
+    exchanged(talk, exchange)
+    if exchange.key == "how_are_you" and rng.random() < 0.3:
+        exchanged(talk, smalltalk.BY_KEY[rng.choice(("im_good", "im_good", "im_bad"))])
+    elif exchange.key in OFFERS_A_STORY and rng.random() < 0.3:
+        stories.offered(talk)
 
 
 def greeting(talk: Talk) -> None:
-    exchange = smalltalk.EXCHANGES[0]
-    talk.say("talk:hello", ask(talk.rng, exchange.patterns, wrap=False), answer(talk.rng, exchange.answers))
-
-
-def jokes(talk: Talk) -> None:
-    rng = talk.rng
-    left = list(smalltalk.JOKES)
-    patterns: tuple[str, ...] = smalltalk.JOKE_PATTERNS
-    while True:
-        joke = first_of(rng, left)
-        left.remove(joke)
-        talk.say("joke", ask(rng, patterns), joke)
-        patterns = smalltalk.ANOTHER_JOKE
-        if rng.random() < 0.7:
-            return
+    exchanged(talk, smalltalk.BY_KEY["hello"])
 
 
 def sums(talk: Talk) -> None:
@@ -61,6 +63,8 @@ def sums(talk: Talk) -> None:
         first_sum(talk)
         while rng.random() < 0.5:
             (arithmetic.follow_up if rng.random() < 0.5 else arithmetic.sum_turn)(talk)
+        if rng.random() < 0.06:
+            arithmetic.doubted(talk)
 
 
 def first_sum(talk: Talk) -> None:
@@ -76,7 +80,9 @@ def first_sum(talk: Talk) -> None:
 Skill = Callable[[Talk], None]
 SKILLS: tuple[tuple[Skill, float], ...] = (
     (small_talk, 14.0),
-    (jokes, 1.5),
+    (jokes.joke_turns, 1.5),
+    (jokes.riddle_turns, 1.0),
+    (jokes.knock_knock, 0.2),
     (sums, 30.0),
     (knowledge.topic_turns, 26.0),
     (refusals.refuse, 17.0),

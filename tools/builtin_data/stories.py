@@ -160,3 +160,19 @@ def about_a_stranger(talk: Talk) -> Story:
     reply = ask(rng, ("{v}", "my name is {v}", "it's {v}", "i'm {v}", "im {v}"), {"v": name}, wrap=False)
     talk.say("story", reply, told(rng, story))
     return story
+
+
+YES = "[yes|yes please|sure|please do|ok|go ahead|yeah|yep|of course|yes, do that|why not|ok then|yes, a story]"
+
+
+def offered(talk: Talk) -> None:
+    """The model has just offered a story, or asked for an animal."""
+    rng = talk.rng
+    if rng.random() < 0.5:
+        talk.say("story", ask(rng, (YES,), wrap=False), told(rng, new_story(rng)))
+    else:
+        kind = things.animal(rng)
+        asked = ask(
+            rng, ("{x}", "{x} please", "ok, {x}", "about {x}", "yes, about {x}"), {"x": article(kind)}, wrap=False
+        )
+        talk.say("story", asked, told(rng, new_story(rng, kind)))

@@ -134,3 +134,9 @@ AGAIN = {
     ),
     "/": ("and {a}[ / | divided by ]{b}?", "{a}[ / | divided by ]{b}?"),
 }
+SURE = (
+    "[are you sure|are you sure about that|really|sure|is that right|is that correct|you sure|are you certain|is it]?",
+)
+DOUBTS = (
+    "[that's wrong|that is wrong|wrong|no|i don't think so|that is not right|i think that's wrong|no, that's wrong|check again|incorrect|are you kidding]",
+)
