@@ -75,7 +75,7 @@ def decorated(rng: Random, name: str) -> str:
     if roll < 0.13:
         return rng.choice(PREFIXES) + name
     if roll < 0.145:
-        at = rng.randint(1, len(name) - 1)
+        at = rng.randint(1, max(1, len(name) - 1))
         return name[:at] + "'" + name[at:]
     if roll < 0.165:
         return rng.choice(TITLES) + name

@@ -81,7 +81,7 @@ NAME = Fact(
         "you [still |][remember|know] my name, [right|don't you|yes|do you]?",
         "[so|and|now|ok|quick test][, |: ][who am i|what is my name|what's my name|my name|do you know my name]?",
         "what's the name i [told|gave] you?",
-        "who [are you talking to|is talking to you|is this|am i to you|are you chatting with|are you speaking to]?",
+        "who [are you talking to|is talking to you|am i to you|are you chatting with|are you speaking to]?",
         "my name?",
         "what [is|'s] the [user's name|name of the user]?",
         "do you happen to [remember|know|recall] my name?",
