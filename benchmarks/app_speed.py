@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="that the answer streams")
     parser.add_argument("--model", type=Path, help="a GGUF file, for `beside run`")
     options = parser.parse_args()
+    first_frame()  # compiles what is not compiled yet
     frames = sorted(first_frame() for _ in range(options.rounds))
     took, cpu = statistics.median(frame[0] for frame in frames), statistics.median(frame[1] for frame in frames)
     print(f"first frame     {took:6.2f} s median of {options.rounds}, best {frames[0][0]:.2f} s; {cpu:.2f} s of a core")

@@ -10,6 +10,8 @@ import threading
 import time
 from pathlib import Path
 
+from benchmarks.installed import installed
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -62,4 +64,4 @@ class AppTerminal:
 def environ(home: Path) -> dict[str, str]:
     """For a localrun of this checkout with a folder of its own."""
     paths = f"{ROOT}:{ROOT / 'tui'}"
-    return {**os.environ, "LOCALRUN_HOME": str(home), "TERM": "xterm-256color", "PYTHONPATH": paths}
+    return {**installed(), "LOCALRUN_HOME": str(home), "TERM": "xterm-256color", "PYTHONPATH": paths}

@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from vs_llama_cpp import Engine  # noqa: E402
 
+from benchmarks.installed import installed  # noqa: E402
 from benchmarks.kv_quality import machine  # noqa: E402
 from localrun.base.machine import cpu_limit  # noqa: E402
 
@@ -45,7 +46,9 @@ def localrun_seconds(model: Path) -> float:
     options = ["--model", str(model), "--max-tokens", "1", "--temperature", "0", "--no-stdin"]
     command = [sys.executable, "-m", "localrun", "run", *options, PROMPT]
     started = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, env=installed()
+    ) as process:
         assert process.stdout is not None
         if not process.stdout.read(1):
             raise SystemExit("localrun did not answer")

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from localrun.base.errors import UsageError
 from localrun.chat.attachments import MAX_BYTES, Attachment, read_attachment
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 MOST_FILES, MOST_SECONDS = 20_000, 3.0  # of a walk
 MOST_AT_ONCE = 50  # files that a glob or a folder attaches
@@ -119,7 +121,7 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
         return []
 
 
-def _look(entry: "os.DirEntry[str]", prefix: str, ignored: tuple[tuple[str, GitIgnoreSpec], ...]) -> Found | None:
+def _look(entry: "os.DirEntry[str]", prefix: str, ignored: tuple[tuple[str, "GitIgnoreSpec"], ...]) -> Found | None:
     """None for what is passed over. A link to a folder may lead round in a circle."""
     name = entry.name
     if name.startswith(".") or name in _PASSED_OVER or not name.isprintable():
@@ -136,7 +138,9 @@ def _look(entry: "os.DirEntry[str]", prefix: str, ignored: tuple[tuple[str, GitI
         return None
 
 
-def _gitignore(folder: Path, prefix: str) -> Iterator[tuple[str, GitIgnoreSpec]]:
+def _gitignore(folder: Path, prefix: str) -> Iterator[tuple[str, "GitIgnoreSpec"]]:
+    from pathspec import GitIgnoreSpec  # who starts to chat may never walk a folder
+
     try:
         yield prefix, GitIgnoreSpec.from_lines((folder / ".gitignore").read_text("utf-8").splitlines())
     except (OSError, ValueError):

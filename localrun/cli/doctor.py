@@ -90,7 +90,7 @@ def _machine() -> dict[str, Any]:
     import torch
 
     from localrun.base.machine import cpu_limit, cpu_name, memory
-    from localrun.fit.rates import machine_rates
+    from localrun.fit.machine_rates import machine_rates
 
     now, rates = memory(), machine_rates(refresh=True)
     return {

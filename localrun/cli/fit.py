@@ -16,8 +16,8 @@ from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
 from localrun.cli.groups import JsonSwitch, OfflineSwitch, switch
 from localrun.fit.estimate import Fit, FitRow
+from localrun.fit.machine_rates import machine_rates
 from localrun.fit.precisions import is_extreme
-from localrun.fit.rates import machine_rates
 from localrun.hub.aliases import without_aliases
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.http import NetworkError

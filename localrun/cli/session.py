@@ -22,7 +22,7 @@ from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
 from localrun.client.interface import Generation
 from localrun.diagnose.verdict import verdict
-from localrun.fit.rates import known_rates
+from localrun.fit.machine_rates import known_rates
 from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.library import mark_used
 from localrun.hub.load_options import load_options

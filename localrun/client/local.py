@@ -28,7 +28,7 @@ from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import MAX_SEED, resolve_settings
-from localrun.fit.rates import learn
+from localrun.fit.machine_rates import learn
 from localrun.model.load import Progress, allocated_bytes
 from localrun.text.model_text import PromptIds
 

@@ -13,8 +13,8 @@ from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel
 from localrun.engine.scratch_runs import ScratchRuns
 from localrun.fit.bytes import kv_bytes_per_token, state_bytes
+from localrun.fit.machine_rates import note_limits
 from localrun.fit.probe import Probed
-from localrun.fit.rates import note_limits
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import max_rows
 

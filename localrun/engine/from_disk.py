@@ -14,9 +14,9 @@ from localrun.engine.fingerprint import fingerprint
 from localrun.engine.identity import Identity
 from localrun.engine.opened import OpenedModel
 from localrun.fit.disk_rate import disk_rate, may_map
+from localrun.fit.machine_rates import machine_rates
 from localrun.fit.mapped import Mappable, mappable, missed_bytes
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.fit.rates import machine_rates
 from localrun.formats.packed_file import PackedFile
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.layouts import Layout

@@ -2,13 +2,9 @@
 
 import tomllib
 from functools import cache
-from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
 from localrun.base.resources import resource
-from localrun.fit.shape import Shape, shape_of
-from localrun.formats.metadata import Metadata
-from localrun.hub.remote import RemoteModel
 
 BUILTIN = "builtin"
 _FIRST_MODELS = ((15 << 30, "qwen3.5-9b"), (7 << 30, "qwen3.5-4b"), (0, "qwen3.5-2b"))  # from so much memory on
@@ -69,12 +65,3 @@ def search_catalogue(term: str) -> dict[str, CatalogueModel]:
 
     found = {name: model for name, model in read_catalogue().items() if name != BUILTIN}
     return {name: model for name, model in found.items() if all(word in text(name, model) for word in words)}
-
-
-def catalogue_shape(model: CatalogueModel) -> Shape | None:
-    """The shape of a catalogue model; None where the catalogue does not know it. Good for sizes, not for running."""
-    if "config" not in model:
-        return None
-    path = Path(model.get("safetensors", "")) / "config.json"
-    config = Metadata({"rms_norm_eps": 1e-6, **model["config"]}, path)
-    return shape_of(RemoteModel(path, "safetensors", config, fetched=0))

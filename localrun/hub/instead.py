@@ -4,7 +4,8 @@ import math
 import re
 
 from localrun.base.machine import memory
-from localrun.hub.catalogue import BUILTIN, catalogue_shape, read_catalogue, suggest
+from localrun.hub.catalogue import BUILTIN, read_catalogue, suggest
+from localrun.hub.catalogue_shape import catalogue_shape
 from localrun.hub.names import words_of
 
 _BILLIONS = re.compile(r"(\d+(?:\.\d+)?)b")

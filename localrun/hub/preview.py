@@ -11,13 +11,14 @@ from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFou
 from localrun.base.sanitize import clean
 from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
-from localrun.fit.rates import machine_rates
+from localrun.fit.machine_rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
 from localrun.fit.weights import type_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.api import RemoteRepo, read_repo
 from localrun.hub.candidates import estimated, in_memory, offered, quantised
-from localrun.hub.catalogue import CatalogueModel, catalogue_shape, read_catalogue
+from localrun.hub.catalogue import CatalogueModel, read_catalogue
+from localrun.hub.catalogue_shape import catalogue_shape
 from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import Http, NetworkError
 from localrun.hub.instead import told

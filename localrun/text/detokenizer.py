@@ -11,15 +11,13 @@ class Detokenizer:
     bytes that are not UTF-8 become U+FFFD. Control tokens are silent, except for the ids in `visible`."""
 
     def __init__(self, tokenizer: Tokenizer, visible: AbstractSet[int] = frozenset()) -> None:
-        self._pieces = tokenizer.pieces
+        self._tokenizer = tokenizer
         self._silent = tokenizer.control_ids - visible
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token_id: int) -> str:
-        """The text this id completes. Ids beyond the vocabulary (a padded output matrix) have none."""
-        if token_id in self._silent or not 0 <= token_id < len(self._pieces):
-            return ""
-        return self._decoder.decode(self._pieces[token_id])
+        """The text this id completes."""
+        return "" if token_id in self._silent else self._decoder.decode(self._tokenizer.piece(token_id))
 
     def flush(self) -> str:
         """What is left at the end: U+FFFD when the last character is incomplete."""

@@ -14,7 +14,7 @@ _ESCAPE_SPACES = normalizers.Replace(" ", "▁")
 
 
 def build_encoder(source: GgufVocabulary, path: str = "") -> Tokenizer:
-    """Only encodes: text comes back through `Vocabulary.pieces`. Raises ModelFileError BAD_VOCAB."""
+    """Only encodes: text comes back through `Vocabulary.piece`. Raises ModelFileError BAD_VOCAB."""
     build = {"bpe": _bpe, "spm": _spm, "unigram": _unigram, "wordpiece": _wordpiece}[source.vocabulary.kind]
     with library_errors(lambda reason: ModelFileError("BAD_VOCAB", f"no tokenizer can be built: {reason}", path=path)):
         encoder = build(source)

@@ -79,7 +79,7 @@ def note(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str,
 
 
 def _spell(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
-    pieces, control = tokenizer.pieces, tokenizer.control_ids
+    control = tokenizer.control_ids
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     texts: list[str] = []
     starts: list[int] = []
@@ -88,11 +88,11 @@ def _spell(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
     padded = at_start = tokenizer.vocabulary.space_prefix
     for i in ids:
         starts.append(length)
-        if i in control or not 0 <= i < len(pieces):
+        if i in control or not 0 <= i < tokenizer.vocab_size:
             text = f"{decoder.decode(b'', True)}{_OPEN}{i}{_CLOSE}"
             at_start = padded
         else:
-            text = decoder.decode(pieces[i])
+            text = decoder.decode(tokenizer.piece(i))
             text = text.lstrip(" ") if at_start else text
             at_start = at_start and not text
         texts.append(text)
@@ -126,7 +126,7 @@ def _shortest(tokenizer: Tokenizer, text: bytes) -> list[int] | None:
 @lru_cache(maxsize=2)
 def _text_pieces(tokenizer: Tokenizer) -> dict[bytes, int]:
     """Bytes -> id of all tokens that are text."""
-    return {piece: i for i, piece in enumerate(tokenizer.pieces) if i not in tokenizer.control_ids}
+    return {tokenizer.piece(i): i for i in range(tokenizer.vocab_size) if i not in tokenizer.control_ids}
 
 
 def _last_control(tokenizer: Tokenizer, ids: Sequence[int], end: int) -> int:

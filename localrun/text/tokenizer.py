@@ -39,10 +39,9 @@ class Tokenizer:
         self._added = encoder.get_added_tokens_decoder()
         self._lock = threading.Lock()  # whether control tokens are parsed is a setting of the encoder
 
-    @property
-    def pieces(self) -> list[bytes]:
-        """The bytes of each id, control tokens included."""
-        return self.vocabulary.pieces
+    def piece(self, token_id: int) -> bytes:
+        """The bytes of an id, control tokens included; none of ids beyond the vocabulary (a padded output matrix)."""
+        return self.vocabulary.piece(token_id) if 0 <= token_id < self.vocab_size else b""
 
     def token_text(self, token_id: int) -> str:
         """A token as the vocabulary spells it."""
@@ -50,9 +49,9 @@ class Tokenizer:
 
     def piece_text(self, token_id: int) -> str:
         """The text of one token; bytes that are no text on their own are spelled out."""
-        if token_id in self.control_ids or not 0 <= token_id < len(self.pieces):
-            return self.token_text(token_id) if token_id < len(self.vocabulary.tokens) else ""
-        return self.pieces[token_id].decode(errors="backslashreplace")
+        if token_id in self.control_ids:
+            return self.token_text(token_id)
+        return self.piece(token_id).decode(errors="backslashreplace")
 
     @cached_property
     def control_tokens(self) -> dict[str, int]:
@@ -80,11 +79,9 @@ class Tokenizer:
         return [self.bos_id, *ids] if bos and self.add_bos and self.bos_id is not None else ids
 
     def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
-        """Text of `ids`, without control tokens unless `special`; bytes that are not UTF-8 become U+FFFD. Ids beyond
-        the vocabulary (a padded output matrix) have no text."""
-        pieces, silent = self.pieces, frozenset() if special else self.control_ids
-        shown = (i for i in ids if 0 <= i < len(pieces) and i not in silent)
-        text = b"".join(pieces[i] for i in shown).decode(errors="replace")
+        """Text of `ids`, without control tokens unless `special`; bytes that are not UTF-8 become U+FFFD."""
+        silent = frozenset[int]() if special else self.control_ids
+        text = b"".join(self.piece(i) for i in ids if i not in silent).decode(errors="replace")
         return text.removeprefix(" ") if self.vocabulary.space_prefix else text
 
     def _spell_out(self, ids: list[int], text: str) -> list[int]:

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from localrun.text.byte_level import from_byte_level
@@ -37,12 +36,9 @@ class Vocabulary:
     sha256: str
     notes: tuple[str, ...] = ()
 
-    @cached_property
-    def pieces(self) -> list[bytes]:
-        """The bytes of each id; UTF-8 characters may be spread over several ids."""
-        return [self._piece(text, kind) for text, kind in zip(self.tokens, self.types, strict=True)]
-
-    def _piece(self, text: str, kind: int) -> bytes:
+    def piece(self, token_id: int) -> bytes:
+        """The bytes of an id; UTF-8 characters may be spread over several ids."""
+        text, kind = self.tokens[token_id], self.types[token_id]
         if kind in _AS_WRITTEN:
             return text.encode()
         if kind == TokenType.BYTE:

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localrun.base.events import Work
-from localrun.fit import rates as module
+from localrun.fit import machine_rates as module
+from localrun.fit.machine_rates import known_rates, learn, machine_rates, note_limits
 from localrun.fit.probe import MOST_ROUNDS, Clock, Probed, best_of, others, probe
-from localrun.fit.rates import READ_SHARE, Rates, known_rates, learn, machine_rates, note_limits
+from localrun.fit.rates import MOST_FOUND, READ_SHARE, Rates
 
 QUIET, BUSY = Probed(30e9, 4e11, 1e11, idle=True), Probed(8e9, 1e11, 3e10, idle=False)
 ONE_B = Work(weight_bytes=800_000_000, macs=1_240_000_000, wide_macs=0, attention_macs=65_536)
@@ -41,7 +42,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Probed]:
 
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     now = time.time()
-    monkeypatch.setattr("localrun.fit.rates.time.time", lambda: now + seconds)
+    monkeypatch.setattr("localrun.fit.machine_rates.time.time", lambda: now + seconds)
 
 
 @given(known, st.lists(answers, max_size=12))
@@ -53,8 +54,8 @@ def test_no_answer_makes_a_machine_slower_and_none_makes_it_a_wonder(start: Rate
         assert rates.macs >= before.macs
         assert all(rates.reached[name] >= share for name, share in before.reached.items())
         assert all(0 < share <= 1 for share in rates.reached.values())
-        assert rates.read_bytes <= module.MOST_FOUND * before.read_bytes
-        assert rates.macs <= module.MOST_FOUND * before.macs
+        assert rates.read_bytes <= MOST_FOUND * before.read_bytes
+        assert rates.macs <= MOST_FOUND * before.macs
 
 
 @given(known, known)
@@ -188,7 +189,7 @@ def test_without_a_place_to_keep_them(measured: list[Probed], monkeypatch: pytes
 def test_processes_that_write_side_by_side_leave_a_whole_file(home: Path) -> None:
     code = """
 from localrun.fit.probe import Probed
-from localrun.fit.rates import known_rates, note_limits
+from localrun.fit.machine_rates import known_rates, note_limits
 for n in range(40):
     note_limits(Probed(1e9 + n, 1e9 + n, 1e9, False))
     assert known_rates() is not None

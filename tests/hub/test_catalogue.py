@@ -9,11 +9,11 @@ from localrun.fit.bytes import kv_bytes_per_token
 from localrun.hub.catalogue import (
     BUILTIN,
     CatalogueModel,
-    catalogue_shape,
     read_catalogue,
     search_catalogue,
     suggest,
 )
+from localrun.hub.catalogue_shape import catalogue_shape
 from localrun.hub.names import parse_file_name
 from localrun.hub.safe_names import is_repo
 from localrun.ops.kv import KV_CODECS

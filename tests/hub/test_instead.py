@@ -2,7 +2,8 @@
 
 import pytest
 
-from localrun.hub.catalogue import catalogue_shape, read_catalogue, suggestions
+from localrun.hub.catalogue import read_catalogue, suggestions
+from localrun.hub.catalogue_shape import catalogue_shape
 from localrun.hub.instead import instead_of, told
 
 

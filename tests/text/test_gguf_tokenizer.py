@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from localrun_testing.vocabularies import CONTROL, NORMAL, SPECIALS, USER_DEFINED, byte_level, sentencepiece
 
 from localrun.base.errors import EngineError
+from localrun.text.detokenizer import Detokenizer
 from localrun.text.pretokenize import PRETOKENIZERS
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
 
@@ -104,7 +105,7 @@ def test_long_runs_take_linear_time(pre: str, text: str) -> None:
     start = time.process_time()
     ids = tokenizer.encode(text)
     assert time.process_time() - start < 5
-    assert sum(len(tokenizer.pieces[i]) for i in ids) == len(text)
+    assert sum(len(tokenizer.piece(i)) for i in ids) == len(text)
 
 
 def test_sentencepiece_merges_by_score_and_prefixes_a_space() -> None:
@@ -119,7 +120,7 @@ def test_sentencepiece_merges_by_score_and_prefixes_a_space() -> None:
 def test_sentencepiece_spells_unknown_characters_in_bytes() -> None:
     tokenizer = tokenizer_from_gguf(sentencepiece())
     assert texts(tokenizer, tokenizer.encode("é")) == ["▁", "<0xC3>", "<0xA9>"]
-    assert [tokenizer.pieces[i] for i in tokenizer.encode("é")] == [b" ", b"\xc3", b"\xa9"]
+    assert [tokenizer.piece(i) for i in tokenizer.encode("é")] == [b" ", b"\xc3", b"\xa9"]
 
 
 def test_text_never_merges_into_a_control_token() -> None:
@@ -262,3 +263,13 @@ def test_decoding_hides_control_tokens_unless_asked() -> None:
     assert tokenizer.decode(ids) == "hello"
     assert tokenizer.decode(ids, special=True) == "<|im_start|>hello<|im_end|>"
     assert tokenizer.decode([-1, *ids, tokenizer.vocab_size]) == "hello"
+
+
+def test_ids_beyond_the_vocabulary_have_no_text() -> None:
+    """A padded output matrix has rows that are no token."""
+    tokenizer = bpe()
+    known, beyond = tokenizer.encode("a"), [tokenizer.vocab_size, -1]
+    stream = Detokenizer(tokenizer)
+    assert [stream.push(i) for i in [*beyond, *known]] == ["", "", "a"]
+    assert tokenizer.decode([*beyond, *known]) == "a"
+    assert [tokenizer.piece_text(i) for i in beyond] == ["", ""]

@@ -57,7 +57,7 @@ def template_of(name: str) -> ChatTemplate:
 
 def oddly(tokenizer: Tokenizer, text: str) -> list[int]:
     """`text` byte by byte, as a model may write it and a tokenizer never would."""
-    byte_ids = {piece: i for i, piece in reversed(list(enumerate(tokenizer.pieces))) if len(piece) == 1}
+    byte_ids = {tokenizer.piece(i): i for i in reversed(range(tokenizer.vocab_size)) if len(tokenizer.piece(i)) == 1}
     return [byte_ids[bytes([byte])] for byte in text.encode()]
 
 
@@ -67,7 +67,7 @@ def texts_between(tokenizer: Tokenizer, ids: list[int]) -> list[int | str]:
     run: list[int] = []
     for i in [*ids, -1]:
         if i in tokenizer.control_ids or i == -1:
-            text = b"".join(tokenizer.pieces[j] for j in run).decode(errors="replace")
+            text = b"".join(tokenizer.piece(j) for j in run).decode(errors="replace")
             text = text.lstrip(" ") if tokenizer.vocabulary.space_prefix else text
             parts += [text] if text else []
             parts += [i] if i != -1 else []
@@ -130,7 +130,7 @@ def test_a_text_that_cannot_be_spelled_costs_the_token_before_it(tmp_path: Any) 
     tokenizer = tokenizer_from_folder(tokenizer_json(tmp_path, small_bpe(model={
         "type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]],
     })))  # fmt: skip
-    tokenizer.pieces[1] = b"?"  # there is no b on its own
+    tokenizer.vocabulary.tokens[1] = "?"  # there is no b on its own
     spliced = splice(tokenizer, [0, 0], [0, 2])
     assert spliced == Spliced([0, 2], 1, None)
 
@@ -139,7 +139,7 @@ def test_the_space_before_a_generated_text_is_no_rewriting() -> None:
     """SentencePiece encodes "hello" as "▁hello". Generated, it reads " hello", and is rendered with two spaces."""
     template = ChatTemplate("{% for m in messages %}<s>{{ m.content }}</s>{% endfor %}<s>")
     known = [*encode_chat(SPM, template, [user("he")]), *SPM.encode("hello")]
-    shown = SPM.pieces[known[-1]].decode()
+    shown = SPM.piece(known[-1]).decode()
     assert shown == " hello"
     spliced = splice(SPM, known, encode_chat(SPM, template, [user("he"), answer(shown), user("ll")]))
     assert spliced.n_kept == len(known)

@@ -11,6 +11,7 @@ from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
+from localrun.backends import registry
 from localrun.base.machine import Memory
 from localrun_tui.screens import first_run
 from localrun_tui.screens.downloads import download_work
@@ -94,7 +95,7 @@ def test_a_download_that_was_cut_off_goes_first(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_machine_too_small_for_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_run, "usual_memory", lambda: Memory(1 << 29, 1 << 28))
+    monkeypatch.setattr(registry, "usual_memory", lambda: Memory(1 << 29, 1 << 28))
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "No model of the catalogue fits")

@@ -37,7 +37,8 @@ class LocalrunApp(App[None]):
     """
 
     TITLE = "localrun"
-    CSS_PATH = ["app.tcss", "screens/chat/chat_screen.tcss"]  # noqa: RUF012
+    # What the first screens need is parsed once: a sheet that comes later has Textual parse all of them again.
+    CSS_PATH = ["app.tcss", "screens/chat/chat_screen.tcss", "screens/first_run.tcss"]  # noqa: RUF012
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = EVERYWHERE
 

@@ -9,6 +9,7 @@ import pytest
 from textual.app import App
 from textual.screen import Screen
 
+from localrun.backends import registry
 from localrun.base.machine import Memory
 from localrun.fit.rates import Rates
 from localrun.hub import api, candidates, preview
@@ -45,7 +46,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
     monkeypatch.setattr(preview, "disk_rate", lambda: 2e9)
     monkeypatch.setattr(candidates, "packing_room", lambda download=0: 1 << 50)
-    for module in (models_screen, model_sections, first_run):
+    for module in (models_screen, model_sections, registry):
         monkeypatch.setattr(module, "usual_memory", lambda: Memory(16 << 30, 10 << 30))
     for module in (model_sections, first_run):
         monkeypatch.setattr(module, "memory", lambda: Memory(16 << 30, 10 << 30))

@@ -1,6 +1,6 @@
 """The first screen of the first run: what this machine can do, and the ways to begin. Downloads nothing unasked."""
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,20 +11,21 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import cpu_limit, memory
 from localrun.base.units import gib
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.screens.downloads.downloads_queue import Downloads
-from localrun_tui.screens.models.model_rows import CatalogueRow, catalogue_rows, first_model, size_of, sizes, speed
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import Fact, lines
 from localrun_tui.widgets.key_bar import KeyBar
 
-Answer = CatalogueRow | Literal["builtin", "models", "downloads"] | None
+if TYPE_CHECKING:
+    from localrun_tui.screens.models.model_rows import CatalogueRow
+
+Answer: TypeAlias = "CatalogueRow | Literal['builtin', 'models', 'downloads'] | None"
 _ANSWERS: tuple[tuple[Answer, str, str], ...] = (
     ("builtin", "Start now", "with the small model that came along; offline, nothing to wait for"),
     ("models", "Choose a model", "see what fits; nothing is downloaded before you say so"),
@@ -64,7 +65,7 @@ class FirstRunScreen(Screen[Answer]):
         downloads.changed.subscribe(self, self._offer_to_go_on)
         downloads.look_for_unfinished()
         self._offer_to_go_on(downloads)
-        run_in_background(self, _find_first, self._advise, self._cannot_advise)
+        self.call_after_refresh(run_in_background, self, _find_first, self._advise, self._cannot_advise)
 
     def _offer_to_go_on(self, downloads: Downloads) -> None:
         """What was begun and not finished goes before all else."""
@@ -76,7 +77,7 @@ class FirstRunScreen(Screen[Answer]):
         self._ways.insert(0, ("downloads", title, f"{gib(first.done)} of {gib(first.total)} have arrived, and stay"))
         self._show()
 
-    def _advise(self, row: CatalogueRow | None) -> None:
+    def _advise(self, row: "CatalogueRow | None") -> None:
         self.query_one("#advice", Fact).tell("★ Recommended" if row else "", _advice(row))
         if row is not None and row.best is not None:
             begun = any(answer == "downloads" for answer, _, _ in self._ways)
@@ -116,7 +117,11 @@ class _Ways(OptionList):
     ]
 
 
-def _find_first(task: object) -> CatalogueRow | None:
+def _find_first(task: object) -> "CatalogueRow | None":
+    """What it takes is imported here: it would hold up the first frame."""
+    from localrun.backends.registry import usual_memory
+    from localrun_tui.screens.models.model_rows import catalogue_rows, first_model
+
     now = usual_memory()
     return first_model(catalogue_rows(now.available, []), now.total)
 
@@ -126,11 +131,13 @@ def _machine() -> str:
     return f"{gib(now.total)} of memory, {gib(now.available)} of it free; {cores} core{'s' if cores > 1 else ''}"
 
 
-def _advice(row: CatalogueRow | None) -> Content:
+def _advice(row: "CatalogueRow | None") -> Content:
     """The model to begin with, and why."""
     if row is None or row.best is None:
         little = "No model of the catalogue fits the free memory now: close programs, or start with the one inside."
         return say(little, "$text-warning")
+    from localrun_tui.screens.models.model_rows import size_of, sizes, speed
+
     best, entry = row.best, row.entry
     why = f"As {best.precision}: room for {best.max_ctx:,} tokens, {speed(best)}; {sizes(best)}"
     title = say(entry["title"], "bold") + say(f"  {size_of(row.n_params)} parameters, {entry['licence']}")

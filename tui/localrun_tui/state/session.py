@@ -17,7 +17,7 @@ from localrun.base.events import CacheView, ModelInfo
 from localrun.base.request import Request
 from localrun.chat.attachments import title_for
 from localrun.chat.turn import may_go_on
-from localrun.fit.rates import Rates, known_rates
+from localrun.fit.rates import Rates
 from localrun_tui.state.choice import held_by
 from localrun_tui.state.messages import (
     ChatChanged,
@@ -85,7 +85,7 @@ class Session:
             self.post(LoadEnded(info))
         if info:
             self.present = choice
-        self.rates = await asyncio.to_thread(known_rates)
+        self.rates = await asyncio.to_thread(_known_rates)
         if info and self.unanswered:
             await self.answer(*self.unanswered)
         return info is not None
@@ -237,3 +237,10 @@ class Session:
             turn.wait(_LAST_WORDS)
         self.model.close()
         self.disk.close()
+
+
+def _known_rates() -> Rates | None:
+    """Asked when a model is there: what is imported for it is not needed before."""
+    from localrun.fit.machine_rates import known_rates
+
+    return known_rates()

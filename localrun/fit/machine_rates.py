@@ -1,0 +1,85 @@
+"""What is known of this machine's speed: measured where nobody knows, remembered in a file."""
+
+import platform
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+from localrun.backends.registry import usual_backend
+from localrun.base.events import Completion
+from localrun.base.machine import cpu_limit, cpu_name
+from localrun.fit.machine_file import read_machine, write_machine
+from localrun.fit.probe import Probed, probe
+from localrun.fit.rates import Rates
+
+IDLE_SECONDS, BUSY_SECONDS = 30 * 86400.0, 600.0  # that figures hold: taken while others computed they may be too low
+GAIN = 1.02  # less is not worth a write
+
+
+def machine_rates(refresh: bool = False) -> Rates:
+    """What is known of this machine; where that is nothing, old, or was taken in bad company, it is measured now."""
+    known, measured_at = _known()
+    age = time.time() - measured_at
+    if known and not refresh and 0 <= age < (IDLE_SECONDS if known.idle else BUSY_SECONDS):
+        return known
+    found = _rates(probe())
+    if known and known.idle and age > IDLE_SECONDS and found.idle:  # the machine may have changed
+        return _keep(replace(found, reached=known.reached))
+    return _keep(known.better(found) if known else found)
+
+
+def known_rates() -> Rates | None:
+    """What is known of this machine; nothing is measured now."""
+    return _known()[0]
+
+
+def note_limits(found: Probed) -> None:
+    """Keep what was measured for another purpose, if it is better."""
+    known, measured_at = _known()
+    if known is None:
+        _keep(_rates(found))
+    else:
+        _keep(known.better(_rates(found)), None if found.idle else measured_at)
+
+
+def learn(answer: Completion) -> None:
+    """Keep how fast an answer was, if no other was faster and anything is known to compare it with."""
+    known, measured_at = _known()
+    if known is None or answer.work is None:
+        return
+    work, kv_bytes = answer.work, answer.kv_bytes or 0
+    better = known.after("prefill", work, answer.computed_tokens or 0, answer.prefill_ms / 1000)
+    better = better.after("decode", work, answer.completion_tokens - 1, answer.decode_ms / 1000, kv_bytes)
+    before, after = _figures(known), _figures(better)
+    if any(value > GAIN * before.get(name, 0.0) for name, value in after.items()):
+        _keep(better, measured_at)
+
+
+def _figures(rates: Rates) -> dict[str, float]:
+    return {"read": rates.read_bytes, "macs": rates.macs, "wide": rates.wide_macs, **rates.reached}
+
+
+def _rates(found: Probed) -> Rates:
+    return Rates(found.read_bytes, found.macs, found.wide_macs, found.idle)
+
+
+def _key() -> str:
+    details = usual_backend().details()
+    computes = details.get("isa") or details.get("device") or "numpy"
+    return f"{cpu_name()}, {platform.machine()}, {cpu_limit()} threads, {computes}"
+
+
+def _known() -> tuple[Rates | None, float]:
+    """What the file says of this machine, and when it was measured; a file that is no such file says nothing."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        known = read_machine()[_key()]
+        read, macs, wide = (float(known[name]) for name in ("read_bytes", "macs", "wide_macs"))
+        reached = {str(name): float(share) for name, share in known["reached"].items()}
+        if read > 0 and macs > 0 and wide >= 0 and all(0 < share <= 1 for share in reached.values()):
+            return Rates(read, macs, wide, bool(known["idle"]), reached), float(known["measured_at"])
+    return None, 0.0
+
+
+def _keep(rates: Rates, measured_at: float | None = None) -> Rates:
+    write_machine(_key(), {**asdict(rates), "measured_at": time.time() if measured_at is None else measured_at})
+    return rates

@@ -1,0 +1,17 @@
+"""How large a model of the catalogue is, without asking anybody."""
+
+from pathlib import Path
+
+from localrun.fit.shape import Shape, shape_of
+from localrun.formats.metadata import Metadata
+from localrun.hub.catalogue import CatalogueModel
+from localrun.hub.remote import RemoteModel
+
+
+def catalogue_shape(model: CatalogueModel) -> Shape | None:
+    """The shape of a catalogue model; None where the catalogue does not know it. Good for sizes, not for running."""
+    if "config" not in model:
+        return None
+    path = Path(model.get("safetensors", "")) / "config.json"
+    config = Metadata({"rms_norm_eps": 1e-6, **model["config"]}, path)
+    return shape_of(RemoteModel(path, "safetensors", config, fetched=0))
