@@ -137,7 +137,7 @@ def test_numbers_in_words(n: int, words: str) -> None:
 
 def values_of(answer: str) -> list[str]:
     """What this answer recalls, read with every fact it may be about."""
-    abouts = [fact.about for fact in FACTS] + ["your [a-z]+ is {v}", "your [a-z ]+ is called {v}"]
+    abouts = [fact.about for fact in FACTS] + ["your [a-z' ]+ is {v}", "your [a-z ]+ is called {v}"]
     text = answer.removeprefix("Yes, ").removeprefix("No, ").rstrip(".")
     found = (re.fullmatch(about.replace("{v}", "(.+)"), text, re.IGNORECASE) for about in abouts)
     return [match.group(1).lower().replace(" your ", " my ") for match in found if match]

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
-from tools.builtin_data.fact import Fact, sentence
+from random import Random
+
+from tools.builtin_data.fact import Fact, called, sentence
 from tools.builtin_data.grammar import answer, ask, first_of
+from tools.builtin_data.kin import KIN, PETS, WITH_A_LIFE, age_of, home_of, job_of, likes_of
+from tools.builtin_data.own_facts import AGE, JOB, LIVES
 from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, IS_IT, NAME
 from tools.builtin_data.talk import Talk
+from tools.builtin_data.tastes import LIKES
 from tools.builtin_data.your_facts import FACTS, fact_of, open_possession
 
 WEIGHTS = [fact.weight for fact in FACTS]
@@ -38,6 +43,18 @@ OTHER_CORRECTIONS = (
     "it's {v}, not {w}",
 )
 MOST_LISTED = 4
+INTRODUCTIONS = (
+    "my name is {v}",
+    "[i'm|i am|im] {v}",
+    "[hi|hello|hey][, | ][i'm|i am|im|my name is] {v}",
+    "call me {v}",
+)
+JOIN = "[ and |, and |. |, |! |; | and ]"
+PAIRS: tuple[tuple[Fact, Fact], ...] = tuple(
+    (own, of(noun))
+    for own, of in ((AGE, age_of), (LIVES, home_of), (JOB, job_of), (LIKES, likes_of))
+    for noun in WITH_A_LIFE
+) + tuple((NAME, called(noun)) for noun in KIN + PETS)
 
 
 def told(talk: Talk, key: str, value: str) -> None:
@@ -82,24 +99,38 @@ def rename(talk: Talk) -> None:
         tell(talk, NAME)
 
 
-def tell_two(talk: Talk) -> None:
-    """Name and one more thing in a single message."""
+def tell_several(talk: Talk) -> None:
+    """Two or three things in a single message, with or without the name, and perhaps one of them asked for at once."""
     rng = talk.rng
-    other = open_possession(rng) if rng.random() < 0.15 else rng.choices(FACTS[1:], WEIGHTS[1:])[0]
-    name, value = NAME.value(rng), other.value(rng)
-    told(talk, "name", name)
-    told(talk, other.key, value)
-    first = rng.choice(("my name is {v}", "[i'm|i am|im] {v}", "[hi|hello|hey][, | ][i'm|i am|im|my name is] {v}"))
-    second = rng.choice(other.tell[:4]).replace("{v}", "{w}")
-    join = "[ and |, and |. |, |! ]"
-    both = (first + join + second, first + join + second, second + join + first)
-    slots = {"v": name, "w": value.replace(" your ", " my ")}
-    about = other.about.replace("{v}", value)
-    talk.say(
-        "tell",
-        ask(rng, both, slots, wrap=False),
-        answer(rng, ("Nice to meet you, {v}! I will remember that {about}.",), {"v": name, "about": about}),
-    )
+    facts = several(rng)
+    values = [fact.value(rng) for fact in facts]
+    patterns, slots = [], {}
+    for i, (fact, value) in enumerate(zip(facts, values, strict=True)):
+        told(talk, fact.key, value)
+        forms = INTRODUCTIONS if fact is NAME else fact.tell[:4]
+        patterns.append(rng.choice(forms).replace("{v}", f"{{v{i}}}"))
+        slots[f"v{i}"] = value.replace(" your ", " my ")
+    rest = [f.about.replace("{v}", v) for f, v in zip(facts, values, strict=True) if f is not NAME]
+    about = "I will remember that " + ", that ".join(rest[:-1]) + (" and that " if rest[1:] else "") + rest[-1] + "."
+    hello = f"Nice to meet you, {talk.facts['name']}!" if NAME in facts else "Good to know!"
+    talk.say("tell", ask(rng, (JOIN.join(patterns),), slots, wrap=False), f"{hello} {about}")
+    if rng.random() < 0.4:
+        say_known(talk, rng.choice(facts))
+
+
+def several(rng: Random) -> list[Fact]:
+    """Two or three facts in any order; often the same kind of thing of two people, which must not be mixed up."""
+    if rng.random() < 0.35:
+        facts = list(rng.choice(PAIRS))
+    else:
+        facts = [NAME] if rng.random() < 0.6 else []
+        while len(facts) < 2 or (len(facts) < 3 and rng.random() < 0.2):
+            fact = open_possession(rng) if rng.random() < 0.15 else rng.choices(FACTS[1:], WEIGHTS[1:])[0]
+            if fact.key not in [known.key for known in facts]:
+                facts.append(fact)
+    if rng.random() < 0.3:
+        rng.shuffle(facts)
+    return facts
 
 
 def recall(talk: Talk) -> None:
@@ -111,17 +142,21 @@ def recall(talk: Talk) -> None:
     known = list(talk.facts)
     if known and rng.random() < 0.85:
         key = "name" if "name" in talk.facts and rng.random() < 0.45 else rng.choice(known)
-        fact = fact_of(key)
-        if fact is NAME and rng.random() < 0.12:
+        if key == "name" and rng.random() < 0.12:
             (is_it if rng.random() < 0.7 else greet_by_name)(talk)
-            return
-        talk.say("recall", ask(rng, fact.query), sentence(fact.about.replace("{v}", talk.facts[key])))
+        else:
+            say_known(talk, fact_of(key))
     else:
         fact = open_possession(rng) if rng.random() < 0.15 else rng.choices(FACTS, WEIGHTS)[0]
         if fact.key not in talk.facts:
             talk.say("recall_unknown", ask(rng, fact.query), fact.unknown)
             if fact is NAME and rng.random() < 0.5:
                 answer_name(talk)
+
+
+def say_known(talk: Talk, fact: Fact) -> None:
+    about = fact.about.replace("{v}", talk.facts[fact.key])
+    talk.say("recall", ask(talk.rng, fact.query), sentence(about))
 
 
 def is_it(talk: Talk) -> None:

@@ -1,4 +1,4 @@
-"""What people tell about themselves besides their name: home, age, work, likes, plans, and where things lie."""
+"""What people tell about themselves besides their name: home, age, work, school."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from random import Random
 
 from tools.builtin_data import things
 from tools.builtin_data.fact import Fact
+from tools.builtin_data.made_up import nonsense_word
 
 
 def pick(known: list[str], share: float = 0.2) -> Callable[[Random], str]:
@@ -17,38 +18,54 @@ LIVES = Fact(
     "home",
     (
         "i live in {v}",
-        "i am from {v}",
-        "i'm from {v}",
-        "i come from {v}",
-        "[my home is|my home town is|my city is|i'm living in|i moved to|i am at home in] {v}",
+        "i live in {v} [now|these days|at the moment|with my family]",
+        "[i'm|im|i am] living in {v}",
+        "[my home is|my city is|i moved to|i am at home in|my house is in|my address is in] {v}",
         "i [currently|now] live in {v}",
-        "[i'm|im|i am|we are|we're] from {v}",
-        "{v} is [my home|my home town|where i live|where i am from]",
-        "[my home town|my city|my town] is {v}",
-        "i was born in {v}",
-        "i [grew up|am at home|have my house|stay] in {v}",
+        "[we are|we're] living in {v}",
+        "{v} is [my home|where i live|the city i live in]",
+        "i live in [a town|a village|a city|a place] called {v}",
     ),
     (
         "where do i live?",
-        "where am i from?",
-        "where do i come from?",
-        "what city do i live in?",
-        "which city do i live in?",
-        "do you [remember|know] where i live?",
-        "what is my home town?",
+        "[what|which] [city|town|place] do i live in?",
+        "do you [still |][remember|know] where i live?",
         "tell me where i live",
-        "in which [city|town] do i live?",
-        "what is my city?",
+        "in [which|what] [city|town|place] [do i live|am i living]?",
+        "what is my [city|home]?",
         "where is my home?",
-        "[what|which] [city|town|place] am i [from|living in]?",
-        "[so|and|ok|hey][, | ]where [do i live|am i from]?",
-        "where did i say [i live|i am from|i'm from]?",
-        "where [was i born|did i grow up]?",
+        "[what|which] [city|town|place] am i living in?",
+        "[so|and|ok|hey][, | ]where do i live?",
+        "where did i say i live?",
     ),
     "you live in {v}",
     "You have not told me where you live.",
     things.city,
-    weight=1.5,
+    weight=1.2,
+)
+FROM = Fact(
+    "origin",
+    (
+        "[i am|i'm|im] from {v}",
+        "i come from {v}",
+        "[we are|we're] from {v}",
+        "my home town is {v}",
+        "[i'm|i am] originally from {v}",
+        "{v} is [where i am from|my home town|where i come from]",
+    ),
+    (
+        "where am i from?",
+        "where do i come from?",
+        "[what|which] [city|town|place] am i from?",
+        "what is my home town?",
+        "do you [still |][remember|know] where i am from?",
+        "where did i say [i am from|i'm from|i come from]?",
+        "[so|and|ok|hey][, | ]where am i from?",
+    ),
+    "you are from {v}",
+    "You have not told me where you are from.",
+    things.city,
+    weight=0.7,
 )
 AGE = Fact(
     "age",
@@ -116,86 +133,6 @@ JOB = Fact(
     pick([j for j in things.JOBS if j[0] not in "aeiou"], 0.2),
     weight=1.0,
 )
-LIKES = Fact(
-    "likes",
-    (
-        "i like {v}",
-        "i love {v}",
-        "i really like {v}",
-        "i enjoy {v}",
-        "my hobby is {v}",
-        "i am a fan of {v}",
-        "i'm really into {v}",
-        "i'm into {v}",
-        "i [am fond of|adore] {v}",
-        "in my free time i like {v}",
-        "[my hobbies are|my hobby's|one of my hobbies is] {v}",
-        "there is nothing better than {v}",
-        "i can't live without {v}",
-        "{v} is my [hobby|passion]",
-    ),
-    (
-        "what do i like?",
-        "what do i love?",
-        "what do i enjoy?",
-        "what did i say i like?",
-        "do you [remember|know] what i like?",
-        "what is my hobby?",
-        "what are my hobbies?",
-        "what's my hobby?",
-        "tell me what i like",
-        "what am i into?",
-        "what do i do in my free time?",
-        "[so|and|ok|hey][, | ]what [do i like|is my hobby]?",
-        "what am i a fan of?",
-        "what makes me happy?",
-        "what did i tell you i [love|enjoy|like]?",
-    ),
-    "you like {v}",
-    "You have not told me what you like.",
-    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS, 0.15),
-    weight=1.5,
-)
-DISLIKES = Fact(
-    "dislikes",
-    (
-        "i [hate|dislike|can't stand|do not like|don't like|cannot stand] {v}",
-        "i really [hate|don't like] {v}",
-        "{v} is [awful|disgusting|terrible]",
-        "i am no fan of {v}",
-    ),
-    (
-        "what do i [hate|dislike|not like]?",
-        "what don't i like?",
-        "what can't i stand?",
-        "do you remember what i [hate|don't like|dislike]?",
-        "what did i say i [hate|don't like]?",
-    ),
-    "you do not like {v}",
-    "You have not told me what you do not like.",
-    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS, 0.2),
-    weight=0.6,
-)
-ALLERGENS = (*things.FOODS, "nuts", "pollen", "cats", "dust", "milk", "eggs", "peanuts")
-ALLERGY = Fact(
-    "allergy",
-    (
-        "[i am|i'm|im] allergic to {v}",
-        "i have an allergy to {v}",
-        "i can't eat {v}, i am allergic",
-        "my allergy is {v}",
-    ),
-    (
-        "what am i allergic to?",
-        "what is my allergy?",
-        "do you [know|remember] what i am allergic to?",
-        "which allergy do i have?",
-    ),
-    "you are allergic to {v}",
-    "You have not told me about an allergy.",
-    lambda rng: things.rarely_new(rng, ALLERGENS, 0.25),
-    weight=0.5,
-)
 STUDY = Fact(
     "study",
     (
@@ -215,4 +152,42 @@ STUDY = Fact(
     lambda rng: things.rarely_new(rng, things.SUBJECTS + things.HOBBIES, 0.25),
     weight=0.5,
 )
-ABOUT_ONESELF = (LIVES, AGE, JOB, LIKES, DISLIKES, ALLERGY, STUDY)
+BIRTH_YEAR = Fact(
+    "birth year",
+    ("i was born in {v}", "my year of birth is {v}", "{v} is the year i was born"),
+    (
+        "when was i born?",
+        "[what|which] year was i born [in|]?",
+        "what is my year of birth?",
+        "in which year was i born?",
+    ),
+    "you were born in {v}",
+    "You have not told me when you were born.",
+    lambda rng: str(rng.randint(1930, 2020)),
+    weight=0.4,
+)
+DRIVES = Fact(
+    "drives",
+    ("i drive a {v}", "my car is a {v}", "i [bought|have|own] a {v} as a car"),
+    (
+        "what [car |]do i drive?",
+        "which car do i [have|drive|own]?",
+        "what kind of car do i [have|drive]?",
+        "do you remember my car?",
+    ),
+    "you drive a {v}",
+    "You have not told me what you drive.",
+    lambda rng: (
+        made_up_title(rng)
+        if rng.random() < 0.6
+        else rng.choice(("truck", "van", "tractor", "bus", "jeep", "red car", "scooter"))
+    ),
+    weight=0.3,
+)
+
+
+def made_up_title(rng: Random) -> str:
+    return nonsense_word(rng).title()
+
+
+ABOUT_ONESELF = (LIVES, FROM, AGE, JOB, STUDY, BIRTH_YEAR, DRIVES)

@@ -89,7 +89,7 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (stories.story_turns, 5.5),
     (poems.poem_turns, 2.0),
     (memory.tell, 9.0),
-    (memory.tell_two, 3.0),
+    (memory.tell_several, 4.0),
     (memory.recall, 9.0),
     (memory.rename, 0.8),
     (memory.ask_back, 0.8),

@@ -9,10 +9,11 @@ from tools.builtin_data.fact import Fact
 from tools.builtin_data.grammar import answer, ask, expand
 from tools.builtin_data.memory import recall
 from tools.builtin_data.names import one_word_name
-from tools.builtin_data.own_facts import AGE, JOB, LIKES, LIVES
+from tools.builtin_data.own_facts import AGE, JOB, LIVES
 from tools.builtin_data.own_name import NAME
 from tools.builtin_data.skills import small_talk
 from tools.builtin_data.talk import Talk
+from tools.builtin_data.tastes import LIKES
 from tools.builtin_data.your_facts import BY_KEY
 
 SYSTEM_PROMPTS = (

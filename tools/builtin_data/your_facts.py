@@ -8,13 +8,15 @@ from random import Random
 from tools.builtin_data import names, things
 from tools.builtin_data.fact import Fact, called, favourite, open_fact, possession
 from tools.builtin_data.grammar import words
+from tools.builtin_data.kin import OTHERS, WITH_A_LIFE
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.noted_facts import NOTED, any_word, number_text
 from tools.builtin_data.own_facts import ABOUT_ONESELF, pick
 from tools.builtin_data.own_name import NAME
+from tools.builtin_data.tastes import TASTES
 
 OWNABLE = words(
-    "car bike house phone laptop team school street hobby goal dream garden hat guitar boat computer theme motto secret desk dessert breakfast job title code word plan size talent ringtone dress coat"
+    "car bike house phone laptop team school street hobby goal dream garden hat guitar boat computer theme motto secret desk dessert title code plan size height mood team mascot weapon staff ship bicycle budget talent ringtone dress coat"
 )
 FAVOURITES = (
     favourite("colour", things.colour, 5.0),
@@ -64,22 +66,14 @@ OWNED = (
     possession("shoe size", number_text),
     possession("company", any_word),
 )
-KIN = words(
-    "sister brother mother father friend wife husband son daughter uncle aunt cousin teacher boss neighbour baby grandma grandpa boyfriend girlfriend"
-)
-PETS = words("dog cat parrot horse hamster rabbit goldfish turtle pony snake bird fish puppy kitten")
 FACTS = (
     NAME,
     *ABOUT_ONESELF,
+    *TASTES,
     *NOTED,
     *FAVOURITES,
     *OWNED,
-    *(called(noun, 0.45) for noun in KIN + PETS),
-    called("dog", 1.5),
-    called("cat", 1.2),
-    called("best friend", 0.8),
-    called("boat", 0.3),
-    called("robot", 0.3),
+    *OTHERS,
 )
 BY_KEY = {fact.key: fact for fact in FACTS}
 
@@ -92,4 +86,7 @@ def open_possession(rng: Random) -> Fact:
     """Something of the user's that is in no list, so that the word for it is copied, too."""
     if rng.random() < 0.3:
         return called(nonsense_word(rng) if rng.random() < 0.4 else rng.choice(things.ANIMALS))
-    return possession(nonsense_word(rng, 2) if rng.random() < 0.6 else rng.choice(OWNABLE), any_word)
+    thing = nonsense_word(rng, 2) if rng.random() < 0.6 else rng.choice(OWNABLE)
+    if rng.random() < 0.15:
+        thing = f"{rng.choice(WITH_A_LIFE)}'s {rng.choice(('number', 'hobby', 'favourite colour', 'car', thing))}"
+    return possession(thing, number_text if thing.endswith("number") else any_word)

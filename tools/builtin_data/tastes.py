@@ -1,0 +1,120 @@
+"""What people like, hate, play, cannot eat, and had for dinner."""
+
+from __future__ import annotations
+
+from tools.builtin_data import things
+from tools.builtin_data.fact import Fact
+
+LIKES = Fact(
+    "likes",
+    (
+        "i like {v}",
+        "i love {v}",
+        "i really like {v}",
+        "i enjoy {v}",
+        "my hobby is {v}",
+        "i am a fan of {v}",
+        "i'm really into {v}",
+        "i'm into {v}",
+        "i [am fond of|adore] {v}",
+        "in my free time i like {v}",
+        "[my hobbies are|my hobby's|one of my hobbies is] {v}",
+        "there is nothing better than {v}",
+        "i can't live without {v}",
+        "{v} is my [hobby|passion]",
+    ),
+    (
+        "what do i like?",
+        "what do i love?",
+        "what do i enjoy?",
+        "what did i say i like?",
+        "do you [remember|know] what i like?",
+        "what is my hobby?",
+        "what are my hobbies?",
+        "what's my hobby?",
+        "tell me what i like",
+        "what am i into?",
+        "what do i do in my free time?",
+        "[so|and|ok|hey][, | ]what [do i like|is my hobby]?",
+        "what am i a fan of?",
+        "what makes me happy?",
+        "what did i tell you i [love|enjoy|like]?",
+    ),
+    "you like {v}",
+    "You have not told me what you like.",
+    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS, 0.15),
+    weight=1.5,
+)
+DISLIKES = Fact(
+    "dislikes",
+    (
+        "i [hate|dislike|can't stand|do not like|don't like|cannot stand] {v}",
+        "i really [hate|don't like] {v}",
+        "{v} is [awful|disgusting|terrible]",
+        "i am no fan of {v}",
+    ),
+    (
+        "what do i [hate|dislike|not like]?",
+        "what don't i like?",
+        "what can't i stand?",
+        "do you remember what i [hate|don't like|dislike]?",
+        "what did i say i [hate|don't like]?",
+    ),
+    "you do not like {v}",
+    "You have not told me what you do not like.",
+    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS, 0.2),
+    weight=0.6,
+)
+ALLERGENS = (*things.FOODS, "nuts", "pollen", "cats", "dust", "milk", "eggs", "peanuts")
+ALLERGY = Fact(
+    "allergy",
+    (
+        "[i am|i'm|im] allergic to {v}",
+        "i have an allergy to {v}",
+        "i can't eat {v}, i am allergic",
+        "my allergy is {v}",
+    ),
+    (
+        "what am i allergic to?",
+        "what is my allergy?",
+        "do you [know|remember] what i am allergic to?",
+        "which allergy do i have?",
+    ),
+    "you are allergic to {v}",
+    "You have not told me about an allergy.",
+    lambda rng: things.rarely_new(rng, ALLERGENS, 0.25),
+    weight=0.5,
+)
+PLAYS = Fact(
+    "plays",
+    (
+        "i play the {v}",
+        "i [can|learn to|am learning to] play the {v}",
+        "i play the {v} [in a band|every day|since i was a child]",
+    ),
+    (
+        "[what|which] instrument do i play?",
+        "what do i play?",
+        "do you [know|remember] which instrument i play?",
+        "which instrument can i play?",
+    ),
+    "you play the {v}",
+    "You have not told me what you play.",
+    lambda rng: things.rarely_new(rng, things.INSTRUMENTS, 0.3),
+    weight=0.5,
+)
+
+
+def meal(name: str) -> Fact:
+    return Fact(
+        name,
+        (f"i [had|ate] {{v}} for {name}", f"for {name} i [had|ate] {{v}}", f"my {name} was {{v}}"),
+        (f"what did i [have|eat] for {name}?", f"what was my {name}?", f"do you remember what i [had|ate] for {name}?"),
+        f"you had {{v}} for {name}",
+        f"You have not told me what you had for {name}.",
+        things.food,
+        weight=0.3,
+    )
+
+
+TASTES = (LIKES, DISLIKES, ALLERGY, PLAYS, *(meal(name) for name in ("breakfast", "lunch", "dinner")))
