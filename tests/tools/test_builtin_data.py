@@ -9,7 +9,18 @@ from random import Random
 import jinja2
 import pytest
 
-from tools.builtin_data import arithmetic, counting, knowledge, memory, order, poems, smalltalk, stories, word_problems
+from tools.builtin_data import (
+    arithmetic,
+    counting,
+    knowledge,
+    logic,
+    memory,
+    order,
+    poems,
+    smalltalk,
+    stories,
+    word_problems,
+)
 from tools.builtin_data.compose import chats, compose, one_chat
 from tools.builtin_data.facts_commands import COMMANDS
 from tools.builtin_data.grammar import expand, fill_noisily, normalised
@@ -88,7 +99,7 @@ def test_chains_comparisons_and_rows_are_right(sample: list[Chat]) -> None:
     compared = [re.fullmatch(r"(?:Yes, |No, )?(\d+) is (greater|smaller) than (\d+)\.", text) for text in said]
     for a, word, b in (found.groups() for found in compared if found):
         assert (int(a) > int(b)) == (word == "greater")
-    rows = [text.rstrip(".").split(", ") for text in said if re.fullmatch(r"\d+(, \d+){3,}\.", text)]
+    rows = [text.rstrip(".").split(", ") for text in said if re.fullmatch(r"\d+(, \d+){4,}\.", text)]
     for numbers in rows:
         assert len({int(b) - int(a) for a, b in pairwise(numbers)}) == 1
     assert min(sum(map(bool, chains)), sum(map(bool, compared)), len(rows)) > 5
@@ -110,6 +121,24 @@ def test_word_problems_hold_the_numbers_of_their_sums() -> None:
         user, answer = talk.turns[0]
         numbers = re.findall(r"\d+", user)
         assert set(numbers) <= set(re.findall(r"\d+", answer)), (user, answer)
+
+
+def test_claims_and_largest_numbers_are_right() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        logic.logic_turns(talk)
+        if not talk.turns:
+            continue
+        user, answer = talk.turns[0]
+        numbers = [int(n) for n in re.findall(r"\d+", user)]
+        if talk.skills[0] == "claim":
+            truth = {"+": numbers[0] + numbers[1], "-": numbers[0] - numbers[1], "×": numbers[0] * numbers[1]}
+            sign = re.findall(r"\d ([-+×]) \d", answer)[0]
+            assert answer.startswith(("Yes", "True")) == (truth[sign] == numbers[2])
+        elif talk.skills[0] == "extreme":
+            assert int(answer.split(" ")[0]) == (max if "largest" in answer else min)(numbers)
+        elif talk.skills[0] == "sorted":
+            assert [int(n) for n in re.findall(r"\d+", answer)] == sorted(numbers)
 
 
 def test_after_and_before_agree() -> None:
@@ -150,10 +179,10 @@ def test_what_is_recalled_is_what_was_told() -> None:
         talk = compose(Random(seed))
         told = ""
         for skill, (user, answer) in zip(talk.skills, talk.turns, strict=True):
+            told += " " + user.lower()
             if skill == "recall":
                 assert any(value in told for value in values_of(answer)), (told, user, answer)
                 recalled += 1
-            told += " " + user.lower()
     assert recalled > 300
 
 

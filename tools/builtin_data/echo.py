@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - patterns and sentences stand on one line each
 """Saying back what was said: `repeat after me: …`, `what did I just say?`."""
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ def echo_turns(talk: Talk) -> None:
             "[say|repeat|write] exactly [this|what i say][: |, ]{x}",
         )
         talk.say("echo", ask(rng, patterns, {"x": said}, wrap=False), said)
+    elif roll < 0.84 and talk.turns and len(talk.turns[-1][1]) < 100:
+        again = "[say that again|repeat that|what did you say|can you repeat that|come again|once more|pardon, what was that]?"
+        talk.say("echo", ask(rng, (again,), wrap=False), talk.turns[-1][1])
+    elif roll < 0.9 and len(talk.turns) > 1 and len(talk.turns[0][0]) < 80:
+        first = "what was [the first thing i said|my first message|my first question|the first thing i asked you]?"
+        talk.say("echo", ask(rng, (first,)), f'Your first message was: "{talk.turns[0][0]}"')
     elif talk.turns and len(talk.turns[-1][0]) < 80:
         patterns = (
             "what did i [just |]say [just now|]?",

@@ -27,7 +27,7 @@ TOO_HARD = (
     "{a}!",
     "sqrt({a})",
     "convert {a} [miles|pounds|feet|dollars|celsius|inches] to [km|kilos|meters|euros|fahrenheit|cm]",
-    "how many [seconds|minutes|hours|days] are in [a day|a year|a week|{a} hours]?",
+    "how many [seconds|minutes|hours|days] are in {a} [hours|days|weeks|years]?",
     "{h} + {a} = ?",
     "what is the average of {a}, {b} and {c}?",
     "what is {a} to the power of {b}?",

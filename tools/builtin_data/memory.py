@@ -42,6 +42,19 @@ OTHER_CORRECTIONS = (
     "[change|correct] that to {v}",
     "it's {v}, not {w}",
 )
+CALLED_WHAT = (
+    "what is [its|his|her|the] name [again|]?",
+    "what[ is|'s] [it|he|she] called?",
+    "and [its|his|her] name [was|is]?",
+)
+WHAT_WAS_IT = (
+    "what was [it|that] [again|]?",
+    "what did i just tell you?",
+    "[can you|please] repeat [that|it|what i told you]?",
+    "what do you remember now?",
+    "what did i ask you to remember?",
+    "and what was that?",
+)
 MOST_LISTED = 4
 INTRODUCTIONS = (
     "my name is {v}",
@@ -89,6 +102,21 @@ def correct(talk: Talk, fact: Fact) -> None:
     else:
         about = sentence(fact.about.replace("{v}", value))
         talk.say("tell", ask(rng, OTHER_CORRECTIONS, slots, wrap=False), "All right: " + about[:1].lower() + about[1:])
+
+
+def tell_and_ask(talk: Talk) -> None:
+    """A fact and the question for it, in one message or in two in a row."""
+    rng = talk.rng
+    fact = NAME if rng.random() < 0.5 else rng.choices(FACTS, WEIGHTS)[0]
+    value = fact.value(rng)
+    told(talk, fact.key, value)
+    about, asked = fact.about.replace("{v}", value), {"v": value.replace(" your ", " my ")}
+    if rng.random() < 0.5:
+        patterns = [f"{tell}[. |! |, |. so, |. now, |; ]{query}" for tell in fact.tell[:6] for query in fact.query[:8]]
+        talk.say("recall", ask(rng, patterns, asked, wrap=False), sentence(about))
+        return
+    talk.say("tell", ask(rng, fact.tell, asked, wrap=False), answer(rng, fact.told, {"v": value, "about": about}))
+    talk.say("recall", ask(rng, CALLED_WHAT if "is called {v}" in fact.about else WHAT_WAS_IT), sentence(about))
 
 
 def rename(talk: Talk) -> None:

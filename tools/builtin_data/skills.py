@@ -11,6 +11,7 @@ from tools.builtin_data import (
     hard_sums,
     jokes,
     knowledge,
+    logic,
     memory,
     opposites,
     order,
@@ -20,6 +21,7 @@ from tools.builtin_data import (
     smalltalk,
     stories,
     things,
+    units,
     word_problems,
 )
 from tools.builtin_data.exchange import Exchange
@@ -91,11 +93,14 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (memory.tell, 9.0),
     (memory.tell_several, 4.0),
     (memory.recall, 9.0),
+    (memory.tell_and_ask, 1.5),
     (memory.rename, 0.8),
     (memory.ask_back, 0.8),
     (order.order_turns, 3.0),
     (opposites.opposite_turns, 2.5),
     (opposites.kind_turns, 2.0),
     (reading.reading_turns, 4.0),
+    (logic.logic_turns, 2.5),
+    (units.unit_turn, 0.8),
     (echo.echo_turns, 2.0),
 )

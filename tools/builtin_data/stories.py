@@ -101,7 +101,10 @@ def asked_for(rng: Random) -> tuple[Story, str]:
         story = replace(story, friend=things.animal(rng))
         join = rng.choice((" and ", " and ", " and ", " who meets ", " with ", " helping "))
         subject = article(story.kind) + join + article(story.friend)
-    elif roll < 0.62:
+    elif roll < 0.60:
+        story = replace(story, friend=story.kind)
+        subject = f"two {story.kind}s"
+    elif roll < 0.64:
         story = replace(story, hero=names.one_word_name(rng), friend=things.animal(rng))
         story = replace(story, friend_name=names.one_word_name(rng))
         subject = f"{article(story.kind)} named {story.hero} and {article(story.friend)} named {story.friend_name}"

@@ -44,12 +44,13 @@ class Story:
     @property
     def slots(self) -> dict[str, str]:
         named = f" named {self.friend_name}" if self.friend_name else ""
+        is_twin = self.friend == self.kind
         return {
             "n": self.hero,
             "a": self.kind,
             "A": article(f"{self.quality} {self.kind}".strip()),
-            "f": article(self.friend) + named,
-            "g": self.friend,
+            "f": f"another {self.friend}" if is_twin else article(self.friend) + named,
+            "g": f"other {self.friend}" if is_twin else self.friend,
             "place": self.place,
         }
 

@@ -36,6 +36,10 @@ REQUESTS = (
 )
 ANY_REQUEST = (
     "[tell|write|give|read] me a [short |little |nice |funny |bedtime ||]story",
+    "[tell|write|give|read] [me|us] a [scary|love|ghost|adventure|sad|happy|christmas|silly|fantasy|children's|good night|new|random|beautiful|sweet] story",
+    "[a|one] [scary|love|ghost|adventure|sad|happy|silly|funny|short|fantasy] story[ please|]",
+    "story[ about anything| for my kids| for kids| for a child| with a happy end|, any| time please]",
+    "[i can't sleep|i cannot sleep|put me to sleep][, | - |. ][tell me a story|a story please|read me a story]",
     "a story[ please|]",
     "[can|could|will] you [tell|write|read] [me |]a [short |bedtime |]story?",
     "[i want|i'd like|i need] [to hear |]a story",

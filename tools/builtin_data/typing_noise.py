@@ -96,6 +96,23 @@ TAILS = (
     " thank you",
     " thanks in advance",
 )
+SLANG = {
+    "you": "u",
+    "are": "r",
+    "your": "ur",
+    "you're": "ur",
+    "please": "pls",
+    "what's": "whats",
+    "because": "cuz",
+    "i'm": "im",
+    "don't": "dont",
+    "what": "wat",
+    "thanks": "thx",
+    "okay": "k",
+    "why": "y",
+    "people": "ppl",
+}
+SMILES = (" :)", " :-)", " 🙂", " 😊", " haha", " lol", " 😀", " ;)", " 🙏", " ❤️", " !!!", " xD")
 QUESTION_WORDS = ("why", "what", "how", "which", "where", "who", "when")
 
 
@@ -125,9 +142,17 @@ def noisy(rng: Random, text: str) -> str:
         text = text.upper()
     elif roll < 0.88:
         text = text.title()
+    if rng.random() < 0.05:
+        text = slangy(text)
     if rng.random() < 0.14:
         text = mistyped(rng, text)
-    return repunctuated(rng, text)
+    text = repunctuated(rng, text)
+    return text + rng.choice(SMILES) if rng.random() < 0.03 else text
+
+
+def slangy(text: str) -> str:
+    """The short forms of chats: `what r u`, `can u tell me ur name pls`."""
+    return " ".join(SLANG.get(word.lower(), word) for word in text.split(" "))
 
 
 def repunctuated(rng: Random, text: str) -> str:
