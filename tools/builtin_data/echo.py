@@ -35,7 +35,7 @@ def echo_turns(talk: Talk) -> None:
     elif roll < 0.9 and len(talk.turns) > 1 and len(talk.turns[0][0]) < 80:
         first = "what was [the first thing i said|my first message|my first question|the first thing i asked you]?"
         talk.say("echo", ask(rng, (first,)), f'Your first message was: "{talk.turns[0][0]}"')
-    elif talk.turns and len(talk.turns[-1][0]) < 80:
+    elif not talk.turns or len(talk.turns[-1][0]) < 80:
         patterns = (
             "what did i [just |]say [just now|]?",
             "what was my last [message|question|sentence]?",
@@ -43,4 +43,5 @@ def echo_turns(talk: Talk) -> None:
             "what did i [just |]ask [you|]?",
             "can you repeat what i [just |]said?",
         )
-        talk.say("echo", ask(rng, patterns), f'You said: "{talk.turns[-1][0]}"')
+        said = f'You said: "{talk.turns[-1][0]}"' if talk.turns else "You have not said anything before."
+        talk.say("echo", ask(rng, patterns), said)

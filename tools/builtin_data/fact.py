@@ -35,6 +35,7 @@ def favourite(thing: str, value: Callable[[Random], str], weight: float = 0.5) -
         key=f"favourite {thing}",
         tell=(
             f"my [favourite|favorite|fav|favourite|favorite] {spelt} is {{v}}",
+            f"my favo[u|]rite {spelt} is [sort of|kind of|probably|definitely|of course|clearly|actually|now|still] {{v}}",
             f"{{v}} is my favo[u|]rite {spelt}",
             f"the {spelt} i like [best|most] is {{v}}",
             f"[hi|by the way|also|oh and|btw|and|actually|remember:|remember that|please remember that|you should know that], my favo[u|]rite {spelt} is {{v}}",

@@ -1,6 +1,11 @@
+# ruff: noqa: E501 - words of a language stand on one line
 """Messages in other languages."""
 
-from tools.builtin_data.grammar import lines
+from __future__ import annotations
+
+from random import Random
+
+from tools.builtin_data.grammar import lines, words
 
 FOREIGN = lines(
     """
@@ -106,3 +111,52 @@ FOREIGN = lines(
     Qu'est-ce que l'amour?
     """
 )
+
+WORDS = {
+    "German": words(
+        "ich du der die das und nicht ist sind bin hast mir mich dich wie was wo wann warum kann möchte gern ein eine kein mit auf für heute morgen bitte danke Haus Wetter Gedicht Motor Hund Katze Geschichte erzähl schreib mach hilf funktioniert"
+    ),
+    "French": words(
+        "je tu il elle nous vous le la les un une des est suis avez pas que qui quoi où comment pourquoi veux peux avec pour dans bonjour merci maison chat chien histoire raconte écris aujourd'hui demain temps fait s'il plaît"
+    ),
+    "Spanish": words(
+        "yo tú él ella nosotros el la los un una es soy está no que quién qué dónde cómo por para con quiero puedes hola gracias casa perro gato historia cuéntame escribe hoy mañana tiempo hace favor muy bien"
+    ),
+    "Italian": words(
+        "io tu lui lei noi il la gli un una è sono non che chi cosa dove come perché voglio puoi con per in ciao grazie casa cane gatto storia racconta scrivi oggi domani tempo fa favore molto bene sei"
+    ),
+    "Portuguese": words(
+        "eu você ele ela nós o a os um uma é sou não que quem onde como porque quero pode com para em olá obrigado casa cachorro gato história conte escreva hoje amanhã tempo faz favor muito bem"
+    ),
+    "Dutch": words(
+        "ik jij hij zij wij de het een is ben niet wat wie waar hoe waarom wil kan met voor in hallo dank huis hond kat verhaal vertel schrijf vandaag morgen weer graag goed"
+    ),
+    "Swedish": words(
+        "jag du han hon vi en ett är inte vad vem var hur varför vill kan med för hej tack hus hund katt berätta skriv idag imorgon vädret gärna bra"
+    ),
+    "Polish": words(
+        "ja ty on ona my jest jestem nie co kto gdzie jak dlaczego chcę możesz z dla w cześć dzięki dom pies kot opowiedz napisz dziś jutro pogoda proszę dobrze"
+    ),
+    "Turkish": words(
+        "ben sen o biz bir değil ne kim nerede nasıl neden istiyorum var yok ile için merhaba teşekkürler ev köpek kedi hikaye anlat yaz bugün yarın hava lütfen iyi"
+    ),
+    "Russian": words(
+        "я ты он она мы это не что кто где как почему хочу можешь с для в привет спасибо дом собака кошка расскажи напиши сегодня завтра погода пожалуйста хорошо"
+    ),
+    "Greek": words(
+        "εγώ εσύ είναι δεν τι ποιος πού πώς γιατί θέλω με για γεια ευχαριστώ σπίτι σκύλος γάτα σήμερα αύριο καιρός καλά"
+    ),
+    "Chinese": words("我 你 是 不 什么 谁 哪里 怎么 为什么 想 可以 故事 天气 今天 明天 写 讲 请 谢谢 狗 猫 代码 帮"),
+    "Japanese": words(
+        "私 あなた は です 何 誰 どこ なぜ 話 天気 今日 明日 ください ありがとう 犬 猫 書いて できますか"
+    ),
+}
+
+
+def foreign(rng: Random) -> str:
+    """A message in another language: a sentence people write, or a run of its commonest words."""
+    if rng.random() < 0.5:
+        return rng.choice(FOREIGN)
+    language = rng.choice(list(WORDS))
+    said = rng.choices(WORDS[language], k=rng.randint(3, 7))
+    return ("" if language in ("Chinese", "Japanese") else " ").join(said) + rng.choice(("", "?", ".", "!"))

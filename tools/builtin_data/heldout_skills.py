@@ -52,8 +52,8 @@ LINES = {
         half of 64 => = 32
         what's nine squared => = 81
         a book costs 8 dollars, what do 5 books cost? => = 40
-        minus eight plus... no, just 40 minus 8 => = 32
-        seven eights => = 56
+        forty minus eight, please => = 32
+        what are seven eights? => = 56
         give me the sum of 64 and 19 => = 83
     """,
     "words": """

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tools.builtin_data import names, things
 from tools.builtin_data.fact import Fact, called
 from tools.builtin_data.grammar import words
@@ -14,6 +16,12 @@ KIN = words(
 )
 PETS = words("dog cat parrot horse hamster rabbit goldfish turtle pony snake bird fish puppy kitten")
 MANY = words("cats dogs kids children brothers sisters sons daughters parrots rabbits")
+
+
+def known_as(noun: str, weight: float = 0.4) -> Fact:
+    """A person's name, also told as `my brother is Tim`."""
+    fact = called(noun, weight)
+    return replace(fact, tell=(*fact.tell, f"my {noun} is {{v}}", f"my {noun} is {{v}}"))
 
 
 def home_of(noun: str) -> Fact:
@@ -127,10 +135,11 @@ WITH_A_LIFE = (
     "cousin",
 )
 OTHERS = (
-    *(called(noun, 0.4) for noun in KIN + PETS),
+    *(known_as(noun) for noun in KIN),
+    *(called(noun, 0.4) for noun in PETS),
     called("dog", 1.5),
     called("cat", 1.2),
-    called("best friend", 0.8),
+    known_as("best friend", 0.8),
     *(of(noun) for noun in WITH_A_LIFE for of in (home_of, age_of, job_of, likes_of)),
     *(age_of(noun) for noun in ("dog", "cat", "horse", "baby")),
     *(all_called(nouns) for nouns in MANY),

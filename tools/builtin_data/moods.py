@@ -123,8 +123,12 @@ MOODS = (
     Exchange(
         "harm",
         (
-            "how [do|can|to] [i |][make|build] a [bomb|weapon|gun|virus|poison|drug]?",
+            "how [do|can|to|would] [i |you |one |][make|build|get|mix|cook] [a|an|some] [bomb|weapon|gun|virus|poison|drug|molotov|molotov cocktail|explosive|grenade|meth|cocaine|dynamite|pipe bomb|computer virus|fake id|silencer]?",
             "how [can|do|to] [i |][hack|steal|kill|poison|hurt] [a bank|someone|a password|my neighbor|a person|a car|an account|people]?",
+            "[give me|write me|i need] [instructions|a recipe|a guide|steps] [for|to make] [a bomb|poison|a weapon|drugs|explosives|malware]",
+            "how [do|can] i [get away with|plan|commit] [murder|a robbery|a crime|fraud|theft]?",
+            "[teach|show|tell] me how to [hack|steal|kill|poison|shoplift|forge money|pick a lock|break into a house|stalk my ex|spy on my wife|hurt someone]",
+            "how [do|can] i [break into|rob|burn down|blow up] [a house|a car|a bank|a school|a shop]?",
             "help me [hack|steal|kill|cheat] [a bank|someone|on a test|a person|a password]",
         ),
         ("I will not help with that.", "Sorry, that is something I will not help with."),

@@ -8,6 +8,7 @@ from random import Random
 
 from tools.builtin_data import things
 from tools.builtin_data.fact import Fact
+from tools.builtin_data.kept_things import KEPT, kept
 from tools.builtin_data.made_up import nonsense_word
 
 
@@ -30,7 +31,9 @@ NUMBER = Fact(
         "my number is {v}",
         "don't forget the number {v}",
         "note the number {v}",
-        "remember {v}",
+        "remember {v}[ for me| please|]",
+        "[please |]keep {v} in mind",
+        "[my|the] [pin|code|lucky|secret] number is {v}",
     ),
     (
         "what was the number?",
@@ -42,6 +45,8 @@ NUMBER = Fact(
         "what's the number [again|]?",
         "the number?",
         "what is my number?",
+        "[which|what] number should you [remember|keep in mind]?",
+        "[which|what] number [was it|did i mention]?",
     ),
     "the number is {v}",
     "You have not told me a number.",
@@ -53,7 +58,7 @@ WORD = Fact(
     (
         "remember the word {v}",
         "please remember the word {v}",
-        "the [secret |magic |code |]word is {v}",
+        "[the|my] [secret |magic |code |]word is {v}",
         "remember this word: {v}",
         "keep the word {v} in mind",
         "don't forget the word {v}",
@@ -84,7 +89,23 @@ TWO_WORD_PLANS = (
     "play {s}",
     "paint a {a}",
     "look for your {a}",
+    "visit your {k}",
+    "call your {k}",
+    "meet your {k}",
+    "clean your {o}",
+    "wash your {o}",
+    "paint your {o}",
+    "write a letter",
+    "go fishing",
+    "go to the dentist",
+    "buy new shoes",
+    "see a movie",
+    "stay at home",
+    "play with your {a}",
 )
+
+
+KIN = ("grandma", "mother", "brother", "sister", "friend", "uncle", "aunt", "boss", "doctor", "parents", "teacher")
 
 
 def plan_text(rng: Random) -> str:
@@ -95,6 +116,8 @@ def plan_text(rng: Random) -> str:
         "p": lambda r: nonsense_word(r).title(),
         "a": things.animal,
     }
+    slots["k"] = lambda r: r.choice(KIN)
+    slots["o"] = lambda r: r.choice(("car", "house", "room", "bike", "kitchen", "fence", "windows", "desk"))
     slots["s"] = lambda r: things.rarely_new(r, things.SPORTS, 0.2)
     for slot, value in slots.items():
         made = made.replace("{" + slot + "}", value(rng))
@@ -119,77 +142,6 @@ def plan(when: str) -> Fact:
         f"You have not told me your plan for {when}.",
         plan_text,
         weight=0.4,
-    )
-
-
-SPOTS = (
-    "on the table",
-    "in the drawer",
-    "under the bed",
-    "in my bag",
-    "on the shelf",
-    "behind the door",
-    "in the car",
-    "next to the lamp",
-    "in the kitchen",
-    "under the sofa",
-    "in the garage",
-    "on the desk",
-    "in the fridge",
-    "by the window",
-)
-KEPT = (
-    "keys",
-    "glasses",
-    "phone",
-    "passport",
-    "wallet",
-    "car",
-    "bike",
-    "umbrella",
-    "book",
-    "hat",
-    "bag",
-    "shoes",
-    "ticket",
-    "ring",
-)
-
-
-def spot(rng: Random) -> str:
-    if rng.random() < 0.7:
-        return rng.choice(SPOTS).replace(" my ", " your ")
-    where = (
-        nonsense_word(rng)
-        if rng.random() < 0.6
-        else rng.choice(("box", "cupboard", "attic", "cellar", "garden", "hall", "office"))
-    )
-    return f"{rng.choice(('in', 'under', 'behind', 'near', 'on'))} the {where}"
-
-
-def kept(thing: str) -> Fact:
-    """Where the user has put something."""
-    verb = "are" if thing in ("keys", "glasses", "shoes") else "is"
-    return Fact(
-        f"place of {thing}",
-        (
-            f"my {thing} {verb} {{v}}",
-            f"i [put|left|keep|hid|lay|laid|dropped|have] my {thing} {{v}}",
-            f"[remember|note|remember that|don't forget that] my {thing} {verb} {{v}}",
-            f"the {thing} {verb} {{v}}",
-        ),
-        (
-            f"where {verb} my {thing}?",
-            f"where [did i put|did i leave|do i keep|have i put|did i hide] my {thing}?",
-            f"do you [know|remember] where my {thing} {verb}?",
-            f"i [can't find|am looking for|lost] my {thing}[, where {verb} {'they' if verb == 'are' else 'it'}|. where {verb} {'they' if verb == 'are' else 'it'}]?",
-            f"wheres my {thing}?",
-            f"tell me where my {thing} {verb}",
-        ),
-        f"your {thing} {verb} {{v}}",
-        f"You have not told me where your {thing} {verb}.",
-        spot,
-        weight=0.25,
     )
 
 

@@ -56,6 +56,10 @@ ADVICE_QUESTIONS = (
     "what should i do with my [life|money|savings|career]?",
     "my [girlfriend|boyfriend|wife|husband|boss] [left me|is angry|hates me|cheated on me]",
     "which stocks should i buy?",
+    "my [son|daughter|baby|dog|cat|friend|husband|child] [swallowed a coin|fell down the stairs|is choking|has a fever|is bleeding|ate chocolate|has a rash|cannot breathe|does not eat|cut his finger|was bitten by a dog|won't stop crying][, what now|, what should i do|. what do i do|, help|]?",
+    "i [cut|burned|broke|hurt|twisted] my [finger|hand|foot|ankle|arm|leg|toe][, what should i do|, what now|]?",
+    "is it [safe|dangerous|ok|healthy|bad] to [mix alcohol and pills|eat raw chicken|drink coffee at night|take two pills|skip breakfast|swim after eating]?",
+    "[can|should] i [take|give my child|mix] [aspirin|ibuprofen|two pills|antibiotics|sleeping pills] [for my knee|for a fever|with alcohol|for a headache|]?",
     "how do i get a [loan|visa|job|girlfriend|boyfriend|mortgage]?",
 )
 ACTIONS = (

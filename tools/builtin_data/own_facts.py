@@ -8,6 +8,7 @@ from random import Random
 from tools.builtin_data import things
 from tools.builtin_data.fact import Fact
 from tools.builtin_data.made_up import nonsense_word
+from tools.builtin_data.order import MONTHS
 
 
 def pick(known: list[str], share: float = 0.2) -> Callable[[Random], str]:
@@ -190,4 +191,38 @@ def made_up_title(rng: Random) -> str:
     return nonsense_word(rng).title()
 
 
-ABOUT_ONESELF = (LIVES, FROM, AGE, JOB, STUDY, BIRTH_YEAR, DRIVES)
+def date(rng: Random) -> str:
+    """A day of the year, as people write it."""
+    month, day = rng.choice(MONTHS), rng.randint(1, 28)
+    ending = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd"}.get(day, "th")
+    month = month.lower() if rng.random() < 0.3 else month
+    return rng.choice((f"{month} {day}", f"{day} {month}", f"the {day}{ending} of {month}", f"{month} {day}{ending}"))
+
+
+BIRTHDAY = Fact(
+    "birthday",
+    (
+        "my birthday is [on |]{v}",
+        "my birthday is {v}",
+        "i was born on {v}",
+        "i have [my |]birthday on {v}",
+        "{v} is my birthday",
+        "i celebrate my birthday on {v}",
+        "my bday is {v}",
+    ),
+    (
+        "when is my birthday?",
+        "what is my birthday?",
+        "[what|which] day is my birthday?",
+        "do you [still |][remember|know] [my birthday|when my birthday is]?",
+        "[on which day|when] was i born?",
+        "tell me my birthday",
+        "when do i have my birthday?",
+        "whens my [birthday|bday]?",
+    ),
+    "your birthday is {v}",
+    "You have not told me when your birthday is.",
+    date,
+    weight=1.0,
+)
+ABOUT_ONESELF = (LIVES, FROM, AGE, JOB, STUDY, BIRTH_YEAR, BIRTHDAY, DRIVES)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tools.builtin_data.foreign import FOREIGN
+from tools.builtin_data.foreign import foreign
 from tools.builtin_data.gibberish import gibberish
 from tools.builtin_data.grammar import answer, ask, first_of
 from tools.builtin_data.outside_questions import FACT_QUESTIONS
@@ -93,7 +93,7 @@ def refuse(talk: Talk) -> None:
     rng = talk.rng
     roll = rng.random()
     if roll < 0.07:
-        talk.say("foreign", ask(rng, FOREIGN, wrap=False), first_of(rng, FOREIGN_ANSWER))
+        talk.say("foreign", ask(rng, (foreign(rng),), wrap=False), first_of(rng, FOREIGN_ANSWER))
     elif roll < 0.15:
         talk.say("gibberish", gibberish(talk), first_of(rng, GIBBERISH))
     elif roll < 0.17:

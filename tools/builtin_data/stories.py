@@ -73,11 +73,22 @@ def first_story(talk: Talk) -> Story:
         return story
     if roll < 0.16:
         return themed(talk)
+    if roll < 0.20:
+        return somewhere(talk)
     story, subject = asked_for(rng)
     if rng.random() < 0.06:
         talk.say("story_short", ask(rng, story_requests.ONE_LINE_REQUESTS, {"x": subject}), in_brief(rng, story))
     else:
         talk.say("story", ask(rng, story_requests.REQUESTS, {"x": subject}), told(rng, story))
+    return story
+
+
+def somewhere(talk: Talk) -> Story:
+    """`a story where a robot lives on a farm`."""
+    rng = talk.rng
+    story = replace(new_story(rng, things.animal(rng)), place=user_place(rng))
+    happens = article(story.kind) + rng.choice(story_requests.LIVING).replace("{p}", story.place)
+    talk.say("story", ask(rng, story_requests.WHERE_REQUESTS, {"x": happens}), told(rng, story))
     return story
 
 
@@ -87,7 +98,8 @@ def asked_for(rng: Random) -> tuple[Story, str]:
     subject = rng.choice((article(story.kind),) * 3 + (f"the {story.kind}", story.kind, f"{story.kind}s"))
     roll = rng.random()
     if roll < 0.14:
-        story = replace(story, quality=rng.choice(story_requests.QUALITIES))
+        quality = " ".join(rng.sample(story_requests.QUALITIES, rng.choice((1, 1, 1, 2))))
+        story = replace(story, quality=quality)
         subject = article(f"{story.quality} {story.kind}")
     elif roll < 0.36:
         story = replace(story, hero=names.one_word_name(rng))

@@ -64,6 +64,20 @@ IN_PLACE = (
     " on {p}",
     " that lives near {p}",
 )
+WHERE_REQUESTS = (
+    "[tell me |write |make up |invent |give me |]a [short |bedtime |][story|tale] [where|in which] {x}",
+    "[could|can|would] you [make up|write|tell me|invent] a [story|tale] [where|in which] {x}?",
+    "i [want|need|would like] a [story|tale] [where|in which] {x}",
+)
+LIVING = (
+    " lives in {p}",
+    " lives on {p}",
+    " gets lost in {p}",
+    " works in {p}",
+    " wakes up in {p}",
+    " travels to {p}",
+    " goes to {p}",
+)
 USER_PLACES = (
     "a castle",
     "the desert",

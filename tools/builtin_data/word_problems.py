@@ -44,6 +44,8 @@ PROBLEMS = {
         "there are {a} [boxes|bags|baskets|shelves] with {b} {t} [each|in each|in every one][. |, ]how many {t} [are there|in total|are there in total|all together]?",
         "{a} [children|friends|people|kids] have {b} {t} each[. |, ]how many {t} [are there|do they have|in total|together]?",
         "i [buy|have] {a} [bags|boxes|packs] of {b} {t}[. |, ]how many {t} [do i have|is that|in total|are there]?",
+        "[what|how much] do {a} {t} cost if [one costs|each costs|one is] {b} [dollars|euros|]?",
+        "[if |]{t} cost {b} [dollars|euros] each[, |. ][what|how much] do {a} [{t} |]cost?",
         "[one|a|each] [book|ticket|cake|ball] costs {b} [dollars|euros][. |, ][what|how much] [do|would] {a} [of them|] cost?",
     ),
     "/": (

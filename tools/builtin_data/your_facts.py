@@ -18,6 +18,7 @@ from tools.builtin_data.tastes import TASTES
 OWNABLE = words(
     "car bike house phone laptop team school street hobby goal dream garden hat guitar boat computer theme motto secret desk dessert title code plan size height mood team mascot weapon staff ship bicycle budget talent ringtone dress coat"
 )
+QUALITIES = words("old new red first second little wizard magic school garden space toy pet family wooden blue big")
 FAVOURITES = (
     favourite("colour", things.colour, 5.0),
     favourite("animal", lambda rng: things.animal(rng), 3.0),
@@ -54,13 +55,6 @@ OWNED = (
     possession("nickname", names.person_name),
     possession("last name", names.person_name),
     possession("code", number_text),
-    possession(
-        "birthday",
-        lambda rng: (
-            f"{rng.choice(['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'])} {rng.randint(1, 28)}"
-        ),
-        0.8,
-    ),
     possession("project", any_word),
     possession("room number", number_text),
     possession("shoe size", number_text),
@@ -85,7 +79,8 @@ def fact_of(key: str) -> Fact:
 def open_possession(rng: Random) -> Fact:
     """Something of the user's that is in no list, so that the word for it is copied, too."""
     if rng.random() < 0.3:
-        return called(nonsense_word(rng) if rng.random() < 0.4 else rng.choice(things.ANIMALS))
+        noun = nonsense_word(rng) if rng.random() < 0.4 else rng.choice((*things.ANIMALS, *OWNABLE))
+        return called(f"{rng.choice(QUALITIES)} {noun}" if rng.random() < 0.25 else noun)
     thing = nonsense_word(rng, 2) if rng.random() < 0.6 else rng.choice(OWNABLE)
     if rng.random() < 0.15:
         thing = f"{rng.choice(WITH_A_LIFE)}'s {rng.choice(('number', 'hobby', 'favourite colour', 'car', thing))}"
