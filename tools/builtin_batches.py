@@ -26,9 +26,13 @@ class Batch:
     positions: Tensor  # [n_spoken] in the flattened inputs
 
 
+def padded(ids: list[int]) -> int:
+    """Tokens of a row that is given these ids: all but the last, rounded up."""
+    return -(-(len(ids) - 1) // LENGTH_STEP) * LENGTH_STEP
+
+
 def make_batch(rows: list[tuple[list[int], list[float]]], pad: int) -> Batch:
-    longest = max(len(ids) for ids, _ in rows) - 1
-    length = -(-longest // LENGTH_STEP) * LENGTH_STEP
+    length = max(padded(ids) for ids, _ in rows)
     inputs = torch.full((len(rows), length), pad)
     targets: list[int] = []
     weights: list[float] = []
@@ -46,21 +50,22 @@ def make_batch(rows: list[tuple[list[int], list[float]]], pad: int) -> Batch:
 def batches(
     tokenizer: Tokenizer, seed: int, tokens: int, max_context: int, rank: int = 0, workers: int = 1
 ) -> Iterator[Batch]:
-    """Batches of about `tokens` tokens, without end; each of several workers draws pools of its own."""
+    """Batches of up to `tokens` tokens, without end; each of several workers draws pools of its own."""
     pool = rank
     while True:
+        rng = Random(f"{seed}:{pool}")
         drawn = islice(chats(seed, pool * POOL), POOL)
-        whole = (encode_chat(tokenizer, chat) for chat in drawn)
+        whole = (encode_chat(tokenizer, chat, rng) for chat in drawn)
         rows = sorted(
             ((ids[:max_context], weights[:max_context]) for ids, weights in whole), key=lambda row: len(row[0])
         )
         made, current = [], rows[:0]
         for row in rows:
-            if current and (len(current) + 1) * len(row[0]) > tokens:
+            if current and (len(current) + 1) * padded(row[0]) > tokens:
                 made.append(make_batch(current, pad=0))
                 current = []
             current.append(row)
         made.append(make_batch(current, pad=0))
-        Random(f"{seed}:{pool}").shuffle(made)
+        rng.shuffle(made)
         yield from made
         pool += workers

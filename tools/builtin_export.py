@@ -20,7 +20,11 @@ LAYER_TENSORS = (
 )  # fmt: skip
 # min-p keeps a choice that is open (which animal comes by) and closes one that is not (the digit of a sum).
 SAMPLING = {"general.sampling.temp": 0.5, "general.sampling.top_p": 0.95, "general.sampling.min_p": 0.3}
-FILE_TYPES = {"Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0, "F16": gguf.LlamaFileType.MOSTLY_F16}
+FILE_TYPES = {
+    "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+    "Q4_0": gguf.LlamaFileType.MOSTLY_Q4_0,
+    "F16": gguf.LlamaFileType.MOSTLY_F16,
+}
 
 
 def interleave_rotary(weight: NDArray[np.float32], n_heads: int) -> NDArray[np.float32]:
@@ -44,7 +48,7 @@ def gguf_tensors(state: Mapping[str, Tensor], shape: Shape) -> dict[str, NDArray
 
 
 def write_gguf(path: Path, state: Mapping[str, Tensor], shape: Shape, tokenizer: Tokenizer, qtype: str) -> None:
-    """Write one file; matrices in `qtype` ("Q8_0" or "F16"), norms in F32."""
+    """Write one file; matrices in `qtype` (a key of FILE_TYPES), norms in F32."""
     writer = gguf.GGUFWriter(path, "llama")
     add_model_metadata(writer, shape, qtype)
     add_tokenizer(writer, tokenizer)
@@ -64,7 +68,7 @@ def add_model_metadata(writer: gguf.GGUFWriter, shape: Shape, qtype: str) -> Non
     writer.add_name("localrun-tiny")
     writer.add_description("The chat model built into localrun, trained on text its own tools generate.")
     writer.add_license("apache-2.0")
-    writer.add_size_label("6.3M")
+    writer.add_size_label(f"{shape.n_parameters / 1e6:.1f}M")
     writer.add_file_type(FILE_TYPES[qtype])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     for key, value in SAMPLING.items():

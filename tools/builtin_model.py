@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -27,8 +27,12 @@ class Shape:
     def head_dim(self) -> int:
         return self.hidden_size // self.n_heads
 
-    def as_dict(self) -> dict[str, int | float]:
-        return asdict(self)
+    @property
+    def n_parameters(self) -> int:
+        kv_size = self.n_kv_heads * self.head_dim
+        attention = 2 * self.hidden_size * (self.hidden_size + kv_size)
+        layer = attention + 3 * self.hidden_size * self.ffn_size + 2 * self.hidden_size
+        return self.n_layers * layer + 2 * self.vocab_size * self.hidden_size + self.hidden_size
 
 
 class RMSNorm(nn.Module):

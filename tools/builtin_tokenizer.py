@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 BOS, END, SYSTEM, USER, ASSISTANT = "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"
 CONTROL_TOKENS = (BOS, END, SYSTEM, USER, ASSISTANT)
+ROUGH_SHARE = 0.1  # of what users say in training
 ROLE_TOKENS = {"system": SYSTEM, "user": USER, "assistant": ASSISTANT}
 
 # The split that GGUF names "qwen2": every digit is a token of its own, so sums are spelt digit by digit.
@@ -79,8 +81,25 @@ def render(chat: Sequence[Message], add_generation_prompt: bool = False) -> str:
     return BOS + turns + (ASSISTANT if add_generation_prompt else "")
 
 
-def encode_chat(tokenizer: Tokenizer, chat: Sequence[Message]) -> tuple[list[int], list[float]]:
-    """Token ids of a chat, and how much each counts in the loss.
+def encode(tokenizer: Tokenizer, text: str) -> list[int]:
+    ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
+    return ids
+
+
+def encode_roughly(tokenizer: Tokenizer, text: str, rng: Random) -> list[int]:
+    """The same text in other tokens: cut at a few places, so that a word is also known by its parts."""
+    cuts = sorted(rng.sample(range(1, len(text)), min(len(text) - 1, 1 + len(text) // 12)))
+    return [
+        token
+        for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
+        for token in encode(tokenizer, text[start:end])
+    ]
+
+
+def encode_chat(
+    tokenizer: Tokenizer, chat: Sequence[Message], rng: Random | None = None
+) -> tuple[list[int], list[float]]:
+    """Token ids of a chat, and how much each counts in the loss; with `rng`, some messages of the user cut roughly.
 
     Only what the model itself must say counts; the tokens of a long answer count less, so that a story does not
     drown a name.
@@ -88,8 +107,12 @@ def encode_chat(tokenizer: Tokenizer, chat: Sequence[Message]) -> tuple[list[int
     ids, weights = [control_id(tokenizer, BOS)], [0.0]
     end = control_id(tokenizer, END)
     for message in chat:
-        text = tokenizer.encode(message.content.strip(), add_special_tokens=False).ids
-        ids += [control_id(tokenizer, ROLE_TOKENS[message.role]), *text, end]
-        own = (1 + len(text)) ** -0.5 if message.role == "assistant" else 0.0
-        weights += [0.0] + [own] * (len(text) + 1)
+        text = message.content.strip()
+        own = message.role == "assistant"
+        if rng and not own and rng.random() < ROUGH_SHARE:
+            tokens = encode_roughly(tokenizer, text, rng)
+        else:
+            tokens = encode(tokenizer, text)
+        ids += [control_id(tokenizer, ROLE_TOKENS[message.role]), *tokens, end]
+        weights += [0.0] + [(1 + len(tokens)) ** -0.5 if own else 0.0] * (len(tokens) + 1)
     return ids, weights

@@ -35,7 +35,9 @@ from tools.builtin_tokenizer import load_tokenizer, train_tokenizer
 MUON_LR = 0.01
 ADAM_LR = 2e-3
 EMBEDDING_LR = 2e-2
+OUTPUT_EPS = 3e-6  # without it, Adam unlearns tokens that are rarely said as fast as it learns the others
 WARM_UP = 50
+PRECISIONS = ("F16", "Q8_0", "Q4_0")  # of the files written at the end; Q8_0 is the one that is shipped
 EMA_DECAY = 0.99
 
 
@@ -70,7 +72,8 @@ def optimizers(model: Decoder) -> list[torch.optim.Optimizer]:
         torch.optim.AdamW(
             [
                 {"params": [model.token_embd.weight], "lr": EMBEDDING_LR},
-                {"params": [model.output.weight, *others], "lr": ADAM_LR},
+                {"params": [model.output.weight], "lr": ADAM_LR, "eps": OUTPUT_EPS},
+                {"params": others, "lr": ADAM_LR},
             ],
             betas=(0.9, 0.95),
             weight_decay=0.0,
@@ -87,12 +90,14 @@ def lr_scale(step: int, plan: Plan) -> float:
     return max(0.0, (plan.steps - step) / max(1, plan.steps - plan.decay_from))
 
 
-def loss_of(model: Decoder, batch: Batch) -> Tensor:
+@torch.compile(dynamic=True)
+def loss_of(model: Decoder, inputs: Tensor, targets: Tensor, weights: Tensor, positions: Tensor) -> Tensor:
+    """Compiled, what is not a matrix product fuses to few loops: twice the tokens a second."""
     with torch.autocast("cpu", torch.bfloat16):
-        hidden = model(batch.inputs, torch.bfloat16)
-        logits = model.logits(hidden.flatten(0, 1)[batch.positions])
-    losses = F.cross_entropy(logits.float(), batch.targets, reduction="none")
-    return losses @ batch.weights / batch.weights.sum()
+        hidden = model(inputs, torch.bfloat16)
+        logits = model.logits(hidden.flatten(0, 1)[positions])
+    losses = F.cross_entropy(logits.float(), targets, reduction="none")
+    return losses @ weights / weights.sum()
 
 
 class Training:
@@ -140,15 +145,15 @@ class Training:
         return batches(self.tokenizer, seed, tokens, self.shape.max_context, self.rank, self.plan.workers)
 
     def run(self) -> None:
-        started, seen, losses = time.time(), 0, []
+        since, seen, losses = time.time(), 0, []
         for batch in self.data():
             if self.step >= self.plan.steps:
                 break
             losses.append(self.update(batch))
             seen += batch.inputs.numel() * self.plan.workers
             if self.step % 20 == 0 and self.rank == 0:
-                self.report(sum(losses) / len(losses), seen, time.time() - started)
-                losses = []
+                self.report(sum(losses) / len(losses), seen / (time.time() - since))
+                since, seen, losses = time.time(), 0, []
             if self.step % 100 == 0 and self.rank == 0:
                 self.save()
         if self.rank == 0:
@@ -159,7 +164,7 @@ class Training:
         groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         for group, base in zip(groups, self.base_lrs, strict=True):
             group["lr"] = base * scale
-        loss = loss_of(self.model, batch)
+        loss = loss_of(self.model, batch.inputs, batch.targets, batch.weights, batch.positions)
         loss.backward()
         if self.plan.workers > 1:
             self.average_gradients()
@@ -168,8 +173,7 @@ class Training:
             optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():
             decay = min(EMA_DECAY, self.step / (self.step + 10))
-            for name, p in self.model.named_parameters():
-                self.average[name].lerp_(p, 1 - decay)
+            torch._foreach_lerp_(list(self.average.values()), list(self.model.parameters()), 1 - decay)
         self.step += 1
         return loss.item()
 
@@ -180,12 +184,12 @@ class Training:
         for g, mean in zip(gradients, flat.div_(self.plan.workers).split([g.numel() for g in gradients]), strict=True):
             g.copy_(mean.view_as(g))
 
-    def report(self, loss: float, seen: int, seconds: float) -> None:
-        line = {"step": self.step, "loss": round(loss, 4), "tokens": seen, "tokens_per_s": round(seen / seconds)}
+    def report(self, loss: float, speed: float) -> None:
+        line = {"step": self.step, "loss": round(loss, 4), "tokens_per_s": round(speed)}
         print(json.dumps(line), flush=True)
 
     def export(self) -> None:
-        for qtype in ("Q8_0", "F16"):
+        for qtype in PRECISIONS:
             write_gguf(self.plan.work / f"localrun-tiny-{qtype}.gguf", self.average, self.shape, self.tokenizer, qtype)
 
 
@@ -214,8 +218,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
     parser.add_argument("--steps", type=int, default=3300)
     parser.add_argument("--decay-from", type=int, default=None, help="step at which the learning rate begins to fall")
-    parser.add_argument("--tokens-per-step", type=int, default=3072)
-    parser.add_argument("--vocab-size", type=int, default=3072)
+    parser.add_argument("--tokens-per-step", type=int, default=8192)
+    parser.add_argument("--vocab-size", type=int, default=2560)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1, help="processes of one thread each that share a step")
     parser.add_argument("--export-only", action="store_true", help="write the GGUF of the checkpoint and stop")

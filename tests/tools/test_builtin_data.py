@@ -28,7 +28,17 @@ from tools.builtin_data.heldout import HELD_OUT, PROBES
 from tools.builtin_data.own_name import NAME
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.your_facts import FACTS
-from tools.builtin_tokenizer import CHAT_TEMPLATE, CONTROL_TOKENS, Chat, Message, encode_chat, render, train_tokenizer
+from tools.builtin_tokenizer import (
+    CHAT_TEMPLATE,
+    CONTROL_TOKENS,
+    Chat,
+    Message,
+    encode_chat,
+    encode_roughly,
+    render,
+    train_tokenizer,
+)
+from tools.eval_builtin import CATEGORIES
 
 N_CHATS = 3000
 
@@ -47,6 +57,22 @@ def test_held_out_questions_never_appear(sample: list[Chat]) -> None:
     said = {normalised(m.content) for chat in sample for m in chat if m.role == "user"}
     assert not said & HELD_OUT
     assert len(PROBES) >= 150
+
+
+def test_words_cut_anywhere_are_the_same_text() -> None:
+    chat = (Message("user", "my name is Tim"), Message("assistant", "Nice to meet you, Tim!"))
+    tokenizer = train_tokenizer((m.content for m in one_chat(5, 1)), vocab_size=400)
+    plain, _ = encode_chat(tokenizer, chat)
+    for seed in range(20):
+        ids = encode_roughly(tokenizer, chat[0].content, Random(seed))
+        assert tokenizer.decode(ids) == chat[0].content
+    others = [encode_chat(tokenizer, chat, Random(seed))[0] for seed in range(40)]
+    assert {tokenizer.decode(ids) for ids in others} == {tokenizer.decode(plain)}
+    assert any(ids != plain for ids in others)
+
+
+def test_every_held_out_skill_has_a_category() -> None:
+    assert {probe.skill for probe in PROBES} <= {skill for _, skills in CATEGORIES.values() for skill in skills}
 
 
 def test_a_chat_with_a_held_out_question_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

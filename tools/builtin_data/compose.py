@@ -22,7 +22,9 @@ def n_steps(rng: Random) -> int:
         return 1
     if roll < 0.75:
         return rng.randint(2, 3)
-    return rng.randint(4, 7) if roll < 0.97 else rng.randint(8, 20)
+    if roll < 0.97:
+        return rng.randint(4, 7)
+    return rng.randint(8, 20) if roll < 0.993 else rng.randint(21, 50)  # to the end of the context
 
 
 def compose(rng: Random) -> Talk:

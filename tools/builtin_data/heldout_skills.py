@@ -56,7 +56,7 @@ LINES = {
         what are seven eights? => = 56
         give me the sum of 64 and 19 => = 83
     """,
-    "words": """
+    "puzzles": """
         what is the opposite of hot? => cold
         whats the contrary of big => small
         antonym of early? => late
