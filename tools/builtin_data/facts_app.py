@@ -21,6 +21,8 @@ TOPICS = (
             "where am i?",
             "what am i using?",
             "what did i [just |]install?",
+            "what does localrun do, exactly?",
+            "what exactly does localrun do?",
         ),
         answer=(
             'localrun is a program that runs quantized language models on your own machine, offline and in private. Open the app with `localrun`, ask one question with `localrun run "prompt"`, and get a real model with `localrun pull qwen3-4b`.',
@@ -39,6 +41,9 @@ TOPICS = (
             "[open|start|launch|run] [the app|localrun|the tui|the program|the interface]",
             "[chat|have a conversation] with a model",
             "[use|work with] [localrun|this app|this program]",
+            "open the app",
+            "start the app",
+            "launch localrun",
         ),
         patterns=("is there [a gui|an app|a tui|an interface|a window]?",),
         answer=(
@@ -175,6 +180,7 @@ TOPICS = (
             "[attach|add|give|send|upload|pass|show] [a|my|the] [file|text file|document|pdf|folder]",
             "[attach|give|pass|send] [a|my] [file|text file|pdf|document] [to you|to the model|to localrun|to a chat|to a prompt|to it]",
             "[summarise|summarize|ask about] [a file|a pdf|a document]",
+            "[add|upload|attach] a [pdf|file|text file|document] to [the|a|my] chat",
         ),
         patterns=(
             "can [i attach|it read|localrun read|you read|the model read] [a pdf|a file|files|pdfs|documents|my files]?",

@@ -30,6 +30,8 @@ TOPICS = (
             "what does it mean that [query heads|heads] share [keys|keys and values|kv heads|one kv head]?",
             "[how much|does] [does |][gqa|grouped query attention] [save|shrink the cache|save memory|make the cache smaller]?",
             "why does [llama 3|llama|qwen|a model] have [32|64|40] heads but [only |][8|4] kv heads?",
+            "[n_kv_heads|kv heads] [is|=|are] 8 [but|and] [n_heads|heads|query heads] [is|=|are] 32, why?",
+            "why do [modern|new|most|all] models use [gqa|grouped query attention]?",
         ),
         answer=(
             "Grouped-query attention (GQA) lets several query heads share one key and value head. Fewer KV heads mean a smaller KV cache and less to read per token: with 32 query heads and 8 KV heads the cache is a quarter of the full size, at hardly any loss.",
@@ -117,6 +119,10 @@ TOPICS = (
             "chat without end [in bounded memory|]",
         ),
         pairs=(("--window", "[a |]sliding window"), ("--window", "--ctx")),
+        patterns=(
+            "can i make the model [only |]see [only |]the last [2000|1000|4096] tokens?",
+            "what does [localrun |]--window [do|mean]?",
+        ),
         answer=(
             "`--window N` lets any model see only the first 64 tokens and the last N. Memory and time stop growing, but the middle of the chat is lost to the model.",
         ),
@@ -144,6 +150,8 @@ TOPICS = (
             "why is the context limited?",
             "how many tokens [can you see|can a model see|fit in the context]?",
             "what does [8k|32k|128k|4k] context mean?",
+            "how many [words|tokens|messages] can [you|a model] [keep in mind|remember|see|hold|handle]?",
+            "how far back can you [remember|see|look]?",
         ),
         answer=(
             "The context is the text a model can see at once: system prompt, your messages and its own answers, measured in tokens. Mine is 2,048 tokens. A longer context needs a larger KV cache.",
@@ -163,6 +171,9 @@ TOPICS = (
             "[get|have|use] a [longer|bigger|larger|shorter] context",
             "use [8k|32k|16k|128k] of context",
             "make the context [longer|bigger|shorter|larger]",
+            "give [the model|it|a model] [more|less] context",
+            "[increase|set|raise] ctx[ to 16k| to 8192|]",
+            "make it [remember|see] more of the chat",
         ),
         answer=(
             "`--ctx 8192` sets the context length in tokens, and `--ctx auto`, the default, takes the longest that fits. `localrun config ctx 8192` keeps it; `localrun fit` shows what each length costs in memory.",
@@ -177,6 +188,7 @@ TOPICS = (
             "[the|my|a] chat [gets|is|became|grew] [too long|longer than the context|too big for the context]",
             "[the model|it] [forgets|forgot] [the beginning|what i said|earlier messages]",
             "the prompt is [too long|longer than the context]",
+            "the model [cannot|can't] see [the beginning|old messages] [any more|anymore]",
         ),
         patterns=(
             "what happens [when|if|once] the context [is full|runs out|overflows|ends]?",
@@ -184,6 +196,8 @@ TOPICS = (
             "what [if|happens if|do i do if|can i do if] [the|my] chat [gets|is|becomes] [too long|longer than the context]?",
             "running out of context",
             "context full",
+            "what [if|happens if|when] i [exceed|overrun|fill] the context[ window| length|]?",
+            "what [happens|if] [my prompt|the text|the conversation] is longer than the context?",
         ),
         answer=(
             "When the context is full, you choose with `/policy`: stop, drop the oldest turns, or roll, which keeps the first 64 tokens and the newest ones. Nothing is cut silently: a line shows what the model no longer sees. A larger `--ctx` helps where memory allows.",

@@ -36,6 +36,11 @@ TOPICS = (
             "what are [keys and values|the keys and values|k and v]?",
             "what is [kv|the kv] cache in [an llm|llms|a language model|transformers|localrun|this app]?",
             "how does the kv cache help?",
+            "why not [just |simply |][recompute|compute|process|read] [everything|the whole text|all tokens|the prompt] [again |anew |][for|with|at] [every|each] [new |]token?",
+            "what [role|part] do [keys and values|the keys and values] play?",
+            "what [information|data] [does|is in] the [kv |]cache[ hold| keep|]?",
+            "what does the model [keep|remember|store] [of|about] [earlier tokens|what it has read|the text so far]?",
+            "how does [a model|the model|an llm] [remember|avoid computing] [earlier tokens|the earlier text|what it has read]?",
         ),
         answer=(
             "The KV cache is the model's working memory for one conversation. For every token it has read, each attention layer produces a key and a value; the cache keeps them, so that the next token can attend to everything before it without computing it again.\n\n"
@@ -83,6 +88,14 @@ TOPICS = (
             "does the [kv |]cache grow with [the chat|the context|every token|each token]?",
             "memory per token?",
             "how fast does the [kv |]cache grow?",
+            "[what|how much] [do|does|would] [4096|8192|1000|2000|32k|10000] tokens [of context |of text |][cost|take|need][ in memory| in megabytes| in gigabytes| of ram|]?",
+            "[memory|ram|bytes|space] [needed|taken|used|required] [by|for] [the |][keys and values|kv cache|cache|kv]",
+            "how many [kb|kib|mb|bytes] [per token|a token|for each token] [for|in|with] [llama|llama 8b|an 8b model|qwen3|a 70b|a 13b]?",
+            "how [heavy|expensive|huge|costly] is the [kv |]cache?",
+            "[kv cache|cache] [equation|calculation|math|maths|arithmetic|numbers|calculator]",
+            "does [every|each] token [cost|take|need] memory?",
+            "[does|will] the [kv |]cache [fit|fill my memory|eat my ram|need gigabytes]?",
+            "how much [memory|ram|vram] for [the kv cache|kv|the cache|a long chat|128k context|a chat of 10000 tokens]?",
         ),
         answer=(
             "Every token takes 2 (key and value) × layers × KV heads × head size × bytes per number. In f16, an 8B model with GQA takes 128 KiB a token, so 1 GiB at 8k context; a 13B model without GQA takes 800 KiB a token. `--kv q8` about halves that, `--kv q4` quarters it.",
@@ -110,6 +123,9 @@ TOPICS = (
             "k8v4",
             "[a|the] kv codec",
             "kv cache [types|codecs|precision]",
+            "[quantized|quantised|8-bit|4-bit|q8|q4] [kv|keys and values]",
+            "[quantizing|quantising|compressing] [the kv cache|the cache|kv|keys and values]",
+            "kv quanti[z|s]ation",
         ),
         bare=("the cache", "the kv cache", "a q8 cache", "quantizing the cache", "the cache in q4"),
         tasks=(
@@ -137,6 +153,13 @@ TOPICS = (
             "what does [quantizing|compressing] the [kv |]cache [bring|do|save|cost]?",
             "q4 [or|vs] q8 [cache|for kv|kv]?",
             "how can the [kv |]cache [be made smaller|be smaller|take less memory|be compressed]?",
+            "[can|could|may] i [store|keep|hold|save] the [kv |]cache [with less precision|in fewer bits|in 8 bits|smaller|in less memory]?",
+            "is [a |][quantized kv|quantized cache|kv quantization|8-bit kv|the q8 cache|kv in q8] [lossless|safe|exact|free|slower|faster|noticeable|worth it]?",
+            "does [kv quantization|a quantized kv cache|quantizing the kv cache|quantized kv|a q8 cache] [speed things up|speed it up|make it faster|slow it down|save memory|change the answer|hurt]?",
+            "what happens to [quality|the answers|accuracy] [if|when] the [kv |]cache [is only 4 bits|is 4 bit|is quantized|has 8 bits|is in q4]?",
+            "[can|how can] i [compress|shrink|quantize] the [kv |]cache?",
+            "my [kv |]cache is too [large|big][, can i compress it|, what now|]",
+            "[q8|q4|f16] for [my|the] [kv|cache|kv cache]?",
         ),
         answer=(
             "A quantized KV cache stores the keys and values of the chat in fewer bits; the weights stay as they are. `--kv q8` takes about half of f16 and costs nothing that you would notice; `--kv q4` takes about a quarter and is for large models when memory is short. `--kv k8v4` lies between.",
@@ -164,6 +187,11 @@ TOPICS = (
             ("q8_0", "--kv q8"),
             ("q4 weights", "[a |]q4 cache"),
             ("int8 weights", "[an |]int8 cache"),
+        ),
+        patterns=(
+            "do --precision and --kv do the same[ thing|]?",
+            "[my weights are|my model is|the model is] already [4 bit|quantized|q4], [why|should i|does it help to|what does it bring to] quantize the [kv |]cache[ too| as well| on top|]?",
+            "is the [kv |]cache quantized [too|as well|like the weights|] when the [model|weights] [is|are] [q4|quantized]?",
         ),
         answer=(
             "They are two things: weights are the model itself, on disk and in memory, and the cache is what it remembers of your chat. `--precision` (such as Q4_K_M) sets the bits of the weights; `--kv` (q8, q4) sets those of the cache. You can choose them separately.",
@@ -198,6 +226,10 @@ TOPICS = (
             "[what|which] [block|page] size does localrun use?",
             "what problem does paged attention solve?",
             "what did vllm [invent|introduce|come up with]?",
+            "how does [vllm|localrun] [manage|organise|organize|handle|store|lay out] [kv memory|the kv cache|cache memory|memory for the cache]?",
+            "what [are|is] [kv blocks|cache blocks|a kv block|a cache block|the block size]?",
+            "why [store|keep|put] the cache in [pages|blocks|small pieces]?",
+            "how are [pages|blocks] used [in attention|for the cache|]?",
         ),
         pairs=(("paged attention", "[normal|ordinary|plain] attention"), ("paged attention", "virtual memory")),
         answer=(

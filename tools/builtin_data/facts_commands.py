@@ -25,6 +25,8 @@ TOPICS = (
             "[use|call] [you|localrun|it] in a [script|pipe|shell script]",
             "[pipe|send] [text|a file|the output of a command] [to|into] [you|the model|localrun]",
             "get one answer without [the app|a chat]",
+            "use [it|localrun] in a [bash script|cron job|one-liner]",
+            "feed text [into|to] [it|localrun]",
         ),
         answer=(
             '`localrun run "prompt"` answers one prompt and ends. Only the answer goes to stdout, so it works in pipes: `cat notes.txt | localrun run "Summarise this"`.',
@@ -66,6 +68,7 @@ TOPICS = (
             "how big a model can i run?",
             "what size of model can [my computer|my laptop] [run|hold]?",
             "do i have enough [memory|ram|vram]?",
+            "how do i know [what|which model|if a model] [my machine can run|fits|my pc can handle|will fit]?",
         ),
         answer=(
             "`localrun fit` answers that before you download anything: it shows, for each precision and context length, how much memory the weights and the KV cache take on your machine, and whether they fit.",
@@ -102,6 +105,10 @@ TOPICS = (
         tasks=(
             "[measure|test|benchmark|check] [the speed|my machine|the performance|performance|a model|my speed|how fast it is|prefill and decode]",
             "compare the speed of [two models|models]",
+            "benchmark [my machine|a model|qwen3|my laptop]",
+        ),
+        patterns=(
+            "how fast is [my computer|my machine|this model|a model|qwen3|my laptop] [with this model|here|on my machine|]?",
         ),
         answer=(
             "`localrun bench` measures prefill and decode rates and shows them beside the measured limits of your machine, so you see how much of the bandwidth and the arithmetic is used.",

@@ -34,6 +34,10 @@ TOPICS = (
         ),
         patterns=(
             "can [localrun|it|i] [load|open|use|run] [a |my own |][gguf|safetensors] [file|files|that i already have|]?",
+            "i have a [gguf|model file] [on my disk|here|], how [do|can] i [chat with it|use it|run it|load it]?",
+        ),
+        facts=(
+            "i [have|already have|got|downloaded] a [gguf|model file|gguf file] [on my disk|here|in my downloads|]",
         ),
         answer=(
             'Give its path: `localrun run -m path/to/model.gguf "Hello"`, or `localrun chat path/to/model.gguf`. A folder with safetensors files works the same way.',
@@ -71,9 +75,11 @@ TOPICS = (
             "what does [7b|4b|8b|70b|1b|3b] mean?",
             "what does the b in [7b|4b|8b] [mean|stand for]?",
             "what are [a model's|the] weights[ of a model|]?",
+            "how many [parameters|weights] does [an 8b|a 7b|a 4b|a 70b|an 8b model] have?",
+            "what is the number of parameters?",
         ),
         answer=(
-            'Parameters, or weights, are the learnt numbers of a model. "4B" means four billion of them. More parameters usually mean better answers, more memory and slower tokens. I have only a few million.',
+            'Parameters, or weights, are the learnt numbers of a model. "4B" means four billion of them. More parameters usually mean better answers, more memory and slower tokens. I have about 7 million.',
         ),
         short=("Parameters are the learnt numbers of a model; 4B means four billion.",),
         weight=1.2,

@@ -69,6 +69,8 @@ TOPICS = (
             "are you [online|offline|connected to the internet|in the cloud]?",
             "do you have internet [access|]?",
             "where [do you run|are you running|does this run|does it run]?",
+            "are my [chats|messages|conversations|prompts|questions] [uploaded|sent|shared|private|leaked|seen by anyone][ anywhere| to anyone|]?",
+            "does [anyone|somebody|a company] [see|read|get] [my chats|what i type|my data]?",
         ),
         answer=(
             "Everything runs on your own machine, and nothing you type is sent anywhere. The network is used only when you search for or download a model; `--offline` forbids even that.",
@@ -78,7 +80,11 @@ TOPICS = (
     ),
     Topic(
         key="cost",
-        names=("the licence of localrun", "the license of localrun"),
+        names=(
+            "the licence of localrun",
+            "the license of localrun",
+            "localrun's licen[s|c]e",
+        ),
         patterns=(
             "does [localrun|it|this|the app|this program] cost [anything|money|something]?",
             "[must|should|do] i [pay|buy] [for localrun|for this|for it|something|a licence]?",
@@ -88,6 +94,9 @@ TOPICS = (
             "[what|which|under what|under which] licen[s|c]e [is localrun|is localrun under|does localrun have|is it]?",
             "is [localrun|it|this] open source?",
             "what does [it|localrun] cost?",
+            "licen[s|c]e?",
+            "what is the licen[s|c]e?",
+            "how is localrun licensed?",
         ),
         answer=(
             "localrun is free and open source, under the Apache 2.0 licence. Models have licences of their own; localrun shows them before a download.",
@@ -100,6 +109,7 @@ TOPICS = (
         patterns=(
             "is [llama|llama 3|qwen|gemma|mistral|this model|a model] [free|free to use|open source|allowed][ commercially| for my company|]?",
             "[can|may] i use [llama|qwen|gemma|a model|this model|models] [commercially|for work|in my company|in a product]?",
+            "what licen[s|c]e does [qwen|llama|gemma|a model|the model] have?",
         ),
         answer=(
             "Each model has a licence of its own: Qwen3 has Apache 2.0, Llama and Gemma have terms of their makers. localrun shows the licence before a download; read it before you use a model commercially.",
@@ -147,6 +157,10 @@ TOPICS = (
         patterns=(
             "does [localrun|it] [use|support] [the gpu|cuda|metal|mps|my gpu|gpus|apple silicon]?",
             "which [backends|devices|platforms] [are supported|does localrun support|are there]?",
+        ),
+        facts=(
+            "[my|the] gpu is [not used|idle|not found|not detected|ignored]",
+            "localrun [does not|doesn't] [use|see|find] my gpu",
         ),
         answer=(
             "`--backend cuda` uses an NVIDIA GPU and `--backend mps` an Apple GPU; `--backend auto`, the default, takes what your machine has. `localrun doctor` says which are ready and why not.",
@@ -218,6 +232,7 @@ TOPICS = (
         ),
         tasks=(
             "see [the timings|how fast it was|the speed|the time to first token|the figures|statistics][ after an answer| of an answer|]",
+            "show [the speed|the timings|tokens per second] after [each|an|every] answer",
         ),
         patterns=("what [does --stats show|do the stats mean]?",),
         answer=(

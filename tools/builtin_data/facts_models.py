@@ -75,7 +75,13 @@ TOPICS = (
     ),
     Topic(
         key="list",
-        names=("localrun list", "localrun ls", "the list command", "the ls command"),
+        names=(
+            "localrun list",
+            "localrun ls",
+            "the list command",
+            "the ls command",
+            "the ls command in localrun",
+        ),
         bare=("list", "ls", "localrun ls"),
         tasks=(
             "[list|see|show|view] [my|the|all|the installed|the downloaded] models",
@@ -113,6 +119,7 @@ TOPICS = (
             "[delete|remove] a model [i do not need|i no longer use|from disk|again]",
             "free [disk space|up disk space|space]",
             "make room on my disk",
+            "[uninstall|delete|remove|erase] [qwen|llama|gemma|mistral|qwen3-4b]",
         ),
         patterns=("[which|what] command [deletes|removes] a model?",),
         answer=(

@@ -18,6 +18,8 @@ TOPICS = (
             "the prefill step",
             "pre-fill",
             "prompt ingestion",
+            "the prefill [stage|part]",
+            "reading the prompt",
         ),
         bare=("the first phase",),
         patterns=(
@@ -26,6 +28,9 @@ TOPICS = (
             "why is prefill [compute[-| ]bound|limited by arithmetic|limited by compute]?",
             "what [limits|bounds] [the speed of |]prefill?",
             "[how|when] is the prompt [read|processed|computed]?",
+            "what happens [to|with] my prompt [first|at first|before the answer|in the beginning]?",
+            "what happens [right |]after i [press enter|send my prompt|hit enter]?",
+            "what is the [reading|first] phase called?",
         ),
         answer=(
             "Prefill is the first phase of an answer: the model reads your whole prompt and fills the KV cache with its keys and values. All prompt tokens are computed together, so it is limited by arithmetic (compute-bound), and it decides the time to first token.",
@@ -54,6 +59,8 @@ TOPICS = (
             "the decode step",
             "autoregressive decoding",
             "autoregressive generation",
+            "the decod[e|ing] [stage|part]",
+            "writing token by token",
         ),
         bare=("the second phase",),
         patterns=(

@@ -36,6 +36,10 @@ TOPICS = (
             "if i [edit|change] [my question|a message|the system prompt], is [everything|all] computed [again|anew|from scratch]?",
             "[how|when] does localrun reuse [the cache|earlier work|what it computed|prompts]?",
             "what does [cached|reused] mean [in the stats|in --stats|here|]?",
+            "how does localrun avoid [computing|reading|processing] [the prompt|the same text|everything|old messages] [again|twice]?",
+            "[does|will] [changing|editing] [the system prompt|an early message|the beginning] [throw away|lose|invalidate|reset] the cache?",
+            "[do|does|can] [two chats|chats|my chats] with [the same|an identical|one] [system prompt|beginning|prefix] share [anything|the cache|memory|their cache]?",
+            "why was [only a part|so little|so much] [reused|cached]?",
         ),
         answer=(
             "Prefix reuse means that text which was computed once is not computed again. When a prompt begins like an earlier one, as the next message of a chat does, localrun takes those keys and values from the KV cache and prefills only what is new. So the first token comes sooner, and the answer stays the same.",
@@ -75,6 +79,9 @@ TOPICS = (
             "where is the [kv |]cache [stored|kept|saved] [on disk|]?",
             "how much disk [space |]does the cache [take|use]?",
             "is [a|my] [saved|old] chat [computed again|read again] when i reopen it?",
+            "does [it|localrun] [save|keep|store] the [kv |]cache when i [quit|close the app|exit|stop]?",
+            "how do i [delete|remove|clear] the cached [stuff|data|files|chats]?",
+            "what happens to the [kv |]cache [when i quit|after a restart|when i close the app]?",
         ),
         answer=(
             "localrun also keeps the KV cache of saved chats on disk, so that reopening one is quick. `localrun cache list` shows what is there, `localrun cache clear` removes it, and `localrun config disk_cache 8` sets the limit in GiB (0 keeps none).",

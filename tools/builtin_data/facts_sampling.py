@@ -32,6 +32,7 @@ TOPICS = (
             "[what|which] temperature should i [use|set|choose]?",
             "what does temperature [0|0.7|1] mean?",
             "what [is|'s] a good temperature?",
+            "[what|which] temp [should i use|is good|is best]?",
         ),
         answer=(
             "Temperature controls how much chance there is in picking the next token. At 0 the model always takes the likeliest one; around 0.7 answers vary; above 1 they get wild. Set it with `--temperature`.",
@@ -45,7 +46,20 @@ TOPICS = (
     ),
     Topic(
         key="top_p",
-        names=("top-p", "top p", "top_p", "top-k", "top k", "top_k", "nucleus sampling", "--top-p", "--top-k"),
+        names=(
+            "top-p",
+            "top p",
+            "top_p",
+            "top-k",
+            "top k",
+            "top_k",
+            "nucleus sampling",
+            "--top-p",
+            "--top-k",
+            "nucleus sampling",
+            "top-p sampling",
+            "top-k sampling",
+        ),
         pairs=(("top-p", "top-k"), ("top k", "top p"), ("top_p", "top_k")),
         answer=(
             "Top-p and top-k limit the choice of the next token. Top-k keeps the k likeliest tokens; top-p keeps the smallest set whose probabilities add up to p, for example 0.95. Set them with `--top-k` and `--top-p`.",
@@ -131,6 +145,8 @@ TOPICS = (
         tasks=("[limit|set|change] the length of [the|an] answer", "get [longer|shorter] answers"),
         facts=(
             "[the answer|it|the text|my answer|the reply|the output] [stops|ends|breaks off|is cut|was cut|is cut off] [in the middle|too early|mid sentence|in the middle of a sentence|half way|suddenly|]",
+            "the answer [stops|ends|breaks off] in the middle",
+            "the [output|answer|reply] [gets|is] cut off",
         ),
         answer=(
             "`--max-tokens N` sets the longest answer in tokens. If an answer breaks off, it reached that limit or the end of the context: raise one of them, or type `/continue` in a chat. `--stop TEXT` ends an answer before that text.",

@@ -46,6 +46,10 @@ TOPICS = (
             "why is token [two|2] faster than token [one|1]?",
             "what is the difference between the first and the second token?",
             "what happens [before|during|while computing] the first token?",
+            "why do i [always |]have to wait at the [start|beginning][ of an answer| of each answer|]?",
+            "why is there a wait at the [start|beginning] of [the|every|each|an] answer?",
+            "what makes the first token [so |]slow?",
+            "why does the [first token|first word] [lag|hang|come late]?",
         ),
         answer=(
             "Because the first token pays for reading your prompt. Before it can appear, the model runs every prompt token through all of its layers (the prefill) and stores their keys and values in the KV cache. "

@@ -70,6 +70,8 @@ TOPICS = (
             "make [it|localrun|the model|my model|answers|this|my llm] [faster|run faster|quicker]",
             "speed [it|localrun|my model|things|this|the model] up",
             "[get|have] [faster answers|more speed|more tokens per second|better performance]",
+            "speed up [inference|generation|the answers|decoding]",
+            "make [inference|generation] faster",
         ),
         facts=(
             "[localrun|it|my model|the model|my llm|this|the thing] is [too |very |so |really |kinda |a bit |]slow[ on my machine| on my pc| here|]",
@@ -77,10 +79,12 @@ TOPICS = (
             "[i only get|it makes only|my laptop makes|my laptop generates|i get] [2|3|one|1|4|two] [tokens|words] [per|a] second",
             "[it|the answer] takes [ages|forever|too long|minutes]",
             "answers are crawling",
+            "[generation|inference|everything] is [too |super |very |so |]slow",
         ),
         patterns=(
             "why [is|are] [localrun|it|my model|the model|my llm|this|the answers] [so |]slow?",
             "[it|the model|my model] is [too |very |so |]slow",
+            "how [can|do] i get [more|higher] [tokens per second|tok/s|speed]?",
         ),
         answer=(
             'Find the slow phase with `localrun run --stats "Hello"`. If the first token is late, prefill is: use a shorter prompt. If tokens come slowly, memory bandwidth is: use a smaller model or a lower precision such as int4. `localrun doctor` tells whether a fast backend is missing.',
@@ -134,6 +138,9 @@ TOPICS = (
         patterns=(
             "why is the [very |]first [prompt|run|answer|question] after [loading|the start|starting localrun] slow[er|]?",
             "why does [loading|loading a model|the start] take [so long|time|long]?",
+            "why [do|does] [benchmarks|a benchmark|bench|you|localrun bench] [need|have|run|do] a warm[-| ]up[ round|]?",
+            "why is the [very |]first run slow[er|][ than the second| than the next|]?",
+            "is the first run [always |]slower?",
         ),
         answer=(
             "A warm-up is what only happens the first time: the weights are read from disk and packed, memory is touched for the first time, and caches are still empty. So the first prompt after loading is slower than later ones; `localrun bench` runs one round to warm up before it measures.",

@@ -30,6 +30,8 @@ TOPICS = (
             "does [quantization|quantizing|quantising] [also |][make it|make a model] [faster|quicker|smaller]?",
             "how [much|many] quality [do i lose|is lost|does one lose] [by|with] [quantization|quantizing]?",
             "how does quantization [save memory|make it faster|work]?",
+            "what [is|gets] lost [when quantizing|by quantizing|with quantization]?",
+            "why are [the |][models|weights] [quantized|quantised|compressed|stored in 4 bits]?",
         ),
         answer=(
             "Quantization stores a model's weights with fewer bits: 8 or 4 instead of 16. The file shrinks, and decode gets faster because fewer bytes are read per token. The price is a small loss of quality: hardly visible at 8 bits, small at 4, noticeable below.",
@@ -76,6 +78,10 @@ TOPICS = (
             "[what|which] [precision|quant] is best?",
             "how [much worse|bad|good] is [4 bit|int4|q4|8 bit]?",
             "[q4|int4|4 bit] [model|weights|]: [good enough|ok|any good]?",
+            "[should i|do i|shall i] [get|take|download|use] the [8 bit|4 bit|q4|q8] [or|or rather] the [4 bit|8 bit|q8|q4] [version|model|one|file]?",
+            "[4bit|4-bit|q4] [vs|or|versus] [8bit|8-bit|q8] [model|weights|version|file]?",
+            "how can 4 bits be enough?",
+            "is [int8|8 bit|q8] better than [int4|4 bit|q4]?",
         ),
         answer=(
             "Precision is how many bits each weight has. 8 bits (int8, Q8_0) are as good as the original and take 1 GB per billion weights; 4 bits (int4, Q4_K_M) take about half of that at a small loss of quality. Take the largest that fits: `localrun fit` shows it, `--precision` sets it.",
@@ -98,6 +104,10 @@ TOPICS = (
             "names like Q4_K_M",
             "q4_k",
             "gguf [quant names|quantization types|types]",
+            "k[-| ]quants",
+            "k quant types",
+            "Q3_K_M",
+            "q5_k_s",
         ),
         pairs=(
             ("q4_k_m", "q4_0"),
@@ -133,6 +143,8 @@ TOPICS = (
         patterns=(
             "is [2 bit|2 bits|int2|q2_k] [any good|good|ok|enough|worth it|usable]?",
             "how [bad|good] is [2 bit|int2|q2|q2_k]?",
+            "should i [try|use|take] [a 2 bit model|2 bits|int2|q2_k|a 2-bit quant]?",
+            "[are|is] [2 bits|two bits|2 bit] enough?",
         ),
         answer=(
             "At 2 bits (int2, Q2_K) the loss of quality is large: small models break, and big ones get clearly worse. A smaller model at 4 bits is nearly always better. It is an extreme for when nothing else fits.",

@@ -15,6 +15,7 @@ TOPICS = (
             "is a token a word?",
             "what are tokens [made of|]?",
             "how many tokens [is|are|has|have] [a word|a page|1000 words|500 words|a book|a sentence]?",
+            "what counts as [a|one] token?",
         ),
         pairs=(("[a |]token", "[a |]word"),),
         answer=(
@@ -36,6 +37,9 @@ TOPICS = (
             "localrun tokenize",
             "a vocabulary",
             "the vocabulary",
+            "bpe",
+            "BPE",
+            "byte pair merges",
         ),
         tasks=(
             "[count|see|show] [the |my |][tokens|token ids|number of tokens] [of|in] [a text|my text|a file|a prompt]",
@@ -109,6 +113,7 @@ TOPICS = (
             "[train|fine-tune|finetune|fine tune] [a model|my own model|you|the model|qwen|llama][ with localrun| on my data|]",
             "teach [you|the model] [something|new facts|my documents]",
         ),
+        patterns=("does localrun [do|support|have] [lora|training|fine-tuning|finetuning]?",),
         answer=(
             "localrun runs models but does not train them. Fine-tuning means to go on training a model with your own examples; LoRA trains only a few small extra matrices. You need another program for that, and can load its result here as GGUF or safetensors.",
         ),
@@ -130,7 +135,10 @@ TOPICS = (
     Topic(
         key="vision",
         names=("vision models", "multimodal models", "image input"),
-        tasks=("[show|send|give|attach] [you|the model|it] [a picture|an image|a photo|pictures|images]",),
+        tasks=(
+            "[show|send|give|attach] [you|the model|it] [a picture|an image|a photo|pictures|images]",
+            "upload [an image|a picture|a photo]",
+        ),
         patterns=(
             "can [it|localrun|the model|a model] [see|look at|read|understand|describe] [pictures|images|photos|an image]?",
             "does localrun [support|do|understand] [images|vision|audio|speech|voice]?",

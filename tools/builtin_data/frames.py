@@ -76,6 +76,16 @@ NAME_FORMS = (
     "[in the context of|in the world of|when talking about|speaking of] [llms|language models|ai|local models], what [is|does] {x}[ mean|]?",
     "[so |]what does {x} [measure|tell me|say|show|cover|change|involve]?",
     "what the heck is {x}?",
+    "why do [modern|most|new|some|all|llms and other|large] models [use|have|need] {x}?",
+    "is {x} [good|worth it|important|necessary|useful|better|a good idea|something for me]?",
+    "[do|does] [i|one|a model|my model] need {x}?",
+    "[when|why] [do i need|should i use|would i use|should i care about] {x}?",
+    "what are the [advantages|benefits|pros and cons|downsides|limits|drawbacks] of {x}?",
+    "does {x} [help|make it faster|save memory|matter|change the answer|cost quality]?",
+    "does localrun [use|have|support|know|do] {x}?",
+    "{x} in [two lines|two sentences|a few words|simple words|a nutshell|practice]",
+    "what [role|part] does {x} play?",
+    "everything about {x}",
 )
 TASK_FORMS = (
     "how do i {x}?",

@@ -107,7 +107,7 @@ LINES = {
         whats the B in 4B => billion
         how do i choose the precision => --precision/precision
     """,
-    "words": """
+    "terms": """
         what's a token, roughly => piece
         how many tokens is 1000 words => 1,300/three quarters
         embeddings? => vector/numbers
@@ -193,7 +193,7 @@ LINES = {
         can the answer be edited or branched => branch
         is there a server i can start with localrun serve => no
     """,
-    "follow": """
+    "follow-ups": """
         what is paged attention? | and in simple words? => block/page/notes
         What is GQA? | why? => cache/memory/smaller
         how big is the kv cache? | give me an example => GiB/KiB

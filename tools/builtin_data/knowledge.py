@@ -52,17 +52,26 @@ SUBJECTS: tuple[tuple[Topic, ...], ...] = (
 TOPICS = tuple(topic for subject in SUBJECTS for topic in subject)
 WEIGHTS = [topic.weight for topic in TOPICS]
 BARE = tuple(tuple(topic for topic in subject if topic.bare) for subject in SUBJECTS)
-# How much more often a form is used than another, per wording of it that a topic has, up to `MOST_WORDINGS`.
-FORM_WEIGHTS = {"names": 1.6, "tasks": 2.0, "facts": 1.2, "pairs": 2.0, "patterns": 1.0}
-MOST_WORDINGS = 6
+# How often a form is used, per alternative that a topic has for it, up to `MOST_ALTERNATIVES`.
+FORM_WEIGHTS = {"names": 1.2, "tasks": 1.6, "facts": 1.2, "pairs": 2.0, "patterns": 1.0}
+MOST_ALTERNATIVES = 14
 NO_MORE = "That is all I know about it. A bigger model knows more: try `localrun pull qwen3-4b`."
+
+
+def form_weights(topic: Topic) -> list[float]:
+    return [
+        weight * min(alternatives(getattr(topic, form)), MOST_ALTERNATIVES) for form, weight in FORM_WEIGHTS.items()
+    ]
+
+
+def alternatives(wordings: Sequence[str | tuple[str, str]]) -> int:
+    texts = ["".join(wording) for wording in wordings]
+    return len(texts) + sum(text.count("|") for text in texts)
 
 
 def question(rng: Random, topic: Topic) -> str:
     """One of the forms that the topic has words for."""
-    forms = [form for form in FORM_WEIGHTS if getattr(topic, form)]
-    weights = [FORM_WEIGHTS[form] * min(len(getattr(topic, form)), MOST_WORDINGS) for form in forms]
-    form = rng.choices(forms, weights)[0]
+    form = rng.choices(list(FORM_WEIGHTS), form_weights(topic))[0]
     if form == "pairs":
         pair = rng.choice(topic.pairs)
         a, b = pair if rng.random() < 0.5 else pair[::-1]
