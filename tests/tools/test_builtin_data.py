@@ -23,7 +23,7 @@ from tools.builtin_data import (
 )
 from tools.builtin_data.compose import chats, compose, one_chat
 from tools.builtin_data.facts_commands import COMMANDS
-from tools.builtin_data.grammar import expand, fill_noisily, normalised
+from tools.builtin_data.grammar import expand, fill_noisily, normalised, plural
 from tools.builtin_data.heldout import HELD_OUT, PROBES
 from tools.builtin_data.own_name import NAME
 from tools.builtin_data.talk import Talk
@@ -165,6 +165,13 @@ def test_claims_and_largest_numbers_are_right() -> None:
             assert int(answer.split(" ")[0]) == (max if "largest" in answer else min)(numbers)
         elif talk.skills[0] == "sorted":
             assert [int(n) for n in re.findall(r"\d+", answer)] == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    ("one", "many"), [("fox", "foxes"), ("pony", "ponies"), ("donkey", "donkeys"), ("mouse", "mice"), ("cat", "cats")]
+)
+def test_plurals(one: str, many: str) -> None:
+    assert plural(one) == many
 
 
 def test_after_and_before_agree() -> None:

@@ -18,10 +18,10 @@ def counting_turns(talk: Talk) -> None:
 
 
 def twice(talk: Talk) -> None:
-    """Doubles, halves and squares."""
+    """Doubles, halves, squares and differences."""
     rng = talk.rng
     n, big = rng.randint(0, 12), rng.randint(1, 50)
-    kind = rng.randrange(3)
+    kind = rng.randrange(4)
     if kind == 0:
         asked = ask(
             rng,
@@ -34,6 +34,10 @@ def twice(talk: Talk) -> None:
             rng, ("[what is |whats |][half of {n}|the half of {n}|one half of {n}|half {n}]",), {"n": str(2 * big)}
         )
         talk.say("sum", asked, *solve(2 * big, "/", 2))
+    elif kind == 2:
+        a, b = rng.randint(0, 99), rng.randint(0, 99)
+        patterns = ("[what is |whats |find |]the difference [between|of] {a} and {b}", "how far apart are {a} and {b}?")
+        talk.say("sum", ask(rng, patterns, {"a": str(a), "b": str(b)}), *solve(max(a, b), "-", min(a, b)))
     else:
         asked = ask(
             rng,

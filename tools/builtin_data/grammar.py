@@ -72,6 +72,28 @@ def article(noun: str) -> str:
     return ("an " if noun[:1].lower() in "aeiou" else "a ") + noun
 
 
+IRREGULAR = {
+    "mouse": "mice",
+    "goose": "geese",
+    "wolf": "wolves",
+    "calf": "calves",
+    "sheep": "sheep",
+    "deer": "deer",
+    "child": "children",
+    "snowman": "snowmen",
+    "fish": "fish",
+    "goldfish": "goldfish",
+}
+
+
+def plural(noun: str) -> str:
+    if noun in IRREGULAR:
+        return IRREGULAR[noun]
+    if noun.endswith(("s", "x", "z", "ch", "sh")):
+        return noun + "es"
+    return noun[:-1] + "ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else noun + "s"
+
+
 def capital(text: str) -> str:
     """The same text with a capital first letter, the rest as it was."""
     return text[:1].upper() + text[1:]

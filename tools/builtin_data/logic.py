@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tools.builtin_data import names, things
 from tools.builtin_data.arithmetic import operands, solve
-from tools.builtin_data.grammar import article, ask
+from tools.builtin_data.grammar import article, ask, plural
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.opposites import KINDS
 from tools.builtin_data.talk import Talk
@@ -24,13 +24,18 @@ def syllogism(talk: Talk) -> None:
     if kind == whole:
         return
     name = names.one_word_name(rng)
-    told = ["all {k}s are {w}s", "{n} is " + article(kind).replace(kind, "{k}")]
+    told = ["all {ks} are {ws}", "{n} is " + article(kind).replace(kind, "{k}")]
     if rng.random() < 0.3:
         told.reverse()
     asked = "[. |, |, so |. so ]is {n} " + article(whole).replace(whole, "{w}") + "?"
     pattern = "[if |]" + "[. | and |, ]".join(told) + asked
-    slots = {"k": kind, "w": whole, "n": name}
-    talk.say("logic", ask(rng, (pattern,), slots, wrap=False), f"Yes, {name} is {article(whole)}.")
+    slots = {"k": kind, "w": whole, "n": name, "ks": plural(kind), "ws": plural(whole)}
+    if rng.random() < 0.75:
+        talk.say("logic", ask(rng, (pattern,), slots, wrap=False), f"Yes, {name} is {article(whole)}.")
+        return
+    other = rng.choice([word for word in things.ANIMALS + things.JOBS if word not in (kind, whole)])
+    pattern = pattern.replace(asked, asked.replace(article(whole).replace(whole, "{w}"), article(other)))
+    talk.say("logic", ask(rng, (pattern,), slots, wrap=False), f"That does not follow: {name} is {article(whole)}.")
 
 
 def odd_one_out(talk: Talk) -> None:
@@ -46,11 +51,11 @@ def odd_one_out(talk: Talk) -> None:
         "{r}[: |, |. ]which [is the odd one out|one does not fit|one is different|one doesn't belong]?",
         "[find|name] the odd one out: {r}",
     )
-    talk.say("logic", ask(rng, patterns, {"r": shown}), f"The odd one out is {odd}: the others are {plural(kind)}.")
-
-
-def plural(kind: str) -> str:
-    return kind if kind == "food" else kind + "s"
+    talk.say(
+        "logic",
+        ask(rng, patterns, {"r": shown}),
+        f"The odd one out is {odd}: the others are {'food' if kind == 'food' else plural(kind)}.",
+    )
 
 
 def claim(talk: Talk) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from tools.builtin_data import names, story_requests, things
-from tools.builtin_data.grammar import article, ask, first_of
+from tools.builtin_data.grammar import article, ask, first_of, plural
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.story import SOMEBODY, Story, continued, in_brief, new_story, told
 from tools.builtin_data.talk import Talk
@@ -95,7 +95,7 @@ def somewhere(talk: Talk) -> Story:
 def asked_for(rng: Random) -> tuple[Story, str]:
     """A story, and the words in which a user would ask for it."""
     story = new_story(rng, things.animal(rng))
-    subject = rng.choice((article(story.kind),) * 3 + (f"the {story.kind}", story.kind, f"{story.kind}s"))
+    subject = rng.choice((article(story.kind),) * 3 + (f"the {story.kind}", story.kind, plural(story.kind)))
     roll = rng.random()
     if roll < 0.14:
         quality = " ".join(rng.sample(story_requests.QUALITIES, rng.choice((1, 1, 1, 2))))
@@ -115,7 +115,7 @@ def asked_for(rng: Random) -> tuple[Story, str]:
         subject = article(story.kind) + join + article(story.friend)
     elif roll < 0.60:
         story = replace(story, friend=story.kind)
-        subject = f"two {story.kind}s"
+        subject = f"two {plural(story.kind)}"
     elif roll < 0.64:
         story = replace(story, hero=names.one_word_name(rng), friend=things.animal(rng))
         story = replace(story, friend_name=names.one_word_name(rng))

@@ -36,7 +36,6 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         "{a} - {b}",
         "subtract {b} from {a}",
         "take {b} [away from|from] {a}",
-        "[what is |]the difference between {a} and {b}",
         "what is left if i take {b} from {a}?",
         "{b} less than {a} is [what|how much]?",
         "[maths|math|quick maths|math question|sum][: | ]{a}[ - |-| minus ]{b}",
