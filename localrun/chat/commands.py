@@ -64,6 +64,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/undelete", "Undo delete", "bring the chat back that was deleted last"),
     Command("/chat-settings", "This chat", "its numbers, preset and thinking, as in: temperature 0.3", "[NAME VALUE]"),
     Command("/stats", "Inspector", "speed of the last answer, memory, the KV cache, and where the time goes"),
+    Command("/explain", "Explain", "why it is as fast as it is, and what a model of any size takes", "[TOPIC]", _APP),
     Command("/models", "Models", "on disk, in the catalogue, on the hub, on a server", "", _APP),
     Command("/downloads", "Downloads", "running, waiting and finished", "", _APP),
     Command("/settings", "Settings", "everything in config.toml", "", _APP),

@@ -1,5 +1,6 @@
-"""`localrun explain`: what the KV cache does on this machine, measured while one waits."""
+"""`localrun explain`: what the KV cache does on this machine, measured while one waits, or by formula for any size."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -10,37 +11,123 @@ from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request, Sampling
 from localrun.cli.console import write, write_json
-from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
+from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.session import find_model, open_client
+from localrun.diagnose.explain.words import WORDS
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
+    from localrun.diagnose.explain.lesson import Lesson
 
-NAMES = ("cache", "phases", "memory", "reuse", "window", "batch", "price")  # of diagnose/explain/topics.py
+_ANY = "Any model, by formula"
 Topic = Annotated[
     str | None,
-    typer.Argument(metavar="[TOPIC]", show_default=False, help=", ".join(NAMES), autocompletion=lambda: list(NAMES)),
+    typer.Argument(metavar="[TOPIC]", show_default=False, help=", ".join(WORDS), autocompletion=lambda: list(WORDS)),
 ]
+SizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        metavar="13B",
+        help="nothing is loaded: what formulas say of a model of 1B, 3B, 7B, 8B, 13B, 32B or 70B here",
+        rich_help_panel=_ANY,
+    ),
+]
+HeadsOption = Annotated[
+    str | None, typer.Option("--heads", metavar="mha|gqa|mqa", help="with such KV heads", rich_help_panel=_ANY)
+]
+ChatsOption = Annotated[
+    int, typer.Option("--chats", metavar="N", min=1, max=4096, help="so many side by side", rich_help_panel=_ANY)
+]
+NoCache = Annotated[bool, switch("--no-kv-cache", "nothing is kept of a token", _ANY)]
 
 
-def explain(topic: Topic = None, *, model: ModelOptions, load: LoadOptionFlags, json: JsonSwitch = False) -> int:
+def explain(
+    topic: Topic = None,
+    *,
+    model: ModelOptions,
+    load: LoadOptionFlags,
+    size: SizeOption = None,
+    heads: HeadsOption = None,
+    chats: ChatsOption = 1,
+    no_kv_cache: NoCache = False,
+    json: JsonSwitch = False,
+) -> int:
     """What the KV cache does here: measured numbers beside their formulas, one topic or all of them."""
-    if topic is not None and topic not in NAMES:
-        raise UsageError(f"there is no topic {topic!r}", f"one of {', '.join(NAMES)}")
+    if topic is not None and topic not in WORDS:
+        raise UsageError(f"there is no topic {topic!r}", f"one of {', '.join(WORDS)}")
+    names = [topic] if topic else [*WORDS]
+    if size is not None:
+        return foretell(names, size, model, load, heads, chats, not no_kv_cache, json)
+    if heads or chats > 1 or no_kv_cache:
+        raise UsageError("--heads, --chats and --no-kv-cache are about a model by formula", "name one: --size 8B")
     stored = find_model(model)
     with open_client(stored, load) as client:
-        from localrun.diagnose.explain.draw import drawn
         from localrun.diagnose.explain.topics import TOPICS
 
         lessons = []
-        for number, name in enumerate([topic] if topic else NAMES):
-            lesson = TOPICS[name](client.model, partial(ask, client))
-            lessons.append(asdict(lesson))
+        for number, name in enumerate(name for name in names if name in TOPICS):
+            lessons.append(TOPICS[name](client.model, partial(ask, client)))
             if not json:
-                write("\n\n" * bool(number) + "\n".join(drawn(lesson)) + "\n")
+                show(lessons[-1], number)
     if json:
-        write_json({"model": client.info.name, "backend": client.info.backend, "topics": lessons})
+        write_json({"model": client.info.name, "backend": client.info.backend, "topics": [*map(asdict, lessons)]})
     return 0
+
+
+def foretell(
+    names: list[str],
+    size: str,
+    model: ModelOptions,
+    load: LoadOptionFlags,
+    heads: str | None,
+    chats: int,
+    cached: bool,
+    json: bool,
+) -> int:
+    """The same topics by formula, for a model that need not be here."""
+    from localrun.backends.registry import usual_backend, usual_memory
+    from localrun.diagnose.foretell.sizes import SIZES
+    from localrun.diagnose.foretell.times import Times
+    from localrun.diagnose.foretell.topics import FORETOLD
+    from localrun.diagnose.foretell.what_if import HEADS, PRECISIONS, WhatIf
+    from localrun.fit.rates import machine_rates
+    from localrun.fit.weights import type_of
+
+    if model.model:
+        raise UsageError("--size is about no model in particular", "leave -m out, or --size")
+    chosen = SIZES[named(size, SIZES, "size")]
+    kind = next(one for one in HEADS if one == named(heads, HEADS, "kind of heads")) if heads else None
+    weights = "INT4" if model.precision == "auto" else model.precision.upper()
+    if weights not in PRECISIONS and type_of(weights) is None:
+        raise UsageError(
+            f"there is no precision {weights}", f"one of {', '.join(PRECISIONS)}, or a type such as Q4_K_M"
+        )
+    codec = "f16" if load.kv in (None, "auto") else str(load.kv)
+    what = WhatIf(chosen, weights, kind, codec, load.ctx or 8192, load.window, chats, cached)
+    times = Times(what, machine_rates(), usual_memory().available)
+    lessons = [FORETOLD[name](times) for name in names]
+    if json:
+        title = f"{chosen.name} {weights}, as {chosen.of}"
+        write_json({"model": title, "backend": usual_backend().name, "topics": [*map(asdict, lessons)]})
+    else:
+        for number, lesson in enumerate(lessons):
+            show(lesson, number)
+    return 0
+
+
+def named(value: str, known: Iterable[str], what: str) -> str:
+    """One of those that are known, however it is capitalized. Raises UsageError."""
+    for name in known:
+        if name.lower() == value.lower():
+            return name
+    raise UsageError(f"there is no {what} {value!r}", f"one of {', '.join(known)}")
+
+
+def show(lesson: "Lesson", number: int) -> None:
+    from localrun.diagnose.explain.draw import drawn
+
+    write("\n\n" * bool(number) + "\n".join(drawn(lesson)) + "\n")
 
 
 def ask(client: "LocalClient", text: str) -> Completion:

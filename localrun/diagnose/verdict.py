@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from localrun.base.events import Work
-from localrun.fit.rates import MAC_SHARE, READ_SHARE, Rates
+from localrun.fit.rates import Rates
+from localrun.fit.roofline import usual_roofline
 
 Phase = Literal["template", "tokenise", "restore", "prefill", "decode"]
 Bound = Literal["memory-bound", "compute-bound", "overhead-bound"]
@@ -83,8 +84,8 @@ def pace(
     passes = n_tokens if phase == "decode" else -(-n_tokens // CHUNK)
     read = passes * (work.weight_bytes + kv_bytes)
     wide = n_tokens * (work.wide_macs + seen * work.attention_macs)
-    memory = read / (READ_SHARE * rates.read_bytes) / seconds
-    compute = (n_tokens * work.macs / rates.macs + wide / (rates.wide_macs or rates.macs / 2)) / MAC_SHARE / seconds
+    limits = usual_roofline(rates)
+    memory, compute = limits.reading(read) / seconds, limits.multiplying(n_tokens * work.macs, wide) / seconds
     share = max(memory, compute)
     limit: Bound = "memory-bound" if memory >= compute else "compute-bound"
     bound = limit if share >= BOUND else "overhead-bound" if share < OVERHEAD else None

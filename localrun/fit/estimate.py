@@ -16,6 +16,7 @@ from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
 from localrun.fit.plan import USUAL_THREADS, Sizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import Rates
+from localrun.fit.roofline import roofline
 from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
@@ -161,9 +162,7 @@ def _rows(
     movable = total_bytes(parts)
     if not longest and movable:
         longest = longest_context(sizes, codec, room + movable, parallel=parallel)
-    read_share, read_measured = question.rates.share("decode", candidate.active_bytes)
-    mac_share, _ = question.rates.share("prefill", candidate.active_bytes)
-    read, multiply = question.rates.read_bytes * read_share, question.rates.macs * mac_share
+    limits, is_measured = roofline(question.rates, candidate.active_bytes)
     rows = []
     for ctx in contexts:
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
@@ -173,8 +172,8 @@ def _rows(
             mapped = ()
         in_memory: Verdict = "fits" if total <= usable else "tight" if total <= budget else "no"
         missed = missed_bytes(mapped, budget - (total - total_bytes(mapped)))
-        seconds = (candidate.active_bytes + sizes.nbytes(ctx, codec) - missed) / read
-        first_seconds = min(PROMPT_TOKENS, ctx) * active_params / multiply
+        seconds = limits.reading(candidate.active_bytes + sizes.nbytes(ctx, codec) - missed)
+        first_seconds = limits.multiplying(min(PROMPT_TOKENS, ctx) * active_params)
         if missed:
             assert question.disk is not None
             disk = question.disk() or USUAL_DISK
@@ -201,7 +200,7 @@ def _rows(
                 mapped_bytes=total_bytes(mapped),
                 approximate=candidate.approximate,
                 file_bytes=candidate.file_bytes or candidate.weights_bytes,
-                est_is_measured=read_measured,
+                est_is_measured=is_measured,
             )
         )
     return rows

@@ -11,11 +11,13 @@ from localrun_testing.schemas import check
 
 from localrun.base.request import LoadOptions
 from localrun.cli.app import run_command_line
-from localrun.cli.explain import NAMES, ask
+from localrun.cli.explain import ask
 from localrun.client.local import LocalClient
 from localrun.diagnose.explain.draw import bars, curve, drawn
 from localrun.diagnose.explain.lesson import Bars, Curve
 from localrun.diagnose.explain.topics import TOPICS
+from localrun.diagnose.explain.words import WORDS
+from localrun.diagnose.foretell.topics import FORETOLD
 
 BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"
 
@@ -38,8 +40,9 @@ def test_what_can_be_counted_is_what_the_formula_says(client: LocalClient, topic
     assert all(len(line) <= 80 for line in drawn(lesson)), [line for line in drawn(lesson) if len(line) > 80]
 
 
-def test_the_command_knows_all_topics() -> None:
-    assert tuple(TOPICS) == NAMES
+def test_topics_are_measured_in_the_order_of_their_words() -> None:
+    assert [*TOPICS] == [name for name in WORDS if name in TOPICS]
+    assert [*FORETOLD] == [*WORDS]
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,6 +112,11 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     app.action_settings()
     await until_text(pilot, "Temperature")
     yield "settings"
+    await pilot.press("escape", "f5")
+    await until_text(pilot, "GiB left")
+    await pilot.press("down", "down", "s", "left")
+    await until_text(pilot, "The cache of 4,096 tokens")
+    yield "explain"
     await pilot.press("escape", "ctrl+o", "right")
     await until_text(pilot, "★ begin with it")
     yield "catalogue"

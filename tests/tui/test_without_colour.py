@@ -55,6 +55,11 @@ async def states(app: App[Any], pilot: Pilot[Any]) -> AsyncIterator[tuple[str, .
     await pilot.press("ctrl+l", "f3")
     await until_text(pilot, "Temperature")
     yield "default", "config.toml"
+    await pilot.press("escape", "f5")
+    await until_text(pilot, "GiB left")
+    await pilot.press("down", "down", "s", "s", "s", "p", "P", "P")
+    await until_text(pilot, "too much")
+    yield "▸ Memory", "█", "▓", "✘ ", "Context 8,192 ━", "→ That is", "≠ 2.5 MB a token"
     await pilot.press("escape", "ctrl+o", "right")
     await until_text(pilot, "★ begin with it")
     yield "✔ fits", "★ begin with it", "█ weights", "▓ KV of", "▒ working memory"

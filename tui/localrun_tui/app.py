@@ -214,6 +214,11 @@ class LocalrunApp(App[None]):
         commands = [(command.usage, command.help) for command in commands_of("app").values()]
         self.push_screen(HelpScreen(groups(), commands))
 
+    def action_explain(self, topic: str = "") -> None:
+        from localrun_tui.screens.explain.explain_screen import ExplainScreen
+
+        self.push_screen(ExplainScreen(self.session.info, self.session.model.held_bytes, topic))
+
     def action_settings(self) -> None:
         self._chat_screen.run_guarded(self._change_settings())
 

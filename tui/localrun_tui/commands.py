@@ -20,6 +20,7 @@ _ACTIONS = {  # those that have a key, too
     "/find": "find",
     "/chat-settings": "chat_settings",
     "/stats": "inspector",
+    "/explain": "explain",
     "/models": "models",
     "/downloads": "downloads",
     "/settings": "settings",
@@ -27,6 +28,7 @@ _ACTIONS = {  # those that have a key, too
     "/quit": "quit",
 }
 EVERYWHERE = {  # what works on other screens, too
+    "/explain": "explain",
     "/models": "models",
     "/downloads": "downloads",
     "/settings": "settings",

@@ -9,7 +9,7 @@ EVERYWHERE: list[BindingType] = [  # the app's own
 ]
 
 
-_MODELS = ("chat.models", "chat.downloads", "chat.all-settings", "chat.inspector")
+_MODELS = ("chat.models", "chat.downloads", "chat.all-settings", "chat.inspector", "chat.explain")
 _CHATS = ("chat.new", "chat.history", "chat.settings", "chat.rename", "chat.find")
 
 

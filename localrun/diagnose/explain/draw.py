@@ -6,55 +6,84 @@ from collections.abc import Iterator, Sequence
 from localrun.base.units import gib, ms, tps
 from localrun.diagnose.explain.lesson import Bars, Curve, Figure, Lesson
 
-WIDTH, BAR, HEIGHT = 78, 36, 8
+WIDTH, BAR, HEIGHT = 78, 36, 4  # cells: of a line, of the longest bar, and lines of a curve
+LEAST_BAR = 6
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _PARTS = "▏▎▍▌▋▊▉█"
 
 
-def drawn(lesson: Lesson) -> Iterator[str]:
-    """Lines of at most 78 columns."""
-    yield from (lesson.title, "─" * len(lesson.title), *textwrap.wrap(lesson.text, WIDTH), "")
+def drawn(lesson: Lesson, width: int = WIDTH) -> Iterator[str]:
+    """Lines of at most so many columns."""
+    yield from (lesson.title, "─" * len(lesson.title), *textwrap.wrap(lesson.text, width), "")
+    yield from pictures(lesson, width)
+    yield from figures(lesson.figures, width)
+    yield from ("", *conclusion(lesson, width), *correction(lesson, width))
+
+
+def pictures(lesson: Lesson, width: int = WIDTH) -> Iterator[str]:
+    """Each with an empty line below."""
     for picture in lesson.pictures:
-        yield from bars(picture) if isinstance(picture, Bars) else curve(picture)
+        yield from bars(picture, width) if isinstance(picture, Bars) else curve(picture, width)
         yield ""
-    yield from figures(lesson.figures)
-    yield from ("", *textwrap.wrap(f"→ {lesson.conclusion}", WIDTH, subsequent_indent="  "))
 
 
-def bars(picture: Bars) -> Iterator[str]:
+def conclusion(lesson: Lesson, width: int = WIDTH) -> list[str]:
+    """What to do."""
+    return textwrap.wrap(f"→ {lesson.conclusion}", width, subsequent_indent="  ")
+
+
+def correction(lesson: Lesson, width: int = WIDTH) -> list[str]:
+    """Which number of textbooks is not so."""
+    return textwrap.wrap(f"≠ {lesson.correction}", width, subsequent_indent="  ") if lesson.correction else []
+
+
+def bars(picture: Bars, width: int = WIDTH) -> Iterator[str]:
     yield picture.title
     most = max(picture.values.values(), default=0.0) or 1.0
     wide = max(map(len, picture.values), default=0)
+    numbers = {name: number(value, picture.unit) for name, value in picture.values.items()}
+    room = width - wide - max(map(len, numbers.values()), default=0) - 5
+    longest = max(min(BAR * width // WIDTH, room), LEAST_BAR)
     for name, value in picture.values.items():
-        full, rest = divmod(round(8 * BAR * value / most), 8)
+        full, rest = divmod(round(8 * longest * value / most), 8)
         bar = "█" * full + (_PARTS[rest - 1] if rest else "")
-        yield f"  {name:<{wide}}  {bar:<{BAR}} {number(value, picture.unit)}"
+        yield f"  {name:<{wide}}  {bar:<{longest}} {numbers[name]}"
 
 
-def curve(picture: Curve) -> Iterator[str]:
+def curve(picture: Curve, width: int = WIDTH) -> Iterator[str]:
     """A row of columns for each line, all to one scale."""
     yield picture.title
     most = max(value for line in picture.lines.values() for value in line) or 1.0
+    top = number(most, picture.unit)
+    wide = max(map(len, (top, *picture.lines)))
     for name, line in picture.lines.items():
-        columns = [mean(part) for part in split(line, min(len(line), WIDTH - 16))]
-        heights = [round(8 * HEIGHT / 2 * value / most) for value in columns]
-        for row in range(HEIGHT // 2 - 1, -1, -1):
+        columns = [mean(part) for part in split(line, min(len(line), width - wide - 4))]
+        heights = [round(8 * HEIGHT * value / most) for value in columns]
+        for row in range(HEIGHT - 1, -1, -1):
             cells = "".join(_EIGHTHS[min(max(height - 8 * row, 0), 8)] for height in heights)
-            label = number(most, picture.unit) if row == HEIGHT // 2 - 1 else name if row == 0 else ""
-            yield f"{label:>13} │{cells}".rstrip()
-    yield f"{'':>13} └ {picture.x_name} {picture.x[0]:,.0f} to {picture.x[-1]:,.0f}"
+            label = top if row == HEIGHT - 1 else name if row == 0 else ""
+            yield f"{label:>{wide}} │{cells}".rstrip()
+    yield f"{'':>{wide}} └ {picture.x_name} {picture.x[0]:,.0f} to {picture.x[-1]:,.0f}"
 
 
-def figures(all_of_them: Sequence[Figure]) -> Iterator[str]:
-    wide = max(len(figure.name) for figure in all_of_them)
+def figures(all_of_them: Sequence[Figure], width: int = WIDTH) -> Iterator[str]:
+    """A table: what was measured, what the formula says, and below the formula."""
+    titles, rows = ("", "measured", "by formula"), []
     for figure in all_of_them:
-        measured = "" if figure.measured is None else number(figure.measured, figure.unit)
-        line = f"  {figure.name:<{wide}}  {measured:>12}"
-        if figure.expected is not None:
-            line += f"   by formula {number(figure.expected, figure.unit)}"
-        yield line
+        values = (figure.measured, figure.expected)
+        rows.append((figure.name, *("" if value is None else number(value, figure.unit) for value in values)))
+    used = [column for column in range(3) if not column or any(row[column] for row in rows)]
+    wide = [max(len(row[column]) for row in (titles, *rows)) for column in range(3)]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [f"{row[column]:>{wide[column]}}" if column else f"{row[0]:<{wide[0]}}" for column in used]
+        return f"  {'   '.join(cells)}".rstrip()
+
+    yield line(titles)
+    for figure, row in zip(all_of_them, rows, strict=True):
+        yield line(row)
         if figure.expected is not None and figure.formula:
-            yield f"      = {figure.formula}"
+            yield from textwrap.wrap(figure.formula, width, initial_indent="      = ", subsequent_indent="        ")
 
 
 def number(value: float, unit: str) -> str:

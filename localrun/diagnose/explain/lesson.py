@@ -44,7 +44,8 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A topic: what happens, what it looks like here, and what to do with that."""
+    """A topic: what happens, what it looks like here, and what to do with that. `correction`: of a rounded number that
+    is often quoted."""
 
     topic: str
     title: str
@@ -52,3 +53,4 @@ class Lesson:
     figures: tuple[Figure, ...]
     pictures: tuple[Bars | Curve, ...]
     conclusion: str
+    correction: str = ""

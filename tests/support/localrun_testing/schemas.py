@@ -177,6 +177,7 @@ EXPLAIN = record(
                 "bars (`values` by name) and curves (`lines` by name, over `x`)", field("object", "a picture")
             ),
             conclusion=field(TEXT, "what follows, and what to do"),
+            correction=field(TEXT, "of a rounded number that is often quoted; empty where there is none"),
         ),
     ),
 )

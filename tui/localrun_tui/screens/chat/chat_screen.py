@@ -46,6 +46,7 @@ class ChatScreen(Screen[None]):
         Binding("f8", "app.downloads", "Downloads", show=False, id="chat.downloads"),
         Binding("ctrl+f", "find", "Find in this chat", show=False, id="chat.find", priority=True),
         Binding("f3", "app.settings", "Settings", show=False, id="chat.all-settings"),
+        Binding("f5", "app.explain", "Explain: speed and memory", show=False, id="chat.explain"),
         Binding("f2", "this_chat('rename')", "Rename this chat", show=False, id="chat.rename"),
         Binding("pageup", "scroll(-1)", "Scroll up", show=False, id="chat.page-up", priority=True),
         Binding("pagedown", "scroll(1)", "Scroll down", show=False, id="chat.page-down", priority=True),

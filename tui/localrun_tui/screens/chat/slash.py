@@ -71,6 +71,7 @@ class SlashCommands:
             "/undelete": self._action("undelete"),
             "/chat-settings": self._chat_settings,
             "/stats": self._action("inspector"),
+            "/explain": self._explain,
             "/models": self._action("app.models"),
             "/downloads": self._action("app.downloads"),
             "/settings": self._action("app.settings"),
@@ -92,6 +93,13 @@ class SlashCommands:
             await self._history.act(what, self._chat().id)
 
         return run
+
+    async def _explain(self, topic: str) -> None:
+        from localrun.diagnose.explain.words import WORDS
+
+        if topic and topic not in WORDS:
+            raise UsageError(f"there is no topic {topic}", f"one of {', '.join(WORDS)}")
+        await self._screen.run_action(f"app.explain({topic!r})")
 
     # ---- the chat
 

@@ -1,0 +1,48 @@
+"""How long that would take on a machine whose limits are known. Torch-free."""
+
+from dataclasses import dataclass
+
+from localrun.diagnose.foretell.what_if import WhatIf
+from localrun.fit.rates import Rates
+from localrun.fit.roofline import Roofline, Seconds, roofline
+from localrun.ops.kv import BLOCK_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """`free`: bytes of memory that the machine has left; None where that is not asked."""
+
+    what: WhatIf
+    rates: Rates
+    free: int | None = None
+
+    @property
+    def roofline(self) -> Roofline:
+        return roofline(self.rates, self.what.work.weight_bytes)[0]
+
+    def prefill(self, n_tokens: int, start: int = 0) -> Seconds:
+        """Reading so many tokens of a prompt after `start` that are known."""
+        middle = start + n_tokens // 2
+        return self.roofline.prefill(self.what.work, n_tokens, self._seen(middle), self.what.kv_bytes(middle))
+
+    def with_cache(self, length: int) -> Seconds:
+        """The next token of each chat, after a text of `length` tokens, all before it kept."""
+        return self.roofline.decode(self.what.work, self._seen(length), self.what.kv_bytes(length), self.what.chats)
+
+    def without_cache(self, length: int) -> Seconds:
+        """The same where the whole text is read again for it."""
+        one = self.prefill(length)
+        return Seconds(one.memory * self.what.chats, one.arithmetic * self.what.chats)
+
+    def token(self, length: int) -> Seconds:
+        """As the cache is on or off."""
+        return self.with_cache(length) if self.what.cached else self.without_cache(length)
+
+    def answer_seconds(self) -> float:
+        """All tokens of the answer but the first, which comes with the prompt."""
+        what = self.what
+        return (what.answer - 1) * self.token(what.ctx - what.answer // 2).longer
+
+    def _seen(self, length: int) -> int:
+        window = self.what.window
+        return length if window is None else min(length, window + BLOCK_TOKENS)

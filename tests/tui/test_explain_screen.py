@@ -1,0 +1,129 @@
+"""Explain: knobs are turned by keys and by the mouse, and all numbers follow."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing import REPOSITORY
+from localrun_testing.chat_app import chat_app, chat_screen, ready, type_text
+from localrun_testing.model_screens import known_machine
+from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
+from localrun_testing.scripted_client import INFO
+from textual.pilot import Pilot
+
+from localrun.diagnose.explain.words import WORDS
+from localrun.diagnose.foretell.sizes import SIZES
+from localrun.diagnose.foretell.what_if import WhatIf
+from localrun_tui.screens.explain.explain_screen import ExplainScreen
+from localrun_tui.screens.explain.here import loaded_size
+from localrun_tui.screens.explain.knobs import BY_FIELD, CONTEXTS, KNOBS, turned
+
+WIDE = (200, 50)
+BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"
+
+
+def screen(pilot: Pilot[Any]) -> ExplainScreen:
+    found = pilot.app.screen
+    assert isinstance(found, ExplainScreen)
+    return found
+
+
+async def opened(pilot: Pilot[Any]) -> ExplainScreen:
+    await ready(pilot)
+    await pilot.press("f5")
+    await until_text(pilot, "GiB left")
+    return screen(pilot)
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE])
+def test_numbers_follow_the_knobs(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        explain = await opened(pilot)
+        await pilot.press("s")
+        await until_text(pilot, "6.82 GiB + 6.25 GiB KV")  # 13B in 4.5 bits; 8,192 tokens of 819,200 bytes
+        await until_text(pilot, "✘ 0.74 GiB too much")  # of 10 that are free, and what the loaded model would leave
+        await pilot.press("k")
+        await until_text(pilot, "6.82 GiB + 3.17 GiB KV")
+        await pilot.press("h")
+        await until_text(pilot, "KV heads GQA 8")
+        await pilot.press("left", "left", "p")
+        await until_text(pilot, "Context 2,048")
+        assert explain.what == WhatIf(SIZES["13B"], "INT2", "GQA", "q8", 2048)
+        await pilot.press("P", "c")
+        await until_text(pilot, "no KV")
+        slow = screen_text(app)
+        await pilot.press("c")
+        await until(pilot, lambda: screen_text(app) != slow)
+        await pilot.click("#chats")
+        await until_text(pilot, "Chats 2")
+        assert len(screen_text(app).splitlines()) == size[1]
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is chat_screen(pilot))
+
+    drive(app, steps, size)
+
+
+def test_every_topic_is_there_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        explain = await opened(pilot)
+        for name, words in WORDS.items():
+            await until_text(pilot, f"▸ {words.name}")
+            await until_text(pilot, words.title)
+            assert explain.topic == name
+            await pilot.press("pagedown", "pagedown", "pagedown")
+            await until_text(pilot, words.text.rsplit(" ", 1)[1])  # its last word
+            await pilot.press("down")
+
+    drive(app, steps)
+
+
+def test_a_command_goes_to_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/explain caches")
+        await pilot.press("enter")
+        await until_text(pilot, "one of cache, phases")
+        await pilot.press("ctrl+u")
+        await type_text(pilot, "/explain window")
+        await pilot.press("enter")
+        await until_text(pilot, "▸ Window")
+
+    drive(app, steps)
+
+
+def test_knobs_go_round_and_the_slider_ends() -> None:
+    for knob in KNOBS:
+        what = WhatIf(SIZES["7B"], ctx=CONTEXTS[0])
+        seen = [what]
+        for _ in knob.values(what):
+            seen.append(turned(seen[-1], knob, 1))
+        if knob.field == "ctx":
+            assert [one.ctx for one in seen] == [*CONTEXTS, CONTEXTS[-1]]
+        else:
+            said = [knob.said(one) for one in seen]
+            assert said[-1] == said[0]
+            assert len({*said}) == len(said) - 1
+        assert knob.said(turned(seen[1], knob, -1)) == knob.said(seen[0])
+
+
+def test_the_loaded_model_is_a_size_like_the_others() -> None:
+    info = replace(INFO, name="builtin", path=str(BUILTIN), precision="Q8_0", weights_bytes=7_000_000)
+    size = loaded_size(info)
+    assert size is not None
+    what = turned(WhatIf(SIZES["70B"]), BY_FIELD["size"], 1, size)
+    assert (what.size, what.weights, what.weights_bytes) == (size, "Q8_0", 7_000_000)
+    assert turned(what, BY_FIELD["weights"], 1, size).weights == "FP32"
+    back = turned(what, BY_FIELD["size"], 1, size)
+    assert (back.size, back.weights) == (SIZES["1B"], "INT4")
+    assert loaded_size(replace(info, path=str(Path("nowhere.gguf")))) is None
+    assert loaded_size(None) is None

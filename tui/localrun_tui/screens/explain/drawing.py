@@ -1,0 +1,86 @@
+"""A lesson as it stands on the screen, and the two lines that sum up what is set. No widgets."""
+
+import re
+import textwrap
+from collections.abc import Iterable
+
+from textual.content import Content
+
+from localrun.base.units import gib, ms, tps
+from localrun.diagnose.explain import draw
+from localrun.diagnose.explain.lesson import Lesson
+from localrun.diagnose.foretell.times import Times
+from localrun_tui.widgets.columns import say
+
+MUTED = "$foreground-muted"
+GAUGE = 24  # cells
+_BLOCKS = re.compile("[█▏▎▍▌▋▊▉▁▂▃▄▅▆▇]+")
+
+
+def lesson_content(lesson: Lesson, width: int, title: str = "") -> Content:
+    """Pictures first, for they move as one turns a knob; then the numbers, and what all of it means."""
+    lines = [say(title or lesson.title, "bold"), *map(_said, draw.correction(lesson, width)), Content("")]
+    lines += [_line(line) for line in draw.pictures(lesson, width)]
+    lines += [_figure_line(line) for line in draw.figures(lesson.figures, width)]
+    lines.append(Content(""))
+    lines += [_said(line) for line in draw.conclusion(lesson, width)]
+    lines.append(Content(""))
+    lines += [say(line, MUTED) for line in textwrap.wrap(lesson.text, width)]
+    return Content("\n").join(lines)
+
+
+def _line(line: str) -> Content:
+    """Bars and columns in a colour."""
+    content, at = Content(""), 0
+    for found in _BLOCKS.finditer(line):
+        content += Content(line[at : found.start()]) + Content.styled(found[0], "$primary")
+        at = found.end()
+    return content + Content(line[at:])
+
+
+def _figure_line(line: str) -> Content:
+    return Content.styled(line, MUTED) if line.lstrip().startswith("=") or line.startswith("   ") else Content(line)
+
+
+def _said(line: str) -> Content:
+    return Content.styled(line[:1], "$text-accent bold") + Content(line[1:])
+
+
+def memory_line(times: Times) -> Content:
+    """Weights and caches against what is free."""
+    what = times.what
+    free = times.free or what.total_bytes
+    scale = max(free, what.total_bytes, 1)
+    weights = round(GAUGE * what.weights_bytes / scale)
+    cache = round(GAUGE * what.total_bytes / scale) - weights
+    parts: Iterable[Content] = (
+        say("Memory ", MUTED),
+        Content.styled("█" * weights, "$primary"),
+        Content.styled("▓" * cache, "$accent"),
+        Content.styled("░" * (GAUGE - weights - cache), "$foreground 25%"),
+        Content(f" {gib(what.weights_bytes)} + {gib(what.cache_bytes) if what.cached else 'no'} KV "),
+        _verdict(times),
+    )
+    return Content("").join(parts)
+
+
+def _verdict(times: Times) -> Content:
+    left = None if times.free is None else times.free - times.what.total_bytes
+    if left is None:
+        return Content("")
+    if left < 0:
+        return Content.styled(f"✘ {gib(-left)} too much", "$text-error")
+    return Content.styled(f"✔ {gib(left)} left", "$text-success")
+
+
+def time_line(times: Times) -> Content:
+    """The first token of an answer that ends with the context, and those after it."""
+    what = times.what
+    first, token = times.prefill(what.prompt), times.token(what.ctx)
+    return Content.assemble(
+        ("Time   ", MUTED),
+        f"{what.prompt:,} tokens read in {ms(1000 * first.longer)}",
+        (f" ({first.limit})", MUTED),
+        f", then {tps(what.chats / token.longer)}",
+        (f" ({token.limit})", MUTED),
+    )

@@ -1,0 +1,75 @@
+"""What can be turned on the screen: each knob, the values it goes through, and how it reads. No widgets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from localrun.diagnose.foretell.sizes import SIZES, Size
+from localrun.diagnose.foretell.what_if import HEADS, PRECISIONS, WhatIf, heads_of
+from localrun.ops.kv import KV_CODECS
+
+CONTEXTS = tuple(1 << power for power in range(9, 18))
+WINDOWS = (None, 512, 1024, 4096, 16384)
+CHATS = (1, 2, 4, 8, 16, 32)
+CODECS = tuple(name for name in KV_CODECS if name != "f32")
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """`key` turns it on, with Shift back; `values` of what is set now, `said` as it reads."""
+
+    key: str
+    title: str
+    field: str
+    values: Callable[[WhatIf], Sequence[Any]]
+    said: Callable[[WhatIf], str]
+
+
+def _precisions(what: WhatIf) -> Sequence[str]:
+    loaded = what.size.loaded
+    return (*PRECISIONS, loaded[0]) if loaded and loaded[0] not in PRECISIONS else PRECISIONS
+
+
+def _heads_said(what: WhatIf) -> str:
+    counts = {spec.n_kv_heads for spec in what.config.layers if spec.has_attention}
+    return f"{what.heads or heads_of(what.config)} {counts.pop() if len(counts) == 1 else ''}".strip()
+
+
+KNOBS: Sequence[Knob] = (
+    Knob("s", "Size", "size", lambda what: [*SIZES.values()], lambda what: what.size.name),
+    Knob("p", "Weights", "weights", _precisions, lambda what: what.weights),
+    Knob("h", "KV heads", "heads", lambda what: HEADS, _heads_said),
+    Knob("k", "KV", "codec", lambda what: CODECS, lambda what: what.codec),
+    Knob("c", "Cache", "cached", lambda what: (True, False), lambda what: "on" if what.cached else "off"),
+    Knob("w", "Window", "window", lambda what: WINDOWS, lambda what: f"{what.window:,}" if what.window else "none"),
+    Knob("b", "Chats", "chats", lambda what: CHATS, lambda what: str(what.chats)),
+    Knob("left,right", "Context", "ctx", lambda what: CONTEXTS, lambda what: f"{what.ctx:,}"),
+)
+BY_FIELD = {knob.field: knob for knob in KNOBS}
+
+
+def turned(what: WhatIf, knob: Knob, by: int, loaded: Size | None = None) -> WhatIf:
+    """The next value or the one before, round and round; contexts end. `loaded`: the model that is here is a size,
+    too."""
+    values = [*knob.values(what)]
+    if knob.field == "size":
+        values = [*([loaded] if loaded else []), *values]
+    now = getattr(what, knob.field)
+    if knob.field == "heads" and now is None:
+        now = heads_of(what.config)
+    at = values.index(now) + by if now in values else 0
+    value = values[min(max(at, 0), len(values) - 1)] if knob.field == "ctx" else values[at % len(values)]
+    if knob.field == "size":
+        return of_size(what, value)
+    return replace(what, **{knob.field: value})
+
+
+def of_size(what: WhatIf, size: Size) -> WhatIf:
+    """Another model, with heads as it has them, in the precision it is here in."""
+    weights = size.loaded[0] if size.loaded else what.weights if what.weights in PRECISIONS else "INT4"
+    return replace(what, size=size, heads=None, weights=weights)
+
+
+def share_of_contexts(what: WhatIf) -> float:
+    """How far the slider is, from 0 to 1."""
+    return CONTEXTS.index(what.ctx) / (len(CONTEXTS) - 1) if what.ctx in CONTEXTS else 0.0
