@@ -137,7 +137,7 @@ def test_commands_of_the_palette_work() -> None:
         await until_text(pilot, "Models and settings")
         await pilot.press("escape")
         await pilot.press("ctrl+p", *"inspector")
-        await until_text(pilot, "where the time goes")
+        await until_text(pilot, "the KV cache, and where")
         await pilot.press("enter")
         await until_text(pilot, "Last answer")
 

@@ -59,7 +59,7 @@ async def states(app: App[Any], pilot: Pilot[Any]) -> AsyncIterator[tuple[str, .
     await until_text(pilot, "GiB left")
     await pilot.press("down", "down", "s", "s", "s", "p", "P", "P")
     await until_text(pilot, "too much")
-    yield "▸ Memory", "█", "▓", "✘ ", "Context 8,192 ━", "→ That is", "≠ 2.5 MB a token"
+    yield "▸ Memory", "█", "▓", "✘ ", "Context 8,192 ━", "≠ 2.5 MB a token"
     await pilot.press("escape", "ctrl+o", "right")
     await until_text(pilot, "★ begin with it")
     yield "✔ fits", "★ begin with it", "█ weights", "▓ KV of", "▒ working memory"
