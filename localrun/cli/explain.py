@@ -91,7 +91,7 @@ def foretell(
     from localrun.diagnose.foretell.times import Times
     from localrun.diagnose.foretell.topics import FORETOLD
     from localrun.diagnose.foretell.what_if import HEADS, PRECISIONS, WhatIf
-    from localrun.fit.rates import machine_rates
+    from localrun.fit.machine_rates import machine_rates
     from localrun.fit.weights import type_of
 
     if model.model:

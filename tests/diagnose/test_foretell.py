@@ -16,7 +16,7 @@ from localrun.diagnose.foretell.textbook import kv_correction, weights_correctio
 from localrun.diagnose.foretell.times import Times
 from localrun.diagnose.foretell.topics import FORETOLD
 from localrun.diagnose.foretell.what_if import HEADS, PRECISIONS, WhatIf, heads_of
-from localrun.fit import rates as fit_rates
+from localrun.fit import machine_rates as of_machine
 from localrun.fit.rates import Rates
 from localrun.ops.kv import KV_CODECS
 
@@ -133,7 +133,7 @@ def test_own_heads_are_known() -> None:
 
 
 def test_the_command_needs_no_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit_rates, "machine_rates", lambda: RATES)
+    monkeypatch.setattr(of_machine, "machine_rates", lambda: RATES)
     monkeypatch.setattr(command, "open_client", lambda *_: pytest.fail("a model was loaded"))
     asked = ["explain", "memory", "--size", "13b", "--precision", "int8", "--kv", "q8", "--ctx", "4096", "--json"]
     assert run_command_line([*asked, "--heads", "gqa", "--chats", "2"]) == 0
