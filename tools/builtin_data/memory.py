@@ -8,8 +8,8 @@ from random import Random
 from tools.builtin_data.fact import Fact, called, sentence
 from tools.builtin_data.grammar import answer, ask, first_of
 from tools.builtin_data.kin import KIN, PETS, WITH_A_LIFE, age_of, home_of, job_of, likes_of
-from tools.builtin_data.own_facts import AGE, JOB, LIVES
-from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, IS_IT, NAME
+from tools.builtin_data.own_facts import AGE, FROM, JOB, LIVES
+from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, IS_IT, NAME, NICKNAMES
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.tastes import LIKES
 from tools.builtin_data.your_facts import FACTS, fact_of, open_possession
@@ -89,6 +89,26 @@ def tell(talk: Talk, fact: Fact | None = None) -> None:
     talk.say("tell", ask(rng, fact.tell, asked, wrap=False), answer(rng, fact.told, {"v": value, "about": about}))
     if rng.random() < 0.08:
         correct(talk, fact)
+
+
+def nickname(talk: Talk) -> None:
+    """Two names in a message, of which one is to be used."""
+    rng = talk.rng
+    name = NAME.value(rng)
+    told(talk, "name", name)
+    asked = ask(rng, NICKNAMES, {"v": name, "w": NAME.value(rng)}, wrap=False)
+    talk.say("tell", asked, answer(rng, NAME.told, {"v": name}))
+
+
+def in_a_row(talk: Talk) -> None:
+    """`im tim, 34, from berlin`"""
+    rng = talk.rng
+    values = {"v": NAME.value(rng), "a": AGE.value(rng), "c": FROM.value(rng)}
+    for key, slot in (("name", "v"), ("age", "a"), ("origin", "c")):
+        told(talk, key, values[slot])
+    asked = ask(rng, ("[i'm|im|i am|my name is] {v}, {a}[, | and ]from {c}", "{v}, {a}, from {c}"), values, wrap=False)
+    about = "I will remember that you are {a} years old and that you are from {c}."
+    talk.say("tell", asked, answer(rng, ("Nice to meet you, {v}! " + about,), values))
 
 
 def correct(talk: Talk, fact: Fact) -> None:

@@ -37,6 +37,8 @@ MOODS = (
         "im_good",
         (
             "[i am|i'm|im] [fine|good|well|great|okay|ok|doing well|doing great|very well|fine too|good too|alright|not bad|happy|doing fine] [thanks|thank you|, thanks|, thank you|today|]",
+            "i [feel|am feeling] [good|great|happy|fine|better|amazing|wonderful|excited|proud] [today|now|]",
+            "[what a|it is a|it's a] [nice|great|lovely|beautiful|wonderful] day [today|]",
             "[fine|good|great|not bad|very well|pretty good|all good|doing well|me too|same here|also good|quite well], [thanks|thank you|and you|thanks for asking|thank you for asking]",
             "[fine|good|great|not bad|very well|pretty good|all good|i am too|me too|same here]",
         ),

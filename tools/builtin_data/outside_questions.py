@@ -4,6 +4,17 @@
 from __future__ import annotations
 
 FACT_QUESTIONS = (
+    "[tell me|give me|do you know|i want] [something|facts|a fact|some facts|three facts|more] about {animals}",
+    "how [fast|far|high|deep] can {animals} [run|jump|swim|fly|dive]?",
+    "how [big|old|long|heavy|tall|smart] [do|are] {animals} [get|grow|become|]?",
+    "[what|how much] do {animals} eat?",
+    "where do {animals} [live|sleep|come from]?",
+    "why [do|are] {animals} [sleep so much|dangerous|extinct|so cute|have tails|afraid of water|make that sound]?",
+    "[are|can] {animals} [dangerous|intelligent|good pets|swim|fly|see in the dark|mammals|endangered]?",
+    "[what's|what is] the difference between [a |]{animal} and [a |]{animal2}?",
+    "which is [faster|stronger|smarter], a {animal} or a {animal2}?",
+    "how many [legs|teeth|eyes|babies|hearts|bones] does a {animal} have?",
+    "should i get a {animal} as a pet?",
     "what is the [capital|population|currency|flag|language|largest city|president|history|area|highest mountain|national dish] of {country}?",
     "[capital|population|president|king|prime minister] of {country}?",
     "who is the [president|king|queen|prime minister|leader|chancellor] of {country}?",

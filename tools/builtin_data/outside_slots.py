@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.builtin_data.foreign import FOREIGN
+from tools.builtin_data.grammar import plural
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.outside_words import (
     CODE_TASKS,
@@ -17,6 +18,7 @@ from tools.builtin_data.outside_words import (
     THINGS,
 )
 from tools.builtin_data.talk import Talk
+from tools.builtin_data.things import ANIMALS
 
 PLAIN_WORDS = [word for thing in THINGS for word in thing.split() if len(word) > 3]
 
@@ -32,6 +34,9 @@ def outside_slots(talk: Talk) -> dict[str, str]:
         else f"{nonsense_word(rng).title()} {nonsense_word(rng).title()}",
         "thing": thing,
         "thing2": thing2,
+        "animal": rng.choice(ANIMALS),
+        "animal2": rng.choice(ANIMALS),
+        "animals": plural(rng.choice(ANIMALS)),
         "word": nonsense_word(rng) if rng.random() < 0.5 else rng.choice(PLAIN_WORDS),
         "lang": rng.choice(PROGRAMMING),
         "code": rng.choice(CODE_TASKS),

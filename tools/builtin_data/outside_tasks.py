@@ -98,7 +98,7 @@ WRITINGS = (
     "[give|suggest|list] [me |][some |five |ten |][ideas|names|gifts|slogans|titles|tips] for {thing}",
     "make a [list|table|plan|schedule|menu|quiz] [of|for|about] {thing}",
     "plan my [day|week|wedding|birthday|holiday|trip|diet]",
-    "do my homework",
+    "[do|help me with|check|finish] my [homework|math homework|essay|thesis|presentation|cv|taxes]",
     "solve this riddle: {sentence}",
     "complete the sentence: {sentence}",
     "make this sound better: {sentence}",

@@ -107,6 +107,13 @@ NAME = Fact(
     ),
     weight=16.0,
 )
+NICKNAMES = (
+    "my name is {w}[,|] but [everyone calls me|call me|you can call me|my friends call me|please call me|people call me|i go by] {v}",
+    "[i'm|i am|im] {w}[,|] but [call me|everyone calls me|you can call me|friends call me] {v}",
+    "my name is {w}[, |. |; ][call me|just call me|please call me] {v}",
+    "[please |]don't call me {w}[, |. ]call me {v}",
+    "call me {v}[, |. ]not {w}",
+)
 CORRECTIONS = (
     "[actually|no|sorry|wait|oh|oops|hm|no no|correction|i mean|well][,|:|] [my name is|i am|i'm|it is|it's|its|call me|im|that was wrong, it's|the name is] [actually |really |]{v}",
     "[actually|sorry|no|oops|i mean|i meant|correction|rather][,|:|] {v}",

@@ -95,6 +95,8 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (memory.recall, 9.0),
     (memory.tell_and_ask, 1.5),
     (memory.rename, 0.8),
+    (memory.nickname, 0.6),
+    (memory.in_a_row, 0.4),
     (memory.ask_back, 0.8),
     (order.order_turns, 3.0),
     (opposites.opposite_turns, 2.5),
