@@ -26,7 +26,7 @@ CATEGORIES: dict[str, tuple[float, tuple[str, ...]]] = {
     "localrun": (0.98, ("commands", "download")),
     "KV cache and models": (
         0.98,
-        ("second_token", "kv_cache", "cache", "speed", "weights", "concepts", "words", "follow"),
+        ("second_token", "kv_cache", "cache", "speed", "weights", "concepts", "terms", "follow-ups"),
     ),
     "stories and poems": (0.95, ("story", "tales")),
     "sums": (0.95, ("arithmetic", "numbers", "sums +", "sums -", "sums ×", "sums /")),

@@ -1,0 +1,124 @@
+"""The sums, rows and comparisons the built-in model learns are right."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice, pairwise
+from random import Random
+
+import pytest
+
+from tools.builtin_data import (
+    arithmetic,
+    counting,
+    logic,
+    order,
+    word_problems,
+)
+from tools.builtin_data.compose import chats
+from tools.builtin_data.grammar import plural
+from tools.builtin_data.talk import Talk
+from tools.builtin_tokenizer import (
+    Chat,
+)
+
+N_CHATS = 3000
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[Chat]:
+    return list(islice(chats(seed=5), N_CHATS))
+
+
+def test_every_sum_is_right(sample: list[Chat]) -> None:
+    checked = 0
+    for m in (m for chat in sample for m in chat if m.role == "assistant"):
+        if found := re.fullmatch(r"(\d+) ([-+×/]) (\d+) = (-?\d+)(?: remainder (\d+))?\.", m.content):
+            a, op, b, result, rest = found.groups()
+            expected = {"+": int(a) + int(b), "-": int(a) - int(b), "×": int(a) * int(b), "/": 0}[op]
+            if op == "/":
+                assert divmod(int(a), int(b)) == (int(result), int(rest or 0))
+            else:
+                assert int(result) == expected
+            checked += 1
+    assert checked > 500
+
+
+def test_chains_comparisons_and_rows_are_right(sample: list[Chat]) -> None:
+    said = [m.content for chat in sample for m in chat if m.role == "assistant"]
+    chains = [re.fullmatch(r"([\d +-]+) = (\d+), and (\2 .+) = (\d+)\.", text) for text in said]
+    for chain in (found.groups() for found in chains if found):
+        assert (eval(chain[0]), eval(chain[2])) == (int(chain[1]), int(chain[3]))
+    compared = [re.fullmatch(r"(?:Yes, |No, )?(\d+) is (greater|smaller) than (\d+)\.", text) for text in said]
+    for a, word, b in (found.groups() for found in compared if found):
+        assert (int(a) > int(b)) == (word == "greater")
+    rows = [text.rstrip(".").split(", ") for text in said if re.fullmatch(r"\d+(, \d+){4,}\.", text)]
+    for numbers in rows:
+        assert len({int(b) - int(a) for a, b in pairwise(numbers)}) == 1
+    assert min(sum(map(bool, chains)), sum(map(bool, compared)), len(rows)) > 5
+
+
+def test_a_row_of_numbers_goes_on_as_it_began() -> None:
+    for seed in range(200):
+        talk = Talk(Random(seed))
+        counting.sequence(talk)
+        user, answer = talk.turns[0]
+        numbers = [int(n) for n in re.findall(r"-?\d+", user)]
+        assert int(re.findall(r"-?\d+", answer)[0]) == 2 * numbers[-1] - numbers[-2]
+
+
+def test_word_problems_hold_the_numbers_of_their_sums() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        word_problems.word_problem(talk)
+        user, answer = talk.turns[0]
+        numbers = re.findall(r"\d+", user)
+        assert set(numbers) <= set(re.findall(r"\d+", answer)), (user, answer)
+
+
+def test_claims_and_largest_numbers_are_right() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        logic.logic_turns(talk)
+        if not talk.turns:
+            continue
+        user, answer = talk.turns[0]
+        numbers = [int(n) for n in re.findall(r"\d+", user)]
+        if talk.skills[0] == "claim":
+            truth = {"+": numbers[0] + numbers[1], "-": numbers[0] - numbers[1], "×": numbers[0] * numbers[1]}
+            sign = re.findall(r"\d ([-+×]) \d", answer)[0]
+            assert answer.startswith(("Yes", "True")) == (truth[sign] == numbers[2])
+        elif talk.skills[0] == "extreme":
+            assert int(answer.split(" ")[0]) == (max if "largest" in answer else min)(numbers)
+        elif talk.skills[0] == "sorted":
+            assert [int(n) for n in re.findall(r"\d+", answer)] == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    ("one", "many"), [("fox", "foxes"), ("pony", "ponies"), ("donkey", "donkeys"), ("mouse", "mice"), ("cat", "cats")]
+)
+def test_plurals(one: str, many: str) -> None:
+    assert plural(one) == many
+
+
+def test_after_and_before_agree() -> None:
+    """What comes after X has X before it, round the week and the year."""
+    for one in order.ORDERS[:2]:
+        for at, item in enumerate(one.items):
+            after = order.said(one, at, 1).rstrip(".").split(" ")[-1]
+            assert order.said(one, one.items.index(after), -1) == f"Before {after} comes {item}."
+
+
+def test_sums_are_answers_to_their_questions() -> None:
+    for seed in range(500):
+        talk = Talk(Random(seed))
+        arithmetic.sum_turn(talk)
+        (user, answer) = talk.turns[0]
+        numbers = re.findall(r"\d+", user)
+        if len(numbers) == 2 and "zero" not in answer:
+            assert set(numbers) <= set(re.findall(r"\d+", answer)), (user, answer)
+
+
+@pytest.mark.parametrize(("n", "words"), [(0, "zero"), (13, "thirteen"), (20, "twenty"), (99, "ninety-nine")])
+def test_numbers_in_words(n: int, words: str) -> None:
+    assert arithmetic.in_words(n) == words

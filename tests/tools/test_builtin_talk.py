@@ -1,0 +1,97 @@
+"""What the built-in model recalls was told, and its stories and verses keep their form."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import pytest
+
+from tools.builtin_data import (
+    memory,
+    poems,
+    stories,
+)
+from tools.builtin_data.compose import compose
+from tools.builtin_data.own_name import NAME
+from tools.builtin_data.talk import Talk
+from tools.builtin_data.your_facts import FACTS
+
+
+def values_of(answer: str) -> list[str]:
+    """What this answer recalls, read with every fact it may be about."""
+    abouts = [fact.about for fact in FACTS] + ["your [a-z' ]+ is {v}", "your [a-z ]+ is called {v}"]
+    text = answer.removeprefix("Yes, ").removeprefix("No, ").rstrip(".")
+    found = (re.fullmatch(about.replace("{v}", "(.+)"), text, re.IGNORECASE) for about in abouts)
+    return [match.group(1).lower().replace(" your ", " my ") for match in found if match]
+
+
+def test_what_is_recalled_is_what_was_told() -> None:
+    """Replay each chat with what the user said so far beside it."""
+    recalled = 0
+    for seed in range(1500):
+        talk = compose(Random(seed))
+        told = ""
+        for skill, (user, answer) in zip(talk.skills, talk.turns, strict=True):
+            told += " " + user.lower()
+            if skill == "recall":
+                assert any(value in told for value in values_of(answer)), (told, user, answer)
+                recalled += 1
+    assert recalled > 300
+
+
+def test_a_name_is_said_back_as_it_was_written() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        memory.tell(talk, NAME)
+        memory.recall(talk)
+        for user, answer in talk.turns:
+            if answer.startswith("Nice to meet you"):
+                assert answer.removeprefix("Nice to meet you, ").split("!")[0] in user
+
+
+def test_unknown_facts_are_called_unknown() -> None:
+    for seed in range(50):
+        talk = Talk(Random(seed))
+        memory.recall(talk)
+        assert "not told me" in talk.turns[0][1]
+
+
+def test_a_story_is_about_whom_was_asked_for() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        story = stories.first_story(talk)
+        answer = talk.turns[0][1]
+        if talk.skills[0] == "story":
+            assert answer.count(story.kind) >= 2
+            assert answer.count(story.hero) >= 2
+            assert story.friend in answer
+            assert not re.search(r"[{}?]", answer)
+
+
+def test_a_story_can_be_about_what_the_user_told() -> None:
+    talk = Talk(Random(3), facts={"dog's name": "brix"})
+    stories.own_story(talk)
+    assert "my dog" in talk.turns[0][0].lower()
+    assert "a dog" in talk.turns[0][1].lower()
+    assert talk.turns[0][1].count("brix") >= 2
+
+
+@pytest.mark.parametrize(
+    ("phrase", "count"), [("fox", 1), ("rain", 1), ("guinea pig", 3), ("spider", 2), ("elephant", 3), ("bee", 1)]
+)
+def test_syllables(phrase: str, count: int) -> None:
+    assert poems.syllables(phrase) == count
+
+
+# Counted by hand; every other word of the haiku has one syllable.
+LONG_WORDS = {"quiet": 2, "silent": 2, "falling": 2, "into": 2, "spider": 2, "elephant": 3, "caterpillar": 4}
+
+
+@pytest.mark.parametrize("ending", poems.HAIKU_ENDINGS)
+def test_haiku_have_five_seven_and_five_syllables(ending: str) -> None:
+    for subject in ("fox", "spider", "elephant", "caterpillar"):
+        for opening in poems.HAIKU_OPENINGS[poems.syllables(subject)]:
+            text = opening.replace("{a}", subject) + ending
+            lines = [re.sub("[^a-z ]", "", line.lower()) for line in text.splitlines()]
+            assert [sum(LONG_WORDS.get(word, 1) for word in line.split()) for line in lines] == [5, 7, 5], text
