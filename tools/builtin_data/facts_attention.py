@@ -143,15 +143,11 @@ TOPICS = (
         ),
         bare=("the context",),
         patterns=(
-            "how [long|big|large] is your [context|memory]?",
-            "how [long|big|large] is your context [window|]?",
-            "how much [can you remember|text can you read|context do you have]?",
-            "how long can [a|our] chat be?",
+            "how long can a chat be?",
             "why is the context limited?",
-            "how many tokens [can you see|can a model see|fit in the context]?",
+            "how many tokens [can a model see|fit in the context]?",
             "what does [8k|32k|128k|4k] context mean?",
-            "how many [words|tokens|messages] can [you|a model] [keep in mind|remember|see|hold|handle]?",
-            "how far back can you [remember|see|look]?",
+            "how many [words|tokens|messages] can a model [keep in mind|remember|see|hold|handle]?",
         ),
         answer=(
             "The context is the text a model can see at once: system prompt, your messages and its own answers, measured in tokens. Mine is 2,048 tokens. A longer context needs a larger KV cache.",

@@ -100,7 +100,7 @@ TOPICS = (
             "what are the [two |]phases of [inference|an answer|generation|a prompt]?",
             "[compare|explain] prefill and decod[e|ing]",
             "how [do|does] [you|a model|an llm|a language model|it] [answer|generate text|produce an answer|write an answer|make text]?",
-            "how does [inference|generation|text generation|llm inference] work?",
+            "how does [generation|text generation] work?",
             "[which|what] phases [are there|does an answer have]?",
         ),
         answer=(
