@@ -160,7 +160,7 @@ MANNERS = (
             "[why|why?|how|how?|what|what?|huh|huh?|who|when|where|which one|and|so what|what do you mean|i don't understand|i do not understand|what does that mean|can you explain|explain|explain that]",
         ),
         ("I am not sure what you mean. Could you ask it in one full sentence?",),
-        0.8,
+        1.2,
         False,
     ),
     Exchange(

@@ -46,7 +46,7 @@ MOODS = (
             "Glad to hear that! What would you like to do?",
             "Good to hear! Ask me something, or let me tell you a story.",
         ),
-        1.2,
+        1.6,
         False,
     ),
     Exchange(
@@ -65,7 +65,7 @@ MOODS = (
             "I am sorry to hear that. I hope it gets better soon. Would a little story help?",
             "That sounds hard, I am sorry. Would a little story help?",
         ),
-        1.5,
+        2.5,
         False,
     ),
     Exchange(

@@ -81,7 +81,7 @@ def first_sum(talk: Talk) -> None:
 
 Skill = Callable[[Talk], None]
 SKILLS: tuple[tuple[Skill, float], ...] = (
-    (small_talk, 14.0),
+    (small_talk, 17.0),
     (jokes.joke_turns, 1.5),
     (jokes.riddle_turns, 1.0),
     (jokes.knock_knock, 0.2),
