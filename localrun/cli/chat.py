@@ -7,7 +7,6 @@ from localrun.base.errors import LocalrunError, UsageError
 from localrun.cli.chat_commands import take
 from localrun.cli.chat_shown import show_messages
 from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, open_store, with_model_of
-from localrun.cli.consent import find_or_pull
 from localrun.cli.console import is_terminal, note
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelArgument, ModelOptions
@@ -15,7 +14,7 @@ from localrun.cli.line_chat import LineChat
 from localrun.cli.line_input import piped_messages, typed_messages
 from localrun.cli.line_model import LineModel
 from localrun.cli.output import OutputOptions
-from localrun.cli.session import Answering, CancelOnInterrupt
+from localrun.cli.session import Answering, CancelOnInterrupt, find_or_pull
 
 _SHOWN_AT_START = 2
 

@@ -7,22 +7,18 @@ from localrun.base.units import gib
 from localrun.cli.console import agreed, can_ask, note
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import HubOptions, ModelOptions
-from localrun.cli.session import find_model
 from localrun.hub.preview import Preview, Wanted, find_on_hub, fit_preview, preview
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
 
 
-def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:
-    """The model on disk; else, with --pull or the consent of a person at a terminal, downloaded now."""
-    try:
-        return find_model(options)
-    except NotFoundError as error:
-        name = options.model or read_settings().model or ""
-        wanted = find_on_hub(name, options.precision)
-        if wanted is None:
-            raise
-        return _download(wanted, hub, error)
+def pull_missing(options: ModelOptions, hub: HubOptions, missing: NotFoundError) -> StoredModel:
+    """Download the model that is not there: with --pull, or the consent of a person at a terminal."""
+    name = options.model or read_settings().model or ""
+    wanted = find_on_hub(name, options.precision)
+    if wanted is None:
+        raise missing
+    return _download(wanted, hub, missing)
 
 
 def _download(wanted: Wanted, hub: HubOptions, missing: NotFoundError) -> StoredModel:

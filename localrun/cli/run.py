@@ -12,12 +12,11 @@ from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, held_as, open_store, with_model_of
 from localrun.cli.completion import complete_model
-from localrun.cli.consent import find_or_pull
 from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.output import RunOutput, as_fields, stream_answer
-from localrun.cli.session import Answering, open_client, show_stats
+from localrun.cli.session import Answering, find_or_pull, open_client, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file
 from localrun.cli.turn import Stream, answer_in
 from localrun.hub.resolve import resolve

@@ -19,7 +19,7 @@ from localrun.chat.presets import sampling_of
 from localrun.chat.remembered import settings_of, think_of
 from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
-from localrun.cli.groups import AnswerOptions, LoadOptionFlags, ModelOptions
+from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions
 from localrun.client.interface import Generation
 from localrun.diagnose.verdict import verdict
 from localrun.fit.machine_rates import known_rates
@@ -56,6 +56,16 @@ def find_model(options: ModelOptions) -> StoredModel:
             way_out = f"`localrun config model {BUILTIN}` chooses the built-in one"
             raise NotFoundError(f"{error.message}; it is the default model, {way_out}", error.hint) from None
         raise
+
+
+def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:
+    """The model on disk; else, with --pull or the consent of a person at a terminal, downloaded now."""
+    try:
+        return find_model(options)
+    except NotFoundError as error:
+        from localrun.cli.consent import pull_missing
+
+        return pull_missing(options, hub, error)
 
 
 def open_client(stored: StoredModel, flags: LoadOptionFlags, chat_id: str = "") -> "LocalClient":

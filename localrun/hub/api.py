@@ -14,6 +14,7 @@ from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.http import LONGEST_WAIT, Http, NetworkError
 from localrun.hub.http_errors import check_status
 from localrun.hub.origin import host_of
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.safe_names import is_commit, is_etag, is_file, is_repo
 
 RETRY_SECONDS = (0.5, 2.0)
@@ -35,38 +36,6 @@ class FoundModel:
     arch: str = ""
     n_params: int = 0
     max_context: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
-    """A file of a repository. `etag` is the sha256 of a large file, and the git blob id of a small one."""
-
-    path: str
-    size: int
-    etag: str
-
-    @property
-    def is_large(self) -> bool:
-        return len(self.etag) == 64
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteRepo:
-    """A repository at one commit. Files whose names could not be put on a disk safely are left out."""
-
-    name: str
-    commit: str
-    gated: bool
-    licence: str
-    files: tuple[RemoteFile, ...]
-
-    def file(self, path: str) -> RemoteFile:
-        """The file at `path`; NotFoundError where there is none."""
-        found = next((file for file in self.files if file.path == path), None)
-        if found is None:
-            shown = clean(path, keep_newlines=False)
-            raise NotFoundError(f"{self.name} has no file {shown}", f"`localrun show {self.name}` lists them")
-        return found
 
 
 def search(http: Http, term: str, limit: int = 20) -> list[FoundModel]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from localrun.base.errors import HubError
 from localrun.base.units import gib
-from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.hf_cache import find_stored, repo_folder
 from localrun.hub.partial import find_partials
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 
 
 def require_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from localrun.base.errors import HubError
 from localrun.base.units import gib
-from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.disk_space import disk_errors, require_space
 from localrun.hub.hf_cache import blob_path, find_stored, link, remember_commit, repo_folder, snapshot_path
 from localrun.hub.http import Http
@@ -15,6 +14,7 @@ from localrun.hub.journal import CHUNK_BYTES
 from localrun.hub.large_files import PLAIN_HTTP_BYTES, fetch_large
 from localrun.hub.partial import LostError, Partial, open_partial, remove_leftovers
 from localrun.hub.progress import Control, Emit, Finished, Meter, Notice, Progress, Started
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.transfer import Transfer
 from localrun.hub.unsynced import recover, sync_linked
 from localrun.hub.verifier import Verifier

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.files import replace_file
-from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.inside import refuse_links
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.safe_names import is_etag
 
 

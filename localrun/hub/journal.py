@@ -12,15 +12,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
 from localrun.base.files import replace_file
 from localrun.hub.boot import boot_id
-
-if TYPE_CHECKING:
-    from localrun.hub.api import RemoteFile
+from localrun.hub.remote_repo import RemoteFile
 
 CHUNK_BYTES = 1 << 20  # what a kill can cost, a connection
 PART, JOURNAL = ".localrun-part", ".localrun-journal"
@@ -73,7 +71,7 @@ def read_chunks(journal: Path, n_chunks: int) -> dict[int, int]:
     return chunks
 
 
-def write_journal(journal: Path, repo: str, file: "RemoteFile", chunks: dict[int, int]) -> None:
+def write_journal(journal: Path, repo: str, file: RemoteFile, chunks: dict[int, int]) -> None:
     """A journal under our name. It appears as a whole or not at all."""
     started = psutil.Process().create_time()
     head = Head(repo, file.path, file.size, platform.node(), os.getpid(), started, boot_id())

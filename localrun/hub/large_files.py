@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from localrun.base.errors import HubError
-from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.hf_cache import blob_path
 from localrun.hub.http import Http, NetworkError
 from localrun.hub.progress import Control, Meter
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 
 PLAIN_HTTP_BYTES = 50 * 1000**3  # as huggingface_hub has it: beyond, the hub's chunk protocol (Xet) is needed
 _READ_BYTES = 8 << 20

@@ -7,10 +7,10 @@ from localrun.base.errors import LocalrunError, ModelFileError
 from localrun.formats.files import fetch_from
 from localrun.formats.json_files import read_json
 from localrun.formats.metadata import Metadata
-from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.http import Http
 from localrun.hub.instead import instead_of
 from localrun.hub.remote import WEIGHTS, RemoteModel, read_headers, read_key_values, without_rope_tensors
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.stored import StoredModel
 from localrun.model.capability import check_loadable, obstacle
 

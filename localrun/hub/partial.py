@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import psutil
 
@@ -37,9 +37,7 @@ from localrun.hub.journal import (
     size_of,
     write_journal,
 )
-
-if TYPE_CHECKING:
-    from localrun.hub.api import RemoteFile
+from localrun.hub.remote_repo import RemoteFile
 
 ABANDONED_SECONDS = 60.0  # without a sign of life
 SMALL_BYTES = 4 << 20  # up to here a file is on the disk before it is in its place
@@ -123,7 +121,7 @@ class Partial:
         remove_partial(self.journal)
 
 
-def open_partial(blob: Path, repo: str, file: "RemoteFile") -> Partial | None:
+def open_partial(blob: Path, repo: str, file: RemoteFile) -> Partial | None:
     """A part of `file` to write: an abandoned one, else a new one; None while a living process has one."""
     blob.parent.mkdir(parents=True, exist_ok=True)
     me = uuid.uuid4().hex[:12]
@@ -144,7 +142,7 @@ def open_partial(blob: Path, repo: str, file: "RemoteFile") -> Partial | None:
     return Partial(mine, file.size)
 
 
-def _take_over(journal: Path, me: str, repo: str, file: "RemoteFile") -> Path | None:
+def _take_over(journal: Path, me: str, repo: str, file: RemoteFile) -> Path | None:
     """Our journal of somebody's abandoned part; None when another one was quicker.
 
     Ours is in place, and alive, before the old one goes: nobody ever finds the part without an owner.

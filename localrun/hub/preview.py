@@ -15,7 +15,7 @@ from localrun.fit.machine_rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
 from localrun.fit.weights import type_of
 from localrun.formats.requantize import PRECISIONS
-from localrun.hub.api import RemoteRepo, read_repo
+from localrun.hub.api import read_repo
 from localrun.hub.candidates import estimated, in_memory, offered, quantised
 from localrun.hub.catalogue import CatalogueModel, read_catalogue
 from localrun.hub.catalogue_shape import catalogue_shape
@@ -24,6 +24,7 @@ from localrun.hub.http import Http, NetworkError
 from localrun.hub.instead import told
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
 from localrun.hub.remote import read_headers, read_remote, without_rope_tensors
+from localrun.hub.remote_repo import RemoteRepo
 from localrun.hub.stored import StoredModel, config_precision
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of

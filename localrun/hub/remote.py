@@ -15,12 +15,13 @@ from localrun.formats.metadata import Metadata
 from localrun.formats.mxfp4_pairs import find_pairs, join_pairs
 from localrun.formats.safetensors_header import read_header as read_safetensors_header
 from localrun.formats.source import TensorInfo
-from localrun.hub.api import RemoteFile, RemoteRepo, file_url, patiently, read_small_file
+from localrun.hub.api import file_url, patiently, read_small_file
 from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import Http
 from localrun.hub.http_errors import check_status
 from localrun.hub.origin import host_of
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.variants import Variant
 from localrun.model.rope import LONGROPE
 

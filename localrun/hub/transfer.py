@@ -7,7 +7,7 @@ from collections import deque
 from typing import BinaryIO
 
 from localrun.base.errors import HubError
-from localrun.hub.api import RemoteFile, RemoteRepo, file_url
+from localrun.hub.api import file_url
 from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.http import LONGEST_WAIT, Headers, Http, NetworkError, Response
 from localrun.hub.http_errors import check_status
@@ -15,6 +15,7 @@ from localrun.hub.journal import CHUNK_BYTES
 from localrun.hub.origin import host_of
 from localrun.hub.partial import Partial
 from localrun.hub.progress import Control, Meter
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.safe_names import is_etag
 
 CONNECTIONS = 4

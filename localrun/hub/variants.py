@@ -10,9 +10,9 @@ from typing import Literal
 
 from localrun.base.errors import NotFoundError
 from localrun.formats.requantize import PRECISIONS
-from localrun.hub.api import RemoteFile, RemoteRepo
 from localrun.hub.model_files import SAFETENSORS_INDEX, is_beside_weights
 from localrun.hub.names import parse_file_name, same_precision, words_of
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 
 _NOT_A_MODEL = re.compile(r"mmproj|imatrix", re.IGNORECASE)
 _HELPER = re.compile(r"(?:^|[-_.])(?:draft|mtp|eagle3?|dflash|lora|adapter)(?:$|[-_.])", re.IGNORECASE)

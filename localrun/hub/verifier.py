@@ -3,9 +3,9 @@
 import zlib
 from collections import deque
 
-from localrun.hub.api import RemoteFile
 from localrun.hub.journal import CHUNK_BYTES, begin_hash
 from localrun.hub.partial import Partial
+from localrun.hub.remote_repo import RemoteFile
 
 
 class Verifier:

@@ -16,7 +16,7 @@ from localrun_testing.schemas import SCHEMAS, check
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.journal import ChatStore
-from localrun.cli.app import app
+from localrun.cli.app import command_line
 from localrun.cli.failure import CANCELLED, READER_GONE
 
 DOCS = REPOSITORY / "docs"
@@ -37,7 +37,7 @@ def commands() -> Iterator[tuple[str, Any]]:
             else:
                 yield f"{prefix}{name}", command
 
-    yield from walk("", typer.main.get_command(app))
+    yield from walk("", typer.main.get_command(command_line()))
 
 
 def options(command: Any) -> set[str]:

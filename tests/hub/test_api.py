@@ -8,6 +8,7 @@ from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.hub import api, connection
 from localrun.hub.access import Access
 from localrun.hub.http import Http
+from localrun.hub.remote_repo import RemoteFile
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -121,7 +122,7 @@ def test_listings_that_lie_about_types(serve: Serve, access_to: AccessTo, monkey
         {**good, "lfs": {"sha256": "0" * 63}},
     ):
         assert api._file(bad) is None
-    assert api._file(good) == api.RemoteFile("x.gguf", 1, "0" * 40)
+    assert api._file(good) == RemoteFile("x.gguf", 1, "0" * 40)
 
 
 def test_a_hub_that_is_too_busy_is_waited_for_as_long_as_it_asks(

@@ -19,13 +19,14 @@ from localrun.hub import connection, transfer, unsynced
 from localrun.hub import download as downloads
 from localrun.hub import partial as partials
 from localrun.hub.access import Access
-from localrun.hub.api import RemoteFile, read_repo
+from localrun.hub.api import read_repo
 from localrun.hub.download import download
 from localrun.hub.hf_cache import blob_path
 from localrun.hub.http import Http
 from localrun.hub.journal import CHUNK_BYTES, read_chunks
 from localrun.hub.partial import find_partials, open_partial
 from localrun.hub.progress import CancelledError, Control, Event, Finished, Notice, Progress, Started
+from localrun.hub.remote_repo import RemoteFile
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

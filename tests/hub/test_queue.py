@@ -8,9 +8,10 @@ from localrun_testing.waiting import until
 
 from localrun.base.errors import HubError
 from localrun.hub.access import Access
-from localrun.hub.api import RemoteRepo, read_repo
+from localrun.hub.api import read_repo
 from localrun.hub.http import Http
 from localrun.hub.queue import DownloadQueue, Job, State
+from localrun.hub.remote_repo import RemoteRepo
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

@@ -209,10 +209,12 @@ def test_asking_what_would_run_takes_neither_torch_nor_numpy(module: str) -> Non
     [
         ("localrun_tui.start", ("localrun.backends.registry", "numpy", "pathspec", "typer")),
         ("localrun_tui.screens.first_run", ("localrun.backends.registry", "localrun.model", "http.client")),
-        ("localrun.hub.library", ("localrun.fit", "localrun.model", "http.client")),
+        ("localrun.hub.resolve", ("localrun.fit", "localrun.model", "http.client")),
+        ("localrun.cli.app", ("localrun.cli.run", "localrun.hub", "localrun.backends")),
+        ("localrun.cli.run", ("localrun.hub.http", "localrun.fit.estimate", "localrun.diagnose.bench")),
     ],
 )
-def test_what_the_first_frame_does_not_need_is_not_imported_for_it(module: str, spared: tuple[str, ...]) -> None:
+def test_what_a_start_does_not_need_is_not_imported_for_it(module: str, spared: tuple[str, ...]) -> None:
     code = f"import {module}, sys; print([name for name in {spared!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     assert (done.stdout, done.stderr) == ("[]\n", "")

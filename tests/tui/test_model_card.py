@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.fit.estimate import FitRow
-from localrun.hub.api import RemoteFile
 from localrun.hub.library import builtin_models
+from localrun.hub.remote_repo import RemoteFile
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
 from localrun_tui.screens.models.model_card import catalogue_card, stored_card

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from localrun.base.settings import read_settings, write_setting
 from localrun.hub.access import read_access
-from localrun.hub.api import RemoteFile, RemoteRepo, read_repo
+from localrun.hub.api import read_repo
 from localrun.hub.http import Http
 from localrun.hub.library import unfinished
 from localrun.hub.names import parse_file_name
 from localrun.hub.partial import is_alive
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.removal import discard
 from localrun.hub.stored import stored_at
 from localrun.hub.variants import variants_of

@@ -1,0 +1,38 @@
+"""A repository of the hub and its files, as the hub tells of them."""
+
+from dataclasses import dataclass
+
+from localrun.base.errors import NotFoundError
+from localrun.base.sanitize import clean
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a repository. `etag` is the sha256 of a large file, and the git blob id of a small one."""
+
+    path: str
+    size: int
+    etag: str
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.etag) == 64
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRepo:
+    """A repository at one commit. Files whose names could not be put on a disk safely are left out."""
+
+    name: str
+    commit: str
+    gated: bool
+    licence: str
+    files: tuple[RemoteFile, ...]
+
+    def file(self, path: str) -> RemoteFile:
+        """The file at `path`; NotFoundError where there is none."""
+        found = next((file for file in self.files if file.path == path), None)
+        if found is None:
+            shown = clean(path, keep_newlines=False)
+            raise NotFoundError(f"{self.name} has no file {shown}", f"`localrun show {self.name}` lists them")
+        return found
