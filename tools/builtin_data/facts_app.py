@@ -23,6 +23,8 @@ TOPICS = (
             "what did i [just |]install?",
             "what does localrun do, exactly?",
             "what exactly does localrun do?",
+            "what is localrun?",
+            "explain what localrun does",
         ),
         answer=(
             'localrun is a program that runs quantized language models on your own machine, offline and in private. Open the app with `localrun`, ask one question with `localrun run "prompt"`, and get a real model with `localrun pull qwen3-4b`.',
@@ -156,6 +158,8 @@ TOPICS = (
         tasks=(
             "[continue|resume|go on with|reopen|carry on with] [my|the|an old|yesterday's|a] [last |old |]chat",
             "go on where i stopped",
+            "go on with yesterday's [chat|conversation]",
+            "continue [the last|my last|an earlier|yesterday's] [chat|conversation]",
         ),
         answer=(
             '`localrun run -c "prompt"` and `localrun chat -c` go on with the last chat; in the app, Ctrl+L opens any of them. Its model and settings come back with it.',

@@ -68,6 +68,11 @@ TOPICS = (
             ("mha", "gqa and mqa"),
             ("mqa, gqa", "mha"),
         ),
+        patterns=(
+            "[mqa|mha|gqa] vs [gqa|mqa] vs [mha|mqa]",
+            "[mha|gqa|mqa], [gqa|mqa] and [mqa|mha]: what [sets them apart|is the difference|is what]?",
+            "how many kv heads [has|does] [mqa|mha|multi-query attention] [have|]?",
+        ),
         answer=(
             "They differ in the number of key and value heads. In MHA (multi-head attention) every query head has its own; in GQA a group of query heads shares one; in MQA (multi-query attention) all of them share one. Fewer KV heads make the KV cache smaller in proportion.",
         ),
@@ -98,6 +103,8 @@ TOPICS = (
             "what is the [window|sliding window] [of|in] [gemma|mistral|phi-3|gpt-oss]?",
             "which models [have|use] [sliding windows|a sliding window|swa]?",
             "some layers [only |]see [only |]the last [tokens|1024 tokens|few tokens], [what is that called|why]?",
+            "[some|the|most] layers [of|in] [gemma|mistral|gpt-oss|phi-3|a model] [only |][look|see] [only |][at |]the last [512|1024|2048|4096] tokens, [how is this called|what is that|why|what is this called]?",
+            "[swa|sliding window] in [mistral|gemma|phi|gpt-oss][, explain|, what is it|]?",
         ),
         answer=(
             "With a sliding window, a layer sees only the last tokens, for example 1,024, instead of the whole text. Older keys and values are dropped, so the KV cache of that layer stops growing. Gemma, Mistral and gpt-oss have such layers, often mixed with layers that see everything.",

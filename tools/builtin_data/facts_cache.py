@@ -96,6 +96,8 @@ TOPICS = (
             "does [every|each] token [cost|take|need] memory?",
             "[does|will] the [kv |]cache [fit|fill my memory|eat my ram|need gigabytes]?",
             "how much [memory|ram|vram] for [the kv cache|kv|the cache|a long chat|128k context|a chat of 10000 tokens]?",
+            "how [big|large] does the [kv |]cache get [for|with|at] [a|an] [7b|8b|13b|70b] model [at|with] [2k|4k|8k|16k|32k]?",
+            "[a|one] [token|thousand tokens] of kv cache in [bytes|kib|mb]?",
         ),
         answer=(
             "Every token takes 2 (key and value) × layers × KV heads × head size × bytes per number. In f16, an 8B model with GQA takes 128 KiB a token, so 1 GiB at 8k context; a 13B model without GQA takes 800 KiB a token. `--kv q8` about halves that, `--kv q4` quarters it.",
@@ -230,6 +232,8 @@ TOPICS = (
             "what [are|is] [kv blocks|cache blocks|a kv block|a cache block|the block size]?",
             "why [store|keep|put] the cache in [pages|blocks|small pieces]?",
             "how are [pages|blocks] used [in attention|for the cache|]?",
+            "why [would anyone|do people|do you] cut the [kv |]cache into [pages|blocks]?",
+            "[what did vllm|what has vllm] [invent|introduce|bring], [again|the paging thing|something with pages]?",
         ),
         pairs=(("paged attention", "[normal|ordinary|plain] attention"), ("paged attention", "virtual memory")),
         answer=(

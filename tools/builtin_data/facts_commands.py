@@ -28,6 +28,7 @@ TOPICS = (
             "use [it|localrun] in a [bash script|cron job|one-liner]",
             "feed text [into|to] [it|localrun]",
         ),
+        patterns=("what does localrun run do?",),
         answer=(
             '`localrun run "prompt"` answers one prompt and ends. Only the answer goes to stdout, so it works in pipes: `cat notes.txt | localrun run "Summarise this"`.',
         ),
@@ -141,6 +142,8 @@ TOPICS = (
             "which commands [are there|does localrun have|can i use]?",
             "what can i type [here|in the terminal|]?",
             "localrun help",
+            "what are the available commands?",
+            "which commands are available?",
         ),
         answer=(
             "The main ones: `localrun` opens the app, `localrun run` answers one prompt, `localrun chat` is a plain chat, `localrun pull` downloads a model, `localrun list` shows what you have, and `localrun fit` shows what fits. `localrun --help` lists all of them.",

@@ -15,6 +15,7 @@ TOPICS = (
             "what [file formats|formats|files|kinds of files|model files|file types] can [you|localrun|i|it|the app] [open|load|read|use|run]?",
             "[which|what] [file |]formats [do you|does it|does localrun] [understand|know|read|open|load|support]?",
             "[what|which] [file formats|formats|files] [are supported|can i load|can it read]?",
+            "what [file formats|formats|files] can you open?",
         ),
         answer=(
             'GGUF is a file format for language models: one file holds the weights, usually quantized, the tokenizer and all settings. localrun loads it directly: `localrun run -m model.gguf "Hello"`. Folders with safetensors work too.',
@@ -54,6 +55,10 @@ TOPICS = (
             ("gguf", "safetensors and pytorch"),
             ("gguf, safetensors", "pytorch"),
         ),
+        patterns=(
+            "gguf vs[.|] safetensors vs[.|] [pytorch|ggml|onnx]",
+            "[which|what] is better, gguf or safetensors?",
+        ),
         answer=(
             "Safetensors and GGUF are two formats for model weights, and localrun loads both. Safetensors is a folder of plain numbers, mostly 16 bits, beside a config and a tokenizer; GGUF is one file with everything in it, mostly quantized. Neither contains code.",
         ),
@@ -77,6 +82,8 @@ TOPICS = (
             "what are [a model's|the] weights[ of a model|]?",
             "how many [parameters|weights] does [an 8b|a 7b|a 4b|a 70b|an 8b model] have?",
             "what is the number of parameters?",
+            "what['s|s| is] the [b|B] in [4B|7B|8B|70B|1b]?",
+            "what does [4b|7b|13b|70b] [mean|stand for]?",
         ),
         answer=(
             'Parameters, or weights, are the learnt numbers of a model. "4B" means four billion of them. More parameters usually mean better answers, more memory and slower tokens. I have about 7 million.',
@@ -95,6 +102,11 @@ TOPICS = (
             "[which|what] [size of model|models|model|size] [fits|fit|run|runs|can i run] [into|in|on|with] [4|6|8|12|16|24|32|64] [gb|gigs|gigabytes|gb of ram|gb ram|gb vram|gigs of memory]?",
             "[my laptop|my pc|my machine|my computer|my gpu|i] [has|have] [4|8|16|24|32|64] [gb|gigs|gb ram|gb of memory], what [can it run|can i run|fits|model fits]?",
             "what [can i run|fits|runs] [on|with|in] [8|16|32|24|64] [gb|gigs][ of ram|]?",
+            "[which|what] [size of model|model size|models|model] [fit|fits|can i run] [in|into|with|on] [6|8|10|12|16|20|24|32|48|64|96|128] [gb|gigs|gigabytes|gb of ram|gb of memory|gigs of memory|gb vram]?",
+            "i['ve| have] [got |][6|8|12|16|24|32|48|64] [gb|gigs] [ram|of ram|of memory|memory|vram|], [which model|what model|what|what size] [fits|can i run|runs|works]?",
+            "[my laptop|my pc|my computer|my mac|it] has [only |][6|8|12|16|24|32] [gb|gigs|gb of ram|gb ram], [what can it run|which models run|what fits|what should i take]?",
+            "can i run [a 70b|a 13b|a 32b|an 8b|a 7b|a 14b|a 4b] [model |][with|on|in] [8|12|16|24|32|64] [gb|gigs][ of ram| of memory|]?",
+            "how many [gb|gigs|gigabytes] [is|has|does] [a 7b|an 8b|a 70b|a 4b|a 13b] [model|] [have|need|take|]?",
         ),
         answer=(
             "At 4 bits a model takes about 0.6 GB per billion weights, at 8 bits 1.1 GB, plus the KV cache: 7B about 4.5 GB, 13B 8 GB, 70B 42 GB. So 8 GB of memory hold a 4B to 8B model at 4 bits, 16 GB a 14B, 64 GB a 70B. `localrun fit` knows what fits your machine.",

@@ -18,6 +18,8 @@ TOPICS = (
             "which models [are there|do you have|exist|can i download|can i use|are available]?",
             "what models [are there|do you have|can i use|are available|can i download]?",
             "what do you recommend?",
+            "which model do you recommend [for coding|for writing|for chat|for 16 gb|for my mac|for a laptop]?",
+            "what's the best [small|tiny|coding|local|large] model?",
         ),
         answer=(
             "Start with `localrun pull qwen3-4b`: it is small enough for most laptops and far more capable than I am. `localrun fit` shows what your machine can hold, and `localrun search` finds more.",
@@ -47,7 +49,13 @@ TOPICS = (
             "[the model is|it is] too [big|large] for my [machine|memory|ram|gpu]",
             "i do not have enough [memory|ram|vram]",
         ),
-        patterns=("out of memory", "oom", "not enough [memory|ram]", "[memory|out of memory] error"),
+        patterns=(
+            "out of memory",
+            "oom",
+            "not enough [memory|ram]",
+            "[memory|out of memory] error",
+            "the model does not fit, what [can i do|now|do i do]?",
+        ),
         answer=(
             "Take a smaller model or a lower precision, shorten the context with `--ctx 4096`, or store the KV cache in fewer bits with `--kv q8`. `localrun fit` shows which of these fit your memory.",
         ),
@@ -71,6 +79,8 @@ TOPICS = (
             "where [do you run|are you running|does this run|does it run]?",
             "are my [chats|messages|conversations|prompts|questions] [uploaded|sent|shared|private|leaked|seen by anyone][ anywhere| to anyone|]?",
             "does [anyone|somebody|a company] [see|read|get] [my chats|what i type|my data]?",
+            "do i need [the |]internet for [this|it|localrun]?",
+            "is it safe to type [secrets|my secrets|private stuff|customer data] [here|in|]?",
         ),
         answer=(
             "Everything runs on your own machine, and nothing you type is sent anywhere. The network is used only when you search for or download a model; `--offline` forbids even that.",
@@ -97,6 +107,9 @@ TOPICS = (
             "licen[s|c]e?",
             "what is the licen[s|c]e?",
             "how is localrun licensed?",
+            "[under|with] [which|what] licen[s|c]e is localrun?",
+            "is localrun free?",
+            "does localrun cost [anything|money]?",
         ),
         answer=(
             "localrun is free and open source, under the Apache 2.0 licence. Models have licences of their own; localrun shows them before a download.",
@@ -211,6 +224,9 @@ TOPICS = (
             "get [json|machine readable output|the output as json]",
             "parse the output in a script",
             "use the answer in a script",
+            "get json out of it",
+            "get the answer as json",
+            "make localrun print json",
         ),
         pairs=(("--json", "--jsonl"),),
         patterns=("can [scripts|programs|i] [parse|read] the output?",),

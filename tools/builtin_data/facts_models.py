@@ -28,6 +28,8 @@ TOPICS = (
             "[get|give] me a [better|bigger|real|smarter] model",
             "model download",
             "can [you|localrun] download [a model|models|a bigger model] [for me|]?",
+            "what do i type to [fetch|get|download] [a|another] model?",
+            "which command [downloads|fetches|gets] models?",
         ),
         answer=(
             "Type `localrun pull qwen3-4b` in a terminal, or open the app with `localrun` and pick a model there. `localrun fit` shows what your machine can hold, and the first model you pull becomes the default.",
@@ -61,6 +63,8 @@ TOPICS = (
         patterns=(
             "do i have to [start over|begin again|download everything again] [when|if] [a|the|my] download [breaks|broke off|was cut|stops]?",
             "are downloads [checked|resumed|safe]?",
+            "my download [broke off|stopped|was cut], do i have to start [over|again]?",
+            "download [stopped|stuck|broke off|failed] at [20|50|80|99] [%|percent]",
         ),
         answer=(
             "Type the same `localrun pull` again: it goes on where it stopped, and every file is checked by its hash. In the app, F8 shows the downloads, with pause and retry.",
@@ -90,6 +94,7 @@ TOPICS = (
         patterns=(
             "[which|what] models [do i have|are installed|are on my disk|have i downloaded|are here]?",
             "show [me |]my models",
+            "localrun [ls|list], what does [that|it] [print|do|show]?",
         ),
         answer=(
             "`localrun list` (or `ls`) shows the models on your disk with their precision and size, those of the Hugging Face cache, LM Studio and Ollama included.",
@@ -105,6 +110,7 @@ TOPICS = (
             "[see|get|find] [the details|the layers|the heads|the architecture|the properties] of a model",
             "inspect a [gguf|model]",
         ),
+        patterns=("localrun show, what does [that|it] [print|do|show]?",),
         answer=(
             "`localrun show MODEL` prints what is in a model: architecture, precision, layers, heads, context, and the bytes its KV cache takes per token. It works before a download, too.",
         ),

@@ -71,6 +71,7 @@ TOPICS = (
             "which [phase|of the two phases|of both phases] is [limited by bandwidth|memory-bound|memory bound]?",
             "why [does|must|can] a model [only |]write [only |]one token at a time?",
             "how is the answer written?",
+            "[could you explain |]what decod[e|ing] means [here|in llms|for a model|]",
         ),
         answer=(
             "Decode is the second phase of an answer: the model writes one token at a time. Every step reads all the weights and the KV cache but does little arithmetic, so it is limited by memory bandwidth (memory-bound). Its pace is the inter-token latency.",
@@ -132,6 +133,7 @@ TOPICS = (
         patterns=(
             "what does ttft [stand for|measure]?",
             "[what is|is] a [good|normal|bad] [ttft|time to first token]?",
+            "what [is|do you call] the [time|wait|delay] [before|until] the first [token|word] [called|]?",
         ),
         answer=(
             "TTFT is the time to first token: how long you wait from sending the prompt until the first token appears. It is mostly prefill, so it grows with the length of the prompt. A shorter prompt, or one that begins like an earlier one, makes it smaller.",
@@ -160,7 +162,12 @@ TOPICS = (
         ),
         bare=("itl",),
         tasks=("[reduce|lower|improve] [itl|the inter-token latency|the time between tokens]",),
-        patterns=("what does itl [stand for|measure]?", "[what is|is] a [good|normal|bad] [itl|inter-token latency]?"),
+        patterns=(
+            "what does itl [stand for|measure]?",
+            "[what is|is] a [good|normal|bad] [itl|inter-token latency]?",
+            "what [is|do you call] the [time|pace|gap|delay|pause] between [two|one and the next|the] [tokens|words|token] [called|]?",
+            "what's the [pace|time|delay] between two [words|tokens] called?",
+        ),
         answer=(
             "ITL is the inter-token latency: the time between one token and the next while the model writes. It is set by decode, which reads all the weights once per token, so memory bandwidth and the size of the model decide it.",
         ),
@@ -207,6 +214,9 @@ TOPICS = (
             "[is|are] [5|10|12|20|30|3|50|100] [tok/s|tokens per second|t/s|tokens a second] [good|any good|fast|slow|ok|normal|enough]?",
             "what is a good [speed|token rate|number of tokens per second]?",
             "how [do|should] i read tok/s?",
+            "[is|are] [3|4|6|7|8|9|11|12|14|15|18|25|40|60|80] [tok/s|tokens per second|tokens a second|t/s|words per second] [good|any good|fast|slow|ok|normal|enough|a lot]?",
+            "i get [3|6|8|12|15|25|40] [tok/s|tokens per second], is that [good|ok|slow|fast|normal]?",
+            "what does [8|12|20|40] tok/s mean?",
         ),
         answer=(
             'Tokens per second is how fast a model reads (prefill) or writes (decode). People read at about 5 to 10 tokens per second, so anything above that feels fluent. `localrun run --stats "Hello"` shows both rates.',

@@ -40,6 +40,7 @@ TOPICS = (
             "[does|will] [changing|editing] [the system prompt|an early message|the beginning] [throw away|lose|invalidate|reset] the cache?",
             "[do|does|can] [two chats|chats|my chats] with [the same|an identical|one] [system prompt|beginning|prefix] share [anything|the cache|memory|their cache]?",
             "why was [only a part|so little|so much] [reused|cached]?",
+            "if i edit [my|a] [question|message], is [everything|it all] [computed|processed|read] [from scratch|again]?",
         ),
         answer=(
             "Prefix reuse means that text which was computed once is not computed again. When a prompt begins like an earlier one, as the next message of a chat does, localrun takes those keys and values from the KV cache and prefills only what is new. So the first token comes sooner, and the answer stays the same.",
@@ -110,6 +111,8 @@ TOPICS = (
             "why is [batching|a batch|a larger batch] [faster|more efficient|cheaper]?",
             "how can [a server|one gpu|a model] [answer|serve] [many|several] [users|people|requests] at once?",
             "can localrun [answer|run|do] [several|two|many] [prompts|questions|chats|requests] [at once|in parallel|at the same time]?",
+            "what [if|happens if] [2|3|8|10] [people|users] ask [the server|the model|] at the same time?",
+            "batching in [two|a few] sentences",
         ),
         answer=(
             "Batching computes the next token of several answers in one step. The weights are read once for all of them, so the total speed rises. Continuous batching lets requests join and leave at every token instead of waiting for the whole batch to end; localrun's engine does that.",

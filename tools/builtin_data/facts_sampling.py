@@ -33,6 +33,8 @@ TOPICS = (
             "what does temperature [0|0.7|1] mean?",
             "what [is|'s] a good temperature?",
             "[what|which] temp [should i use|is good|is best]?",
+            "temperature [0|0.2|0.5|0.7] [or|vs|versus] [1|0.7|1.5|0.8]?",
+            "is [a |]temperature [of |][0|0.3|0.7|1|2] [good|too high|too low|ok]?",
         ),
         answer=(
             "Temperature controls how much chance there is in picking the next token. At 0 the model always takes the likeliest one; around 0.7 answers vary; above 1 they get wild. Set it with `--temperature`.",

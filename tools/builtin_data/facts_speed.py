@@ -80,6 +80,8 @@ TOPICS = (
             "[it|the answer] takes [ages|forever|too long|minutes]",
             "answers are crawling",
             "[generation|inference|everything] is [too |super |very |so |]slow",
+            "my [laptop|pc|computer] [generates|makes|writes] [only |][1|2|3|4|5] [words|tokens] [per|a] second",
+            "the model is [kinda|rather|pretty|very] slow on my [pc|laptop|machine|mac]",
         ),
         patterns=(
             "why [is|are] [localrun|it|my model|the model|my llm|this|the answers] [so |]slow?",

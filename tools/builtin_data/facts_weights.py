@@ -82,6 +82,10 @@ TOPICS = (
             "[4bit|4-bit|q4] [vs|or|versus] [8bit|8-bit|q8] [model|weights|version|file]?",
             "how can 4 bits be enough?",
             "is [int8|8 bit|q8] better than [int4|4 bit|q4]?",
+            "how much worse is [4|8|5|6] bit[s|]?",
+            "is [4|8|5|6] bit[s|] [enough|ok|good|good enough|any good|fine]?",
+            "[4|8] bit[s|] or [16|8|4] bit[s|]?",
+            "what [is|are] [4|8] bit[s|] [weights|models|]?",
         ),
         answer=(
             "Precision is how many bits each weight has. 8 bits (int8, Q8_0) are as good as the original and take 1 GB per billion weights; 4 bits (int4, Q4_K_M) take about half of that at a small loss of quality. Take the largest that fits: `localrun fit` shows it, `--precision` sets it.",
@@ -145,6 +149,9 @@ TOPICS = (
             "how [bad|good] is [2 bit|int2|q2|q2_k]?",
             "should i [try|use|take] [a 2 bit model|2 bits|int2|q2_k|a 2-bit quant]?",
             "[are|is] [2 bits|two bits|2 bit] enough?",
+            "is [2|two] bit[s|] [any good|usable|too little|ok]?",
+            "how [usable|good|bad] are [2|two] bits?",
+            "[what about|and] 2 bits?",
         ),
         answer=(
             "At 2 bits (int2, Q2_K) the loss of quality is large: small models break, and big ones get clearly worse. A smaller model at 4 bits is nearly always better. It is an extreme for when nothing else fits.",
@@ -179,6 +186,9 @@ TOPICS = (
             "is [a|an] [moe|mixture of experts] faster[ than a dense model| than a dense one|]?",
             "what does a3b mean[ in 30b-a3b|]?",
             "how many experts [are active|does a token use]?",
+            "what does [a3b|a22b|A3B] mean in [30b-a3b|235b-a22b|30B-A3B|a model's name]?",
+            "is a [moe|mixture of experts] [faster|slower|better] than a dense model[ of the same size|]?",
+            "[moe|mixture of experts], what['s|s| is] the [trick|idea|point]?",
         ),
         answer=(
             "In a mixture of experts (MoE), each token passes through only a few of many feed-forward networks. Such a model needs memory for all its weights but reads only the active ones per token, so it decodes fast: 30B-A3B holds 30 billion weights and uses 3 billion per token.",

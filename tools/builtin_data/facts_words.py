@@ -16,6 +16,9 @@ TOPICS = (
             "what are tokens [made of|]?",
             "how many tokens [is|are|has|have] [a word|a page|1000 words|500 words|a book|a sentence]?",
             "what counts as [a|one] token?",
+            "how many tokens [is|are|make|do] [100|200|500|1000|2000|10000] words[ have|]?",
+            "[100|500|1000|2000] words [are|is] how many tokens?",
+            "how many words are [100|1000|4096|8192] tokens?",
         ),
         pairs=(("[a |]token", "[a |]word"),),
         answer=(

@@ -16,7 +16,12 @@ NAME_FORMS = (
     "tell me about {x}",
     "tell me [something|more|a bit|a little] about {x}",
     "{x}?",
+    "{x}?",
+    "{x}?",
+    "{x}?",
     "{x}??",
+    "{x}",
+    "{x}",
     "{x}",
     "{x}",
     "define {x}",
@@ -142,6 +147,7 @@ FACT_FORMS = (
     "[is it true|is it normal] that {x}?",
     "{x} :(",
     "what does it mean [that|when|if] {x}?",
+    "what is it called [when|if] {x}?",
     "[my problem is that|my problem:|problem:|the problem is that] {x}",
 )
 PAIR_FORMS = (

@@ -112,16 +112,16 @@ def topic_turns(talk: Talk) -> None:
 def styled_answer(rng: Random, topic: Topic) -> tuple[str, str, str]:
     """A cue to put before the question, one to put after it, and the answer in the style that they ask for."""
     roll = rng.random()
-    if roll < 0.08:
+    if roll < 0.14:
         cue = expand(rng, rng.choice(BRIEFLY))
         before, after = rng.choice(
             (("", " " + cue), ("", ", " + cue), ("", ". " + cue), (cue + ": ", ""), (cue + ", ", ""))
         )
         return before, after, first_of(rng, shortest(topic))
-    if topic.more and roll < 0.12:
+    if topic.more and roll < 0.17:
         cue = expand(rng, rng.choice(IN_DETAIL))
         return "", rng.choice((" ", ", ")) + cue, first_of(rng, topic.answer) + "\n\n" + first_of(rng, topic.more)
-    if topic.simple and roll < 0.18:
+    if topic.simple and roll < 0.22:
         return "", rng.choice((" ", ", ")) + expand(rng, rng.choice(LIKE_FIVE)), first_of(rng, topic.simple)
     return "", "", first_of(rng, topic.answer)
 
@@ -133,8 +133,9 @@ def follow(talk: Talk, topic: Topic) -> None:
     while rng.random() < 0.32:
         roll = rng.random()
         if roll < 0.36:
-            text = more_left.pop(0) if more_left else NO_MORE
-            talk.say("follow:more", ask(rng, ASK_MORE), text)
+            if more_left or rng.random() < 0.3:
+                text = more_left.pop(0) if more_left else NO_MORE
+                talk.say("follow:more", ask(rng, ASK_MORE), text)
         elif roll < 0.54:
             talk.say("follow:short", ask(rng, ASK_SHORT), first_of(rng, shortest(topic)))
         elif roll < 0.72:
