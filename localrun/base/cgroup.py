@@ -36,6 +36,16 @@ def cpu_quota() -> int | None:
     return max(1, math.floor(min(shares))) if shares else None
 
 
+def stopped_seconds() -> float:
+    """How long limits of the processor have kept this process's own group from running, so far; 0 where none do."""
+    for folder in _folders("cpu"):
+        figures = dict(line.split(" ", 1) for line in _text(folder / "cpu.stat").splitlines() if " " in line)
+        for name, a_second in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
+            if figures.get(name, "").isdigit():
+                return int(figures[name]) / a_second
+    return 0.0
+
+
 def _folders(controller: str) -> Iterator[Path]:
     """The group of this process and those around it, in either version's tree."""
     for line in _text(OWN).splitlines():

@@ -20,6 +20,24 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Meanwhile:
+    """What may have held an answer up besides its own work, as far as it was measured.
+
+    Shares are of all processors of the machine, None where the answer was too short to tell.
+    """
+
+    changed_at: int | None = None  # the first token of the prompt that is not what this chat had there before
+    changed_turn: int = 0  # the turn that is in; 0: what comes before the first, as the system prompt does
+    evicted: bool = False  # more of the prompt was in the cache once
+    ahead: int = 0  # answers that were under way when it was asked for
+    beside_tokens: int = 0  # of other answers, computed in the same steps
+    others_share: float | None = None  # used by other programs
+    idle_share: float | None = None  # used by nobody
+    page_faults: int | None = None  # of the engine that a disk had to answer; None where the system does not count
+    stopped_ms: float = 0.0  # that a limit of the container kept it from computing
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What was loaded. Sizes in bytes, times in milliseconds.
 
@@ -122,6 +140,8 @@ class Completion:
     kept_kv_bytes: int | None = None  # KV cache of other chats and of earlier states of this one
     kv_budget_bytes: int | None = None  # what the KV cache may take in all
     work: Work | None = None
+    mapped_bytes: int = 0  # of the weights, those that stay on disk
+    meanwhile: Meanwhile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class ReusePlanner:
         known = min(match.n_tokens, n_prompt - 1)
         notes = [self.why_not_longer(match, n_prompt)]
         stored = self.stored(held, known)
+        evicted = match.evicted or stored < known // self.block_tokens * self.block_tokens
         if stored < known // self.block_tokens * self.block_tokens:
             notes = [f"evicted from memory from token {stored:,} on"]
         elif stored < known:
@@ -40,7 +41,7 @@ class ReusePlanner:
             notes.append(f"the state of recurrent layers is kept {where}: computed on from there")
         elif reuse.n_tokens < stored:
             notes.append(f"the sliding window had moved on: cut to {reuse.n_tokens:,} tokens")
-        return replace(reuse, note=joined(notes))
+        return replace(reuse, note=joined(notes), evicted=evicted)
 
     def held(self, match: Match) -> Held:
         """What the tree has of a match."""

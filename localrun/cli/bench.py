@@ -45,6 +45,9 @@ def bench(
         share = "" if run.percent_of_limit is None else f"  {run.percent_of_limit:5.1f} % of what is possible"
         case = f"{run.kind:<8}{run.n:>6} tokens  depth {run.depth:<6} batch {run.batch:<3}"
         write(f"{case}{run.tps_median:>10.1f} tok/s{share}\n")
+    for run in measured.runs:
+        if run.diagnosis:
+            note(f"{run.kind} at depth {run.depth}: {run.diagnosis}")
     if measured.limits:
         found = measured.limits
         note(

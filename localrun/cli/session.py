@@ -21,7 +21,9 @@ from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions
 from localrun.client.interface import Generation
-from localrun.diagnose.verdict import verdict
+from localrun.diagnose.diagnosis import diagnose
+from localrun.diagnose.facts import facts_of
+from localrun.diagnose.words import in_words
 from localrun.fit.machine_rates import known_rates
 from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.library import mark_used
@@ -158,6 +160,7 @@ def show_stats(completion: Completion) -> None:
         f" {gib(c.kept_kv_bytes or 0)} of others, {gib(c.kv_budget_bytes or 0)} may be taken\n"
         f"seed    {c.seed}"
     )
-    found = verdict(asdict(c), known_rates())
-    if found and found.bound:
-        note(f"limit   {found.phase} is {found.bound}")
+    facts = facts_of(asdict(c), known_rates())
+    found = diagnose(facts) if facts else None
+    if facts and found and found.cause != "unknown":
+        note(f"limit   {in_words(found, facts).line}")

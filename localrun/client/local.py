@@ -22,6 +22,7 @@ from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import Group
 from localrun.client.interface import Generation
+from localrun.client.meanwhile import Watch
 from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
 from localrun.engine.generation import GenerationRequest, GenerationState
@@ -50,9 +51,10 @@ class LocalClient:
         check_request(request)
         text = self.model.text
         prompt = text.prepare(request)
+        watch = Watch()
         handle = self.model.engine.submit(self._generation(request, prompt))
         answer = AnswerStream(text, request.stop, text.splitter(prompt.ids, text.within_thinking(request)))
-        return Generation(self._events(request, prompt, handle, answer), handle.cancel)
+        return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
 
     def warm(self, token_ids: list[int], chat: str = "") -> None:
         """Compute a prompt in the background, unless a later call or a request does so first."""
@@ -102,13 +104,14 @@ class LocalClient:
         self.close()
 
     def _events(
-        self, request: Request, prompt: PromptIds, handle: GenerationHandle, answer: AnswerStream
+        self, request: Request, prompt: PromptIds, handle: GenerationHandle, answer: AnswerStream, watch: Watch
     ) -> Iterator[Event]:
         for event in stream_answer(handle, answer):
             if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
                 learn(figures)
-                yield Done(self._with_disk_notes(figures), tuple(prompt.ids))
+                figures = replace(self._with_disk_notes(figures), meanwhile=watch.meanwhile(event, prompt.changed))
+                yield Done(figures, tuple(prompt.ids))
                 again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
                 if again:
                     self.warm(again, request.chat_id)

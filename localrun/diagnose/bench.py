@@ -4,17 +4,25 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+import psutil
 
 from localrun.backends.limits import Limits
 from localrun.base.errors import UsageError
+from localrun.base.events import Meanwhile
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.bulk import bulk_tokens
+from localrun.diagnose.diagnosis import diagnose
+from localrun.diagnose.facts import Facts
+from localrun.diagnose.words import in_words
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel
 from localrun.engine.scratch_runs import ScratchRuns
 from localrun.fit.bytes import kv_bytes_per_token, state_bytes
 from localrun.fit.machine_rates import note_limits
-from localrun.fit.probe import Probed
+from localrun.fit.probe import Clock, Probed, others
+from localrun.fit.rates import Rates
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import max_rows
 
@@ -35,6 +43,7 @@ class BenchRun:
     tps_best: float
     tps_all: tuple[float, ...]
     percent_of_limit: float | None  # of read bandwidth (decode) or int8 arithmetic (prefill); None: not measured
+    diagnosis: str = ""  # what limits it, and what helps; empty where nobody can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    kind: str
+    kind: Literal["prefill", "decode"]
     n: int
     depth: int
     batch: int = 1
@@ -71,6 +80,7 @@ def bench(
     seconds: list[list[float]] = [[] for _ in cases]
     limits: list[Limits] = []
     probe = model.backend.limit_probe(model.threads) if model.backend.measures_limits else None
+    before = Clock.now()
     for repeat in range(repeats + 1):  # the first round warms up
         for index, case in enumerate(cases):
             progress(f"round {repeat} of {repeats}: {case.kind} {case.n} at depth {case.depth}, batch {case.batch}")
@@ -82,10 +92,11 @@ def bench(
     if probe is not None:
         probe.close()
     best = Limits.median(limits) if limits else None
+    around = company(before, Clock.now())
     if limits:
         read, int8, wide = (max(getattr(one, name) for one in limits) for name in PROBED)
         note_limits(Probed(1e9 * read, 1e9 * int8, 1e9 * wide, idle=False))
-    runs = tuple(summary(model, case, times, best) for case, times in zip(cases, seconds, strict=True))
+    runs = tuple(summary(model, case, times, best, around) for case, times in zip(cases, seconds, strict=True))
     return Bench(model.info.name, model.info.backend, model.threads, runs, best, model.plan.weights_bytes)
 
 
@@ -115,11 +126,44 @@ def run_case(engine: Engine, case: Case, fill: bool) -> float:
         raise UsageError(f"the cache has no room for {case.batch} sequences side by side", hint) from None
 
 
-def summary(model: LoadedModel, case: Case, seconds: Sequence[float], limits: Limits | None) -> BenchRun:
+def summary(
+    model: LoadedModel, case: Case, seconds: Sequence[float], limits: Limits | None, around: Meanwhile
+) -> BenchRun:
     rates = tuple(case.n * case.batch / elapsed for elapsed in seconds)
     median = statistics.median(rates)
     percent = None if limits is None else 100 * median / best_rate(model, case, limits)
-    return BenchRun(case.kind, case.n, case.depth, case.batch, median, max(rates), rates, percent)
+    why = diagnosis_of(model, case, statistics.median(seconds), limits, around)
+    return BenchRun(case.kind, case.n, case.depth, case.batch, median, max(rates), rates, percent, why)
+
+
+def diagnosis_of(model: LoadedModel, case: Case, seconds: float, limits: Limits | None, around: Meanwhile) -> str:
+    """What limits a case with one sequence, in words."""
+    if limits is None or case.batch > 1:
+        return ""
+    middle = case.depth + case.n // 2
+    cache = middle * kv_bytes_per_token(model.plan.config, model.plan.codec) + 2 * state_bytes(model.plan.config)
+    facts = Facts(
+        stages={case.kind: 1000 * seconds},
+        cached_tokens=case.depth,
+        computed_tokens=case.n,
+        completion_tokens=case.n + 1,
+        held_tokens=middle,
+        kv_bytes=cache,
+        kv_codec=model.plan.codec.name,
+        weights_on_disk=model.plan.mapped_bytes,
+        work=model.info.work,
+        rates=Rates(1e9 * limits.read_gbps, 1e9 * limits.int8_gmacs, 1e9 * limits.bf16_gmacs),
+        meanwhile=around,
+    )
+    found = diagnose(facts)
+    return "" if found is None or found.cause == "unknown" else in_words(found, facts).line
+
+
+def company(before: Clock, after: Clock) -> Meanwhile:
+    """Who else computed between the two, the probes of limits included."""
+    n_processors = psutil.cpu_count() or 1
+    busy = (after.busy - before.busy) / max((after.wall - before.wall) * n_processors, 1e-9)
+    return Meanwhile(others_share=others(before, after, n_processors), idle_share=max(0.0, 1 - busy))
 
 
 def best_rate(model: LoadedModel, case: Case, limits: Limits) -> float:

@@ -103,6 +103,7 @@ def completion(
         kept_kv_bytes=sequence.kept_kv_bytes,
         kv_budget_bytes=kv_budget,
         work=info.work,
+        mapped_bytes=info.mapped_bytes,
         **prompt_counts(sequence),
         **pace(sequence),
     )

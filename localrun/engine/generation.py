@@ -83,6 +83,9 @@ class GenerationState:
     n_cached: int = 0  # of the prompt, not computed again
     n_replayed: int = 0  # of the prompt, computed again only for layers whose window had moved on
     note: str = ""  # why no more of it was cached
+    evicted: bool = False  # more of it was cached once
+    n_ahead: int = 0  # others that were under way when it came
+    n_beside: int = 0  # tokens of others in the steps that computed its own
     n_restored: int = 0  # of the cached ones, brought back from disk
     restore_seconds: float = 0.0
     restore: Restore | None = None  # what is kept on disk of the prompt, on its way back
@@ -146,6 +149,7 @@ class GenerationState:
             if self.restore is not None:
                 self.n_restored = min(self.restore.n_tokens, self.n_cached)
                 self.restore_seconds = self.restore.seconds
+            self.evicted = cache.reuse.evicted
             self.note = "; ".join(note for note in (self.request.rewritten, cache.reuse.note) if note)
         self.admitted = True
 

@@ -29,6 +29,7 @@ class Generations:
         return [handle.sequence for handle in self.handles.values()]
 
     def add(self, handle: GenerationHandle) -> None:
+        handle.sequence.n_ahead = sum(not other.background for other in self.sequences)
         self.handles[handle.sequence.number] = handle
         self.scheduler.add(handle.sequence)
 
@@ -58,6 +59,7 @@ class Generations:
             try:
                 if not bool(logits.finite[row]):
                     raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
+                sequence.n_beside += plan.n_rows - n
                 self._commit(sequence, n, seconds)
             except Exception as error:
                 self.fail([sequence], error)

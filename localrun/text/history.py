@@ -69,13 +69,16 @@ def rewritten_turn(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Ma
     return turn
 
 
-def note(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> str:
-    """Why not all of the known ids were kept, in words for the user; empty when they were."""
-    if spliced.rewritten_at is None:
-        return ""
-    turn = rewritten_turn(tokenizer, spliced, messages)
+def change(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
+    """The token where the known ids no longer said the same, and its turn, from 1 on, or 0; None where all did."""
+    at = spliced.rewritten_at
+    return None if at is None else (at, rewritten_turn(tokenizer, spliced, messages))
+
+
+def note(at: int, turn: int) -> str:
+    """A change in words for the user."""
     what = f"the template rewrote turn {turn}" if turn else "the chat begins in another way"
-    return f"differs at token {spliced.rewritten_at}: {what}"
+    return f"differs at token {at}: {what}"
 
 
 def _spell(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:

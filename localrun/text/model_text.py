@@ -11,7 +11,7 @@ from localrun.base.request import Request, Sampling
 from localrun.base.settings import SETTINGS
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
-from localrun.text.history import note, splice
+from localrun.text.history import change, note, splice
 from localrun.text.prompt import encode_rendered, render_chat
 from localrun.text.reasoning import ReasoningTags, Splitter, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
@@ -37,13 +37,17 @@ TAIL_TOKENS = 32  # of a prompt, where a template opens a thought for the model
 
 @dataclass(frozen=True, slots=True)
 class PromptIds:
-    """A prompt. The first `n_kept` ids are those the request knew; `note` says why not all of them. Times in ms."""
+    """A prompt. The first `n_kept` ids are those the request knew; `note` says why not all of them. Times in ms.
+
+    `changed`: the first id that is not what was known there, and its turn (0: before the first); None where all are.
+    """
 
     ids: list[int]
     n_kept: int
     note: str
     render_ms: float
     tokenize_ms: float
+    changed: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,9 @@ class ModelText:
         if not request.known_ids:
             return PromptIds(encoded, 0, "", render_ms, _ms_since(started))
         spliced = splice(self.tokenizer, request.known_ids, encoded)
-        why = note(self.tokenizer, spliced, messages)
-        return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started))
+        changed = change(self.tokenizer, spliced, messages)
+        why = "" if changed is None else note(*changed)
+        return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed)
 
     def thinking(self, wish: str) -> dict[str, Any]:
         """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""

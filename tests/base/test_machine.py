@@ -40,6 +40,16 @@ def test_without_limits(groups: Path) -> None:
     assert 0.5 * system.available < memory().available < 2 * system.available
 
 
+def test_how_long_a_limit_has_kept_us_from_running(groups: Path) -> None:
+    assert cgroup.stopped_seconds() == 0
+    (groups / "own").write_text("0::/app\n")
+    write(groups / "cgroup" / "app", cpu__stat="usage_usec 9\nnr_throttled 2\nthrottled_usec 2500000")
+    assert cgroup.stopped_seconds() == 2.5
+    (groups / "own").write_text("4:cpu,cpuacct:/app\n")
+    write(groups / "cgroup" / "cpu" / "app", cpu__stat="nr_periods 3\nthrottled_time 1500000000")
+    assert cgroup.stopped_seconds() == 1.5
+
+
 def test_version_2_the_tightest_group_around_us_counts(groups: Path) -> None:
     (groups / "own").write_text("0::/user.slice/app.scope\n")
     top = groups / "cgroup"

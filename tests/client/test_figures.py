@@ -1,6 +1,7 @@
 """The figures of memory and pace: one KV figure wherever it is shown, and rates of work that was done."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import KVCodecName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
+from localrun.diagnose.diagnosis import diagnose
+from localrun.diagnose.facts import facts_of
+from localrun.diagnose.words import in_words
 
 PATH = Path(resource("localrun/builtin/localrun-tiny.gguf"))
 
@@ -118,3 +122,47 @@ def test_without_kept_chats_nothing_is_set_aside_for_them() -> None:
         assert plan.peak_bytes == plan.needed_bytes
         done = ask(client, "word " * 100)
         assert (done.kept_kv_bytes, held_blocks(client)) == (0, 0)
+
+
+def test_a_new_system_prompt_is_known_as_what_changed(client: LocalClient) -> None:
+    """At its first token that is another one, though the cache may know less of it."""
+    request = Request(
+        ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "word " * 200}), max_tokens=5
+    )
+    done = next(event for event in client.generate(request) if isinstance(event, Done))
+    told = done.completion.meanwhile
+    assert told is not None
+    assert (told.changed_at, told.ahead, told.beside_tokens) == (None, 0, 0)
+    known = done.prompt_ids + done.completion.token_ids
+    turn = ({"role": "assistant", "content": done.completion.text}, {"role": "user", "content": "And?"})
+    kinder = ({"role": "system", "content": "Be kind."}, *request.messages[1:], *turn)
+    ids = client.model.text.prepare(Request(kinder)).ids
+    same = next(n for n, (a, b) in enumerate(zip(known, ids, strict=False)) if a != b)
+    again = next(
+        event.completion
+        for event in client.generate(Request(kinder, max_tokens=5, known_ids=known))
+        if isinstance(event, Done)
+    )
+    assert again.meanwhile is not None
+    assert (again.meanwhile.changed_at, again.meanwhile.changed_turn) == (same, 0)
+    assert (again.cached_tokens or 0) <= same
+    facts = facts_of(asdict(replace(again, prefill_ms=1e4)), None)
+    assert facts is not None
+    found = diagnose(facts)
+    assert found is not None
+    assert f"its beginning, or system prompt, changed at token {same}" in in_words(found, facts).line
+
+
+def test_an_answer_knows_of_those_beside_it(client: LocalClient) -> None:
+    asked = [Request(({"role": "user", "content": f"{word} " * 150},), max_tokens=20) for word in ("one", "two")]
+    first, second = side_by_side(client, asked)
+    told = [events[-1].completion.meanwhile for events in (first, second)]
+    assert told[0] is not None
+    assert told[1] is not None
+    assert (told[0].ahead, told[1].ahead) == (0, 1)
+    assert min(told[0].beside_tokens, told[1].beside_tokens) > 0
+
+
+def side_by_side(client: LocalClient, requests: Sequence[Request]) -> list[list[Any]]:
+    """Events of requests that are asked for one after another, before any is read."""
+    return [list(generation) for generation in [client.generate(request) for request in requests]]

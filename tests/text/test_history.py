@@ -11,7 +11,7 @@ from localrun_testing.vocabularies import byte_level, sentencepiece, small_bpe, 
 
 from localrun.base.errors import LocalrunError, ModelFileError, UsageError
 from localrun.base.request import Request, Sampling
-from localrun.text.history import Spliced, note, rewritten_turn, splice
+from localrun.text.history import Spliced, change, note, rewritten_turn, splice
 from localrun.text.model_text import ModelText
 from localrun.text.prompt import encode_chat
 from localrun.text.template import CHATML, ChatTemplate, default_template
@@ -173,7 +173,8 @@ def test_a_template_that_drops_thinking_rewrites_the_last_turn_only() -> None:
     assert spliced.ids == encoded
     assert spliced.n_kept == spliced.rewritten_at == len(before)
     assert rewritten_turn(BYTE_LEVEL, spliced, messages) == 2
-    assert note(BYTE_LEVEL, spliced, messages) == f"differs at token {len(before)}: the template rewrote turn 2"
+    assert change(BYTE_LEVEL, spliced, messages) == (len(before), 2)
+    assert note(len(before), 2) == f"differs at token {len(before)}: the template rewrote turn 2"
 
 
 def test_what_was_odd_before_a_rewritten_turn_stays_odd() -> None:
@@ -198,7 +199,8 @@ def test_another_beginning_is_not_blamed_on_the_template() -> None:
     spliced = splice(BYTE_LEVEL, known, encode_chat(BYTE_LEVEL, template, messages))
     assert spliced.rewritten_at is not None
     assert spliced.rewritten_at < 12
-    assert "begins in another way" in note(BYTE_LEVEL, spliced, messages)
+    assert change(BYTE_LEVEL, spliced, messages) == (spliced.rewritten_at, 0)
+    assert "begins in another way" in note(spliced.rewritten_at, 0)
 
 
 def test_a_forged_control_token_is_text_on_both_sides() -> None:

@@ -1,7 +1,7 @@
 """What is told about an answer and the cache: right, in plain words, and readable without colour."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,43 +10,15 @@ from localrun_testing.pilots import LARGE, drive, screen_text, until_text
 from localrun_testing.scripted_client import COMPLETION, RATES, VIEW, Script, ScriptedClient
 from textual.pilot import Pilot
 
-from localrun.base.events import Event, GroupView, Prefill
+from localrun.base.events import Event, GroupView, Meanwhile, Prefill
 from localrun.base.request import Request
-from localrun_tui.screens.chat.advice import advise
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
 from localrun_tui.screens.chat.status_line import eta, stats_parts
 from localrun_tui.state import session
 from localrun_tui.widgets.meters import bar, meter
 
 
-def stats(**changes: Any) -> dict[str, Any]:
-    return {**asdict(COMPLETION), "completion_tokens": 80, **changes}
-
-
-@pytest.mark.parametrize(
-    ("changes", "phase", "title", "why", "remedy"),
-    [
-        ({}, "decode", "decode is memory-bound", "GiB a second: memory is the limit", "Fewer bytes to read"),
-        ({"decode_ms": 9e3}, "decode", "decode is overhead-bound", "had time to spare", "Usual for a small model"),
-        ({"work": None}, "decode", "decode took longest", "took longest, 41.3 tok/s.", ""),
-        ({"prefill_ms": 9e3, "cached_tokens": 0}, "prefill", "prefill is overhead-bound", "258 tokens", "Going on in"),
-        ({"prefill_ms": 9e3}, "prefill", "prefill is overhead-bound", "258 tokens", "1,216 of 1,474 tokens were"),
-        ({"restore_ms": 9e3}, "restore", "the disk took longest", "256 tokens of this chat back", "still in memory"),
-        ({"tokenize_ms": 9e3}, "tokenise", "the text took longest", "more than the model itself", "Nothing is wrong"),
-    ],
-)
-def test_advice_names_the_slow_phase_why_and_what_helps(
-    changes: dict[str, Any], phase: str, title: str, why: str, remedy: str
-) -> None:
-    advice = advise(stats(**changes), RATES)
-    assert advice is not None
-    assert (advice.phase, advice.title) == (phase, title)
-    assert why in advice.why
-    assert remedy in advice.remedy
-
-
-def test_nothing_is_said_where_nothing_took_any_time() -> None:
-    assert advise({}, RATES) is None
+def test_nothing_is_said_of_what_nobody_told() -> None:
     parts = stats_parts({"completion_tokens": 3, "decode_tps": None, "cached_tokens": None, "ttft_ms": 800.0})
     assert [part.plain for part in parts] == ["3 tokens", "began after 800 ms"]
 
@@ -83,7 +55,7 @@ def test_time_left_counts_only_what_is_computed() -> None:
 
 
 def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "known_rates", lambda: RATES)
+    monkeypatch.setattr(session, "_known_rates", lambda: RATES)
     app, _ = chat_app(Script("x" * 320))
 
     async def steps(pilot: Pilot[Any]) -> None:
@@ -94,7 +66,7 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus(monke
         await until_text(pilot, "Memory")
         text = screen_text(app)
         for words in (
-            "decode is memory-bound",
+            "decode-bound",
             "What helps:",
             "30 layers, window 512",
             "outside the window",
@@ -143,3 +115,27 @@ def test_an_engine_that_does_not_tell() -> None:
 
 def test_the_scripted_view_is_of_a_windowed_model() -> None:
     assert {state for group in VIEW.groups for state in group.states} == set(STATES)
+
+
+def test_a_slow_answer_says_below_it_why_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In words of a person; one that was fast says nothing."""
+    monkeypatch.setattr(session, "_known_rates", lambda: RATES)
+    slow: dict[str, Any] = {
+        "prompt_tokens": 2644,
+        "cached_tokens": 12,
+        "computed_tokens": 2632,
+        "ttft_ms": 9e3,
+        "prefill_ms": 8.9e3,
+    }
+    around = Meanwhile(changed_at=12)
+    app, _ = chat_app(Script("one"), Script("two", completion=replace(COMPLETION, **slow, meanwhile=around)))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "x")
+        await until_text(pilot, "one")
+        assert "slow" not in screen_text(app)
+        await ask(pilot, "y")
+        await until_text(pilot, "a slow start: the chat was read again, since its beginning, or system prompt, changed")
+
+    drive(app, steps, LARGE)

@@ -109,7 +109,7 @@ class Views(App[None]):
         stats: dict[str, object] = {"error": EVIL, "cache_note": EVIL, "model": EVIL}
         message = Message("2", "1", "assistant", EVIL, thinking=EVIL, stats=stats, interrupted=True)
         view = MessageView(message, EVIL, (1, 2))
-        view.document.note = note_of(message, True)
+        view.document.note = note_of(message, True, None)
         view.document.thinking_open = True
         yield view
 

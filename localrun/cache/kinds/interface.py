@@ -84,6 +84,7 @@ class Reuse:
     n_tokens: int
     start: int
     note: str = ""
+    evicted: bool = False  # more of them were known once
 
     @property
     def replays(self) -> bool:

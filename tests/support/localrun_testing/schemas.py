@@ -81,6 +81,22 @@ COMPLETION = {
         ),
         "type": ["object", "null"],
     },
+    "mapped_bytes": field(WHOLE, "of the weights, those that stay on disk", minimum=0),
+    "meanwhile": {
+        **record(
+            "what may have held it up besides its own work; null where nobody measured",
+            changed_at=field([WHOLE, "null"], "first token of the prompt that is not what this chat had there before"),
+            changed_turn=field(WHOLE, "the turn that is in; 0: what comes before the first", minimum=0),
+            evicted=field("boolean", "whether more of the prompt was in the cache once"),
+            ahead=field(WHOLE, "answers that were under way when it was asked for", minimum=0),
+            beside_tokens=field(WHOLE, "of other answers, computed in the same steps", minimum=0),
+            others_share=field([NUMBER, "null"], "of all processors, used by other programs; null: too short to tell"),
+            idle_share=field([NUMBER, "null"], "used by nobody"),
+            page_faults=field([WHOLE, "null"], "pages of the engine that a disk had to answer for", minimum=0),
+            stopped_ms=field(NUMBER, "time that a limit of the container kept the engine from computing", minimum=0),
+        ),
+        "type": ["object", "null"],
+    },
 }
 
 RUN = record("`run --json`", **COMPLETION)
@@ -142,6 +158,7 @@ BENCH = record(
             percent_of_limit=field(
                 [NUMBER, "null"], "of the read bandwidth (decode) or the int8 arithmetic (prefill) of this machine"
             ),
+            diagnosis=field(TEXT, "what limits it and what helps; empty where nobody can tell"),
         ),
     ),
     limits=field(

@@ -99,7 +99,7 @@ class ChatPath:
                 await live.view.remove()
             else:
                 message = turn.chat.tree[turn.answer_id]
-                live.view.document.note = note_of(message, self._reads_again(message))
+                live.view.document.note = note_of(message, self._reads_again(message), self._session.rates)
                 live.view.finish(message, self._branch(message))
                 self._shown.append(message.id)
         await self.show()  # another branch may have been chosen meanwhile, and the model may see less now
@@ -154,7 +154,7 @@ class ChatPath:
         model = message.stats.get("model") or (self._session.chat.model if self._session.chat else "") or "Answer"
         name = {"user": "You", "system": "System"}.get(message.role) or model_name(str(model)).plain
         view = MessageView(message, name, self._branch(message))
-        view.document.note = note_of(message, self._reads_again(message))
+        view.document.note = note_of(message, self._reads_again(message), self._session.rates)
         return view
 
     def _reads_again(self, message: "Message") -> bool:

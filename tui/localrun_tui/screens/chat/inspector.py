@@ -14,9 +14,10 @@ from textual.widget import Widget
 from localrun.base.events import CacheView, ModelInfo
 from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
-from localrun.diagnose.verdict import phases
+from localrun.diagnose.diagnosis import diagnose
+from localrun.diagnose.facts import facts_of
+from localrun.diagnose.words import Words, in_words
 from localrun.fit.rates import Rates
-from localrun_tui.screens.chat.advice import Advice, advise
 from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
 from localrun_tui.widgets.meters import bar
 
@@ -96,24 +97,25 @@ class Inspector(VerticalScroll, can_focus=True):
 
 
 def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list[Content]:
-    if stats.get("backend") == "remote":
+    facts = facts_of(stats, rates)
+    if facts is None:
         return [_heading("Last answer"), *_remote(stats, width)]
-    advice = advise(stats, rates)
-    if advice is None:
+    found = diagnose(facts)
+    if found is None:
         return [
             _heading("Last answer"),
             *_muted("Nothing yet: ask something, and see here where the time goes.", width),
         ]
-    times = phases(stats)
+    times = facts.stages
     whole = sum(times.values())
     lines = [_heading(f"Last answer  {ms(whole)}")]
     for name, milliseconds in times.items():
-        mark = "◀" if name == advice.phase else " "
+        mark = "◀" if name == found.stage else " "
         number = f"{ms(milliseconds):>9} {mark}"
         room = max(width - 10 - len(number) - 1, 4)
-        style = "$warning" if name == advice.phase else "$primary"
+        style = "$warning" if name == found.stage else "$primary"
         lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
-    return [*lines, *_reuse(stats, width), *_advice(advice, width)]
+    return [*lines, *_reuse(stats, width), *_advice(in_words(found, facts), width)]
 
 
 def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
@@ -143,8 +145,9 @@ def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
     return Content.styled(f"{words}; the rest: {note}" if note else words, "$foreground-muted").wrap(width)
 
 
-def _advice(advice: Advice, width: int) -> list[Content]:
-    lines = [Content.styled(advice.title, "bold $text-warning"), *Content(clean(advice.why)).wrap(width)]
+def _advice(advice: Words, width: int) -> list[Content]:
+    why = f"{advice.why[:1].upper()}{advice.why[1:]}."
+    lines = [Content.styled(advice.title, "bold $text-warning"), *Content(clean(why)).wrap(width)]
     if advice.remedy:
         lines += Content.assemble(("What helps: ", "bold"), clean(advice.remedy)).wrap(width)
     return lines

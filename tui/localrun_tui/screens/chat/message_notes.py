@@ -8,6 +8,10 @@ from textual.content import Content
 from localrun.base.events import Loop
 from localrun.base.sanitize import clean
 from localrun.base.units import ms
+from localrun.diagnose.diagnosis import diagnose
+from localrun.diagnose.facts import facts_of
+from localrun.diagnose.words import plainly
+from localrun.fit.rates import Rates
 from localrun_tui.screens.chat.status_line import eta
 from localrun_tui.widgets.meters import bar
 
@@ -52,8 +56,9 @@ def unanswered_note(session: "Session") -> Content:
     return Content.styled(words, "$text-warning")
 
 
-def note_of(message: "Message", reads_again: bool) -> Content:
-    """Of a message that is kept. `reads_again`: most of what was read before had to be read again."""
+def note_of(message: "Message", reads_again: bool, rates: Rates | None) -> Content:
+    """Of a message that is kept. `reads_again`: most of what was read before had to be read again. `rates` are those of
+    the machine, where they are known."""
     if message.role != "assistant":
         return Content()
     stats = message.stats
@@ -74,6 +79,10 @@ def note_of(message: "Message", reads_again: bool) -> Content:
         n_tokens = int(stats.get("prompt_tokens") or 0) + int(stats.get("completion_tokens") or 0)
         full = n_tokens >= int(stats.get("ctx") or 0)
         parts.append("◼ the context is full" if full else "◼ ended at the longest answer that is set")
-    if reads_again and stats.get("cache_note"):
+    facts = facts_of(stats, rates)
+    found = diagnose(facts) if facts else None
+    if facts and found and (why := plainly(found, facts)):
+        parts.append(why)
+    elif reads_again and stats.get("cache_note"):
         parts.append("read again: " + clean(str(stats["cache_note"]), keep_newlines=False))
     return Content.styled(" · ".join(parts), "$foreground-muted")

@@ -1,0 +1,48 @@
+"""What went on around an answer: other programs, memory that ran out, a container's limit, other answers."""
+
+import sys
+
+import psutil
+
+from localrun.base.cgroup import stopped_seconds
+from localrun.base.events import Meanwhile
+from localrun.engine.generation import GenerationState
+from localrun.fit.probe import Clock, others
+
+LEAST_SECONDS = 0.5  # that the system's clocks, which count in hundredths, tell anything about
+
+
+class Watch:
+    """Begins with the request."""
+
+    def __init__(self) -> None:
+        self.clock, self.faults, self.stopped = Clock.now(), page_faults(), stopped_seconds()
+
+    def meanwhile(self, sequence: GenerationState, changed: tuple[int, int] | None) -> Meanwhile:
+        """What was going on since; `changed` is that of PromptIds."""
+        now, faults = Clock.now(), page_faults()
+        seconds = now.wall - self.clock.wall
+        tells = seconds >= LEAST_SECONDS
+        n_processors = psutil.cpu_count() or 1
+        busy = (now.busy - self.clock.busy) / (seconds * n_processors) if tells else 0.0
+        at, turn = changed or (None, 0)
+        return Meanwhile(
+            changed_at=at,
+            changed_turn=turn,
+            evicted=sequence.evicted,
+            ahead=sequence.n_ahead,
+            beside_tokens=sequence.n_beside,
+            others_share=min(1.0, others(self.clock, now, n_processors)) if tells else None,
+            idle_share=max(0.0, 1.0 - busy) if tells else None,
+            page_faults=None if faults is None or self.faults is None else faults - self.faults,
+            stopped_ms=1000 * max(0.0, stopped_seconds() - self.stopped),
+        )
+
+
+def page_faults() -> int | None:
+    """Pages of this process that a disk had to answer for, so far; None where the system does not count them."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt

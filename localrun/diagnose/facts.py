@@ -1,0 +1,92 @@
+"""What was measured of one answer, as far as it may explain why it was slow. Torch-free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar
+
+from localrun.base.events import Meanwhile, Work
+from localrun.fit.rates import Rates
+
+Stage = Literal["template", "tokenise", "wait", "restore", "prefill", "decode"]
+Record = TypeVar("Record")
+
+PHASES: dict[Stage, str] = {
+    "template": "render_ms",
+    "tokenise": "tokenize_ms",
+    "restore": "restore_ms",
+    "prefill": "prefill_ms",
+    "decode": "decode_ms",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Times in milliseconds, by stage in the order they happen; `rates` are those of the machine that answered, None
+    where they were never measured."""
+
+    stages: Mapping[Stage, float] = field(default_factory=dict)
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    computed_tokens: int = 0
+    restored_tokens: int = 0
+    completion_tokens: int = 0
+    held_tokens: int = 0
+    kv_bytes: int = 0
+    kv_codec: str = ""
+    weights_on_disk: int = 0
+    cache_note: str = ""
+    work: Work | None = None
+    rates: Rates | None = None
+    meanwhile: Meanwhile = field(default_factory=Meanwhile)
+
+
+def stages(stats: Mapping[str, Any]) -> dict[Stage, float]:
+    """Milliseconds of each stage of an answer with these figures: those of a Completion. `wait` is what is left of the
+    time to the first token."""
+    found = {stage: _number(stats.get(name)) for stage, name in PHASES.items()}
+    first = _number(stats.get("ttft_ms"))
+    wait = max(0.0, first - found["restore"] - found["prefill"]) if first else 0.0
+    order: tuple[Stage, ...] = ("template", "tokenise", "wait", "restore", "prefill", "decode")
+    return {stage: wait if stage == "wait" else found[stage] for stage in order}
+
+
+def facts_of(stats: Mapping[str, Any], rates: Rates | None) -> Facts | None:
+    """Those of an answer with these figures, which may have been kept as plain data. None for a remote one: its server
+    knows."""
+    if stats.get("backend") == "remote":
+        return None
+
+    def whole(name: str) -> int:
+        return int(_number(stats.get(name)))
+
+    return Facts(
+        stages=stages(stats),
+        prompt_tokens=whole("prompt_tokens"),
+        cached_tokens=whole("cached_tokens"),
+        computed_tokens=whole("computed_tokens"),
+        restored_tokens=whole("restored_tokens"),
+        completion_tokens=whole("completion_tokens"),
+        held_tokens=whole("held_tokens"),
+        kv_bytes=whole("kv_bytes"),
+        kv_codec=str(stats.get("kv_codec") or ""),
+        weights_on_disk=whole("mapped_bytes"),
+        cache_note=str(stats.get("cache_note") or ""),
+        work=_record(Work, stats.get("work")),
+        rates=rates,
+        meanwhile=_record(Meanwhile, stats.get("meanwhile")) or Meanwhile(),
+    )
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _record(kind: type[Record], value: Any) -> Record | None:
+    """That of a Completion, or of one that was kept as plain data."""
+    if isinstance(value, Mapping):
+        names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+        known = all(name in value and isinstance(value[name], int | float | None) for name in names)
+        return kind(**{name: value[name] for name in names}) if known else None
+    return value if isinstance(value, kind) else None

@@ -1,0 +1,184 @@
+"""A diagnosis in words: one line in an engine's own, and one for whoever only wants to know what to do. Torch-free."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from localrun.base.units import gib, ms
+from localrun.diagnose.diagnosis import Cause, Diagnosis
+from localrun.diagnose.facts import Facts
+
+SURE = 0.6  # of the bandwidth: from here on more threads do not help
+
+
+class Words(NamedTuple):
+    """What is the matter, why, and what helps, which is empty where nobody can tell."""
+
+    title: str
+    why: str
+    remedy: str = ""
+
+    @property
+    def line(self) -> str:
+        return f"{self.title}: {self.why}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def in_words(found: Diagnosis, facts: Facts) -> Words:
+    """In the engine's words."""
+    return _WORDS[found.cause](found, facts)
+
+
+def plainly(found: Diagnosis, facts: Facts) -> str:
+    """Below a slow answer: what to do about it; empty where nothing is slow, or nobody can tell."""
+    if not found.slow:
+        return ""
+    what = "slow" if found.stage == "decode" else "a slow start"
+    if found.cause == "changed":
+        return f"{what}: the chat was read again, since {_changed(facts)}"
+    return f"{what}: {_PLAIN[found.cause]}" if found.cause in _PLAIN else ""
+
+
+_PLAIN: Mapping[Cause, str] = {
+    "evicted": "what was read before had to make room; fewer long chats at a time, or a smaller model, leave more",
+    "new": "all of this was new to it; what comes next in this chat begins sooner",
+    "weights": "this computer's memory is as fast as this; a smaller precision or model is faster",
+    "cache": "the chat is long, and all of it is looked at for each word; a new chat is faster",
+    "arithmetic": "this computer cannot compute faster; a smaller model can begin sooner",
+    "attention": "the text is long, and all of it is looked at for each word; a shorter one begins sooner",
+    "others": "other programs keep the processor busy",
+    "stopped": "this container may not use more of the processor",
+    "disk": "the model is larger than memory, and is read from disk; a smaller precision is faster",
+    "paging": "memory is short; close other programs, or choose a smaller precision",
+    "beside": "it was written beside other answers",
+    "queue": "it waited for other answers",
+    "restore": "the chat was read back from disk",
+}
+
+
+def _tokens(facts: Facts) -> str:
+    return f"{facts.prompt_tokens - facts.cached_tokens:,} of {facts.prompt_tokens:,} tokens"
+
+
+def _changed(facts: Facts) -> str:
+    turn = facts.meanwhile.changed_turn
+    return f"the template wrote turn {turn} in another way" if turn else "its beginning, or system prompt, changed"
+
+
+def _bound(found: Diagnosis) -> str:
+    """`decode-bound at 87 % of memory bandwidth`"""
+    limit = found.pace.bound if found.pace else None
+    what = {"memory": " of memory bandwidth", "arithmetic": " of arithmetic"}.get(limit or "")
+    return f"{found.stage}-bound" + (f" at {found.share:.0%}{what}".replace("%", " %") if what and found.share else "")
+
+
+def _new(found: Diagnosis, facts: Facts) -> Words:
+    why = f"{_tokens(facts)} were never read before"
+    return Words(_bound(found), why, "going on in the same chat reads only what is new")
+
+
+def _evicted(found: Diagnosis, facts: Facts) -> Words:
+    smaller = "a q8 cache, or " if facts.kv_codec in ("f16", "f32") else ""
+    why = f"{_tokens(facts)} were not cached, as others took their room"
+    return Words(_bound(found), why, f"{smaller}fewer long chats in turn leave more of each")
+
+
+def _changed_words(found: Diagnosis, facts: Facts) -> Words:
+    why = f"{_tokens(facts)} were not cached because {_changed(facts)} at token {facts.meanwhile.changed_at:,}"
+    return Words(_bound(found), why, "what a chat begins with is best left as it is")
+
+
+def _weights(found: Diagnosis, facts: Facts) -> Words:
+    assert found.pace is not None
+    cache = " or a q8 cache" if found.pace.extra > 0.2 and facts.kv_codec in ("f16", "f32") else ""
+    threads = ", more threads do not" if (found.share or 0) >= SURE else ""
+    why = f"{gib(found.pace.read_bytes)} a second are read, {found.pace.extra:.0%} of it cache".replace("%", " %")
+    return Words(_bound(found), why, f"a smaller precision{cache} helps{threads}")
+
+
+def _cache(found: Diagnosis, facts: Facts) -> Words:
+    assert found.pace is not None
+    smaller = {"q8": "k8v4 for the cache", "k8v4": "q4 for the cache", "q4": ""}.get(facts.kv_codec, "a q8 cache")
+    share = f"{found.pace.extra:.0%}".replace("%", " %")
+    why = f"the cache of {facts.held_tokens:,} tokens is {share} of what a token reads"
+    return Words(_bound(found), why, f"{smaller} or a shorter chat helps" if smaller else "a shorter chat helps")
+
+
+def _arithmetic(found: Diagnosis, facts: Facts) -> Words:
+    return Words(_bound(found), "every weight is used for every token", "a smaller model helps")
+
+
+def _attention(found: Diagnosis, facts: Facts) -> Words:
+    assert found.pace is not None
+    share = f"{found.pace.extra:.0%}".replace("%", " %")
+    return Words(_bound(found), f"{share} of the arithmetic is attention to what came before", "a shorter text helps")
+
+
+def _overhead(found: Diagnosis, facts: Facts) -> Words:
+    why = f"{found.stage} kept neither memory nor arithmetic busy, as is usual for a small model"
+    return Words("overhead-bound", why, "a larger one is hardly slower")
+
+
+def _others(found: Diagnosis, facts: Facts) -> Words:
+    share = f"{facts.meanwhile.others_share or 0:.0%}".replace("%", " %")
+    why = f"{found.stage} had to share, other programs used {share} of the processors"
+    return Words("held up by other programs", why, "it is faster once they are closed")
+
+
+def _stopped(found: Diagnosis, facts: Facts) -> Words:
+    why = f"the container's limit kept the engine from running for {ms(facts.meanwhile.stopped_ms)}"
+    return Words("held up by a limit", why, "give the container more CPU, or use fewer --threads")
+
+
+def _disk(found: Diagnosis, facts: Facts) -> Words:
+    why = f"{gib(facts.weights_on_disk)} of the weights do not fit memory and are read as they are used"
+    return Words("bound by the disk", why, "a smaller precision, or more memory")
+
+
+def _paging(found: Diagnosis, facts: Facts) -> Words:
+    why = f"{facts.meanwhile.page_faults or 0:,} pages of the engine had to come back from disk"
+    return Words("short of memory", why, "close other programs, or choose a smaller precision or context")
+
+
+def _beside(found: Diagnosis, facts: Facts) -> Words:
+    why = f"{facts.meanwhile.beside_tokens:,} tokens of other answers were computed in the same steps"
+    return Words("shared with other answers", why, "alone it is faster")
+
+
+def _queue(found: Diagnosis, facts: Facts) -> Words:
+    n = facts.meanwhile.ahead
+    who = "another answer was" if n == 1 else f"{n} other answers were"
+    return Words("held up by a queue", f"it waited {ms(found.milliseconds)}; {who} under way when it was asked for")
+
+
+def _waiting(found: Diagnosis, facts: Facts) -> Words:
+    return Words("held up", f"it waited {ms(found.milliseconds)} before the engine began")
+
+
+def _restore(found: Diagnosis, facts: Facts) -> Words:
+    why = f"{facts.restored_tokens:,} tokens were read back from disk; to compute them again would have taken longer"
+    return Words("bound by the disk", why, "chats used a short time ago are still in memory")
+
+
+def _text(found: Diagnosis, facts: Facts) -> Words:
+    return Words("bound by text", f"preparing the prompt took {ms(found.milliseconds)}, more than the model itself")
+
+
+_WORDS: Mapping[Cause, Callable[[Diagnosis, Facts], Words]] = {
+    "changed": _changed_words,
+    "evicted": _evicted,
+    "new": _new,
+    "weights": _weights,
+    "cache": _cache,
+    "arithmetic": _arithmetic,
+    "attention": _attention,
+    "overhead": _overhead,
+    "others": _others,
+    "stopped": _stopped,
+    "disk": _disk,
+    "paging": _paging,
+    "beside": _beside,
+    "queue": _queue,
+    "waiting": _waiting,
+    "restore": _restore,
+    "text": _text,
+    "unknown": lambda found, facts: Words(_bound(found), f"{found.stage} took longest, {ms(found.milliseconds)}"),
+}
