@@ -9,11 +9,14 @@ from tools.builtin_data import (
     facts_app,
     facts_attention,
     facts_cache,
+    facts_codec,
     facts_commands,
     facts_files,
+    facts_keys,
     facts_machine,
     facts_models,
     facts_phases,
+    facts_programs,
     facts_reuse,
     facts_sampling,
     facts_second_token,
@@ -43,11 +46,11 @@ from tools.builtin_data.topic import Topic
 
 SUBJECTS: tuple[tuple[Topic, ...], ...] = (
     facts_second_token.TOPICS + facts_phases.TOPICS + facts_speed.TOPICS,
-    facts_cache.TOPICS + facts_reuse.TOPICS + facts_attention.TOPICS + facts_transformer.TOPICS,
+    facts_cache.TOPICS + facts_codec.TOPICS + facts_reuse.TOPICS + facts_attention.TOPICS + facts_transformer.TOPICS,
     facts_weights.TOPICS + facts_files.TOPICS,
     facts_words.TOPICS + facts_sampling.TOPICS,
-    facts_commands.TOPICS + facts_models.TOPICS + facts_app.TOPICS,
-    facts_machine.TOPICS,
+    facts_commands.TOPICS + facts_models.TOPICS + facts_app.TOPICS + facts_keys.TOPICS,
+    facts_machine.TOPICS + facts_programs.TOPICS,
 )
 TOPICS = tuple(topic for subject in SUBJECTS for topic in subject)
 WEIGHTS = [topic.weight for topic in TOPICS]
