@@ -14,6 +14,7 @@ from localrun.cli.console import ONE_OR_MANY, is_terminal, open_streams, write
 from localrun.cli.failure import leave_quietly, report
 from localrun.cli.groups import command
 from localrun.cli.open_app import is_plain, open_app
+from localrun.cli.values import use_own_checks
 
 _CHAT, _MODELS, _MEASURE, _HIDDEN = "Chat", "Models", "Measure", ""
 
@@ -43,6 +44,7 @@ COMMANDS = {
 
 def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The program with these commands. Only their modules are imported: a run need not wait for those of a bench."""
+    use_own_checks()
     line = typer.Typer(
         name="localrun",
         help="Run a language model on your own machine.",
