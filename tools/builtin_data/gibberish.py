@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.builtin_data.made_up import letters, nonsense_word
 from tools.builtin_data.talk import Talk
 
+PUNCTUATION = ("?", "??", "???", "...", "..", "....", ".", "!", "!!", "?!", "…", "-", "--", ",", ";")
 # fmt: off
 ODD_SIGNS = (
     "?", "??", "...", ".", "!", "-", "?!", "#", "***", "//", "$$$", "…", "()", "[]", "{}", "~", "@", "&", "🤔",
@@ -18,8 +19,8 @@ ODD_SIGNS = (
 
 def gibberish(talk: Talk) -> str:
     rng = talk.rng
-    if rng.random() < 0.4:
-        return rng.choice(ODD_SIGNS)
+    if rng.random() < 0.5:
+        return rng.choice(PUNCTUATION if rng.random() < 0.3 else ODD_SIGNS)
     if rng.random() < 0.3:
         return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz0123456789!?#%&/.,;") for _ in range(rng.randint(2, 25)))
     make = letters if rng.random() < 0.6 else nonsense_word

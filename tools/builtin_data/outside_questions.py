@@ -4,6 +4,13 @@
 from __future__ import annotations
 
 FACT_QUESTIONS = (
+    "is {thing} [a|an] [planet|country|star|metal|number|religion|language|virus|continent|movie|science|kind of {thing2}]?",
+    "[was|is] {person} [really |actually |ever |][short|tall|rich|married|left-handed|a genius|in love|president|vegetarian|evil|real]?",
+    "[can you |please |could you |]explain [how|why] [airplanes fly|magnets work|planes stay up|ships float|fridges stay cold|batteries work|clocks tick|tides rise|the sun shines|{thing} works|{thing} happens]",
+    "what [will|would|is going to] [the winning numbers|the weather|the future|my salary|{thing}] [be|be like] [tomorrow|next week|next year|in ten years|]?",
+    "who won [the final|the match|the league|the race|the election|{thing}] [last year|yesterday|last week|in 2022|]?",
+    "name [three|five|two|some|ten] [famous |great |rare |][painters|composers|rivers|kings|planets|scientists|cities|countries|actors|books]",
+    "why [is|are] the [sea|sky|desert|night|moon|ocean|grass|stars] [salty|blue|dry|dark|round|deep|green|bright]?",
     "[tell me|give me|do you know|i want] [something|facts|a fact|some facts|three facts|more] about {animals}",
     "how [fast|far|high|deep] can {animals} [run|jump|swim|fly|dive]?",
     "how [big|old|long|heavy|tall|smart] [do|are] {animals} [get|grow|become|]?",

@@ -104,5 +104,5 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (reading.reading_turns, 4.0),
     (logic.logic_turns, 2.5),
     (units.unit_turn, 0.8),
-    (echo.echo_turns, 2.0),
+    (echo.echo_turns, 3.0),
 )
