@@ -98,6 +98,7 @@ TOPICS = (
         answer=(
             '`localrun run -c "prompt"` and `localrun chat -c` go on with the last chat; in the app, Ctrl+L opens any of them. Its model and settings come back with it.',
         ),
+        weight=1.3,
     ),
     Topic(
         key="export",
@@ -126,7 +127,7 @@ TOPICS = (
         answer=(
             'In a chat, `/attach notes.txt` or `@notes.txt` inside the message sends the text of a file or PDF along; Ctrl+T does it in the app. For one prompt use `localrun run --file notes.txt "Summarise this"`.',
         ),
-        weight=1.3,
+        weight=1.6,
     ),
     Topic(
         key="slash",

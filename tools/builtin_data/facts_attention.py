@@ -44,7 +44,7 @@ TOPICS = (
         example=(
             "Llama 3.1 8B has 32 query heads and 8 KV heads: 128 KiB a token in f16. Without GQA it would be 512 KiB.",
         ),
-        weight=1.8,
+        weight=2.2,
     ),
     Topic(
         key="mha_mqa",
@@ -79,7 +79,7 @@ TOPICS = (
         example=(
             "With 32 query heads of 128 numbers and 32 layers in f16: MHA takes 512 KiB a token, GQA with 8 KV heads 128 KiB, MQA 16 KiB.",
         ),
-        weight=1.8,
+        weight=2.2,
     ),
     Topic(
         key="window",
@@ -114,7 +114,7 @@ TOPICS = (
             "Gemma 3 27B at 128k tokens takes 10.4 GiB instead of 62 that way. Far text still gets through, since layers pass on what they saw.",
         ),
         simple=("The layer keeps only its last few pages of notes and throws the older ones away.",),
-        weight=1.6,
+        weight=1.9,
     ),
     Topic(
         key="window_option",
@@ -164,7 +164,7 @@ TOPICS = (
         ),
         simple=("It is the model's desk: only what lies on it can be seen.",),
         example=("A context of 8,192 tokens is about 6,000 English words, a dozen pages.",),
-        weight=1.6,
+        weight=2.0,
     ),
     Topic(
         key="set_context",

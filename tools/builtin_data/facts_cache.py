@@ -56,7 +56,7 @@ TOPICS = (
             "It is like taking notes while you read. When the model writes the next word, it looks at its notes instead of reading the whole text again. More text means more notes, so the cache takes more memory.",
         ),
         example=(KV_NUMBERS,),
-        weight=3.0,
+        weight=2.8,
     ),
     Topic(
         key="kv_memory",

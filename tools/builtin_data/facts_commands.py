@@ -128,7 +128,7 @@ TOPICS = (
             "which topics does localrun explain have?",
         ),
         answer=(
-            "`localrun explain` measures live on your machine what the KV cache does and draws it: with and without the cache, prefill and decode, memory, reuse, windows, batches and the price of tokens. `localrun explain memory` shows one topic.",
+            "`localrun explain` measures live on your machine what the KV cache does and draws it: with and without the cache, prefill and decode, memory, precision, reuse, windows, batches and the price of tokens. `localrun explain memory` shows one topic.",
         ),
         weight=1.1,
     ),

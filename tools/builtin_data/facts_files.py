@@ -24,7 +24,7 @@ TOPICS = (
         more=(
             "I am a GGUF file myself: about 7 MB of Q8_0 weights in the llama architecture. `localrun show builtin` prints what is inside.",
         ),
-        weight=1.5,
+        weight=1.7,
     ),
     Topic(
         key="own_file",
@@ -111,6 +111,6 @@ TOPICS = (
         answer=(
             "At 4 bits a model takes about 0.6 GB per billion weights, at 8 bits 1.1 GB, plus the KV cache: 7B about 4.5 GB, 13B 8 GB, 70B 42 GB. So 8 GB of memory hold a 4B to 8B model at 4 bits, 16 GB a 14B, 64 GB a 70B. `localrun fit` knows what fits your machine.",
         ),
-        weight=1.6,
+        weight=2.2,
     ),
 )

@@ -39,6 +39,7 @@ TOPICS = (
         tasks=("[quit|close|exit|leave] [the app|localrun|the program|the chat|the tui]",),
         patterns=("[which|what] key [quits|closes] [the app|localrun]?",),
         answer=("Ctrl+Q quits the app; in a plain chat, type `/quit`. Chats are kept.",),
+        weight=1.1,
     ),
     Topic(
         key="new_chat",
@@ -50,6 +51,7 @@ TOPICS = (
         answer=(
             "Ctrl+N begins a new chat in the app; in a plain chat it is `/new`. The old one stays in the history.",
         ),
+        weight=1.1,
     ),
     Topic(
         key="stop_answer",

@@ -83,7 +83,7 @@ TOPICS = (
             "is it safe to type [secrets|my secrets|private stuff|customer data] [here|in|]?",
         ),
         answer=(
-            "Everything runs on your own machine, and nothing you type is sent anywhere. The network is used only when you search for or download a model; `--offline` forbids even that.",
+            "Everything runs on your own machine, and nothing you type is sent anywhere. The network is used only to look up and download models; `--offline` forbids even that.",
         ),
         short=("Everything stays on your machine.",),
         weight=1.5,
@@ -125,8 +125,9 @@ TOPICS = (
             "what licen[s|c]e does [qwen|llama|gemma|a model|the model] have?",
         ),
         answer=(
-            "Each model has a licence of its own: Qwen3 has Apache 2.0, Llama and Gemma have terms of their makers. localrun shows the licence before a download; read it before you use a model commercially.",
+            "Each model has a licence of its own: Qwen3 has Apache 2.0, Llama the terms of its maker. localrun shows the licence before a download; read it before you use a model commercially.",
         ),
+        weight=1.2,
     ),
     Topic(
         key="hardware",
@@ -145,7 +146,7 @@ TOPICS = (
             "You do not need a GPU: localrun computes on the CPU, and on NVIDIA GPUs (CUDA) or Apple GPUs (MPS) if you have one. It runs on Linux, macOS and Windows; `localrun doctor` shows what your machine offers.",
         ),
         short=("A CPU is enough; CUDA and Apple GPUs are used if present.",),
-        weight=1.3,
+        weight=1.5,
     ),
     Topic(
         key="gpu_or_cpu",
@@ -158,7 +159,7 @@ TOPICS = (
         answer=(
             "A GPU is faster because its memory has several times the bandwidth of a CPU's, which speeds up decode, and far more arithmetic, which speeds up prefill. A CPU has more memory and runs small and quantized models well.",
         ),
-        weight=1.2,
+        weight=1.5,
     ),
     Topic(
         key="use_gpu",

@@ -38,7 +38,7 @@ TOPICS = (
         more=(
             'A name from the catalogue like `qwen3-4b` is the easiest way; a GGUF or safetensors repository on the hub works too, written as org/repo. After that, `localrun list` shows what is on disk and `localrun run -m qwen3-4b "Hello"` uses it.',
         ),
-        weight=3.0,
+        weight=2.6,
     ),
     Topic(
         key="pull_or_run",
@@ -69,6 +69,7 @@ TOPICS = (
         answer=(
             "Type the same `localrun pull` again: it goes on where it stopped, and every file is checked by its hash. In the app, F8 shows the downloads, with pause and retry.",
         ),
+        weight=1.3,
     ),
     Topic(
         key="update",
@@ -99,7 +100,7 @@ TOPICS = (
         answer=(
             "`localrun list` (or `ls`) shows the models on your disk with their precision and size, those of the Hugging Face cache, LM Studio and Ollama included.",
         ),
-        weight=1.2,
+        weight=1.4,
     ),
     Topic(
         key="show",
@@ -114,7 +115,7 @@ TOPICS = (
         answer=(
             "`localrun show MODEL` prints what is in a model: architecture, precision, layers, heads, context, and the bytes its KV cache takes per token. It works before a download, too.",
         ),
-        weight=1.2,
+        weight=1.4,
     ),
     Topic(
         key="rm",

@@ -45,7 +45,7 @@ TOPICS = (
         example=(
             "At 500 tokens per second, a prompt of 2,000 tokens takes 4 seconds of prefill before the first word.",
         ),
-        weight=1.6,
+        weight=2.0,
     ),
     Topic(
         key="decode",
@@ -84,7 +84,7 @@ TOPICS = (
         ),
         simple=("Decode is the writing: one small piece of a word after another, each time with a look at the notes.",),
         example=("A 4 GB model on a machine that reads 40 GB a second writes at most 10 tokens per second.",),
-        weight=1.6,
+        weight=2.0,
     ),
     Topic(
         key="phases",
@@ -225,6 +225,6 @@ TOPICS = (
         more=(
             "It depends on your machine and on the size of the model; `localrun bench` compares it with the limits of your machine.",
         ),
-        weight=1.3,
+        weight=1.7,
     ),
 )

@@ -51,7 +51,7 @@ TOPICS = (
         answer=(
             "`--json` prints the answer and its figures as one JSON object; `--jsonl` prints one object a line as tokens arrive. Other commands know `--json` too, and exit codes tell scripts what went wrong.",
         ),
-        weight=1.1,
+        weight=1.3,
     ),
     Topic(
         key="stats",

@@ -123,6 +123,6 @@ TOPICS = (
         simple=(
             "One bus takes eight people almost as fast as one, and with continuous batching they get on and off at every stop.",
         ),
-        weight=1.6,
+        weight=1.8,
     ),
 )

@@ -76,6 +76,6 @@ TOPICS = (
             "In numbers: a prompt of 1000 tokens means work for 1000 tokens before the first word, but they share each read of the weights, so the processor is kept busy with arithmetic. "
             "Every later token needs the work of one token, yet the weights must be read again, so memory bandwidth sets the speed. Try it: `localrun explain` measures both on your machine.",
         ),
-        weight=5.0,
+        weight=4.0,
     ),
 )

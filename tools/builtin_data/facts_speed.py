@@ -31,7 +31,7 @@ TOPICS = (
         ),
         more=("`localrun bench` prints both limits of your machine and how close the model comes to them.",),
         simple=("Either the cook is too slow (compute-bound), or the ingredients arrive too slowly (memory-bound).",),
-        weight=1.4,
+        weight=1.6,
     ),
     Topic(
         key="roofline",
@@ -45,6 +45,7 @@ TOPICS = (
         answer=(
             "The roofline says how fast a step can be at best: the smaller of the arithmetic limit and memory bandwidth × operations per byte. Few operations per byte, as in decode, means bandwidth is the roof; many, as in prefill, means arithmetic is.",
         ),
+        weight=1.2,
     ),
     Topic(
         key="bandwidth",
@@ -95,7 +96,7 @@ TOPICS = (
         more=(
             "`localrun bench` shows how close you are to the limits of your machine, and `localrun fit` shows which precision fits into memory.",
         ),
-        weight=1.6,
+        weight=2.0,
     ),
     Topic(
         key="long_chats",
@@ -207,6 +208,6 @@ TOPICS = (
         answer=(
             "Input tokens are cheap because prefill computes them all together and reads the weights once for many of them. Output tokens cost more because decode reads all the weights again for each one. `localrun explain price` shows both on your machine.",
         ),
-        weight=1.2,
+        weight=1.1,
     ),
 )

@@ -25,7 +25,7 @@ TOPICS = (
         ),
         short=("Attention lets each token look at all earlier tokens and take what it needs from them.",),
         simple=("It is like looking back over your notes and picking the lines that matter for the next word.",),
-        weight=1.2,
+        weight=1.6,
     ),
     Topic(
         key="flash",
@@ -72,7 +72,7 @@ TOPICS = (
         short=(
             "RoPE turns queries and keys by an angle that depends on the position, so the model knows the order of tokens.",
         ),
-        weight=1.1,
+        weight=1.5,
     ),
     Topic(
         key="softmax",
@@ -87,6 +87,7 @@ TOPICS = (
         answer=(
             "Softmax turns a list of scores into probabilities: all are positive and add up to 1, and larger scores get larger shares. Attention uses it to weigh earlier tokens, and sampling uses it to pick the next one.",
         ),
+        weight=1.4,
     ),
     Topic(
         key="embedding",
@@ -104,7 +105,7 @@ TOPICS = (
         answer=(
             "An embedding is a list of numbers, a vector, that stands for a token. Tokens of similar meaning have similar vectors. It is the first thing a model does with your text: look up the vector of each token and send it through the layers.",
         ),
-        weight=1.2,
+        weight=1.6,
     ),
     Topic(
         key="transformer",
@@ -125,7 +126,7 @@ TOPICS = (
         answer=(
             "A transformer is a stack of layers, often 28 to 80. Each layer first looks back at earlier tokens (attention) and then works on each token by itself (a feed-forward network). Every token passes through all layers before the next one can be chosen.",
         ),
-        weight=1.2,
+        weight=1.4,
     ),
     Topic(
         key="logits",
@@ -133,5 +134,6 @@ TOPICS = (
         answer=(
             "Logits are the scores that a model gives to every token of its vocabulary before it picks the next one. Softmax turns them into probabilities, and sampling chooses from those.",
         ),
+        weight=1.2,
     ),
 )

@@ -156,7 +156,7 @@ TOPICS = (
         answer=(
             "At 2 bits (int2, Q2_K) the loss of quality is large: small models break, and big ones get clearly worse. A smaller model at 4 bits is nearly always better. It is an extreme for when nothing else fits.",
         ),
-        weight=1.1,
+        weight=1.3,
     ),
     Topic(
         key="bf16",
@@ -198,7 +198,7 @@ TOPICS = (
         more=(
             "Which experts a token goes to is decided by a small router in every layer. The KV cache is that of the attention layers and has nothing to do with the experts.",
         ),
-        weight=1.4,
+        weight=1.8,
     ),
     Topic(
         key="perplexity",
@@ -216,6 +216,6 @@ TOPICS = (
         example=(
             "A perplexity of 8 means the model is as unsure as if it chose among 8 equally likely tokens each time.",
         ),
-        weight=1.4,
+        weight=1.6,
     ),
 )

@@ -26,7 +26,7 @@ TOPICS = (
         ),
         short=("A token is the piece of text, often a word or part of one, that a model handles in one step.",),
         simple=("Tokens are the building bricks of text: short words are one brick, long words are several.",),
-        weight=1.5,
+        weight=2.0,
     ),
     Topic(
         key="tokenizer",
@@ -100,6 +100,7 @@ TOPICS = (
         answer=(
             "A base model only continues text; an instruct model was trained further to answer questions and follow instructions. For chatting take an instruct model, often marked -it, -instruct or -chat.",
         ),
+        weight=1.2,
     ),
     Topic(
         key="inference",
@@ -120,6 +121,7 @@ TOPICS = (
         answer=(
             "localrun runs models but does not train them. Fine-tuning means to go on training a model with your own examples; LoRA trains only a few small extra matrices. You need another program for that, and can load its result here as GGUF or safetensors.",
         ),
+        weight=1.3,
     ),
     Topic(
         key="rag",
@@ -134,6 +136,7 @@ TOPICS = (
         answer=(
             "RAG (retrieval-augmented generation) looks up pieces of your documents that fit the question and puts them into the prompt. localrun has no search of documents; it takes the text of whole files: `/attach notes.txt` in a chat.",
         ),
+        weight=1.3,
     ),
     Topic(
         key="vision",
@@ -149,6 +152,7 @@ TOPICS = (
         answer=(
             "localrun works with text only. Of models that also see or hear, it runs the language model; pictures and sound cannot be given to it.",
         ),
+        weight=1.2,
     ),
     Topic(
         key="thinking",
@@ -191,7 +195,7 @@ TOPICS = (
             "A chat template turns a list of messages into the exact text a model was trained on, with its own control tokens for user, assistant and the end of a turn. It is stored in the model file; `--raw` leaves it out.",
         ),
         short=("A chat template turns messages into the text format a model was trained on.",),
-        weight=1.1,
+        weight=1.4,
     ),
     Topic(
         key="system_prompt",
@@ -228,5 +232,6 @@ TOPICS = (
         answer=(
             "A hallucination is an answer that sounds right but is made up. Every language model can be wrong, large ones too, so check what matters. I try to stay within the few things I was trained on.",
         ),
+        weight=1.2,
     ),
 )

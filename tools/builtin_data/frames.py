@@ -12,7 +12,7 @@ NAME_FORMS = (
     "wat is {x}?",
     "explain {x}",
     "explain {x} to me",
-    "explain {x} [please|simply|quickly|for me|pls]",
+    "explain {x} [please|for me|pls]",
     "tell me about {x}",
     "tell me [something|more|a bit|a little] about {x}",
     "{x}?",
@@ -43,7 +43,7 @@ NAME_FORMS = (
     "do you know what {x} is?",
     "describe {x}",
     "i want to [know|learn|understand] [about|more about|what is|what's] {x}",
-    "what is {x} in [localrun|an llm|simple terms|ai|a language model|machine learning|llms|this context]?",
+    "what is {x} in [localrun|an llm|ai|a language model|machine learning|llms|this context]?",
     "how would you [explain|describe] {x}?",
     "help me understand {x}",
     "what's the [deal with|idea behind|point of|purpose of|use of|benefit of|trick with|story with] {x}?",
@@ -57,6 +57,9 @@ NAME_FORMS = (
     "[and |so |]{x} means what[, please|]?",
     "what [exactly |]{x} means",
     "{x}, what [is it|is that|does it mean|does that mean|does it do|'s that|'s this|is it for]?",
+    "{x}, [explain|explain it|explain please|what's this|what is this|what's the idea|tell me about it|what does it stand for|what for|how does it work]?",
+    "{x}, [what is that|what's that|what is it|what does it do|what is it for]?",
+    "what does {x} mean [here|in this context|in this app|for a model|for me|in practice|in llms]?",
     "{x}: [what is it|what is that|what for|explain please|meaning|how does it work]?",
     "{x} - [what is it|what is that|what for|explain|what does it do]?",
     "[could|can|would] you [define|describe|clarify|tell me] {x} [for me|please|]?",
@@ -69,15 +72,13 @@ NAME_FORMS = (
     "how [do|would|can] [you|one|i] [define|describe|understand] {x}?",
     "explain [what|to me what] {x} is",
     "a [short|simple|quick] [explanation|definition] of {x} please",
-    "in [plain|simple|other|your own] words, what is {x}?",
     "teach me about {x}",
     "do you know {x}?",
     "[have you heard|ever heard] of {x}?",
     "so what [is|exactly is|actually is] {x}?",
     "what should i know about {x}?",
     "[basics|a summary|a word or two|two sentences|an overview] [of|on|about] {x}[, please|]",
-    "{x} [explained|explain|explanation|definition|meaning|basics|for dummies|in short|please|pls]",
-    "eli5 {x}",
+    "{x} [explained|explain|explanation|definition|meaning|basics|please|pls]",
     "[in the context of|in the world of|when talking about|speaking of] [llms|language models|ai|local models], what [is|does] {x}[ mean|]?",
     "[so |]what does {x} [measure|tell me|say|show|cover|change|involve]?",
     "what the heck is {x}?",
@@ -88,7 +89,7 @@ NAME_FORMS = (
     "what are the [advantages|benefits|pros and cons|downsides|limits|drawbacks] of {x}?",
     "does {x} [help|make it faster|save memory|matter|change the answer|cost quality]?",
     "does localrun [use|have|support|know|do] {x}?",
-    "{x} in [two lines|two sentences|a few words|simple words|a nutshell|practice]",
+    "{x} in [practice|general|llms|a language model|this app]",
     "what [role|part] does {x} play?",
     "everything about {x}",
 )
@@ -174,11 +175,11 @@ PAIR_FORMS = (
 )
 
 BRIEFLY = (
-    "[in one sentence|briefly|in short|in a few words|short answer|keep it short|be brief|shortly|in a nutshell|quickly|one sentence please]",
+    "[in one sentence|briefly|in short|in a few words|in two sentences|in two lines|in a sentence|in 2 sentences|short answer|keep it short|be brief|shortly|in a nutshell|quickly|one sentence please]",
 )
 IN_DETAIL = ("[in detail|in depth|with details|at length|in more detail|thoroughly|long answer please|fully]",)
 LIKE_FIVE = (
-    "[like i'm five|like i am five|like i'm 5|for a child|for beginners|in simple words|in simple terms|in plain english|as simply as you can|for dummies|to a child|eli5|to my grandmother]",
+    "[in plain words|simply|very simply|in easy words|for a newcomer|like i'm five|like i am five|like i'm 5|for a child|for beginners|in simple words|in simple terms|in plain english|as simply as you can|for dummies|to a child|eli5|to my grandmother]",
 )
 ASK_MORE = (
     "[tell me more|more|more details|go on|can you tell me more|more please|give me more details|explain more|i want to know more|in more detail|elaborate|please elaborate|continue|and what else|tell me more about it|tell me more about that|details please|can you go deeper|what else|more information|say more|could you elaborate|what more can you say|anything else about it|go deeper|expand on that|explain further|can you explain more]",

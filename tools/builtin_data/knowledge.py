@@ -115,18 +115,21 @@ def topic_turns(talk: Talk) -> None:
 def styled_answer(rng: Random, topic: Topic) -> tuple[str, str, str]:
     """A cue to put before the question, one to put after it, and the answer in the style that they ask for."""
     roll = rng.random()
-    if roll < 0.14:
-        cue = expand(rng, rng.choice(BRIEFLY))
-        before, after = rng.choice(
-            (("", " " + cue), ("", ", " + cue), ("", ". " + cue), (cue + ": ", ""), (cue + ", ", ""))
-        )
-        return before, after, first_of(rng, shortest(topic))
-    if topic.more and roll < 0.17:
-        cue = expand(rng, rng.choice(IN_DETAIL))
-        return "", rng.choice((" ", ", ")) + cue, first_of(rng, topic.answer) + "\n\n" + first_of(rng, topic.more)
-    if topic.simple and roll < 0.22:
-        return "", rng.choice((" ", ", ")) + expand(rng, rng.choice(LIKE_FIVE)), first_of(rng, topic.simple)
+    if roll < 0.12:
+        return *around(rng, BRIEFLY), first_of(rng, shortest(topic))
+    if roll < 0.15:
+        return *around(rng, IN_DETAIL), "\n\n".join((*topic.answer[:1], *topic.more[:1]))
+    if roll < 0.21:
+        return *around(rng, LIKE_FIVE), first_of(rng, topic.simple or shortest(topic))
     return "", "", first_of(rng, topic.answer)
+
+
+def around(rng: Random, cues: Sequence[str]) -> tuple[str, str]:
+    """A cue and its punctuation, to stand before a question or behind it."""
+    cue = expand(rng, rng.choice(cues))
+    if rng.random() < 0.3:
+        return cue + rng.choice((": ", ", ", " ")), ""
+    return "", rng.choice((" ", ", ", ". ", " ")) + cue
 
 
 def follow(talk: Talk, topic: Topic) -> None:
