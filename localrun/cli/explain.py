@@ -66,7 +66,7 @@ def explain(
         from localrun.diagnose.explain.topics import TOPICS
 
         lessons = []
-        for number, name in enumerate(name for name in names if name in TOPICS):
+        for number, name in enumerate(names):
             lessons.append(TOPICS[name](client.model, partial(ask, client)))
             if not json:
                 show(lessons[-1], number)

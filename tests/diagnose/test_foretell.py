@@ -7,6 +7,7 @@ from math import prod
 import pytest
 from localrun_testing.schemas import check
 
+from localrun.backends.registry import usual_backend
 from localrun.cli import explain as command
 from localrun.cli.app import run_command_line
 from localrun.diagnose.explain.draw import drawn
@@ -69,8 +70,11 @@ def test_a_window_keeps_its_tokens_and_the_first_block() -> None:
 
 def test_weights_take_their_bits_with_scales() -> None:
     weights = {name: WhatIf(SIZES["13B"], name).weights_bytes for name in PRECISIONS}
-    bits = {"FP32": 32, "FP16": 16, "INT8": 8.5, "INT4": 4.5, "INT2": 2.5}
-    assert weights == {name: int(SIZES["13B"].shape.n_params * bits[name] / 8) for name in PRECISIONS}
+    bits = {"FP32": 32, "FP16": 16, "INT8": 8.5, "INT4": 4.5}
+    counted = {name: int(SIZES["13B"].shape.n_params * of / 8) for name, of in bits.items()}
+    assert {name: weights[name] for name in bits} == counted
+    a_weight = usual_backend().matrix_bytes("Q2_K", 4096, 4096) / 4096**2  # unpacked, where no kernel reads it as it is
+    assert weights["INT2"] == pytest.approx(SIZES["13B"].shape.n_params * a_weight)
     loaded = Size("mine", "mine", SIZES["1B"].shape, loaded=("Q4_K_M", 7))
     assert WhatIf(loaded, "Q4_K_M").weights_bytes == 7
 

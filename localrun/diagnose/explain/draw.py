@@ -70,8 +70,8 @@ def figures(all_of_them: Sequence[Figure], width: int = WIDTH) -> Iterator[str]:
     """A table: what was measured, what the formula says, and below the formula."""
     titles, rows = ("", "measured", "by formula"), []
     for figure in all_of_them:
-        values = (figure.measured, figure.expected)
-        rows.append((figure.name, *("" if value is None else number(value, figure.unit) for value in values)))
+        found, said = ("" if n is None else number(n, figure.unit) for n in (figure.measured, figure.expected))
+        rows.append((figure.name, found, f"at best {said}" if figure.at_best and said else said))
     used = [column for column in range(3) if not column or any(row[column] for row in rows)]
     wide = [max(len(row[column]) for row in (titles, *rows)) for column in range(3)]
 
@@ -93,7 +93,9 @@ def number(value: float, unit: str) -> str:
         return ms(value)
     if unit == "tok/s":
         return tps(value)
-    return f"{value:,.0f} {unit}" if unit in ("tokens", "%") else f"{value:.1f} {unit}"
+    if unit == "nats":
+        return f"{value:.4f} nats"
+    return f"{value:,.0f} {unit}" if unit in ("tokens", "%") else f"{value:.1f} {unit}".rstrip()
 
 
 def split(line: Sequence[float], n: int) -> list[Sequence[float]]:

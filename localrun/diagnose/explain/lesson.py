@@ -13,13 +13,17 @@ Ask: TypeAlias = Callable[[str], Completion]  # a few tokens after a text, greed
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number. `expected` follows from `formula`, `measured` was found here; None where there is only the other."""
+    """One number. `expected` follows from `formula`, `measured` was found here; None where there is only the other.
+
+    `at_best`: the formula gives what no machine with these limits could beat, and so not what is to be expected.
+    """
 
     name: str
-    unit: str  # tokens, bytes, ms, tok/s, %, x
+    unit: str  # tokens, bytes, ms, tok/s, %, x, nats
     formula: str
     expected: float | None
     measured: float | None
+    at_best: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
 from localrun.diagnose.explain.phases import measured
+from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 
 
@@ -14,11 +15,11 @@ def explain(model: LoadedModel) -> Lesson:
         Figure("a thousand tokens written", "ms", "1000 / tokens a second of an answer", None, written),
         Figure("written ÷ read", "x", "", None, ratio),
     )
+    words = WORDS["price"]
     return Lesson(
         "price",
-        "Why output tokens cost more than input tokens",
-        "Providers ask several times as much for a token written as for one read, and least for one they still have in "
-        "their cache. The reason is the same here: time on the machine.",
+        words.title,
+        words.text,
         figures,
         (Bars("Time of a thousand tokens", "ms", {"read": read, "written": written}),),
         f"One token written takes as long as {ratio:.0f} read.",

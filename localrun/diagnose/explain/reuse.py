@@ -2,6 +2,7 @@
 
 from localrun.diagnose.explain.lesson import Ask, Bars, Figure, Lesson
 from localrun.diagnose.explain.texts import SAMPLE
+from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 
 TURNS, ANSWER = 4, 16  # tokens that are asked for
@@ -33,11 +34,11 @@ def explain(model: LoadedModel, ask: Ask) -> Lesson:
         {f"turn {number}": turn.ttft_ms for number, turn in enumerate(turns, 1)}
         | {"turn 4, changed first word": changed.ttft_ms},
     )
+    words = WORDS["reuse"]
     return Lesson(
         "reuse",
-        "Why the next turn of a chat begins at once",
-        "A chat sends its whole text every turn. What stands at its beginning was read before, and its keys and values "
-        "are still there: the longest known beginning is looked up, and only what follows is read.",
+        words.title,
+        words.text,
         figures,
         (bars,),
         "Whatever changes near the beginning (a system prompt with the time of day, an edited first message) makes all "

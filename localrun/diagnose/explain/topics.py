@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from localrun.diagnose.explain import batching, memory, phases, price, reuse, window, without_cache
+from localrun.diagnose.explain import batching, memory, phases, precision, price, reuse, window, without_cache
 from localrun.diagnose.explain.lesson import Ask, Lesson
 from localrun.engine.load import LoadedModel
 
@@ -10,6 +10,7 @@ TOPICS: Mapping[str, Callable[[LoadedModel, Ask], Lesson]] = {
     "cache": lambda model, ask: without_cache.explain(model),
     "phases": lambda model, ask: phases.explain(model),
     "memory": lambda model, ask: memory.explain(model),
+    "precision": lambda model, ask: precision.explain(model),
     "reuse": reuse.explain,
     "window": lambda model, ask: window.explain(model),
     "batch": lambda model, ask: batching.explain(model),

@@ -1,6 +1,7 @@
 """What a sliding window saves: keys and values of the last tokens alone."""
 
 from localrun.diagnose.explain.lesson import Curve, Figure, Lesson
+from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 from localrun.fit.blocks import final_config
 from localrun.fit.bytes import kv_bytes, kv_bytes_per_token
@@ -23,12 +24,11 @@ def explain(model: LoadedModel) -> Lesson:
         Figure(f"all of {ctx:,} tokens", "bytes", "tokens · bytes a token", ctx * per_token, lines["all tokens"][-1]),
         Figure(f"with a window of {window:,}", "bytes", "", None, list(lines.values())[1][-1]),
     )
+    words = WORDS["window"]
     return Lesson(
         "window",
-        "What a sliding window keeps, and what it forgets",
-        "With a window each layer looks at the last tokens alone, and at the first block, which holds the attention "
-        "steady. Blocks that no token will look at again are given back, so the cache stops growing, and a late token "
-        "costs no more than an early one.",
+        words.title,
+        words.text,
         figures,
         (Curve("Bytes of the cache by length of the text", "bytes", "tokens", lengths, lines),),
         "A window makes endless chats possible, and what left it is forgotten: `--window 4096` on a chat about a long "

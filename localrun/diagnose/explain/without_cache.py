@@ -6,6 +6,7 @@ from statistics import median
 
 from localrun.diagnose.explain.lesson import Curve, Figure, Lesson
 from localrun.diagnose.explain.texts import Written, sample_ids, write, write_without_cache
+from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 
 PROMPT, ANSWER = 64, 32  # tokens
@@ -52,12 +53,11 @@ def explain(model: LoadedModel) -> Lesson:
         list(range(2, n + 1)),  # the first reads the prompt either way
         {name: [1000 * s for s in one.seconds[1:]] for name, one in (("with", kept), ("without", anew))},
     )
+    words = WORDS["cache"]
     return Lesson(
         "cache",
-        "Why every answer keeps a KV cache",
-        "To write a token the model compares it with everything before it: the keys and values of all earlier tokens. "
-        "They never change once computed, so they are kept. Without the cache the whole text is read again for "
-        "every token, and an answer costs the square of its length.",
+        words.title,
+        words.text,
         figures,
         (curve,),
         f"The cache made a late token {last[1] / last[0]:.1f} times as fast here, and more the longer the text.",

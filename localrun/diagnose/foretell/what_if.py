@@ -10,6 +10,8 @@ from localrun.diagnose.foretell.sizes import SIZES, Size
 from localrun.fit.bytes import kv_bytes, kv_bytes_per_token
 from localrun.fit.precisions import bits_of
 from localrun.fit.shape import make_shape
+from localrun.fit.weights import held_share
+from localrun.formats.requantize import PRECISIONS as OWN_TYPES
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import KV_CODECS, KVCodec
 
@@ -58,10 +60,10 @@ class WhatIf:
         own, other = self.size.shape.config, self.config
         return make_shape(other, tied=True).n_params - make_shape(own, tied=True).n_params
 
-    @property
+    @cached_property
     def bits(self) -> float:
-        """A weight takes, scales included."""
-        return bits_of(self.weights)
+        """A weight takes in memory, scales included: more than in a file where this machine unpacks it."""
+        return bits_of(self.weights) * held_share(OWN_TYPES.get(self.weights.lower(), self.weights))
 
     @cached_property
     def weights_bytes(self) -> int:

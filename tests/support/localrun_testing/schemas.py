@@ -184,10 +184,11 @@ EXPLAIN = record(
                 record(
                     "a number",
                     name=field(TEXT, "what it is"),
-                    unit=field(TEXT, "tokens, bytes, ms, tok/s, % or x"),
+                    unit=field(TEXT, "tokens, bytes, ms, tok/s, %, x, nats or nothing"),
                     formula=field(TEXT, "what `expected` follows from; may be empty"),
                     expected=field([NUMBER, "null"], "by the formula"),
                     measured=field([NUMBER, "null"], "as found here"),
+                    at_best=field("boolean", "`expected` is what the limits of the machine allow at best"),
                 ),
             ),
             pictures=rows(
