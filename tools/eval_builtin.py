@@ -44,7 +44,9 @@ def sums(n: int) -> list[Probe]:
         op = rng.choice("++--×/")
         a, b = arithmetic.operands(rng, op)
         text, _ = arithmetic.solve(a, op, b)
-        probes.append(Probe(f"sums {op}", (f"What is {a} {op.replace('×', '*')} {b}?",), ((text.rstrip("."),),)))
+        result = text.rstrip(".").rpartition("=")[2].strip()
+        wanted = f'"= {result}"' if b or op != "/" else "by zero"
+        probes.append(Probe(f"sums {op}", (f"What is {a} {op.replace('×', '*')} {b}?",), ((wanted,),)))
     return probes
 
 

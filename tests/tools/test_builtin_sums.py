@@ -31,17 +31,35 @@ def sample() -> list[Chat]:
 
 
 def test_every_sum_is_right(sample: list[Chat]) -> None:
-    checked = 0
+    """Every part between the equals signs of an answer has the same value."""
+    checked = worked = 0
     for m in (m for chat in sample for m in chat if m.role == "assistant"):
-        if found := re.fullmatch(r"(\d+) ([-+×/]) (\d+) = (-?\d+)(?: remainder (\d+))?\.", m.content):
-            a, op, b, result, rest = found.groups()
-            expected = {"+": int(a) + int(b), "-": int(a) - int(b), "×": int(a) * int(b), "/": 0}[op]
-            if op == "/":
-                assert divmod(int(a), int(b)) == (int(result), int(rest or 0))
-            else:
-                assert int(result) == expected
+        if found := re.fullmatch(r"(\d+) / (\d+) = (\d+)(?: remainder (\d+))?\.", m.content):
+            a, b, result, rest = (int(part or 0) for part in found.groups())
+            assert divmod(a, b) == (result, rest)
             checked += 1
+        elif re.fullmatch(r"\d+ [-+×] \d+( = \d+ [-+] \d+)? = -?\d+\.", m.content):
+            parts = m.content.rstrip(".").replace("×", "*").split(" = ")
+            assert len({eval(part) for part in parts}) == 1, m.content
+            checked += 1
+            worked += len(parts) == 3
     assert checked > 500
+    assert worked > 50
+
+
+@pytest.mark.parametrize(
+    ("a", "op", "b", "text"),
+    [
+        (36, "+", 47, "36 + 47 = 70 + 13 = 83."),
+        (81, "-", 27, "81 - 27 = 61 - 7 = 54."),
+        (47, "×", 4, "47 × 4 = 160 + 28 = 188."),
+        (12, "×", 12, "12 × 12 = 144."),
+        (7, "+", 5, "7 + 5 = 12."),
+        (40, "-", 30, "40 - 30 = 10."),
+    ],
+)
+def test_longer_sums_are_worked_by_tens_and_ones(a: int, op: str, b: int, text: str) -> None:
+    assert arithmetic.solve(a, op, b)[0] == text
 
 
 def test_chains_comparisons_and_rows_are_right(sample: list[Chat]) -> None:

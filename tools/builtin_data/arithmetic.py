@@ -1,4 +1,4 @@
-"""Small sums: two numbers of up to two digits, in digits or words, answered as `7 + 5 = 12.`, and what follows."""
+"""Small sums: two numbers of up to two digits, in digits or words, answered at once or by tens and ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,19 @@ def solve(a: int, op: str, b: int) -> tuple[str, int | None]:
         quotient, rest = divmod(a, b)
         return f"{a} / {b} = {quotient}" + (f" remainder {rest}." if rest else "."), None if rest else quotient
     result = {"+": a + b, "-": a - b, "×": a * b}[op]
-    return f"{a} {op} {b} = {result}.", result
+    return " = ".join([f"{a} {op} {b}", *worked(a, op, b), str(result)]) + ".", result
+
+
+def worked(a: int, op: str, b: int) -> list[str]:
+    """A longer sum by tens and ones, as it is done in the head: 36 + 47 is 70 + 13, and 81 - 27 is 61 - 7."""
+    if op == "+" and min(a, b) > 10 and a % 10 and b % 10:
+        return [f"{a // 10 * 10 + b // 10 * 10} + {a % 10 + b % 10}"]
+    if op == "-" and a >= b > 10 and b % 10:
+        return [f"{a - b // 10 * 10} - {b % 10}"]
+    small, big = sorted((a, b))
+    if op == "×" and small > 1 and big > 12 and big % 10:
+        return [f"{big // 10 * 10 * small} + {big % 10 * small}"]
+    return []
 
 
 def operands(rng: Random, op: str) -> tuple[int, int]:
@@ -45,7 +57,7 @@ def operands(rng: Random, op: str) -> tuple[int, int]:
     if op in "+-":
         top = rng.choice((10, 10, 20, 99, 99))
         a, b = rng.randint(0, top), rng.randint(0, top)
-        return (max(a, b), min(a, b)) if op == "-" and rng.random() < 0.8 else (a, b)
+        return (max(a, b), min(a, b)) if op == "-" and rng.random() < 0.92 else (a, b)
     if op == "×":
         if rng.random() < 0.15:
             a, b = rng.randint(2, 9), rng.randint(13, 50)
