@@ -61,6 +61,9 @@ TOPICS = (
             "[edit|branch] a chat",
             "go back to [an earlier|another] [version|answer|branch]",
             "compare two answers",
+            "edit my last message",
+            "change what i wrote",
+            "edit a question i sent",
         ),
         patterns=("can [a chat|the answer|a message] be [edited|branched|changed]?",),
         answer=(
@@ -121,9 +124,7 @@ TOPICS = (
             "[summarise|summarize|ask about] [a file|a pdf|a document]",
             "[add|upload|attach] a [pdf|file|text file|document] to [the|a|my] chat",
         ),
-        patterns=(
-            "can [i attach|it read|localrun read|you read|the model read] [a pdf|a file|files|pdfs|documents|my files]?",
-        ),
+        patterns=("can [i attach|it read|localrun read|you read|the model read] [a pdf|a file|pdfs|documents]?",),
         answer=(
             'In a chat, `/attach notes.txt` or `@notes.txt` inside the message sends the text of a file or PDF along; Ctrl+T does it in the app. For one prompt use `localrun run --file notes.txt "Summarise this"`.',
         ),
@@ -179,6 +180,9 @@ TOPICS = (
             "add a server",
         ),
         names=("adding a server", "servers in the app", "a remote server"),
+        patterns=(
+            "can [localrun|the app] [talk|connect] to [my|an] [ollama|vllm|openai|remote|llama.cpp] [server|api|endpoint]?",
+        ),
         answer=(
             'Yes: the app can chat with a server that speaks the OpenAI protocol. Press F3 for the settings, choose "add a server", and give its address. What you type there goes to that server.',
         ),

@@ -201,6 +201,9 @@ TOPICS = (
             "context full",
             "what [if|happens if|when] i [exceed|overrun|fill] the context[ window| length|]?",
             "what [happens|if] [my prompt|the text|the conversation] is longer than the context?",
+            "[chat|conversation|text|prompt] too long, what [happens|now|can i do]?",
+            "why does [it|the model|my model] forget [what i said|the beginning|the first messages|everything]?",
+            "what if i [exceed|go over|use up] the [context|context window|limit]?",
         ),
         answer=(
             "When the context is full, you choose with `/policy`: stop, drop the oldest turns, or roll, which keeps the first 64 tokens and the newest ones. Nothing is cut silently: a line shows what the model no longer sees. A larger `--ctx` helps where memory allows.",

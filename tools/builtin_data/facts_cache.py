@@ -41,6 +41,11 @@ TOPICS = (
             "what [information|data] [does|is in] the [kv |]cache[ hold| keep|]?",
             "what does the model [keep|remember|store] [of|about] [earlier tokens|what it has read|the text so far]?",
             "how does [a model|the model|an llm] [remember|avoid computing] [earlier tokens|the earlier text|what it has read]?",
+            "do [i|we|you|models] [really |]need a kv cache[ at all|]?",
+            "is the kv cache [like|similar to|a kind of] [a notebook|notes|memory|a buffer|a scratchpad|short-term memory]?",
+            "this kv cache [everyone|everybody] talks about",
+            "why [cache|store|keep] keys and values[ at all|]?",
+            "what if there [was|were] no kv cache?",
         ),
         answer=(
             "The KV cache is the model's working memory for one conversation. For every token it has read, each attention layer produces a key and a value; the cache keeps them, so that the next token can attend to everything before it without computing it again.\n\n"
@@ -98,6 +103,11 @@ TOPICS = (
             "how much [memory|ram|vram] for [the kv cache|kv|the cache|a long chat|128k context|a chat of 10000 tokens]?",
             "how [big|large] does the [kv |]cache get [for|with|at] [a|an] [7b|8b|13b|70b] model [at|with] [2k|4k|8k|16k|32k]?",
             "[a|one] [token|thousand tokens] of kv cache in [bytes|kib|mb]?",
+            "how [do|can] i [calculate|compute|work out|estimate] [kv cache memory|the kv cache|kv memory|the size of the cache|memory for the cache]?",
+            "[size|memory] of [the |][kv |]cache [for|of] [a |]70b[ model|] at [32k|64k|128k]",
+            "[roughly |about |]how [heavy|big|large|much] is the [kv |]cache[ roughly|]?",
+            "[what is|whats|give me] the kv cache [equation|formula|size in bytes|memory formula]",
+            "how many [mb|megabytes|gib|gigabytes] [does|will] the [kv |]cache [be|take|have]?",
         ),
         answer=(
             "Every token takes 2 (key and value) × layers × KV heads × head size × bytes per number. In f16, an 8B model with GQA takes 128 KiB a token, so 1 GiB at 8k context; a 13B model without GQA takes 800 KiB a token. `--kv q8` about halves that, `--kv q4` quarters it.",

@@ -23,6 +23,8 @@ TOPICS = (
             "[quantized|quantised|8-bit|4-bit|q8|q4] [kv|keys and values]",
             "[quantizing|quantising|compressing] [the kv cache|the cache|kv|keys and values]",
             "kv quanti[z|s]ation",
+            "a quantised kv cache",
+            "kv cache quantisation",
         ),
         bare=("the cache", "the kv cache", "a q8 cache", "quantizing the cache", "the cache in q4"),
         tasks=(
@@ -57,6 +59,12 @@ TOPICS = (
             "[can|how can] i [compress|shrink|quantize] the [kv |]cache?",
             "my [kv |]cache is too [large|big][, can i compress it|, what now|]",
             "[q8|q4|f16] for [my|the] [kv|cache|kv cache]?",
+            "[can|could] the [kv |]cache be [stored|kept|held] [with less precision|in less precision|with fewer bits|in 8 bit|compressed]?",
+            "what happens to [quality|the answers] [with|if i use] [a 4 bit cache|a q4 cache|4 bits for the cache|--kv q4]?",
+            "is [a quantized|an 8-bit|a q8] kv cache [lossless|as good|noticeable|exact]?",
+            "[quantised|quantized] kv cache",
+            "a [quantised|quantized] kv cache",
+            "the [kv |]cache is too [large|big], can i [compress|shrink|quantize] it?",
         ),
         answer=(
             "A quantized KV cache stores the keys and values of the chat in fewer bits; the weights stay as they are. `--kv q8` takes about half of f16 and costs nothing that you would notice; `--kv q4` takes about a quarter and is for large models when memory is short. `--kv k8v4` lies between.",

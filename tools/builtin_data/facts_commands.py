@@ -94,6 +94,10 @@ TOPICS = (
             "i [get|got|see] an error",
             "i have a problem[ with localrun|]",
         ),
+        patterns=(
+            "localrun [is not|isn't|does not] [working|start|starting|run]",
+            "localrun [does not|doesn't|won't] [start|work|run|load]",
+        ),
         answer=(
             "`localrun doctor` checks the backends, the kernels and the memory of your machine, and says what to do about anything that is missing.",
         ),
@@ -144,6 +148,9 @@ TOPICS = (
             "localrun help",
             "what are the available commands?",
             "which commands are available?",
+            "list of [all |]commands",
+            "command list",
+            "[all|available] commands",
         ),
         answer=(
             "The main ones: `localrun` opens the app, `localrun run` answers one prompt, `localrun chat` is a plain chat, `localrun pull` downloads a model, `localrun list` shows what you have, and `localrun fit` shows what fits. `localrun --help` lists all of them.",

@@ -36,6 +36,8 @@ TOPICS = (
         patterns=(
             "can [localrun|it|i] [load|open|use|run] [a |my own |][gguf|safetensors] [file|files|that i already have|]?",
             "i have a [gguf|model file] [on my disk|here|], how [do|can] i [chat with it|use it|run it|load it]?",
+            "load [a |my |]local gguf",
+            "[run|open|use] [a |my |]gguf[ file|]",
         ),
         facts=(
             "i [have|already have|got|downloaded] a [gguf|model file|gguf file] [on my disk|here|in my downloads|]",
@@ -107,6 +109,7 @@ TOPICS = (
             "[my laptop|my pc|my computer|my mac|it] has [only |][6|8|12|16|24|32] [gb|gigs|gb of ram|gb ram], [what can it run|which models run|what fits|what should i take]?",
             "can i run [a 70b|a 13b|a 32b|an 8b|a 7b|a 14b|a 4b] [model |][with|on|in] [8|12|16|24|32|64] [gb|gigs][ of ram| of memory|]?",
             "how many [gb|gigs|gigabytes] [is|has|does] [a 7b|an 8b|a 70b|a 4b|a 13b] [model|] [have|need|take|]?",
+            "can i run [a |]70b with [24|32|48|64] gb[ of ram|]?",
         ),
         answer=(
             "At 4 bits a model takes about 0.6 GB per billion weights, at 8 bits 1.1 GB, plus the KV cache: 7B about 4.5 GB, 13B 8 GB, 70B 42 GB. So 8 GB of memory hold a 4B to 8B model at 4 bits, 16 GB a 14B, 64 GB a 70B. `localrun fit` knows what fits your machine.",

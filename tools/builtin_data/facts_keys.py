@@ -37,7 +37,13 @@ TOPICS = (
     Topic(
         key="quit",
         tasks=("[quit|close|exit|leave] [the app|localrun|the program|the chat|the tui]",),
-        patterns=("[which|what] key [quits|closes] [the app|localrun]?",),
+        patterns=(
+            "[which|what] key [quits|closes] [the app|localrun]?",
+            "how do i [exit|quit|leave|get out]?",
+            "exit",
+            "quit",
+            "how to [exit|quit]",
+        ),
         answer=("Ctrl+Q quits the app; in a plain chat, type `/quit`. Chats are kept.",),
         weight=1.1,
     ),
@@ -46,6 +52,9 @@ TOPICS = (
         tasks=(
             "[start|begin|open|make] [a|another] [new|fresh|empty] [chat|conversation]",
             "forget [this chat|everything|the chat] and start [over|again]",
+            "start over with an empty chat",
+            "begin a fresh chat",
+            "clear the chat",
         ),
         patterns=("[which|what] key [starts|begins|opens] a new chat?",),
         answer=(

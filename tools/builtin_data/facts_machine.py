@@ -20,6 +20,8 @@ TOPICS = (
             "what do you recommend?",
             "which model do you recommend [for coding|for writing|for chat|for 16 gb|for my mac|for a laptop]?",
             "what's the best [small|tiny|coding|local|large] model?",
+            "which model do you recommend [for [coding|writing|chat|translating] |][on|with|for] [8|16|32] [gb|gigs]?",
+            "best [small |coding |local |]model?",
         ),
         answer=(
             "Start with `localrun pull qwen3-4b`: it is small enough for most laptops and far more capable than I am. `localrun fit` shows what your machine can hold, and `localrun search` finds more.",
@@ -81,6 +83,8 @@ TOPICS = (
             "does [anyone|somebody|a company] [see|read|get] [my chats|what i type|my data]?",
             "do i need [the |]internet for [this|it|localrun]?",
             "is it safe to type [secrets|my secrets|private stuff|customer data] [here|in|]?",
+            "are my [chats|messages] [uploaded|sent|shared] [anywhere|somewhere|to anyone]?",
+            "do my [chats|messages|files] leave my [computer|machine|laptop]?",
         ),
         answer=(
             "Everything runs on your own machine, and nothing you type is sent anywhere. The network is used only to look up and download models; `--offline` forbids even that.",
@@ -110,6 +114,8 @@ TOPICS = (
             "[under|with] [which|what] licen[s|c]e is localrun?",
             "is localrun free?",
             "does localrun cost [anything|money]?",
+            "licen[s|c]e?",
+            "licen[s|c]e",
         ),
         answer=(
             "localrun is free and open source, under the Apache 2.0 licence. Models have licences of their own; localrun shows them before a download.",
@@ -123,6 +129,8 @@ TOPICS = (
             "is [llama|llama 3|qwen|gemma|mistral|this model|a model] [free|free to use|open source|allowed][ commercially| for my company|]?",
             "[can|may] i use [llama|qwen|gemma|a model|this model|models] [commercially|for work|in my company|in a product]?",
             "what licen[s|c]e does [qwen|llama|gemma|a model|the model] have?",
+            "can i use [qwen3|llama|gemma|a model] in a [commercial|paid] [product|app]?",
+            "[is|are] [llama 3|qwen3|gemma|the models] free to use[ commercially| at work|]?",
         ),
         answer=(
             "Each model has a licence of its own: Qwen3 has Apache 2.0, Llama the terms of its maker. localrun shows the licence before a download; read it before you use a model commercially.",
@@ -141,6 +149,8 @@ TOPICS = (
             "what [hardware|computer|machine|operating system] do i need?",
             "can [it|localrun|i] [run|use it] [without a gpu|on a cpu|on cpu]?",
             "is my computer [good|fast] enough?",
+            "can i run [this|it|localrun] without a [graphics card|gpu|nvidia card]?",
+            "does [it|this|localrun] work on [a macbook|my macbook|an old laptop|a thinkpad|windows 11|ubuntu|an m2|a raspberry pi]?",
         ),
         answer=(
             "You do not need a GPU: localrun computes on the CPU, and on NVIDIA GPUs (CUDA) or Apple GPUs (MPS) if you have one. It runs on Linux, macOS and Windows; `localrun doctor` shows what your machine offers.",
@@ -171,6 +181,8 @@ TOPICS = (
         patterns=(
             "does [localrun|it] [use|support] [the gpu|cuda|metal|mps|my gpu|gpus|apple silicon]?",
             "which [backends|devices|platforms] [are supported|does localrun support|are there]?",
+            "my [gpu|graphics card] is [not used|not working|idle]",
+            "how do i [make|let] [it|localrun] use [the|my] [gpu|graphics card]?",
         ),
         facts=(
             "[my|the] gpu is [not used|idle|not found|not detected|ignored]",

@@ -30,6 +30,8 @@ TOPICS = (
             "can [you|localrun] download [a model|models|a bigger model] [for me|]?",
             "what do i type to [fetch|get|download] [a|another] model?",
             "which command [downloads|fetches|gets] models?",
+            "[install|download|get|pull] [llama 3|qwen3|gemma 3|qwen|mistral|phi 4|llama 3.1 8b]",
+            "how do i get [llama 3|qwen3|gemma 3|phi 4]?",
         ),
         answer=(
             "Type `localrun pull qwen3-4b` in a terminal, or open the app with `localrun` and pick a model there. `localrun fit` shows what your machine can hold, and the first model you pull becomes the default.",
@@ -65,6 +67,7 @@ TOPICS = (
             "are downloads [checked|resumed|safe]?",
             "my download [broke off|stopped|was cut], do i have to start [over|again]?",
             "download [stopped|stuck|broke off|failed] at [20|50|80|99] [%|percent]",
+            "[my |the |]download stopped[ at [10|50|90]%| halfway| in the middle|]",
         ),
         answer=(
             "Type the same `localrun pull` again: it goes on where it stopped, and every file is checked by its hash. In the app, F8 shows the downloads, with pause and retry.",
@@ -74,6 +77,10 @@ TOPICS = (
     Topic(
         key="update",
         tasks=("[update|upgrade|refresh] [a|my|the] model[s|]", "get the newest version of a model"),
+        patterns=(
+            "is there a newer version of [my|a|the] model?",
+            "how do i know [if|that] a model has a newer version?",
+        ),
         answer=(
             "Run `localrun pull NAME` again: it fetches what has changed on the hub. The app says when there is a newer version.",
         ),

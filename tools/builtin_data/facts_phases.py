@@ -72,6 +72,9 @@ TOPICS = (
             "why [does|must|can] a model [only |]write [only |]one token at a time?",
             "how is the answer written?",
             "[could you explain |]what decod[e|ing] means [here|in llms|for a model|]",
+            "why [only |]one token at a time?",
+            "why are tokens [written|made|generated] one [by one|after another|at a time]?",
+            "decod[e|ing] stage explained",
         ),
         answer=(
             "Decode is the second phase of an answer: the model writes one token at a time. Every step reads all the weights and the KV cache but does little arithmetic, so it is limited by memory bandwidth (memory-bound). Its pace is the inter-token latency.",
@@ -103,6 +106,9 @@ TOPICS = (
             "how [do|does] [you|a model|an llm|a language model|it] [answer|generate text|produce an answer|write an answer|make text]?",
             "how does [generation|text generation] work?",
             "[which|what] phases [are there|does an answer have]?",
+            "prefill [versus|vs|or|/] decode",
+            "decode [versus|vs|or|/] prefill",
+            "prefill and decode",
         ),
         answer=(
             "An answer has two phases. Prefill reads the whole prompt at once and fills the KV cache; it is limited by compute and sets the time to first token. Decode then writes one token per step; it is limited by memory bandwidth and sets the time between tokens.",
@@ -189,6 +195,11 @@ TOPICS = (
             ("ttft", "tpot"),
             ("first token latency", "inter token latency"),
         ),
+        patterns=(
+            "ttft [versus|vs|or|/] itl",
+            "itl [versus|vs|or|/] ttft",
+            "ttft and itl",
+        ),
         answer=(
             "TTFT is the wait until the first token, and ITL is the time between each token and the next. TTFT comes from prefill and grows with the prompt; ITL comes from decode and hangs on the size of the weights and the memory bandwidth.",
         ),
@@ -217,6 +228,7 @@ TOPICS = (
             "[is|are] [3|4|6|7|8|9|11|12|14|15|18|25|40|60|80] [tok/s|tokens per second|tokens a second|t/s|words per second] [good|any good|fast|slow|ok|normal|enough|a lot]?",
             "i get [3|6|8|12|15|25|40] [tok/s|tokens per second], is that [good|ok|slow|fast|normal]?",
             "what does [8|12|20|40] tok/s mean?",
+            "what['s|s| is] a [decent|good|usual|normal|nice] [token rate|speed|tok/s|number of tokens per second]?",
         ),
         answer=(
             'Tokens per second is how fast a model reads (prefill) or writes (decode). People read at about 5 to 10 tokens per second, so anything above that feels fluent. `localrun run --stats "Hello"` shows both rates.',

@@ -47,7 +47,12 @@ TOPICS = (
             "make localrun print json",
         ),
         pairs=(("--json", "--jsonl"),),
-        patterns=("can [scripts|programs|i] [parse|read] the output?",),
+        patterns=(
+            "can [scripts|programs|i] [parse|read] the output?",
+            "json output?",
+            "is there json output?",
+            "json",
+        ),
         answer=(
             "`--json` prints the answer and its figures as one JSON object; `--jsonl` prints one object a line as tokens arrive. Other commands know `--json` too, and exit codes tell scripts what went wrong.",
         ),

@@ -41,6 +41,12 @@ TOPICS = (
             "[do|does|can] [two chats|chats|my chats] with [the same|an identical|one] [system prompt|beginning|prefix] share [anything|the cache|memory|their cache]?",
             "why was [only a part|so little|so much] [reused|cached]?",
             "if i edit [my|a] [question|message], is [everything|it all] [computed|processed|read] [from scratch|again]?",
+            "why [is|are] [the|a|my] follow[-| ]up [question|questions|message] [so much |much |][faster|quicker]?",
+            "what does reused [812|500|64|2000] of [830|512|2100] tokens mean?",
+            "[reused|cached] [812|500|64] of [830|512|900] tokens",
+            "is prompt caching [built in|there|supported|included|automatic]?",
+            "does changing [the|my] system prompt [clear|lose|throw away|reset] the cache?",
+            "how [is|does localrun avoid] [computing|reading] the prompt [again|twice|a second time]?",
         ),
         answer=(
             "Prefix reuse means that text which was computed once is not computed again. When a prompt begins like an earlier one, as the next message of a chat does, localrun takes those keys and values from the KV cache and prefills only what is new. So the first token comes sooner, and the answer stays the same.",
@@ -83,6 +89,7 @@ TOPICS = (
             "does [it|localrun] [save|keep|store] the [kv |]cache when i [quit|close the app|exit|stop]?",
             "how do i [delete|remove|clear] the cached [stuff|data|files|chats]?",
             "what happens to the [kv |]cache [when i quit|after a restart|when i close the app]?",
+            "does [it|localrun|the app] [save|keep] the kv cache [when i quit|after i quit|on exit]?",
         ),
         answer=(
             "localrun also keeps the KV cache of saved chats on disk, so that reopening one is quick. `localrun cache list` shows what is there, `localrun cache clear` removes it, and `localrun config disk_cache 8` sets the limit in GiB (0 keeps none).",
@@ -113,6 +120,8 @@ TOPICS = (
             "can localrun [answer|run|do] [several|two|many] [prompts|questions|chats|requests] [at once|in parallel|at the same time]?",
             "what [if|happens if] [2|3|8|10] [people|users] ask [the server|the model|] at the same time?",
             "batching in [two|a few] sentences",
+            "how do servers [handle|answer|serve] many users[ at once|]?",
+            "[many|several|ten] users at once, how does that work?",
         ),
         answer=(
             "Batching computes the next token of several answers in one step. The weights are read once for all of them, so the total speed rises. Continuous batching lets requests join and leave at every token instead of waiting for the whole batch to end; localrun's engine does that.",

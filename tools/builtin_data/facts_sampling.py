@@ -35,6 +35,7 @@ TOPICS = (
             "[what|which] temp [should i use|is good|is best]?",
             "temperature [0|0.2|0.5|0.7] [or|vs|versus] [1|0.7|1.5|0.8]?",
             "is [a |]temperature [of |][0|0.3|0.7|1|2] [good|too high|too low|ok]?",
+            "what temp should i [use|set|take]?",
         ),
         answer=(
             "Temperature controls how much chance there is in picking the next token. At 0 the model always takes the likeliest one; around 0.7 answers vary; above 1 they get wild. Set it with `--temperature`.",
@@ -63,6 +64,10 @@ TOPICS = (
             "top-k sampling",
         ),
         pairs=(("top-p", "top-k"), ("top k", "top p"), ("top_p", "top_k")),
+        patterns=(
+            "top[-| ][k|p] explained",
+            "explain top[-| |_][k|p]",
+        ),
         answer=(
             "Top-p and top-k limit the choice of the next token. Top-k keeps the k likeliest tokens; top-p keeps the smallest set whose probabilities add up to p, for example 0.95. Set them with `--top-k` and `--top-p`.",
         ),
@@ -107,7 +112,10 @@ TOPICS = (
             "make [answers|the output|it] [reproducible|deterministic|repeatable]",
         ),
         facts=("[the model|it] gives [another|a different] answer [each time|every time]",),
-        patterns=("why [do|does] [you|it|the model] [give|say] [different|other] answers [each time|every time|]?",),
+        patterns=(
+            "why [do|does] [you|it|the model] [give|say] [different|other] answers [each time|every time|]?",
+            "how [do|can] i make the output [deterministic|the same|reproducible|repeatable]?",
+        ),
         answer=(
             "A seed fixes the chance in sampling: the same prompt with the same seed gives the same answer. Set it with `--seed 1`, or use `--temperature 0` for no chance at all.",
         ),
@@ -129,6 +137,11 @@ TOPICS = (
             "[it|the model|my model] [keeps repeating itself|repeats the same sentence|is stuck in a loop|loops|keeps repeating the same sentence|says the same thing again and again]",
         ),
         tasks=("stop [the model|it] from repeating itself", "avoid repetition"),
+        patterns=(
+            "it loops [forever|endlessly|and loops]",
+            "[it|the model] [repeats|loops] [itself|forever|the same words]",
+            "endless repetition",
+        ),
         answer=(
             "If a model repeats itself, raise `--repeat-penalty` to 1.1 or the temperature a little; `--stop-on-loop` ends an answer that only repeats. Small and strongly quantized models loop more often.",
         ),

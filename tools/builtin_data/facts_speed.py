@@ -88,6 +88,8 @@ TOPICS = (
             "why [is|are] [localrun|it|my model|the model|my llm|this|the answers] [so |]slow?",
             "[it|the model|my model] is [too |very |so |]slow",
             "how [can|do] i get [more|higher] [tokens per second|tok/s|speed]?",
+            "why is it [so |]slow on my [laptop|pc|mac|machine|computer]?",
+            "why does it take so long on my [laptop|pc|machine]?",
         ),
         answer=(
             'Find the slow phase with `localrun run --stats "Hello"`. If the first token is late, prefill is: use a shorter prompt. If tokens come slowly, memory bandwidth is: use a smaller model or a lower precision such as int4. `localrun doctor` tells whether a fast backend is missing.',
@@ -108,6 +110,8 @@ TOPICS = (
         patterns=(
             "why [do|does] [a long chat|long chats|a long context|the chat] [get|become|make it] slow[er|]?",
             "does a long[er|] context [slow|make] [it|the model] [down|slower]?",
+            "why does [the model|it] get slower [as the chat goes on|the longer i chat|with every message|over time]?",
+            "[it|the chat] gets slower and slower",
         ),
         answer=(
             "Long chats get slower because each new token reads the keys and values of all earlier ones: the longer the chat, the more bytes of KV cache per token. A smaller cache helps (`--kv q8`), and so does a new chat.",
@@ -144,6 +148,8 @@ TOPICS = (
             "why [do|does] [benchmarks|a benchmark|bench|you|localrun bench] [need|have|run|do] a warm[-| ]up[ round|]?",
             "why is the [very |]first run slow[er|][ than the second| than the next|]?",
             "is the first run [always |]slower?",
+            "why is the first run [so |]slow?",
+            "why [do|does] [benchmarks|a benchmark|people] need [a |]warm[-| ]up?",
         ),
         answer=(
             "A warm-up is what only happens the first time: the weights are read from disk and packed, memory is touched for the first time, and caches are still empty. So the first prompt after loading is slower than later ones; `localrun bench` runs one round to warm up before it measures.",

@@ -20,6 +20,10 @@ TOPICS = (
             "q, k and v",
             "scaled dot-product attention",
         ),
+        patterns=(
+            "what are [queries|query], [keys|key] and [values|value]?",
+            "how does attention work?",
+        ),
         answer=(
             "Attention is how a transformer looks back: for each new token, a query is compared with the keys of all earlier tokens, and their values are mixed by how well they match. Those keys and values are what the KV cache keeps.",
         ),
@@ -61,6 +65,9 @@ TOPICS = (
             "rope scaling",
             "yarn",
             "rope in llms",
+            "rotary embeddings",
+            "rotary position embedding",
+            "rotary encoding",
         ),
         patterns=(
             "how does a model know the [order|position] of [the |][words|tokens]?",

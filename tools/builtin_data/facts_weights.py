@@ -203,7 +203,11 @@ TOPICS = (
     Topic(
         key="perplexity",
         names=("perplexity", "perplexity", "ppl", "the perplexity of a model", "[a |]low perplexity", "KL divergence"),
-        patterns=("is a [lower|low|higher|high] perplexity [better|good|bad]?", "what is a good perplexity?"),
+        patterns=(
+            "is a [lower|low|higher|high] perplexity [better|good|bad]?",
+            "what is a good perplexity?",
+            "how [do|can] i measure [how much quality i lose|the loss of quality|what quantization costs|the quality of a model]?",
+        ),
         tasks=(
             "[measure|compute|see|test] [the |][perplexity|quality of a quantization|loss of quality]",
             "[measure|compute] perplexity myself",

@@ -19,6 +19,7 @@ TOPICS = (
             "how many tokens [is|are|make|do] [100|200|500|1000|2000|10000] words[ have|]?",
             "[100|500|1000|2000] words [are|is] how many tokens?",
             "how many words are [100|1000|4096|8192] tokens?",
+            "how many tokens [is|are|has] [a|one|half a] [page|book|letter|paragraph|line][ of text|]?",
         ),
         pairs=(("[a |]token", "[a |]word"),),
         answer=(
@@ -117,7 +118,11 @@ TOPICS = (
             "[train|fine-tune|finetune|fine tune] [a model|my own model|you|the model|qwen|llama][ with localrun| on my data|]",
             "teach [you|the model] [something|new facts|my documents]",
         ),
-        patterns=("does localrun [do|support|have] [lora|training|fine-tuning|finetuning]?",),
+        patterns=(
+            "does localrun [do|support|have] [lora|training|fine-tuning|finetuning]?",
+            "does localrun [do|support] [lora|qlora|training]?",
+            "can [localrun|it] [train|fine-tune] [models|a model]?",
+        ),
         answer=(
             "localrun runs models but does not train them. Fine-tuning means to go on training a model with your own examples; LoRA trains only a few small extra matrices. You need another program for that, and can load its result here as GGUF or safetensors.",
         ),
@@ -133,6 +138,7 @@ TOPICS = (
             "a vector database",
         ),
         tasks=("chat with my [documents|files|pdfs]", "[search|ask] my documents"),
+        patterns=("can i chat with [my|a] [pdfs|documents|folder of pdfs|pdfs folder|notes|document collection]?",),
         answer=(
             "RAG (retrieval-augmented generation) looks up pieces of your documents that fit the question and puts them into the prompt. localrun has no search of documents; it takes the text of whole files: `/attach notes.txt` in a chat.",
         ),
@@ -228,6 +234,7 @@ TOPICS = (
             "are you [always |]right?",
             "why are models wrong?",
             "why do [models|language models|llms] [make things up|make stuff up|lie|hallucinate|invent facts]?",
+            "can [language models|llms|models|you] [lie|be wrong|invent things]?",
         ),
         answer=(
             "A hallucination is an answer that sounds right but is made up. Every language model can be wrong, large ones too, so check what matters. I try to stay within the few things I was trained on.",

@@ -174,6 +174,14 @@ PAIR_FORMS = (
     "how does {a} relate to {b}?",
 )
 
+# Said around a question, and of no matter to it: what is asked about is elsewhere in the message.
+ASIDES = (
+    "[my colleague|my son|my teacher|a friend|my boss|someone at work|my sister] [mentioned it|asked me that|told me about it|wants to know]",
+    "[i am reading about it|i read it in an article|i saw it in a video|it came up at work|i saw it on reddit|it is for a talk|it is for school]",
+    "[i am new here|i just installed this|i only started today|i have a laptop|i use a mac|i am on linux|i am no expert]",
+    "[i tried the manual|i searched for it|nobody could tell me|i could not find it anywhere|the internet is full of answers]",
+    "[i want to understand this properly|i want to get this right|i keep forgetting|i always mix these things up]",
+)
 BRIEFLY = (
     "[in one sentence|briefly|in short|in a few words|in two sentences|in two lines|in a sentence|in 2 sentences|short answer|keep it short|be brief|shortly|in a nutshell|quickly|one sentence please]",
 )

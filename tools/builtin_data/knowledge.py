@@ -26,6 +26,7 @@ from tools.builtin_data import (
     facts_words,
 )
 from tools.builtin_data.frames import (
+    ASIDES,
     ASK_EXAMPLE,
     ASK_MORE,
     ASK_NEXT,
@@ -121,7 +122,17 @@ def styled_answer(rng: Random, topic: Topic) -> tuple[str, str, str]:
         return *around(rng, IN_DETAIL), "\n\n".join((*topic.answer[:1], *topic.more[:1]))
     if roll < 0.21:
         return *around(rng, LIKE_FIVE), first_of(rng, topic.simple or shortest(topic))
-    return "", "", first_of(rng, topic.answer)
+    return *(beside(rng) if roll < 0.28 else ("", "")), first_of(rng, topic.answer)
+
+
+def beside(rng: Random) -> tuple[str, str]:
+    """A remark before a question or behind it that changes nothing."""
+    aside = expand(rng, rng.choice(ASIDES))
+    return (
+        (aside + rng.choice((". ", ", ", ": ")), "")
+        if rng.random() < 0.5
+        else ("", rng.choice((" ", ". ", ", ")) + aside)
+    )
 
 
 def around(rng: Random, cues: Sequence[str]) -> tuple[str, str]:
