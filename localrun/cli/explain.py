@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from localrun.base.errors import UsageError
-from localrun.base.events import Completion, Done
-from localrun.base.request import Request, Sampling
 from localrun.cli.console import write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.session import find_model, open_client
 from localrun.diagnose.explain.words import WORDS
 
 if TYPE_CHECKING:
-    from localrun.client.local import LocalClient
     from localrun.diagnose.explain.lesson import Lesson
 
 _ANY = "Any model, by formula"
@@ -63,6 +60,7 @@ def explain(
         raise UsageError("--heads, --chats and --no-kv-cache are about a model by formula", "name one: --size 8B")
     stored = find_model(model)
     with open_client(stored, load) as client:
+        from localrun.client.measure import ask
         from localrun.diagnose.explain.topics import TOPICS
 
         lessons = []
@@ -128,9 +126,3 @@ def show(lesson: "Lesson", number: int) -> None:
     from localrun.diagnose.explain.draw import drawn
 
     write("\n\n" * bool(number) + "\n".join(drawn(lesson)) + "\n")
-
-
-def ask(client: "LocalClient", text: str) -> Completion:
-    """A few tokens after `text`."""
-    request = Request(prompt=text, sampling=Sampling(temperature=0.0), max_tokens=16)
-    return next(event.completion for event in client.generate(request) if isinstance(event, Done))

@@ -2,9 +2,10 @@
 
 import secrets
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from localrun.base.check import check_request
 from localrun.base.events import (
@@ -33,6 +34,9 @@ from localrun.fit.machine_rates import learn
 from localrun.model.load import Progress, allocated_bytes
 from localrun.text.model_text import PromptIds
 
+if TYPE_CHECKING:
+    from localrun.diagnose.explain.lesson import Lesson
+
 
 class LocalClient:
     """One loaded model. One that nobody holds any more is closed."""
@@ -41,6 +45,13 @@ class LocalClient:
         self.model: LoadedModel = load(options, progress)
         self._warming: GenerationHandle | None = None
         weakref.finalize(self, self.model.engine.close)
+
+    @classmethod
+    def over(cls, model: LoadedModel) -> "LocalClient":
+        """A client of what is loaded already; whoever loaded it closes it."""
+        client = cls.__new__(cls)
+        client.model, client._warming = model, None
+        return client
 
     @property
     def info(self) -> ModelInfo:
@@ -91,6 +102,12 @@ class LocalClient:
             ),
             kv=KVBytes(held.chat_bytes, max(0, held.used_bytes - held.chat_bytes), plan.kv_bytes),
         )
+
+    def explain(self, topic: str, watch: Callable[[int], None] = lambda steps: None) -> "Lesson":
+        """Measure a topic beside what is cached. `watch` hears of every step; what it raises ends that."""
+        from localrun.client.measure import measure
+
+        return measure(self.model, topic, watch, LocalClient.over)
 
     def close(self) -> None:
         self.model.engine.close()

@@ -23,6 +23,7 @@ from localrun.client.wire import (
     Answer,
     Call,
     Cancel,
+    Explain,
     Generate,
     Load,
     Preview,
@@ -32,7 +33,7 @@ from localrun.client.wire import (
     read_messages,
 )
 
-Ask = Load | Generate | View | Preview
+Ask = Load | Generate | View | Preview | Explain
 
 TICK_SECONDS = 0.25
 CLOSE_SECONDS = 2.0

@@ -37,7 +37,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the generation of this number; its Done is the answer."""
+    """End the call of this number: the Done of a generation is the answer, a Failure that of a measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,18 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
+class Explain:
+    """Measure a topic; answered by Progress, which counts steps, and at last Explained."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """From the client. Answers carry its number."""
 
     number: int
-    ask: Load | Generate | Cancel | View | Preview
+    ask: Load | Generate | Cancel | View | Preview | Explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,13 @@ class Previewed:
 
 
 @dataclass(frozen=True, slots=True)
+class Explained:
+    """What was measured: a Lesson as plain data."""
+
+    lesson: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A LocalrunError on its way; it ends the call."""
 
@@ -117,7 +131,7 @@ class Alive:
     """Still at work, with nothing else to tell."""
 
 
-Answer = Progress | Loaded | Begun | Events | Viewed | Previewed | Failure
+Answer = Progress | Loaded | Begun | Events | Viewed | Previewed | Explained | Failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,20 @@
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import CacheView, Done, Event, ModelInfo, PromptView
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Generation
 from localrun.client.nothing_said import nothing_said
-from localrun.client.process import TICK_SECONDS, Inbox, WorkerProcess
+from localrun.client.process import Inbox, WorkerProcess
 from localrun.client.wire import (
     Answer,
     Events,
+    Explain,
+    Explained,
     Failure,
-    Generate,
     Load,
     Loaded,
     Preview,
@@ -24,8 +26,11 @@ from localrun.client.wire import (
     Viewed,
     as_error,
 )
+from localrun.client.worker_answer import WorkerAnswer
 
-CANCEL_SECONDS = 20.0  # for the engine to end an answer; then it is ended itself
+if TYPE_CHECKING:
+    from localrun.diagnose.explain.lesson import Lesson
+
 _CLOSED = "the model was closed while it was loading"
 
 
@@ -63,10 +68,10 @@ class WorkerClient:
     def generate(self, request: Request) -> Generation:
         """Answer a request, from the first event on. One that is cancelled while the model is loaded again for it lets
         the model go on loading."""
-        answer = _Answer()
+        answer = WorkerAnswer()
         return Generation(self._events(answer, request), answer.cancel)
 
-    def _events(self, answer: "_Answer", request: Request) -> Iterator[Event]:
+    def _events(self, answer: WorkerAnswer, request: Request) -> Iterator[Event]:
         try:
             if not self._begin(answer, request):
                 yield Done(nothing_said(self.info))
@@ -110,6 +115,31 @@ class WorkerClient:
         finally:
             worker.drop(inbox)
 
+    def explain(self, topic: str, watch: Callable[[int], None]) -> "Lesson":
+        """Measure a topic in the worker. `watch` hears the steps that it took so far, and is called four times a second
+        at least; what it raises cancels that. Raises LocalrunError."""
+        from localrun.diagnose.explain.lesson import as_lesson
+
+        worker = self._worker
+        if worker is None or self._loading is not None or not worker.can_answer:
+            raise EngineError("the model is not ready", "wait until it is loaded")
+        inbox, steps = worker.call(Explain(topic)), [0]
+        try:
+            while True:
+                match worker.receive(inbox, lambda: watch(steps[-1])):
+                    case Progress(done, _):
+                        steps.append(done)
+                        watch(done)
+                    case Explained(lesson):
+                        return as_lesson(lesson)
+                    case Failure() as failure:
+                        raise as_error(failure)
+        except BaseException:
+            worker.cancel(inbox)
+            raise
+        finally:
+            worker.drop(inbox)
+
     def held_bytes(self) -> int:
         """Main memory that closing it sets free: weights, cache, buffers and the program around them."""
         worker = self._worker
@@ -133,7 +163,7 @@ class WorkerClient:
     ) -> None:
         self.close()
 
-    def _begin(self, answer: "_Answer", request: Request) -> bool:
+    def _begin(self, answer: WorkerAnswer, request: Request) -> bool:
         """Have a worker take the request; False when it was cancelled before.
 
         One that dies before it has taken it died of something else, so then there is a second try.
@@ -150,7 +180,7 @@ class WorkerClient:
                     raise
         raise AssertionError("the second try returns or raises")
 
-    def _ready_worker(self, answer: "_Answer | None" = None) -> WorkerProcess | None:
+    def _ready_worker(self, answer: WorkerAnswer | None = None) -> WorkerProcess | None:
         """A worker that holds the model, started if need be; None when `answer` was cancelled meanwhile."""
         with self._lock:
             if self._worker is None or not self._worker.can_answer:
@@ -178,7 +208,7 @@ class WorkerClient:
         if self._is_closed:  # since a moment ago
             self._worker.kill(_CLOSED)
 
-    def _load_on(self, worker: WorkerProcess, loading: Inbox, answer: "_Answer | None") -> None:
+    def _load_on(self, worker: WorkerProcess, loading: Inbox, answer: WorkerAnswer | None) -> None:
         """Take one step of loading."""
 
         def on_tick() -> None:
@@ -199,47 +229,3 @@ class WorkerClient:
 
 class _LoadGoesOnError(Exception):
     """Nobody waits for the load any more."""
-
-
-class _Answer:
-    """One generation, as `cancel` of another thread sees it."""
-
-    def __init__(self) -> None:
-        self.is_cancelled = self.is_over = False
-        self._call: tuple[WorkerProcess, Inbox] | None = None
-        self._waited = 0.0
-
-    def begin(self, worker: WorkerProcess, request: Request) -> None:
-        """Wait until the worker has the request."""
-        self._call = worker, worker.call(Generate(request))
-        if self.is_cancelled:
-            self.cancel()
-        first = self.receive()
-        if isinstance(first, Failure):
-            self.is_over = True
-            raise as_error(first)
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-        if self._call is not None and not self.is_over:
-            worker, inbox = self._call
-            worker.cancel(inbox)
-
-    def receive(self) -> Answer:
-        assert self._call is not None
-        worker, inbox = self._call
-
-        def on_tick() -> None:
-            self._waited += TICK_SECONDS if self.is_cancelled else 0.0
-            if self._waited > CANCEL_SECONDS:
-                worker.kill("the engine did not stop when it was asked to, and was ended")
-
-        return worker.receive(inbox, on_tick)
-
-    def leave(self) -> None:
-        """Cancel what is not over, and listen no longer."""
-        if self._call is not None:
-            self.cancel()
-            self.is_over = True
-            worker, inbox = self._call
-            worker.drop(inbox)

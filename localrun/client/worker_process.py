@@ -9,15 +9,17 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
-from localrun.base.events import Done, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError
+from localrun.client.gathering import amid_an_answer, gathered
 from localrun.client.interface import EngineClient, Generation
+from localrun.client.measure import Explainer
 from localrun.client.wire import (
     Alive,
     Answer,
@@ -25,6 +27,8 @@ from localrun.client.wire import (
     Call,
     Cancel,
     Events,
+    Explain,
+    Explained,
     Generate,
     Load,
     Loaded,
@@ -107,6 +111,8 @@ class Worker:
                     self._generate(call.number, request, job)
                 case View():
                     self._say(call.number, Viewed(self._loaded().view()))
+                case Explain(topic):
+                    self._explain(call.number, topic, job)
                 case Preview(request, pieces):
                     self._say(call.number, Previewed(self._loaded().preview(request, pieces)))
         except LocalrunError as error:
@@ -125,6 +131,18 @@ class Worker:
         self._say(number, Begun())
         for event in job.begin(client.generate(request)):
             self._say(number, Events((event,)))
+
+    def _explain(self, number: int, topic: str, job: "_Job") -> None:
+        client = self._loaded()
+        if not isinstance(client, Explainer):
+            raise UsageError("this engine measures nothing")
+
+        def watch(steps: int) -> None:
+            if job.is_cancelled:
+                raise EngineError("the measurement was cancelled")
+            self._say(number, Progress(steps, 0))
+
+        self._say(number, Explained(asdict(client.explain(topic, watch))))
 
     def _loaded(self) -> EngineClient:
         if self._client is None:
@@ -153,7 +171,7 @@ class Worker:
                 replies.flush()
             except OSError:  # nobody listens any more
                 os._exit(0)
-            time.sleep(GATHER_SECONDS if _amid_an_answer(waiting) else SOON_SECONDS)
+            time.sleep(GATHER_SECONDS if amid_an_answer(waiting) else SOON_SECONDS)
 
 
 class _Job:
@@ -161,43 +179,18 @@ class _Job:
 
     def __init__(self) -> None:
         self._generation: Generation | None = None
-        self._is_cancelled = False
+        self.is_cancelled = False
 
     def begin(self, generation: Generation) -> Generation:
         self._generation = generation
-        if self._is_cancelled:  # before there was anything to cancel
+        if self.is_cancelled:  # before there was anything to cancel
             generation.cancel()
         return generation
 
     def cancel(self) -> None:
-        self._is_cancelled = True
+        self.is_cancelled = True
         if self._generation is not None:
             self._generation.cancel()
-
-
-def gathered(replies: list[Reply]) -> Iterator[Reply]:
-    """The same with fewer messages: events that follow each other in one, and of progress the last."""
-    held: Reply | None = None
-    for reply in replies:
-        if held is not None and held.number == reply.number:
-            match held.answer, reply.answer:
-                case Events(before), Events(after):
-                    held = Reply(reply.number, Events(before + after))
-                    continue
-                case Progress(), Progress():
-                    held = reply
-                    continue
-        if held is not None:
-            yield held
-        held = reply
-    if held is not None:
-        yield held
-
-
-def _amid_an_answer(replies: list[Reply]) -> bool:
-    """Whether more words are to come; after the end of an answer the next one's first words do not wait."""
-    kinds = {type(event) for reply in replies if isinstance(reply.answer, Events) for event in reply.answer.events}
-    return Token in kinds and Done not in kinds
 
 
 def _packed(reply: Reply) -> bytes:

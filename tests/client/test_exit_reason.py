@@ -12,9 +12,9 @@ from localrun.base.events import Prefill, Token
 from localrun.base.request import LoadOptions
 from localrun.client import exit_reason
 from localrun.client.exit_reason import exit_error, oom_kills, sizes_of
+from localrun.client.gathering import gathered
 from localrun.client.process import WorkerProcess
 from localrun.client.wire import Alive, Events, Load, Progress, Reply
-from localrun.client.worker_process import gathered
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no signals on Windows")
 

@@ -28,7 +28,7 @@ from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client import process as process_module
 from localrun.client import vitals, watchdog, worker_process
-from localrun.client import worker as worker_module
+from localrun.client import worker_answer as answer_module
 from localrun.client.worker import WorkerClient
 from localrun.client.worker_process import ALIVE_SECONDS, GATHER_SECONDS
 
@@ -370,7 +370,7 @@ def test_a_worker_that_neither_speaks_nor_computes_is_ended(
 
 
 def test_an_engine_that_hears_no_cancel_is_ended(mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "CANCEL_SECONDS", 1.0)
+    monkeypatch.setattr(answer_module, "CANCEL_SECONDS", 1.0)
     events = mortal.generate(ask("ignore 3"))
     said = "".join(e.text for e in (next(events) for _ in range(4)) if isinstance(e, Token))
     events.cancel()

@@ -11,8 +11,8 @@ from localrun_testing.schemas import check
 
 from localrun.base.request import LoadOptions
 from localrun.cli.app import run_command_line
-from localrun.cli.explain import ask
 from localrun.client.local import LocalClient
+from localrun.client.measure import ask
 from localrun.diagnose.explain.draw import bars, curve, drawn
 from localrun.diagnose.explain.lesson import Bars, Curve
 from localrun.diagnose.explain.topics import TOPICS

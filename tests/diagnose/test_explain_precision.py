@@ -73,7 +73,7 @@ def taken(kld: float, held: float, nll: float = 1.0, tps: float = 10.0) -> Taken
 def test_the_advice_is_the_smallest_that_stays_close() -> None:
     each = {"F16": taken(0, 16), "INT8": taken(0.001, 8), "INT4": taken(0.01, 4, tps=30), "INT2": taken(1.0, 2, 2.0)}
     assert advice(each).startswith("INT4 is the smallest that stays within 0.02 nats of F16 here, INT4 the fastest.")
-    assert f"{np.e:.1f} times as surprising: it is for trying out" in advice(each)
+    assert f"{np.e:.2f} times as surprising: it is for trying out" in advice(each)
     each["INT2"] = taken(1.0, 5, 2.0)
     assert "more memory than INT4" in advice(each)
 

@@ -9,7 +9,7 @@ from localrun_testing import REPOSITORY
 from localrun_testing.chat_app import chat_app, chat_screen, ready, type_text
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
-from localrun_testing.scripted_client import INFO
+from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.pilot import Pilot
 
 from localrun.diagnose.explain.words import WORDS
@@ -127,3 +127,44 @@ def test_the_loaded_model_is_a_size_like_the_others() -> None:
     assert (back.size, back.weights) == (SIZES["1B"], "INT4")
     assert loaded_size(replace(info, path=str(Path("nowhere.gguf")))) is None
     assert loaded_size(None) is None
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE])
+def test_a_topic_is_measured_on_the_loaded_model(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await opened(pilot)
+        await pilot.press("down", "m")
+        await until_text(pilot, "Measured here: Qwen3 4B")
+        await until_text(pilot, "So it is.")
+        assert "7.50 ms" in screen_text(app)
+        assert client.measured == ["phases"]
+        await pilot.press("up")
+        await until(pilot, lambda: "So it is." not in screen_text(app))
+
+    drive(app, steps, size)
+
+
+def test_a_measurement_is_cancelled_and_nothing_else_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+    app, client = chat_app(client=ScriptedClient(hangs="cache"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        explain = await opened(pilot)
+        await pilot.press("m")
+        await until_text(pilot, "Esc cancels")
+        await until_text(pilot, " steps, ")
+        assert "Measure here" not in screen_text(app), "one at a time"
+        await pilot.press("k")
+        await until_text(pilot, "KV q8")
+        await pilot.press("escape")
+        await until_text(pilot, "Measure here")
+        assert app.screen is explain
+        assert "Esc cancels" not in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is chat_screen(pilot))
+        assert client.measured == ["cache"]
+
+    drive(app, steps)

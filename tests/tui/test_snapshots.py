@@ -138,7 +138,7 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
 def test_the_screens_look_as_they_did(look: Look, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
     known_machine(monkeypatch)
     monkeypatch.setattr(first_run, "cpu_limit", lambda: 8)
-    monkeypatch.setattr(session, "known_rates", lambda: RATES)
+    monkeypatch.setattr(session, "_known_rates", lambda: RATES)
     monkeypatch.setattr(turn.Turn, "ttft", 0.612)
     monkeypatch.setattr(settings_screen, "config_file", lambda: PurePosixPath("/home/me/.config/localrun/config.toml"))
     if not look.colour:

@@ -217,7 +217,8 @@ class LocalrunApp(App[None]):
     def action_explain(self, topic: str = "") -> None:
         from localrun_tui.screens.explain.explain_screen import ExplainScreen
 
-        self.push_screen(ExplainScreen(self.session.info, self.session.model.held_bytes, topic))
+        model = self.session.model
+        self.push_screen(ExplainScreen(model.info, model.held_bytes, model.explainer(), topic))
 
     def action_settings(self) -> None:
         self._chat_screen.run_guarded(self._change_settings())

@@ -93,9 +93,11 @@ def number(value: float, unit: str) -> str:
         return ms(value)
     if unit == "tok/s":
         return tps(value)
+    if not unit:
+        return f"{value:.2f}"
     if unit == "nats":
         return f"{value:.4f} nats"
-    return f"{value:,.0f} {unit}" if unit in ("tokens", "%") else f"{value:.1f} {unit}".rstrip()
+    return f"{value:,.0f} {unit}" if unit in ("tokens", "%") else f"{value:.1f} {unit}"
 
 
 def split(line: Sequence[float], n: int) -> list[Sequence[float]]:

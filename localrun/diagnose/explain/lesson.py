@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from localrun.base.events import Completion
 
@@ -58,3 +58,10 @@ class Lesson:
     pictures: tuple[Bars | Curve, ...]
     conclusion: str
     correction: str = ""
+
+
+def as_lesson(data: Mapping[str, Any]) -> Lesson:
+    """A lesson that went through JSON."""
+    figures = tuple(Figure(**figure) for figure in data["figures"])
+    pictures = tuple(Bars(**one) if "values" in one else Curve(**one) for one in data["pictures"])
+    return Lesson(**{**data, "figures": figures, "pictures": pictures})

@@ -31,7 +31,7 @@ def own_texts(model: LoadedModel) -> list[tuple[list[int], int]]:
 
 
 def _text(model: LoadedModel, question: str, rng: np.random.Generator) -> tuple[list[int], int]:
-    prompt = model.text.prepare(Request(prompt=question)).ids[: model.plan.ctx // 2]
+    prompt = model.text.prepare(Request(messages=({"role": "user", "content": question},))).ids[: model.plan.ctx // 2]
     ids = list(prompt)
     with ScratchRuns(model.engine.runner, model.engine.store) as run:
         new: Sequence[int] = prompt

@@ -139,7 +139,7 @@ def advice(taken: Mapping[str, Taken]) -> str:
     unpacked = taken["INT2"].held_bytes > taken["INT4"].held_bytes
     return (
         f"{small} is the smallest that stays within {CLOSE} nats of F16 here, {fast} the fastest. With INT2 the text "
-        f"is {lost:.1f} times as surprising"
+        f"is {lost:.2f} times as surprising"
         + (", and it takes more memory than INT4, for it is unpacked to be computed" if unpacked else "")
         + ": it is for trying out."
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from localrun.diagnose.foretell.what_if import WhatIf
 from localrun.fit.rates import Rates
-from localrun.fit.roofline import Roofline, Seconds, roofline, usual_roofline
+from localrun.fit.roofline import Roofline, Seconds, usual_roofline
 from localrun.ops.kv import BLOCK_TOKENS
 
 
@@ -18,9 +18,8 @@ class Times:
 
     @property
     def roofline(self) -> Roofline:
-        """One for all precisions of a model, so that they compare: where it is here, what its answers have shown."""
-        loaded = self.what.size.loaded
-        return usual_roofline(self.rates) if loaded is None else roofline(self.rates, loaded[1])[0]
+        """What is usually reached: the same for all sizes and precisions, so that they compare."""
+        return usual_roofline(self.rates)
 
     def prefill(self, n_tokens: int, start: int = 0) -> Seconds:
         """Reading so many tokens of a prompt after `start` that are known."""

@@ -1,6 +1,7 @@
 """An engine for tests of the app: it plays a script of events, and can be slow, think, fail and die."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +23,7 @@ from localrun.base.events import (
 )
 from localrun.base.request import Request
 from localrun.client.interface import Generation
+from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
 from localrun.fit.rates import Rates
 from localrun_testing.waiting import PATIENCE
 
@@ -119,6 +121,8 @@ class ScriptedClient:
     cache: CacheView | None = VIEW
     requests: list[Request] = field(default_factory=list)
     closed: bool = False
+    measured: list[str] = field(default_factory=list)  # topics; one that is named `hangs` until it is given up
+    hangs: str = ""
     _cancelled: threading.Event = field(default_factory=threading.Event)
 
     def generate(self, request: Request) -> Generation:
@@ -176,6 +180,15 @@ class ScriptedClient:
 
     def view(self) -> CacheView | None:
         return self.cache
+
+    def explain(self, topic: str, watch: Callable[[int], None]) -> Lesson:
+        """A lesson with one number."""
+        self.measured.append(topic)
+        for step in range(10_000 if topic == self.hangs else 3):
+            watch(step)
+            time.sleep(0.01)
+        figure = Figure("a late token", "ms", "counted", 7.0, 7.5)
+        return Lesson(topic, "Title", "Text", (figure,), (Bars("Speed", "tok/s", {"one": 1.0}),), "So it is.")
 
     def close(self) -> None:
         self.closed = True

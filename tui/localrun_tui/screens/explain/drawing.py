@@ -17,7 +17,7 @@ GAUGE = 24  # cells
 _BLOCKS = re.compile("[█▏▎▍▌▋▊▉▁▂▃▄▅▆▇]+")
 
 
-def lesson_content(lesson: Lesson, width: int, title: str = "") -> Content:
+def lesson_content(lesson: Lesson, width: int, title: str = "", about: bool = True) -> Content:
     """Pictures first, for they move as one turns a knob; then the numbers, and what all of it means."""
     lines = [say(title or lesson.title, "bold"), *map(_said, draw.correction(lesson, width)), Content("")]
     lines += [_line(line) for line in draw.pictures(lesson, width)]
@@ -25,7 +25,8 @@ def lesson_content(lesson: Lesson, width: int, title: str = "") -> Content:
     lines.append(Content(""))
     lines += [_said(line) for line in draw.conclusion(lesson, width)]
     lines.append(Content(""))
-    lines += [say(line, MUTED) for line in textwrap.wrap(lesson.text, width)]
+    if about:
+        lines += [say(line, MUTED) for line in textwrap.wrap(lesson.text, width)]
     return Content("\n").join(lines)
 
 

@@ -1,12 +1,13 @@
 """Explain: how fast a model of any size would be here and what it would take, followed as one turns knobs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Container, Horizontal, VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import OptionList, Static
@@ -14,42 +15,26 @@ from textual.widgets.option_list import Option
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
+from localrun.diagnose.explain.lesson import Lesson
 from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.foretell.times import Times
 from localrun.diagnose.foretell.topics import FORETOLD
 from localrun.diagnose.foretell.what_if import WhatIf
+from localrun.hub.catalogue import shown_name
+from localrun_tui.screens.explain.chip import Chip
 from localrun_tui.screens.explain.drawing import MUTED, lesson_content, memory_line, time_line
 from localrun_tui.screens.explain.here import Here, read_here
-from localrun_tui.screens.explain.knobs import BY_FIELD, KNOBS, Knob, of_size, share_of_contexts, turned
+from localrun_tui.screens.explain.knobs import BY_FIELD, KNOBS, near, of_size, turned
+from localrun_tui.screens.explain.measurement import Explain, Measurement
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.toast import toast_error
 
 _WIDEST = 110  # columns of a lesson: longer lines are hard to read
-_SLIDER = 16  # cells
-
-
-class Chip(Static):
-    """A knob: its key, what it turns, and how it is set. A click turns it, too."""
-
-    def __init__(self, knob: Knob) -> None:
-        super().__init__(id=knob.field, classes="chip")
-        self.knob = knob
-
-    def show(self, what: WhatIf) -> None:
-        keys = "←→" if self.knob.field == "ctx" else self.knob.key
-        slider = Content("")
-        if self.knob.field == "ctx":
-            at = round(share_of_contexts(what) * (_SLIDER - 1))
-            slider = Content.assemble(
-                " ", ("━" * at, "$primary"), ("●", "bold $primary"), ("─" * (_SLIDER - 1 - at), "$foreground 25%")
-            )
-        name = Content.assemble((f"{keys} ", "$footer-key-foreground"), (f"{self.knob.title} ", MUTED))
-        self.update(name + say(self.knob.said(what), "bold") + slider)
-
-    async def on_click(self, event: events.Click) -> None:
-        await self.screen.run_action(f"turn('{self.knob.field}', {-1 if event.shift else 1})")
+BESIDE = 160  # columns from which on what was measured stands beside what is foretold
+TICK_SECONDS = 0.5
+SETTLED_SECONDS = 0.1  # until new lines have their places
 
 
 def _bindings() -> list[BindingType]:
@@ -63,12 +48,13 @@ def _bindings() -> list[BindingType]:
 
 
 class ExplainScreen(Screen[None]):
-    """`held` tells the bytes that the loaded model would leave to another."""
+    """`held` tells the bytes that the loaded model would leave to another, `explain` measures a topic on it."""
 
     CSS_PATH = "explain_screen.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (BESIDE, "-widest")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "Back", id="explain.back"),
+        Binding("escape,q", "back", "Back", id="explain.back"),
+        Binding("m", "measure", "Measure here", id="explain.measure"),
         Binding("left", "turn('ctx', -1)", "Context", id="explain.shorter", key_display="←→", priority=True),
         Binding("right", "turn('ctx', 1)", "Longer context", show=False, id="explain.longer", priority=True),
         Binding("pageup", "scroll(-1)", "Scroll", id="explain.page-up", key_display="Pg↑↓", priority=True),
@@ -76,9 +62,13 @@ class ExplainScreen(Screen[None]):
         *_bindings(),
     ]
 
-    def __init__(self, info: ModelInfo | None, held: Callable[[], int], topic: str = "") -> None:
+    def __init__(
+        self, info: ModelInfo | None, held: Callable[[], int], explain: Explain | None = None, topic: str = ""
+    ) -> None:
         super().__init__()
-        self._info, self._held, self._first = info, held, topic
+        self._info, self._held, self._explain, self._first = info, held, explain, topic
+        self._measuring: Measurement | None = None
+        self._measured: dict[str, Lesson] = {}
         self.what = WhatIf()
         self.here: Here | None = None
 
@@ -94,8 +84,9 @@ class ExplainScreen(Screen[None]):
         yield Static("", id="time")
         with Horizontal(id="body"):
             yield OptionList(*(Option(f"  {words.name}", name) for name, words in WORDS.items()), id="topics")
-            with VerticalScroll(id="lesson", can_focus=False):
+            with VerticalScroll(id="lesson", can_focus=False), Container(id="both"):
                 yield Static("", id="drawing")
+                yield Static("", id="measured")
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -108,7 +99,8 @@ class ExplainScreen(Screen[None]):
     def _ready(self, here: Here) -> None:
         self.here = here
         if here.loaded is not None:
-            self.what = of_size(self.what, here.loaded)
+            ctx = near(self._info.ctx) if self._info else self.what.ctx
+            self.what = replace(of_size(self.what, here.loaded), ctx=ctx)
         self._draw()
 
     def _failed(self, error: LocalrunError) -> None:
@@ -129,6 +121,55 @@ class ExplainScreen(Screen[None]):
         self.query_one("#lesson").scroll_home(animate=False)
         self._draw()
 
+    # ---- measuring
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "measure" or (self._explain is not None and self._measuring is None)
+
+    def action_measure(self) -> None:
+        """The topic on the model that is loaded; the app goes on meanwhile."""
+        explain, topic = self._explain, self.topic
+        if explain is None or self._measuring is not None:
+            return
+
+        def done(lesson: Lesson) -> None:
+            self._measured[topic] = lesson
+            self._end_measuring()
+            if topic == self.topic and not self.has_class("-widest"):
+                self.set_timer(SETTLED_SECONDS, self._show_measured)
+
+        def failed(error: LocalrunError) -> None:
+            self._end_measuring()
+            toast_error(self, error)
+
+        self._measuring = Measurement(self, explain, topic, done, failed)
+        self._ticking = self.set_interval(TICK_SECONDS, self._draw)
+        self.refresh_bindings()
+        self._draw()
+
+    def _end_measuring(self) -> None:
+        self._measuring = None
+        self._ticking.stop()
+        self.refresh_bindings()
+        self._draw()
+
+    def _show_measured(self) -> None:
+        self.query_one("#lesson").scroll_to_widget(self.query_one("#measured"), top=True, animate=False)
+
+    def action_back(self) -> None:
+        """First out of a measurement."""
+        if self._measuring is None:
+            self.dismiss()
+        else:
+            self._measuring.cancel()
+            self._end_measuring()
+
+    def on_unmount(self) -> None:
+        if self._measuring is not None:
+            self._measuring.cancel()
+
+    # ---- knobs
+
     def action_turn(self, field: str, by: int) -> None:
         self.what = turned(self.what, BY_FIELD[field], by, self.here.loaded if self.here else None)
         self._draw()
@@ -141,12 +182,24 @@ class ExplainScreen(Screen[None]):
         for chip in self.query(Chip):
             chip.show(self.what)
         size = self.what.size
-        self.query_one("#model", Static).update(say(f"{size.name} here, by formula: as {size.of}", MUTED))
+        told = f"{size.name} here, by formula" + ("" if size.loaded else f": as {size.of}")
+        if self._measuring is not None:
+            told = self._measuring.words
+        self.query_one("#model", Static).update(say(told, "$text-accent" if self._measuring else MUTED))
         if self.here is None:
             self.query_one("#time", Static).update(say("Looking at what this machine can do…", MUTED))
             return
         times = Times(self.what, self.here.rates, self.here.free)
         self.query_one("#memory", Static).update(memory_line(times))
         self.query_one("#time", Static).update(time_line(times))
-        width = min(max(self.query_one("#lesson").scrollable_content_region.width - 1, 40), _WIDEST)
+        parts = 2 if self.has_class("-widest") else 1
+        width = min(max(self.query_one("#lesson").scrollable_content_region.width // parts - 2, 40), _WIDEST)
         self.query_one("#drawing", Static).update(lesson_content(FORETOLD[self.topic](times), width))
+        self.query_one("#measured", Static).update(self._measured_content(width))
+
+    def _measured_content(self, width: int) -> Content:
+        """What was measured of this topic, or how to measure it."""
+        lesson, name = self._measured.get(self.topic), self._info.name if self._info else ""
+        if lesson is None:
+            return say(f"m measures this here, on {shown_name(name)}" if self._explain else "", MUTED)
+        return lesson_content(lesson, width, f"Measured here: {shown_name(name)}", about=False)

@@ -70,6 +70,11 @@ def of_size(what: WhatIf, size: Size) -> WhatIf:
     return replace(what, size=size, heads=None, weights=weights)
 
 
+def near(ctx: int) -> int:
+    """The longest of the contexts that a model loaded with `ctx` holds."""
+    return max((n for n in CONTEXTS if n <= ctx), default=CONTEXTS[0])
+
+
 def share_of_contexts(what: WhatIf) -> float:
     """How far the slider is, from 0 to 1."""
     return CONTEXTS.index(what.ctx) / (len(CONTEXTS) - 1) if what.ctx in CONTEXTS else 0.0

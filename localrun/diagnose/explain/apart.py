@@ -1,0 +1,63 @@
+"""A loaded model with a cache of its own: what is measured there takes nothing from the chats that are kept."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from localrun.backends.executor import Executor
+from localrun.base.machine import memory, resident
+from localrun.cache.store import CacheStore
+from localrun.engine.engine import Engine
+from localrun.engine.load import LoadedModel, start_executor
+from localrun.engine.runner import Runner
+from localrun.fit.plan import plan_load
+from localrun.model.config import ModelConfig
+from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput
+from localrun.ops.kv import KVCodec
+from localrun.ops.program import Handle
+
+CONTEXT = 1024  # tokens; a small cache, for all that is measured
+
+
+class WatchedRunner(Runner):
+    """Calls `watch` before every step; what that raises ends the measurement."""
+
+    def __init__(
+        self, config: ModelConfig, executor: Executor, codecs: Sequence[KVCodec], watch: Callable[[], None]
+    ) -> None:
+        super().__init__(config, executor, codecs)
+        self._watch = watch
+
+    def submit_spans(
+        self,
+        spans: Sequence[tuple[Sequence[int], int]],
+        views: Sequence[SequenceInput],
+        logits_rows: Sequence[int],
+        adjust: Sequence[LogitAdjust | None],
+        cancel: CancelFlag | None,
+    ) -> Handle:
+        self._watch()
+        return super().submit_spans(spans, views, logits_rows, adjust, cancel)
+
+
+@contextmanager
+def apart(model: LoadedModel, watch: Callable[[], None]) -> Iterator[LoadedModel]:
+    """The same weights behind another engine, closed at the end. Raises DoesNotFitError."""
+    plan = plan_load(
+        model.plan.config,
+        0,  # they are resident already
+        model.backend.memory(memory()).available,
+        backend=model.backend,
+        ctx=min(CONTEXT, model.plan.ctx),
+        kv=model.plan.codec.name,
+        resident=resident() if model.backend.in_main_memory else 0,
+        threads=model.threads,
+    )
+    executor = start_executor(model.backend, model.model, plan, model.threads)
+    runner = WatchedRunner(model.plan.config, executor, plan.codecs, watch)
+    store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy)
+    engine = Engine(runner, store, plan.ctx)
+    try:
+        yield replace(model, engine=engine, plan=replace(plan, weights_bytes=model.plan.weights_bytes))
+    finally:
+        engine.close()
