@@ -11,6 +11,8 @@ from localrun_testing.instruction_sets import SOURCES, SUPPORT, library_in_use, 
 from localrun_testing.native_ops import gguf_id, sample
 from localrun_testing.real_widths import CODES
 
+from localrun.formats.quant import QUANT_TYPES
+
 N_ROWS, N_TOKENS, COUNTS = 37, 53, (2, 4, 8, 33, 53)  # a micro-tile of every size, and tile registers
 
 
@@ -42,6 +44,25 @@ def test_a_quantized_matmul_has_the_bits_of_its_twin(isa: str, folder: Path, qty
     x = torch.randn(N_TOKENS, n_cols, generator=torch.Generator().manual_seed(3))
     header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), gguf_id(qtype), *COUNTS]
     drive("linear_driver", isa, folder, header, sample(qtype, N_ROWS, n_cols), x)
+
+
+# The bytes of a block that hold codes.
+CODE_BYTES = {
+    "Q4_0": slice(2, 18), "Q4_1": slice(4, 20), "Q5_0": slice(2, 22), "Q5_1": slice(4, 24), "Q8_0": slice(2, 34),
+    "Q4_K": slice(16, 144), "Q5_K": slice(16, 176), "Q6_K": slice(0, 192),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("byte", [0x80, 0xFF])  # of 8 bits: the least code, and -1; of fewer 0xFF is the largest
+@pytest.mark.parametrize("qtype", CODE_BYTES)
+def test_sums_of_the_largest_products_have_room(isa: str, folder: Path, qtype: str, byte: int) -> None:
+    n_cols, block = 768, QUANT_TYPES[qtype].block_bytes
+    weights = sample(qtype, N_ROWS, n_cols).reshape(-1, block).clone()
+    weights[:, CODE_BYTES[qtype]] = byte
+    x = torch.ones(N_TOKENS, n_cols)
+    x[1::2] = -1
+    header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), gguf_id(qtype), *COUNTS]
+    drive("linear_driver", isa, folder, header, weights, x)
 
 
 @pytest.mark.parametrize("window", [0, 100])

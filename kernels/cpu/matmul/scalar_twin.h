@@ -1,4 +1,4 @@
-// What quantized_microkernel.inc and amx_int8.inc compute, in plain C++ and to the same bits: one row of a quantized weight
+// What quantized_microkernel.inc and slices.inc compute, in plain C++ and to the same bits: one row of a quantized weight
 // times one token. Read it first; tests hold the fast ones to it.
 #pragma once
 #include <math.h>

@@ -4,7 +4,7 @@
 
 namespace {
 
-constexpr MicroTile kMicroTiles[] = {{1, 2}, {2, 2}};
+constexpr MicroTile kMicroTiles[] = {{1, 2}, {2, 2}, {4, 1}};
 #if defined(__AVXVNNI__)
 const int kMaxProbabilityCode = 255, kProbabilityZero = 0;  // codes of weights, and what v_dot_probabilities takes less
 #else
@@ -108,6 +108,32 @@ LR_INLINE i32v v_dot_signed(i32v c, u8v codes, i8v x) {
 }
 LR_INLINE i32v v_dot_probabilities(i32v c, i8v weights, u8v codes) { return v_dot_signed(c, codes, weights); }
 LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v weights, u8v codes) { return v_dot_unsigned(c, codes, weights); }
+
+// GCC would make a tree of a chain of additions, which takes more registers than there are.
+template <class T> LR_INLINE void in_order(T& sum) { __asm__("" : "+x"(sum)); }
+
+// Pairs of products are added up in 16 bits as long as they cannot leave them: eight vectors of codes of up to 4 bits, four
+// of 5 bits, two of 6 bits.
+template <int most, int n> struct CodeSum<most, n, i32v> {
+  static constexpr int fit = most ? 32767 / (2 * 127 * most) : 1, together = fit < n ? fit : n;
+  static_assert(n % together == 0, "sums would be left over");
+  i32v sum;
+  __m256i pairs;
+  LR_ALWAYS_INLINE void begin(i32v start) { sum = start; }
+  LR_ALWAYS_INLINE void add(int i, u8v codes, i8v x) {
+    if constexpr (together == 1) {
+      sum = most ? v_dot_unsigned(sum, codes, x) : v_dot_signed(sum, codes, x);
+      in_order(sum);
+    } else {
+      const __m256i products = _mm256_maddubs_epi16((__m256i)codes, (__m256i)x);
+      pairs = i % together ? _mm256_add_epi16(pairs, products) : products;
+      in_order(pairs);
+      if (i % together == together - 1) sum = sum + (i32v)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    }
+  }
+  LR_ALWAYS_INLINE i32v total() const { return sum; }
+};
+#define LR_HAS_CODE_SUM 1
 #endif
 
 }  // namespace

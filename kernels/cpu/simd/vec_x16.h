@@ -98,6 +98,31 @@ LR_X16_DOT(v_dot_probabilities, i8v weights, x16<U> codes, weights, codes.v[i])
 LR_X16_DOT(v_dot_probabilities_4bit, i8v weights, x16<U> codes, weights, codes.v[i])
 #undef LR_X16_DOT
 
+#ifndef LR_HAS_CODE_SUM
+template <int most, int n> struct CodeSum<most, n, i32v> {
+  i32v sum;
+  LR_ALWAYS_INLINE void begin(i32v start) { sum = start; }
+  LR_ALWAYS_INLINE void add(int, u8v codes, i8v x) {
+    sum = most ? v_dot_unsigned(sum, codes, x) : v_dot_signed(sum, codes, x);
+  }
+  LR_ALWAYS_INLINE i32v total() const { return sum; }
+};
+#endif
+template <int most, int n> struct CodeSum<most, n, x16<i32v>> {
+  CodeSum<most, n, i32v> v[16 / VL];
+  LR_ALWAYS_INLINE void begin(x16<i32v> start) {
+    for (int i = 0; i < 16 / VL; i++) v[i].begin(start.v[i]);
+  }
+  LR_ALWAYS_INLINE void add(int at, x16<u8v> codes, i8v x) {
+    for (int i = 0; i < 16 / VL; i++) v[i].add(at, codes.v[i], x);
+  }
+  LR_ALWAYS_INLINE x16<i32v> total() const {
+    x16<i32v> all;
+    for (int i = 0; i < 16 / VL; i++) all.v[i] = v[i].total();
+    return all;
+  }
+};
+
 // Registers are folded by halves, as each is then.
 template <class R> LR_INLINE auto v_reduce_sum(x16<R> a) {
   if constexpr (sizeof a == 4 * sizeof(R))
