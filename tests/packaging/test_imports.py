@@ -212,6 +212,7 @@ def test_asking_what_would_run_takes_neither_torch_nor_numpy(module: str) -> Non
         ("localrun.hub.resolve", ("localrun.fit", "localrun.model", "http.client")),
         ("localrun.cli.app", ("localrun.cli.run", "localrun.hub", "localrun.backends")),
         ("localrun.cli.run", ("localrun.hub.http", "localrun.fit.estimate", "localrun.diagnose.bench")),
+        ("localrun.client.local", ("torch", "importlib.metadata", "http.client", "jinja2")),
     ],
 )
 def test_what_a_start_does_not_need_is_not_imported_for_it(module: str, spared: tuple[str, ...]) -> None:

@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, version
 
 from localrun.backends.gpu.emulated_build import RUNTIME
 from localrun.backends.metal import system
@@ -41,6 +40,8 @@ def why_unavailable() -> str:
 
 
 def why_torch_is_too_old() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # asked on a Mac only
+
     try:
         found = version("torch")
     except PackageNotFoundError:
