@@ -1,12 +1,12 @@
 """`localrun bench`: how fast a model reads and writes on this machine, beside what the machine could do."""
 
-import sys
 from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 
-from localrun.cli.console import is_terminal, note, tell, write, write_json
+from localrun.base.errors import UsageError
+from localrun.cli.console import note, show_progress, write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelArgument, ModelOptions
 from localrun.cli.session import find_model, open_client
 
@@ -21,10 +21,21 @@ def bench(
     depth: Annotated[list[int] | None, typer.Option("-d", min=0, metavar="N", help="tokens already cached")] = None,
     repeats: Annotated[int, typer.Option("-r", min=1, metavar="N", help="rounds, after one to warm up")] = 5,
     batch: Annotated[list[int] | None, typer.Option("-b", min=1, metavar="N", help="sequences side by side")] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--compare", metavar="A B", help="two models, or two precisions of MODEL, side by side"),
+    ] = None,
     json: JsonSwitch = False,
 ) -> int:
     """Prefill and decode rates beside the measured limits of this machine. -d and -b may be given more than once."""
-    stored = find_model(replace(model, model=word or model.model))
+    model = replace(model, model=word or model.model)
+    if compare is not None:
+        if depth or batch:
+            raise UsageError("--compare measures without -d and -b", "leave them out")
+        from localrun.cli.bench_compare import bench_compare
+
+        return bench_compare(model, load, compare, (prompt, generate, repeats), json)
+    stored = find_model(model)
     wanted = [(d, b) for d in depth or [0] for b in batch or [1]]
     with open_client(stored, replace(load, ctx=load.ctx or 0)) as client:
         from localrun.diagnose.bench import Case
@@ -32,10 +43,8 @@ def bench(
 
         cases = [Case("prefill", prompt, d, 1) for d in dict.fromkeys(d for d, _ in wanted) if prompt]
         cases += [Case("decode", generate, d, b) for d, b in wanted if generate]
-        progress = (lambda line: tell(f"\r{line:<70}")) if is_terminal(sys.stderr) else (lambda line: None)
-        measured = measure(client.model, cases, repeats, progress)
-    if is_terminal(sys.stderr):
-        tell("\r" + " " * 70 + "\r")
+        measured = measure(client.model, cases, repeats, show_progress)
+    show_progress("")
     if json:
         limits = asdict(measured.limits) if measured.limits else None
         write_json({**asdict(measured), "limits": limits})

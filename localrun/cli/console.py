@@ -92,6 +92,12 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
+def show_progress(line: str) -> None:
+    """What goes on now, on one line of a terminal's stderr, over the last; empty at the end."""
+    if is_terminal(sys.stderr):
+        tell(f"\r{line:<70}" + ("" if line else "\r"))
+
+
 def agreed(question: str, usual: bool = False) -> bool:
     """A question for yes or no, where somebody can be asked. `usual` is what a bare Enter says; no input says no."""
     tell(f"{clean(question, keep_newlines=False)} [{'Y/n' if usual else 'y/N'}] ")

@@ -31,7 +31,7 @@ from localrun.engine.handle import GenerationHandle
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import MAX_SEED, resolve_settings
 from localrun.fit.machine_rates import learn
-from localrun.model.load import Progress, allocated_bytes
+from localrun.model.load import Progress
 from localrun.text.model_text import PromptIds
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ class LocalClient:
             tree_tokens=held.tree_tokens,
             disk_bytes=0 if engine.disk is None else engine.disk.writer.nbytes,
             memory=(
-                MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.model.weights)),
-                MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),
+                *self.model.memory(held),
                 MemoryPart("whole process", plan.peak_bytes + plan.mapped_bytes, self.model.backend.peak_bytes()),
             ),
             kv=KVBytes(held.chat_bytes, max(0, held.used_bytes - held.chat_bytes), plan.kv_bytes),

@@ -70,13 +70,7 @@ def bench(
     model: LoadedModel, cases: Sequence[Case], repeats: int, progress: Callable[[str], None] = lambda line: None
 ) -> Bench:
     """Run all cases `repeats` times in turn, the limits between them. Raises UsageError when a case does not fit."""
-    for case in cases:
-        need = case.depth + case.n
-        if need > model.plan.ctx or case.batch * blocks_for(need) > max(model.plan.blocks):
-            raise UsageError(
-                f"{case.batch} x {need:,} tokens do not fit the context of {model.plan.ctx:,}",
-                f"try --ctx {case.batch * blocks_for(need) * BLOCK_TOKENS}",
-            )
+    fitting(model, cases)
     seconds: list[list[float]] = [[] for _ in cases]
     limits: list[Limits] = []
     probe = model.backend.limit_probe(model.threads) if model.backend.measures_limits else None
@@ -98,6 +92,17 @@ def bench(
         note_limits(Probed(1e9 * read, 1e9 * int8, 1e9 * wide, idle=False))
     runs = tuple(summary(model, case, times, best, around) for case, times in zip(cases, seconds, strict=True))
     return Bench(model.info.name, model.info.backend, model.threads, runs, best, model.plan.weights_bytes)
+
+
+def fitting(model: LoadedModel, cases: Sequence[Case]) -> None:
+    """Raises UsageError when a case does not fit the context."""
+    for case in cases:
+        need = case.depth + case.n
+        if need > model.plan.ctx or case.batch * blocks_for(need) > max(model.plan.blocks):
+            raise UsageError(
+                f"{case.batch} x {need:,} tokens do not fit the context of {model.plan.ctx:,}",
+                f"try --ctx {case.batch * blocks_for(need) * BLOCK_TOKENS}",
+            )
 
 
 def run_case(engine: Engine, case: Case, fill: bool) -> float:

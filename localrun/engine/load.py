@@ -8,7 +8,7 @@ from localrun.backends.interface import Backend
 from localrun.backends.registry import backends_for
 from localrun.base.check import check_load
 from localrun.base.errors import DoesNotFitError
-from localrun.base.events import ModelInfo
+from localrun.base.events import MemoryPart, ModelInfo
 from localrun.base.machine import cpu_limit, memory, resident
 from localrun.base.paths import writable_folder
 from localrun.base.request import LoadOptions
@@ -23,11 +23,12 @@ from localrun.engine.fingerprint import fingerprint, without_sinks
 from localrun.engine.from_disk import files_of, mappable_weights
 from localrun.engine.opened import OpenedModel, open_model
 from localrun.engine.runner import Runner, cache_layers
+from localrun.engine.view import StoreView
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import plan_load
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
-from localrun.model.load import Progress, held_bytes, load_model, work_per_token
+from localrun.model.load import Progress, allocated_bytes, held_bytes, load_model, work_per_token
 from localrun.ops.layouts import F32, Layout
 from localrun.ops.numerics import NUMERICS_VERSION
 from localrun.text.model_text import ModelText
@@ -46,6 +47,14 @@ class LoadedModel:
     threads: int
     file_bytes_per_token: int  # of weights, in the file's own encoding
     macs_per_token: int
+
+    def memory(self, held: StoreView) -> tuple[MemoryPart, ...]:
+        """What was planned to be taken at most, and what is, while the cache holds that."""
+        plan = self.plan
+        return (
+            MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights)),
+            MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),
+        )
 
 
 def load(options: LoadOptions, progress: Progress = lambda done, total: None) -> LoadedModel:

@@ -139,6 +139,46 @@ PERPLEXITY = record(
     same_top1=field(NUMBER, "only then: share of tokens with the same first choice", optional=True),
 )
 
+MEMORY_PARTS = rows(
+    "weights and KV cache",
+    record(
+        "a part",
+        name=field(TEXT, "which"),
+        predicted=field(WHOLE, "at most, as planned before the load"),
+        measured=field(WHOLE, "taken after the last round"),
+    ),
+)
+BENCH_COMPARE = record(
+    "`bench --compare A B --json`: the second beside the first",
+    sides=rows(
+        "A and B",
+        record(
+            "one of the two",
+            model=field(TEXT, "name"),
+            precision=field(TEXT, "precision it is held in"),
+            path=field(TEXT, "its file or folder"),
+            backend=field(TEXT, "what computed it"),
+            prefill_tps=field([NUMBER, "null"], "tokens per second, median of the rounds; null without -p"),
+            decode_tps=field([NUMBER, "null"], "likewise; null without -n"),
+            memory=MEMORY_PARTS,
+        ),
+    ),
+    prefill_ratio=field([NUMBER, "null"], "B's rate by A's, median of rounds that ran in turn"),
+    decode_ratio=field([NUMBER, "null"], "likewise"),
+    words={
+        **record(
+            "what they say; null where their vocabularies differ",
+            answer_tokens=field(WHOLE, "tokens of the greedy answers"),
+            first_difference=field([WHOLE, "null"], "first of them that differs, from 0 on; null: none"),
+            texts={"type": "array", "items": {"type": TEXT}, "description": "the answers from there on"},
+            scored_tokens=field(WHOLE, "tokens of a text on which the rest is measured"),
+            kld_mean=field(NUMBER, "mean KL divergence from A, nats"),
+            same_top1=field(NUMBER, "share of tokens with the same first choice"),
+        ),
+        "type": ["object", "null"],
+    },
+)
+
 BENCH = record(
     "`bench --json`",
     model=field(TEXT, "name of the model"),
@@ -506,6 +546,7 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: done": DONE,
     "perplexity": PERPLEXITY,
     "bench": BENCH,
+    "bench --compare": BENCH_COMPARE,
     "explain": EXPLAIN,
     "show": SHOW,
     "list": LIST,
