@@ -12,6 +12,7 @@ from tools.builtin_data.own_facts import AGE, FROM, JOB, LIVES
 from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, IS_IT, NAME, NICKNAMES
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.tastes import LIKES
+from tools.builtin_data.typing_noise import typo
 from tools.builtin_data.your_facts import FACTS, fact_of, open_possession
 
 WEIGHTS = [fact.weight for fact in FACTS]
@@ -152,6 +153,8 @@ def tell_several(talk: Talk) -> None:
     rng = talk.rng
     facts = several(rng)
     values = [fact.value(rng) for fact in facts]
+    if NAME in facts and facts[-1].key.endswith("'s name") and len(values[0]) > 2 and rng.random() < 0.3:
+        values[-1] = typo(rng, values[0])  # two names that differ by a letter
     patterns, slots = [], {}
     for i, (fact, value) in enumerate(zip(facts, values, strict=True)):
         told(talk, fact.key, value)

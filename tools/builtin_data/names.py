@@ -31,7 +31,21 @@ FIRST_NAMES = words(
     """
 )
 ACCENTED = str.maketrans("aeioucsz", "áéíóúçšž")
-TITLES = ("Mr ", "Mrs ", "Ms ", "Dr ", "Dr. ", "Captain ", "Professor ", "Sir ", "Aunt ", "Uncle ")
+TITLES = (
+    "Mr ",
+    "Mr. ",
+    "Mrs. ",
+    "Ms. ",
+    "Mrs ",
+    "Ms ",
+    "Dr ",
+    "Dr. ",
+    "Captain ",
+    "Professor ",
+    "Sir ",
+    "Aunt ",
+    "Uncle ",
+)
 PREFIXES = ("O'", "D'", "Mc", "Mac", "Al-", "Van ", "De ", "El ", "N'", "Ka'")
 
 
@@ -77,11 +91,11 @@ def decorated(rng: Random, name: str) -> str:
     if roll < 0.145:
         at = rng.randint(1, max(1, len(name) - 1))
         return name[:at] + "'" + name[at:]
-    if roll < 0.165:
+    if roll < 0.175:
         return rng.choice(TITLES) + name
-    if roll < 0.19:
+    if roll < 0.20:
         return name + rng.choice(("", "", "_", "-")) + str(rng.randint(0, 99))
-    return name.translate(ACCENTED) if roll < 0.205 else name
+    return name.translate(ACCENTED) if roll < 0.215 else name
 
 
 def person_name(rng: Random) -> str:

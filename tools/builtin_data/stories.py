@@ -61,7 +61,8 @@ def question(rng: Random, story: Story) -> tuple[str, str]:
     )
     for slot, value in story.slots.items():
         answer = answer.replace("{" + slot + "}", value)
-    return ask(rng, asked, {"n": story.hero, "a": story.kind}), answer
+    hero = story.hero.lower() if rng.random() < 0.25 else story.hero
+    return ask(rng, asked, {"n": hero, "a": story.kind}), answer
 
 
 def first_story(talk: Talk) -> Story:
