@@ -6,18 +6,21 @@ from typing import Any
 
 import pytest
 from localrun_testing import REPOSITORY
-from localrun_testing.chat_app import chat_app, chat_screen, ready, type_text
+from localrun_testing.chat_app import ENDS, chat_app, chat_screen, ready, send, type_text
+from localrun_testing.fake_client import FakeClient
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.pilot import Pilot
 
+from localrun.base.request import LoadOptions
 from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.foretell.sizes import SIZES
 from localrun.diagnose.foretell.what_if import WhatIf
 from localrun_tui.screens.explain.explain_screen import ExplainScreen
 from localrun_tui.screens.explain.here import loaded_size
 from localrun_tui.screens.explain.knobs import BY_FIELD, CONTEXTS, KNOBS, turned
+from localrun_tui.screens.explain.measurable import measurable
 
 WIDE = (200, 50)
 BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"
@@ -168,3 +171,26 @@ def test_a_measurement_is_cancelled_and_nothing_else_waits(monkeypatch: pytest.M
         assert client.measured == ["cache"]
 
     drive(app, steps)
+
+
+def test_an_answer_is_not_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+    app, client = chat_app(ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "hello")
+        await until_text(pilot, "Hello!")
+        await pilot.press("f5")
+        await until_text(pilot, "GiB left")
+        await pilot.press("m")
+        await until_text(pilot, "an answer is on its way")
+        assert client.measured == []
+
+    drive(app, steps)
+
+
+def test_a_server_measures_nothing() -> None:
+    assert measurable(None, lambda: False) is None
+    elsewhere: Any = FakeClient(LoadOptions(Path()), lambda request: "")
+    assert measurable(elsewhere, lambda: False) is None

@@ -216,9 +216,11 @@ class LocalrunApp(App[None]):
 
     def action_explain(self, topic: str = "") -> None:
         from localrun_tui.screens.explain.explain_screen import ExplainScreen
+        from localrun_tui.screens.explain.measurable import measurable
 
-        model = self.session.model
-        self.push_screen(ExplainScreen(model.info, model.held_bytes, model.explainer(), topic))
+        session, model = self.session, self.session.model
+        explain = measurable(model.client, lambda: session.answering)
+        self.push_screen(ExplainScreen(model.info, model.held_bytes, explain, topic))
 
     def action_settings(self) -> None:
         self._chat_screen.run_guarded(self._change_settings())

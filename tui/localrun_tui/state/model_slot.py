@@ -12,7 +12,6 @@ from localrun.client.interface import EngineClient
 from localrun_tui.state.turn import unexpected
 
 if TYPE_CHECKING:
-    from localrun_tui.screens.explain.measurement import Explain
     from localrun_tui.state.choice import ModelChoice
 
 Progress = Callable[[int, int], None]
@@ -64,12 +63,6 @@ class ModelSlot:
         client, info = self.client, self.info
         held = client.held_bytes() if isinstance(client, WorkerClient) else 0
         return max(held, info.weights_bytes - info.mapped_bytes if info else 0)
-
-    def explainer(self) -> "Explain | None":
-        """What measures topics on the loaded model; None where nothing does, as on a server."""
-        from localrun.client.measure import Explainer
-
-        return self.client.explain if isinstance(self.client, Explainer) else None
 
     def give_up(self) -> None:
         """End a load under way; its `load` call raises at once, the thread behind it cleans up in its own time."""

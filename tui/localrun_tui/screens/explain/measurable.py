@@ -1,0 +1,22 @@
+"""What measures topics on the model that is loaded, if anything does."""
+
+from collections.abc import Callable
+
+from localrun.base.errors import UsageError
+from localrun.client.interface import EngineClient
+from localrun.client.measure import Explainer
+from localrun.diagnose.explain.lesson import Lesson
+from localrun_tui.screens.explain.measurement import Explain
+
+
+def measurable(client: EngineClient | None, is_answering: Callable[[], bool]) -> Explain | None:
+    """None for a model on a server, and without one. An answer on its way would make both slow, so it refuses then."""
+    if not isinstance(client, Explainer):
+        return None
+
+    def explain(topic: str, watch: Callable[[int], None]) -> Lesson:
+        if is_answering():
+            raise UsageError("an answer is on its way, and both would be slow", "measure when it is there")
+        return client.explain(topic, watch)
+
+    return explain
