@@ -47,7 +47,12 @@ TOPICS = (
             "start the app",
             "launch localrun",
         ),
-        patterns=("is there [a gui|an app|a tui|an interface|a window]?",),
+        patterns=(
+            "is there [a gui|an app|a tui|an interface|a window]?",
+            "how do i open the app?",
+            "how does the app [open|start]?",
+            "[open|start|launch] the app",
+        ),
         answer=(
             'Type `localrun` in a terminal to open the app, with chats, models, downloads and settings. `localrun chat` gives a plain chat, and `localrun run "your question"` prints one answer and ends.',
         ),

@@ -38,7 +38,7 @@ TOPICS = (
         ),
         short=("With grouped-query attention several query heads share one KV head, so the KV cache is smaller.",),
         more=(
-            "Most models of today use it, such as Llama 3, Qwen3 and Mistral. I use it too. `localrun show MODEL` prints n heads and n kv heads.",
+            "A smaller cache leaves memory for a longer context, and fewer bytes are read for every token. Most models of today do so, such as Llama 3, Qwen3 and Mistral; `localrun show MODEL` prints both numbers of heads.",
         ),
         simple=("Four readers share one set of notes instead of each writing their own.",),
         example=(
@@ -147,6 +147,8 @@ TOPICS = (
             "max context",
             "num_ctx",
             "n_ctx",
+            "context size",
+            "context length",
         ),
         bare=("the context",),
         patterns=(

@@ -46,6 +46,7 @@ TOPICS = (
             "this kv cache [everyone|everybody] talks about",
             "why [cache|store|keep] keys and values[ at all|]?",
             "what if there [was|were] no kv cache?",
+            "why not [just |]recompute everything[ for every token| each time|]?",
         ),
         answer=(
             "The KV cache is the model's working memory for one conversation. For every token it has read, each attention layer produces a key and a value; the cache keeps them, so that the next token can attend to everything before it without computing it again.\n\n"
@@ -108,6 +109,10 @@ TOPICS = (
             "[roughly |about |]how [heavy|big|large|much] is the [kv |]cache[ roughly|]?",
             "[what is|whats|give me] the kv cache [equation|formula|size in bytes|memory formula]",
             "how many [mb|megabytes|gib|gigabytes] [does|will] the [kv |]cache [be|take|have]?",
+            "[kv |]cache [ram|memory|vram] usage[ at| for| with|] [4k|8k|16k|32k]",
+            "[size|memory] of the [kv |]cache [for|of|with] [a|an] [8b|13b|70b][ at| with| and|] [8k|32k|128k]",
+            "give me the [kv |][cache ][equation|formula|numbers]",
+            "what do [4096|1000|8000] tokens of context cost[ in memory|]?",
         ),
         answer=(
             "Every token takes 2 (key and value) × layers × KV heads × head size × bytes per number. In f16, an 8B model with GQA takes 128 KiB a token, so 1 GiB at 8k context; a 13B model without GQA takes 800 KiB a token. `--kv q8` about halves that, `--kv q4` quarters it.",

@@ -65,6 +65,7 @@ TOPICS = (
             "[quantised|quantized] kv cache",
             "a [quantised|quantized] kv cache",
             "the [kv |]cache is too [large|big], can i [compress|shrink|quantize] it?",
+            "does [kv quantization|quantizing the cache|a smaller cache] [speed|make] [things|it] [up|faster]?",
         ),
         answer=(
             "A quantized KV cache stores the keys and values of the chat in fewer bits; the weights stay as they are. `--kv q8` takes about half of f16 and costs nothing that you would notice; `--kv q4` takes about a quarter and is for large models when memory is short. `--kv k8v4` lies between.",

@@ -28,7 +28,11 @@ TOPICS = (
             "use [it|localrun] in a [bash script|cron job|one-liner]",
             "feed text [into|to] [it|localrun]",
         ),
-        patterns=("what does localrun run do?",),
+        patterns=(
+            "what does localrun run do?",
+            "pipe [a file|text|logs] into localrun",
+            "[use it|localrun] in a [bash|shell|python] [script|loop]",
+        ),
         answer=(
             '`localrun run "prompt"` answers one prompt and ends. Only the answer goes to stdout, so it works in pipes: `cat notes.txt | localrun run "Summarise this"`.',
         ),

@@ -103,6 +103,7 @@ TOPICS = (
             "[which|what] models [do i have|are installed|are on my disk|have i downloaded|are here]?",
             "show [me |]my models",
             "localrun [ls|list], what does [that|it] [print|do|show]?",
+            "what models do i [have|own|already have]?",
         ),
         answer=(
             "`localrun list` (or `ls`) shows the models on your disk with their precision and size, those of the Hugging Face cache, LM Studio and Ollama included.",

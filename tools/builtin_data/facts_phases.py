@@ -229,6 +229,7 @@ TOPICS = (
             "i get [3|6|8|12|15|25|40] [tok/s|tokens per second], is that [good|ok|slow|fast|normal]?",
             "what does [8|12|20|40] tok/s mean?",
             "what['s|s| is] a [decent|good|usual|normal|nice] [token rate|speed|tok/s|number of tokens per second]?",
+            "what['s|s| is] a decent [token rate|rate|speed]?",
         ),
         answer=(
             'Tokens per second is how fast a model reads (prefill) or writes (decode). People read at about 5 to 10 tokens per second, so anything above that feels fluent. `localrun run --stats "Hello"` shows both rates.',

@@ -86,6 +86,8 @@ TOPICS = (
             "where [are|does localrun store|does localrun keep|do you keep] [the |my |downloaded |][models|model files]?",
             "where do [downloads|models|downloaded models] go?",
             "[does|can] [it|localrun] [use|see|find] [the |my |][models|models that i have] [from|in|of] [ollama|lm studio|the hugging face cache]?",
+            "where are [the |my |]models [saved|stored|kept|on disk]?",
+            "which folder has the models?",
         ),
         answer=(
             "Models are stored in the Hugging Face cache, so other programs can share them. localrun also finds the models of LM Studio and Ollama; `localrun list` shows all with their place.",
@@ -95,6 +97,7 @@ TOPICS = (
         key="completion",
         names=("localrun completion", "shell completion", "tab completion", "autocompletion"),
         tasks=("[install|get|turn on] [tab completion|shell completion|completion]",),
+        patterns=("[bash|zsh|fish] completion[s|]",),
         answer=(
             "`localrun completion` prints the script that completes commands, options and model names in your shell.",
         ),

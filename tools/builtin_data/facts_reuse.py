@@ -47,6 +47,8 @@ TOPICS = (
             "is prompt caching [built in|there|supported|included|automatic]?",
             "does changing [the|my] system prompt [clear|lose|throw away|reset] the cache?",
             "how [is|does localrun avoid] [computing|reading] the prompt [again|twice|a second time]?",
+            "why [is|was] the follow[-| ]up question [so |much |][fast|faster|quick|quicker]?",
+            "will changing the system prompt [throw away|clear|cost me] the cache?",
         ),
         answer=(
             "Prefix reuse means that text which was computed once is not computed again. When a prompt begins like an earlier one, as the next message of a chat does, localrun takes those keys and values from the KV cache and prefills only what is new. So the first token comes sooner, and the answer stays the same.",
@@ -90,6 +92,7 @@ TOPICS = (
             "how do i [delete|remove|clear] the cached [stuff|data|files|chats]?",
             "what happens to the [kv |]cache [when i quit|after a restart|when i close the app]?",
             "does [it|localrun|the app] [save|keep] the kv cache [when i quit|after i quit|on exit]?",
+            "[does it|will it|do you] [save|keep|write] the [kv |]cache [when i quit|when i leave|at exit|after a restart]?",
         ),
         answer=(
             "localrun also keeps the KV cache of saved chats on disk, so that reopening one is quick. `localrun cache list` shows what is there, `localrun cache clear` removes it, and `localrun config disk_cache 8` sets the limit in GiB (0 keeps none).",

@@ -115,6 +115,8 @@ TOPICS = (
         patterns=(
             "why [do|does] [you|it|the model] [give|say] [different|other] answers [each time|every time|]?",
             "how [do|can] i make the output [deterministic|the same|reproducible|repeatable]?",
+            "why is the answer [different|another one] every time?",
+            "why do i get [different|other|another] [answers|answer] [every time|each time]?",
         ),
         answer=(
             "A seed fixes the chance in sampling: the same prompt with the same seed gives the same answer. Set it with `--seed 1`, or use `--temperature 0` for no chance at all.",
@@ -162,6 +164,10 @@ TOPICS = (
             "[the answer|it|the text|my answer|the reply|the output] [stops|ends|breaks off|is cut|was cut|is cut off] [in the middle|too early|mid sentence|in the middle of a sentence|half way|suddenly|]",
             "the answer [stops|ends|breaks off] in the middle",
             "the [output|answer|reply] [gets|is] cut off",
+        ),
+        patterns=(
+            "how do i limit [the answer length|the length|the answer]?",
+            "[answer|output] length limit",
         ),
         answer=(
             "`--max-tokens N` sets the longest answer in tokens. If an answer breaks off, it reached that limit or the end of the context: raise one of them, or type `/continue` in a chat. `--stop TEXT` ends an answer before that text.",

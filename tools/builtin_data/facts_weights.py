@@ -124,6 +124,8 @@ TOPICS = (
             "what do the letters in [q4_k_m|q5_k_s|the quant names] mean?",
             "what does the [k|m|4|0] in [q4_k_m|q4_0|q8_0] [mean|stand for]?",
             "how do i read [names like|] q4_k_m?",
+            "[k|K][-| ]quants?",
+            "what are k[-| ]quants?",
         ),
         answer=(
             "Q4_K_M names a mix of weight types in a GGUF file: 4 stands for 4 bits, K for blocks of 256 weights with finer scales, M for medium, which keeps some tensors at 6 bits. It needs about 4.9 bits a weight and is better than the older Q4_0 at nearly the same size.",
@@ -180,6 +182,8 @@ TOPICS = (
             "the A3B in 30B-A3B",
             "active parameters",
             "sparse models",
+            "active parameters",
+            "active experts",
         ),
         pairs=(("[an |]moe", "[a |]dense model"), ("30b-a3b", "[a |]30b"), ("mixture of experts", "dense")),
         patterns=(

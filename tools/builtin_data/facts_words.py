@@ -49,6 +49,7 @@ TOPICS = (
             "[count|see|show] [the |my |][tokens|token ids|number of tokens] [of|in] [a text|my text|a file|a prompt]",
             "tokenize [a text|my prompt]",
         ),
+        patterns=("how can i see how [text|my text|a prompt] is [tokenized|split into tokens]?",),
         answer=(
             'A tokenizer turns text into token ids and back. Most models use byte-pair encoding (BPE), which starts from single bytes and merges the pairs that occur most often. `localrun tokenize "Hello there"` prints the ids.',
         ),
