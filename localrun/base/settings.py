@@ -102,7 +102,9 @@ SETTINGS: dict[str, Setting] = {
         "end an answer that only repeats itself", on_off(), "on in the app and on a terminal, off for scripts"
     ),
     "titles": Setting(
-        "let the model name a chat once it has answered in it, while nothing else is to do", on_off(), "on"
+        "let the model name a chat once it has answered in it, while nothing else is to do; a server is asked once",
+        on_off(),
+        "on",
     ),
     "disk_cache": Setting(
         "GiB of disk for what was computed of chats, so that reopening one is quick; 0 keeps nothing",

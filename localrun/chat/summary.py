@@ -14,6 +14,8 @@ SUFFIX = ".jsonl"
 KEPT_SECONDS = 30 * 24 * 3600  # that a deleted chat can still be brought back
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _TITLE_LENGTH = 60
+_MARKS = re.compile(r"^\s*(?:#+ |> ?|`{3,}\S*\s*$)|`", re.MULTILINE)  # that say nothing in a title
+_SENTENCE = re.compile(r".{15,}?[.?!…]+(?= )|.{6,}?[。？！]+")  # shorter ones, as Hello!, are no title of their own
 _MESSAGE = b'{"kind":"message"'
 
 
@@ -79,9 +81,17 @@ def is_chat_id(text: str) -> bool:
 
 
 def title_of(text: str) -> str:
-    """How a message begins, as the title of a chat."""
-    line = " ".join(text[: 8 * _TITLE_LENGTH].split())
-    return line if len(line) <= _TITLE_LENGTH else f"{line[: _TITLE_LENGTH - 1].rstrip()}…"
+    """How a message begins, as the title of a chat: its first sentence without marks of Markdown, at most 60
+    characters, which end with a word where there is one."""
+    begin = text[: 8 * _TITLE_LENGTH]
+    line = " ".join(_MARKS.sub("", begin).split()) or " ".join(begin.split())
+    first = _SENTENCE.match(line)
+    line = first[0] if first else line
+    if len(line) <= _TITLE_LENGTH:
+        return line
+    cut = line[: _TITLE_LENGTH - 1]
+    whole = cut if line[len(cut)] == " " else cut.rpartition(" ")[0]
+    return f"{(whole if 2 * len(whole) > len(cut) else cut).rstrip()}…"
 
 
 def summarise(chat_id: str, data: bytes) -> ChatSummary:

@@ -10,6 +10,7 @@ from localrun.chat.summary import title_of
 _ASK = "Name this conversation in two to six words, in its own language. Reply with the name only."
 _MOST_TOKENS = 24
 _MOST_WORDS = 10
+_MOST_CHARACTERS = 1000  # of a message that is sent to a server for a title
 
 
 def wants_title(chat: Chat) -> bool:
@@ -17,6 +18,11 @@ def wants_title(chat: Chat) -> bool:
     path = chat.tree.path(chat.tree.head)
     answered = bool(path) and path[-1].role == "assistant" and not path[-1].interrupted
     return answered and not chat.own.get("title")
+
+
+def wants_short_title(chat: Chat) -> bool:
+    """Whether a server is asked: once, after the first answer."""
+    return wants_title(chat) and len(chat.tree) == 2
 
 
 def title_request(chat: Chat) -> Request:
@@ -30,6 +36,17 @@ def title_request(chat: Chat) -> Request:
         known_ids=chat.known_ids(),
         now=chat.created,
         stop_on_loop=True,
+    )
+
+
+def short_title_request(chat: Chat) -> Request:
+    """The same for a server, where every token may cost: only how the first question and its answer begin."""
+    path = chat.tree.path(chat.tree.head)[:2]
+    said = [{"role": message.role, "content": message.text[:_MOST_CHARACTERS]} for message in path]
+    return Request(
+        messages=tuple(in_turn([*said, {"role": "user", "content": _ASK}])),
+        sampling=Sampling(temperature=0.0),
+        max_tokens=_MOST_TOKENS,
     )
 
 

@@ -71,6 +71,11 @@ class DownloadQueue:
         with self._changed:
             return list(self._jobs.values())
 
+    def job(self, number: int) -> Job:
+        """One of them, as it is now."""
+        with self._changed:
+            return self._jobs[number]
+
     def pause(self, number: int) -> None:
         """Hold a download and let those behind it go on; what has arrived stays."""
         self._stop(number, "paused", "queued", "running")

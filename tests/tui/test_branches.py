@@ -81,6 +81,34 @@ def test_whoever_walks_stays_on_the_message() -> None:
     drive(app, steps)
 
 
+def test_whoever_goes_to_a_branch_by_a_command_goes_on_typing() -> None:
+    app, _ = chat_app(Script("one"), Script("two"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "count")
+        await pilot.press("ctrl+r")
+        await until_text(pilot, "‹ 2/2 ›")
+        await until(pilot, lambda: chat_screen(pilot).path.live is None)
+        await type_text(pilot, "/branch 1")
+        await pilot.press("enter")
+        await until(pilot, lambda: sources(pilot) == ["count", "one"])
+        await until_done(pilot)
+        await pilot.press(*"care")
+        assert chat_screen(pilot).query_one(Editor).text == "care"
+        await pilot.press("ctrl+u")
+        await type_text(pilot, "/compare")
+        await pilot.press("enter")
+        await until_text(pilot, "Versions side by side")
+        await pilot.press("enter")
+        await until(pilot, lambda: sources(pilot) == ["count", "two"])
+        await until_done(pilot)
+        await pilot.press(*"care")
+        assert chat_screen(pilot).query_one(Editor).text == "care"
+
+    drive(app, steps)
+
+
 def test_an_edit_is_a_branch_and_what_was_typed_before_comes_back() -> None:
     app, client = chat_app()
 

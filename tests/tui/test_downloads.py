@@ -2,6 +2,7 @@
 
 import errno
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +90,27 @@ def test_paused_resumed_and_loaded(hub: FakeHub) -> None:
     assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F16", 4096, "f16")
     assert resolve("org/large-GGUF:F16").path.read_bytes() == hub.repos["org/large-GGUF"].files["large-F16.gguf"]
     assert read_settings().model == "org/large-GGUF"  # the first that is pulled
+
+
+def test_what_is_told_late_does_not_undo_a_pause(hub: FakeHub) -> None:
+    """Told by the queue's thread while the app's own is busy, it is heard after what the app's own does then."""
+    hub.bytes_per_second = SLOW
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        key = start(app.downloads, "org/large-GGUF")
+        await until(pilot, lambda: app.downloads.all()[0].state == "running")
+        queue = app.downloads._queue
+        assert queue is not None
+        before = queue.job(1).done
+        give_up = time.monotonic() + 30
+        while queue.job(1).done == before and time.monotonic() < give_up:
+            time.sleep(0.01)
+        app.downloads.pause(key)
+        await pilot.pause(0.1)
+        assert app.downloads.all()[0].state == "paused"
+
+    app = ScreenApp(DownloadsScreen())
+    drive(app, steps)
 
 
 def test_the_newest_download_is_highlighted(hub: FakeHub) -> None:

@@ -77,7 +77,7 @@ def test_every_topic_is_there_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         explain = await opened(pilot)
         for name, words in WORDS.items():
-            await until_text(pilot, f"▸ {words.name}")
+            await until_text(pilot, f"▌ {words.name}")
             await until_text(pilot, words.title)
             assert explain.topic == name
             await pilot.press("pagedown", "pagedown", "pagedown")
@@ -99,7 +99,7 @@ def test_a_command_goes_to_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
         await pilot.press("ctrl+u")
         await type_text(pilot, "/explain window")
         await pilot.press("enter")
-        await until_text(pilot, "▸ Window")
+        await until_text(pilot, "▌ Window")
 
     drive(app, steps)
 

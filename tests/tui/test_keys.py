@@ -12,6 +12,7 @@ from localrun_testing.chat_app import ask, chat_app, ready
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import Script
 from textual.binding import Binding
+from textual.command import CommandPalette
 from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -140,6 +141,23 @@ def test_commands_of_the_palette_work() -> None:
         await until_text(pilot, "the KV cache, and where")
         await pilot.press("enter")
         await until_text(pilot, "Last answer")
+
+    drive(app, steps)
+
+
+def test_a_palette_that_is_left_while_it_searches_does_not_end_the_app() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+p")
+        palette = app.screen
+        assert isinstance(palette, CommandPalette)
+        await pilot.press("escape")
+        await until(pilot, lambda: palette not in app.screen_stack)
+        palette._gather_commands("quit")
+        await until_done(pilot)
+        await ask(pilot, "still there?")
 
     drive(app, steps)
 

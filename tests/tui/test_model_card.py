@@ -5,6 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.fit.estimate import FitRow
+from localrun.fit.quality import straying, straying_text
+from localrun.fit.shape import shape_of
+from localrun.formats.detect import open_model_file
 from localrun.hub.library import builtin_models
 from localrun.hub.remote_repo import RemoteFile
 from localrun.hub.stored import StoredModel
@@ -23,11 +26,12 @@ FIT = FitRow(
 
 def test_the_card_of_a_model_on_disk_says_what_it_is_what_for_and_whether_it_fits(home: Path) -> None:
     (stored, *_) = builtin_models()
+    max_context = shape_of(open_model_file(stored.path)).config.max_context
     text = stored_card(stored, 8 * GIB).content().plain
     for words in (
         "builtin Q8_0",
         "parameters",
-        "up to 1,024 tokens",
+        f"up to {max_context:,} tokens",
         "Apache-2.0",
         "since 20",
         "Ships with",
@@ -64,6 +68,14 @@ def test_two_precisions_side_by_side_say_which_is_better_in_what() -> None:
 
     assert bold("speed") == "~20 tok/s"
     assert bold("bits a weight") == "8.5"
+    far, near = straying("Q4_K_M"), straying("Q8_0")
+    assert far is not None
+    assert near is not None
+    assert bold("strays") == straying_text(near)
+    assert f"{straying_text(far)}  {far / near:.1f} ×" in lines["strays"].plain
+    assert "SmolLM2 135M" in table.plain
+    unknown = compare(four, replace(eight, name="IQ1_S")).plain
+    assert "not measured" in unknown
 
 
 def test_a_model_is_current_while_the_hub_names_its_bytes(tmp_path: Path) -> None:

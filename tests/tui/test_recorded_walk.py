@@ -2,9 +2,11 @@
 `screens.txt` in the folder of the test.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux: not this OS (windows)"),
 ]
 FOREIGN = ("LOCALRUN_", "HF_", "HUGGING_FACE_", "XDG_", "OLLAMA_")
+LONGEST_ANSWER = 16  # tokens: a story is longer
 SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
 
 
@@ -50,11 +53,13 @@ def terminal(request: pytest.FixtureRequest, tmp_path: Path, user: Path, hub: Hu
 
 def test_the_walk(terminal: Terminal, hub: HubProcess, user: Path) -> None:
     terminal.start()
-    model = get_the_recommended_model(terminal, hub)
-    chat(terminal)
-    attach(terminal, user)
-    edit(terminal)
+    model = get_the_recommended_model(terminal, hub, user)
+    chat(terminal, user)
     set_numbers(terminal)
+    attach(terminal, user)
+    edit(terminal, user)
+    compare(terminal)
+    go_on(terminal, user)
     rename(terminal)
     find(terminal)
     settings_and_help(terminal)
@@ -65,18 +70,16 @@ def test_the_walk(terminal: Terminal, hub: HubProcess, user: Path) -> None:
     remembered(user)
 
 
-def get_the_recommended_model(terminal: Terminal, hub: HubProcess) -> str:
+def get_the_recommended_model(terminal: Terminal, hub: HubProcess, user: Path) -> str:
     """By one key; the built-in model answers meanwhile. Gives its title."""
     terminal.see("Get ")
     terminal.see("to download; the small model answers")
-    title = next(line.split("Get ")[1].strip() for line in terminal.text().splitlines() if " Get " in line)
+    title = next(line.split("Get ")[1].strip() for line in terminal.text().splitlines() if "Get " in line)
     hub.tell("rate 300000")
     terminal.press("Enter", "⏎ Choose")
     terminal.see("builtin Q8_0")
     terminal.see("F8")
-    terminal.type("Hello!")
-    terminal.press("Enter", "⏎ Send")
-    terminal.see("tok/s")
+    say(terminal, user, "Hello!")
     terminal.press("F8")
     terminal.see("space Pause/resume")
     terminal.press("Space")
@@ -90,10 +93,28 @@ def get_the_recommended_model(terminal: Terminal, hub: HubProcess) -> str:
     return title
 
 
-def chat(terminal: Terminal) -> None:
+def chat(terminal: Terminal, user: Path) -> None:
     terminal.press("C-n")
     terminal.see("Ask anything.")
-    say(terminal, "What is 3 plus 4?")
+    say(terminal, user, "What is 3 plus 4?")
+
+
+def set_numbers(terminal: Terminal) -> None:
+    """Numbers of the chat's own, and one out of range."""
+    terminal.press("C-s")
+    terminal.see("Longest answer")
+    terminal.press("Tab")
+    terminal.press("Tab")
+    terminal.see("a number from 0 to 2")
+    terminal.type("5")
+    terminal.see("a number from 0 to 2 is needed")
+    terminal.press("BSpace")
+    terminal.type("0.2")
+    terminal.press("Tab")
+    terminal.press("Tab")
+    terminal.type(str(LONGEST_ANSWER))
+    terminal.press("C-s")
+    terminal.until_gone("Longest answer")
 
 
 def attach(terminal: Terminal, user: Path) -> None:
@@ -102,38 +123,41 @@ def attach(terminal: Terminal, user: Path) -> None:
     terminal.type("notes.md")
     terminal.press("Enter")
     terminal.see("▤ notes.md")
-    say(terminal, "Tell me a story about a fox.")
+    say(terminal, user, "Tell me a story about a fox.")
 
 
-def edit(terminal: Terminal) -> None:
-    """Another question, as a branch, and back to the first."""
+def edit(terminal: Terminal, user: Path) -> None:
+    """Another question, as a branch."""
     terminal.type("/edit ")
     terminal.press("Enter")
     terminal.see("Enter sends it as a new branch")
     for _ in "fox.":
         terminal.press("BSpace")
-    terminal.type("bear.")
-    terminal.press("Enter", "⏎ Send")
+    with one_more_answer(terminal, user):
+        terminal.type("bear.")
+        terminal.press("Enter", "⏎ Send")
     terminal.see("‹ 2/2 ›")
-    settled(terminal)
-    terminal.type("/branch 1")
+
+
+def compare(terminal: Terminal) -> None:
+    """Both branches side by side, of which the first is taken."""
+    terminal.type("/compare ")
     terminal.press("Enter")
+    terminal.see("Versions side by side")
+    terminal.see("story about a bear.")
+    assert any("bear." in line and "fox." in line for line in terminal.text().splitlines())
+    terminal.press("Enter", "Enter takes the right one")
+    terminal.until_gone("Versions side by side")
     terminal.see("‹ 1/2 ›")
 
 
-def set_numbers(terminal: Terminal) -> None:
-    """A number of the chat's own, and one out of range."""
-    terminal.press("C-s")
-    terminal.see("Longest answer")
-    for _ in range(2):
-        terminal.press("Tab")
-    terminal.see("a number from 0 to 2")
-    terminal.type("5")
-    terminal.see("a number from 0 to 2 is needed")
-    terminal.press("BSpace")
-    terminal.type("0.2")
-    terminal.press("C-s")
-    terminal.until_gone("Longest answer")
+def go_on(terminal: Terminal, user: Path) -> None:
+    """An answer that was cut is gone on with, as a version beside it."""
+    terminal.see("◼ ended at the longest answer")
+    with one_more_answer(terminal, user):
+        terminal.type("/continue")
+        terminal.press("Enter")
+    terminal.until(lambda: terminal.text().count("/2 ›") == 2, "no second version of the answer")
 
 
 def rename(terminal: Terminal) -> None:
@@ -180,21 +204,41 @@ def reopen(terminal: Terminal, title: str) -> None:
 
 
 def remembered(user: Path) -> None:
-    folder = next(path.parent for path in user.rglob("*.jsonl") if path.parent.name == "chats")
-    store = ChatStore(folder)
+    store = ChatStore(chats_of(user))
     named = next(one for one in store.summaries() if one.title == "Foxes and sums")
-    own = store.open(named.id).own
+    own, tree = store.open(named.id).own, store.open(named.id).tree
     assert own["precision"] == "Q4_K_M"
     assert own["temperature"] == 0.2
+    about_fox = next(one for one in tree.messages() if "about a fox." in one.text)
+    cut, longer = (one for one in tree.messages() if one.parent == about_fox.id)
+    assert cut.stats["stop_reason"] == "length"
+    assert longer.text.startswith(cut.text)
+    assert len(longer.text) > len(cut.text)
 
 
-def say(terminal: Terminal, text: str) -> None:
-    terminal.type(text)
-    terminal.press("Enter", "⏎ Send")
-    terminal.see(text)
-    settled(terminal)
+def say(terminal: Terminal, user: Path, text: str) -> None:
+    with one_more_answer(terminal, user):
+        terminal.type(text)
+        terminal.press("Enter", "⏎ Send")
+        terminal.see(text)
 
 
-def settled(terminal: Terminal) -> None:
-    """Until nothing is being written any more."""
-    terminal.until(lambda: "esc Stop" not in terminal.text() and "tok/s" in terminal.text(), "no end of the answer")
+@contextmanager
+def one_more_answer(terminal: Terminal, user: Path) -> Iterator[None]:
+    """Does what is asked for, and waits until its answer is kept."""
+    before = n_answers(user)
+    yield
+    terminal.until(lambda: n_answers(user) > before, "no end of the answer")
+    terminal.until(lambda: "esc Stop" not in terminal.text() and "tok/s" in terminal.text(), "no figures of the answer")
+
+
+def n_answers(user: Path) -> int:
+    """How many are on disk, in all chats."""
+    records = (
+        json.loads(line) for file in user.rglob("chats/*.jsonl") for line in file.read_text().splitlines() if line
+    )
+    return sum(record["kind"] == "message" and record["role"] == "assistant" for record in records)
+
+
+def chats_of(user: Path) -> Path:
+    return next(path.parent for path in user.rglob("chats/*.jsonl"))

@@ -19,11 +19,13 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
 from syrupy.types import SnapshotIndex
+from textual.command import CommandPalette
 from textual.pilot import Pilot
 
 from localrun.base.errors import HubError
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens import first_run
+from localrun_tui.screens.chat import prompt_library
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.welcome import Welcome
 from localrun_tui.screens.downloads.download import Download
@@ -102,6 +104,9 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     await pilot.press("ctrl+g", "ctrl+l")
     await until_text(pilot, "3 messages")
     yield "chats"
+    if app.size.width == SMALL[0]:
+        async for screen in over_the_chat(app, pilot):
+            yield screen
     await pilot.press("ctrl+l", "f1")
     await until_text(pilot, "New line")
     yield "help"
@@ -128,6 +133,38 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     app.action_downloads()
     await until_text(pilot, "done and checked")
     yield "downloads"
+    await pilot.press("ctrl+q")
+    await until_text(pilot, "Downloads end with the app")
+    yield "quit"
+
+
+async def over_the_chat(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
+    """What comes in front of a chat, where there is little room for it. From the list of chats, and back to it."""
+    await pilot.press("ctrl+l", "slash", "c")
+    await until_text(pilot, "/compare [NUMBER]")
+    yield "commands"
+    await pilot.press(*"ompare", "enter")
+    await until_text(pilot, "Versions side by side")
+    await until_text(pilot, "2/2 ·")
+    yield "compare"
+    await pilot.press("escape", *"/sees", "enter")
+    await until_text(pilot, "to be computed")
+    yield "sees"
+    await pilot.press("escape", *"/prompt", "enter")
+    await until_text(pilot, "Careful thinker")
+    yield "prompts"
+    await pilot.press("escape", "f2")
+    await until_text(pilot, "Title of this chat")
+    yield "title"
+    await pilot.press("escape", "ctrl+f", *"cache")
+    await until_text(pilot, "of 2")
+    yield "find"
+    await pilot.press("escape", "ctrl+p", *"branch")
+    await until_text(pilot, "the versions that /retry and /edit left")
+    yield "palette"
+    await pilot.press("escape")
+    await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
+    await pilot.press("ctrl+l")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +177,7 @@ def test_the_screens_look_as_they_did(look: Look, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(first_run, "cpu_limit", lambda: 8)
     monkeypatch.setattr(session, "_known_rates", lambda: RATES)
     monkeypatch.setattr(turn.Turn, "ttft", 0.612)
+    monkeypatch.setattr(prompt_library, "prompt_folder", lambda: PurePosixPath("/home/me/.config/localrun/prompts"))
     monkeypatch.setattr(settings_screen, "config_file", lambda: PurePosixPath("/home/me/.config/localrun/config.toml"))
     if not look.colour:
         monkeypatch.setenv("NO_COLOR", "1")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.chat_app import CHOICE, ask, chat_screen, notice
-from localrun_testing.pilots import drive, until, until_done, until_text
+from localrun_testing.pilots import drive, until, until_done
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.message import Message
 from textual.pilot import Pilot
@@ -51,9 +51,9 @@ def test_a_chat_brings_its_model_along_and_another_takes_it_back(loads: list[Mod
         await ask(pilot, "second")
         second = session.chat.id if session.chat else ""
         await session.open_chat(first)
-        await until_text(pilot, "qwen3-4b Q4_K_M")
+        await until(pilot, lambda: session.info and session.info.name == "qwen3-4b")
         await session.open_chat(second)
-        await until_text(pilot, "gemma Q8_0")
+        await until(pilot, lambda: session.info and session.info.name == "gemma")
         assert [(one.stored.name, one.ctx) for one in loads[1:]] == [
             ("gemma", 4096),
             ("qwen3-4b", None),
@@ -102,5 +102,32 @@ def test_a_model_that_is_gone_is_told_and_the_present_one_answers(loads: list[Mo
         await session.open_chat(chat.id)
         await until(pilot, lambda: "long-gone, with which this chat was held, is not here any more" in notice(pilot))
         assert len(loads) == 1
+
+    drive(app, steps)
+
+
+def test_what_was_left_open_is_whatever_it_is_and_nothing_is_loaded_again(
+    loads: list[ModelChoice], tmp_path: Path
+) -> None:
+    """As after a start: the chat was held with the f16 that its precision menu showed, the app begins with auto."""
+    store = ChatStore(tmp_path)
+    chat = store.create(model=CHOICE.stored.name)
+    chat.add_user("hello")
+    chat.set(precision=CHOICE.precision, kv=INFO.kv_codec, ctx=0)
+    other = store.create(model=CHOICE.stored.name)
+    other.add_user("hello")
+    other.set(precision=CHOICE.precision, kv="q4", ctx=0)
+    app = app_with(loads, tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await until(pilot, lambda: session.info)
+        await session.open_chat(chat.id)
+        await until_done(pilot)
+        assert len(loads) == 1
+        assert not notice(pilot)
+        await session.open_chat(other.id)
+        await until(pilot, lambda: len(loads) == 2)
+        await until(pilot, lambda: session.info and not notice(pilot))
 
     drive(app, steps)

@@ -1,12 +1,13 @@
 """The model names a chat while nobody waits for it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send
 from localrun_testing.pilots import drive, until, until_text
-from localrun_testing.scripted_client import Script
+from localrun_testing.scripted_client import INFO, Script, ScriptedClient
 from textual.pilot import Pilot
 
 from localrun.base.settings import write_setting
@@ -59,3 +60,20 @@ def test_the_setting_turns_it_off(tmp_path: Path) -> None:
         assert len(client.requests) == 1
 
     drive(app, steps)
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_a_server_names_a_chat_by_one_short_request_and_a_tiny_model_none(tmp_path: Path, small: bool) -> None:
+    info = replace(INFO, weights_bytes=7 << 20) if small else replace(INFO, backend="remote", weights_bytes=0)
+    scripts = [Script("They sleep at sea."), Script("Puffins at Sea"), Script("More.")]
+    app, client = chat_app(client=ScriptedClient(scripts, info=info), folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "where do puffins sleep? I never saw one.")
+        await until_text(pilot, "◆ where do puffins sleep? " if small else "◆ Puffins at Sea")
+        await pilot.pause(0.2)
+
+    drive(app, steps)
+    assert len(client.requests) == (1 if small else 2)
+    assert all(not request.known_ids for request in client.requests[1:])

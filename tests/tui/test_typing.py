@@ -1,5 +1,6 @@
 """What is typed and pasted arrives once, whole and in order, in every field."""
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from textual.app import App, ComposeResult
 from textual.keys import key_to_character
 from textual.pilot import Pilot
 
+from localrun.chat.conversation import Chat
 from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.state.store_thread import StoreThread
 from localrun_tui.widgets.fields import LineField, TextField
 
 NAMES = {"\n": "ctrl+j", " ": "space", ".": "full_stop"}
@@ -22,7 +25,7 @@ async def burst(pilot: Pilot[Any], keys: Iterable[str]) -> None:
     """Press keys faster than the app looks at them."""
     for key in keys:
         name = NAMES.get(key, key)
-        pilot.app.post_message(events.Key(name, key_to_character(name)))
+        pilot.app.post_message(events.Key(name, key if len(key) == 1 else key_to_character(name)))
     await pilot.pause()
 
 
@@ -175,3 +178,24 @@ def test_what_is_typed_with_the_inspector_open_stays_in_sight(size: tuple[int, i
 
     drive(app, steps, size)
     assert client.requests[0].messages[-1]["content"] == "typed and pasted"
+
+
+def test_what_is_typed_behind_a_key_for_a_new_chat_goes_to_that_chat(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, client = chat_app()
+    create = StoreThread.create
+
+    def create_late(disk: StoreThread, model: str) -> Chat:
+        time.sleep(0.3)
+        return create(disk, model)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "about the moon")
+        monkeypatch.setattr(StoreThread, "create", create_late)
+        await burst(pilot, ["ctrl+n", *"stars", "enter"])
+        await until(pilot, lambda: len(client.requests) == 2)
+        await burst(pilot, ["ctrl+n", *"/title Suns", "enter"])
+        await until_text(pilot, "nothing was said in this chat yet")
+
+    drive(app, steps)
+    assert [message["content"] for message in client.requests[1].messages] == ["stars"]

@@ -211,7 +211,7 @@ class LocalrunApp(App[None]):
         from localrun.chat.commands import commands_of
         from localrun_tui.screens.help_screen import HelpScreen
 
-        commands = [(command.usage, command.help) for command in commands_of("app").values()]
+        commands = [(command.usage, f"{command.title}: {command.help}") for command in commands_of("app").values()]
         self.push_screen(HelpScreen(groups(), commands))
 
     def action_explain(self, topic: str = "") -> None:
@@ -230,6 +230,12 @@ class LocalrunApp(App[None]):
 
         if await self.push_screen_wait(SettingsScreen(self._flags)):
             self.notify("Sampling counts from the next message on, the rest when a model is loaded again.")
+
+    def action_command_palette(self) -> None:
+        from localrun_tui.screens.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         from localrun_tui.commands import commands

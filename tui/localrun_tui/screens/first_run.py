@@ -21,6 +21,7 @@ from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import Fact, lines
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.marked_options import MarkedOptions
 
 if TYPE_CHECKING:
     from localrun_tui.screens.models.model_rows import CatalogueRow
@@ -108,7 +109,7 @@ def _way(title: str, text: str) -> Option:
     return Option(say(title, "bold") + Content("\n") + say(f"  {text}", _MUTED))
 
 
-class _Ways(OptionList):
+class _Ways(MarkedOptions):
     """The ways to begin; the keys are named below, since nobody knows them yet."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

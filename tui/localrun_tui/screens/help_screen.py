@@ -14,6 +14,9 @@ from localrun_tui.widgets.fact import Fact
 Group = tuple[str, Iterable[BindingType]]
 _NAMES = {"ctrl+": "Ctrl+", "shift+": "Shift+", "alt+": "Alt+", "escape": "Esc", "slash": "/", "question_mark": "?"}
 _NAMES |= {
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
+    "end": "End",
     "pageup": "Page↑",
     "pagedown": "Page↓",
     "up": "↑",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 from localrun.base.request import KVCodecName
 
 if TYPE_CHECKING:
+    from localrun.base.events import ModelInfo
     from localrun.chat.remembered import HeldWith
     from localrun.client.endpoint import Endpoint
     from localrun.hub.stored import StoredModel
@@ -68,9 +69,12 @@ def choice_of(held: "HeldWith") -> ModelChoice | None:
     return ModelChoice(stored, held.precision or stored.precision, held.ctx, cast(KVCodecName, held.kv), held.window)
 
 
-def is_held_by(held: "HeldWith", choice: ModelChoice) -> bool:
-    """Whether `choice` is the model of the chat; of chats of earlier versions only its name is known."""
-    now = held_by(choice)
+def is_held_by(held: "HeldWith", choice: ModelChoice, info: "ModelInfo") -> bool:
+    """Whether `choice`, loaded as `info`, is the model of the chat; of chats of earlier versions only its name is
+    known. A context or codec that was left open is whatever it is, and one that was chosen is what came of it."""
+    now = held_by(choice, held.model)
     if not held.precision and not held.server:
-        return held.model == now.model
-    return held == held_by(choice, held.model)
+        return held.model == held_by(choice).model
+    same_ctx = not held.ctx or held.ctx in (now.ctx, info.ctx)
+    same_codec = held.kv in ("auto", now.kv, info.kv_codec)
+    return same_ctx and same_codec and replace(held, ctx=now.ctx, kv=now.kv) == now

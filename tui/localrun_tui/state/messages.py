@@ -26,6 +26,10 @@ class LoadBegan(Message):
             return ""
         both = (self.choice, self.instead_of)
         wanted, present = (f"{one.stored.name} {one.precision}".strip() for one in both)
+        if wanted == present:
+            return (
+                "This chat was held with another context or KV cache, which is loaded now.  Esc stays with the present"
+            )
         return f"This chat was held with {wanted}, which is loaded now.  Esc stays with {present}"
 
 

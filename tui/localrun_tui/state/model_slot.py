@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from localrun.base.errors import LocalrunError
-from localrun.base.events import ModelInfo
+from localrun.base.events import CacheView, ModelInfo
 from localrun.client.interface import EngineClient
 from localrun_tui.state.turn import unexpected
 
@@ -55,6 +55,10 @@ class ModelSlot:
                 self._load = None
         self.client, self.info = client, client.info
         return self.info
+
+    async def view(self) -> CacheView | None:
+        """What the KV cache holds."""
+        return await asyncio.to_thread(self.client.view) if self.client else None
 
     def held_bytes(self) -> int:
         """Main memory that the loaded model would leave to the next one. On any thread."""

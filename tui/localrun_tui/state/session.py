@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message as TextualMessage
 
 from localrun.base.errors import UsageError
-from localrun.base.events import CacheView, ModelInfo
+from localrun.base.events import ModelInfo
 from localrun.base.request import Request
 from localrun.chat.attachments import title_for
 from localrun.chat.turn import may_go_on
@@ -61,6 +61,7 @@ class Session:
         self.present: ModelChoice | None = None  # the last one that was loaded
         self.unanswered: tuple[Chat, str] | None = None  # sent before there was a model
         self.asking = False  # an answer is about to begin
+        self._opening = asyncio.Lock()  # held until a chat that was asked for is the current one
         self.post = post
 
     # ---- model
@@ -90,11 +91,6 @@ class Session:
             await self.answer(*self.unanswered)
         return info is not None
 
-    async def view(self) -> CacheView | None:
-        """What the KV cache holds."""
-        client = self.model.client
-        return await asyncio.to_thread(client.view) if client else None
-
     # ---- answers
 
     @property
@@ -104,6 +100,7 @@ class Session:
 
     async def send(self, text: str) -> None:
         """Put the user's message on disk and answer it; while the one before is unanswered, it waits."""
+        await self.opened()
         if self._busy:
             await self.waiting.add(text)
             return
@@ -216,16 +213,23 @@ class Session:
 
     async def new_chat(self) -> "Chat":
         """An empty chat; it is on disk from its first message on."""
-        self.waiting.clear()
-        self.chat = self.waiting.chat = await self.disk.run(self.disk.create, self.info.name if self.info else "")
+        async with self._opening:
+            self.waiting.clear()
+            self.chat = self.waiting.chat = await self.disk.run(self.disk.create, self.info.name if self.info else "")
         self.post(ChatOpened(new=True))
         return self.chat
 
     async def open_chat(self, chat_id: str, at: str | None = None) -> None:
         """Open a chat, on the branch of the message `at` if that is given and there."""
-        self.chat = await self.disk.run(self.disk.open, chat_id, at)
-        self.waiting.open(self.chat)
+        async with self._opening:
+            self.chat = await self.disk.run(self.disk.open, chat_id, at)
+            self.waiting.open(self.chat)
         self.post(ChatOpened(at))
+
+    async def opened(self) -> None:
+        """Once a chat that was asked for is there: what was typed after that is meant for it."""
+        async with self._opening:
+            return
 
     # ---- the end
 

@@ -31,7 +31,8 @@ async def take_up(session: "Session") -> None:
     held = held_with(chat)
     while session.answering and session.chat is chat:
         await asyncio.sleep(_LOOK)
-    if session.chat is not chat or not held.model or present is None or is_held_by(held, present):
+    info = session.info
+    if session.chat is not chat or not held.model or present is None or (info and is_held_by(held, present, info)):
         return
     choice = await session.disk.run(choice_of, held)
     if choice is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from localrun.base.errors import LocalrunError
 from localrun.base.events import Done
 from localrun.base.settings import read_settings
-from localrun.chat.titles import title_in, title_request, wants_title
+from localrun.chat.titles import short_title_request, title_in, title_request, wants_short_title, wants_title
 
 if TYPE_CHECKING:
     from localrun.client.interface import Generation
@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 
 IDLE = 4.0  # seconds after an answer
 _LOOK = 0.05  # seconds between two looks at whether the model is needed
-_LEAST_BYTES = 150 << 20  # of weights: what a smaller model writes is no title
+_LEAST_BYTES = 150 << 20  # of weights: how the chat begins is a better title than what a smaller model writes
 
 
 async def give_title(session: "Session") -> None:
-    """Let the model name the current chat, where nobody has; given up as soon as there is something to answer."""
+    """Let the model name the current chat, where nobody has; given up as soon as there is something to answer. A
+    server is asked once a chat, and shown only how it begins."""
     chat, client, info = session.chat, session.model.client, session.info
     if chat is None or client is None or info is None or session.answering or session.asking or not wants_title(chat):
         return
     wanted = (await session.disk.run(read_settings)).titles is not False
-    if not wanted or info.backend == "remote" or info.weights_bytes < _LEAST_BYTES:
+    is_remote = info.backend == "remote"
+    if not wanted or (not wants_short_title(chat) if is_remote else info.weights_bytes < _LEAST_BYTES):
         return
-    request = await session.disk.run(title_request, chat)
+    request = await session.disk.run(short_title_request if is_remote else title_request, chat)
     try:
         generation = client.generate(request)
         answer = asyncio.create_task(asyncio.to_thread(_text_of, generation))

@@ -16,18 +16,18 @@ def pasted(text: str) -> str:
 
 class _InOrder:
     """Textual asks the app what a key means, and letters that were typed after it act before the answer is there. Here
-    the keys of a field, and of what it is a part of, act at once."""
+    the keys of a field, and of what it is a part of, its screen included, act at once."""
 
     async def _on_key(self, event: events.Key) -> None:
         assert isinstance(self, (Input, TextArea))
         for node in self.ancestors_with_self:
-            if isinstance(node, Screen):
-                return
             for binding in node._bindings.key_to_bindings.get(event.key, ()):
                 if await self.app.run_action(binding.action, node):
                     event.stop()
                     event.prevent_default()
                     return
+            if isinstance(node, Screen):
+                return
 
 
 class LineField(_InOrder, Input):

@@ -13,6 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun_tui.widgets.columns import Column, Row, header, say
+from localrun_tui.widgets.marked_options import MarkedOptions
 
 T = TypeVar("T")
 
@@ -143,7 +144,7 @@ class ModelList(Vertical, Generic[T]):
             self.post_message(self.Chosen(item))
 
 
-class _Options(OptionList, inherit_bindings=False):
+class _Options(MarkedOptions, inherit_bindings=False):
     """Left and right are the screen's."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

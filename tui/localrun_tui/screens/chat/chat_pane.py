@@ -1,6 +1,5 @@
 """One chat: what was said, what waits, what went wrong, and where the user types. What they ask for is done here."""
 
-import asyncio
 import time
 from collections.abc import Awaitable
 from typing import Any
@@ -11,23 +10,22 @@ from textual.events import Click
 from textual.message import Message as TextualMessage
 from textual.worker import WorkType
 
-from localrun.base.errors import LocalrunError, PromptTooLongError
+from localrun.base.errors import PromptTooLongError
 from localrun.base.units import ms
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
+from localrun_tui.screens.chat.draft_count import DraftCount
 from localrun_tui.screens.chat.find_bar import FindBar
 from localrun_tui.screens.chat.find_in_chat import FindInChat
+from localrun_tui.screens.chat.guard import Guard
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import NewText, Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
 from localrun_tui.state.branches import Branches
 from localrun_tui.state.desktop import Desktop
-from localrun_tui.state.prompt_preview import size_of_draft
 from localrun_tui.state.session import Session
-from localrun_tui.state.turn import Turn, unexpected
-
-_AT_REST = 0.3  # seconds without a key before a draft is counted
+from localrun_tui.state.turn import Turn
 
 
 class ChatPane(Vertical):
@@ -54,6 +52,8 @@ class ChatPane(Vertical):
         self._session = session
         self._branches = Branches(session)
         self._desktop = desktop
+        self._guard = Guard(self, self.notice, session)
+        self._draft_count = DraftCount(session, self.path, self.composer)
 
     def _earlier(self) -> list[str]:
         """What the user said in this chat; nothing while something waits above the editor, which the key goes to."""
@@ -167,17 +167,8 @@ class ChatPane(Vertical):
 
     @on(Composer.Drafted)
     def _count_draft(self) -> None:
-        count: WorkType[None] = self._count
+        count: WorkType[None] = self._draft_count.count
         self.run_worker(count, group="count", exclusive=True)
-
-    async def _count(self) -> None:
-        """Once the keys rest: a long chat takes a while to render."""
-        message = self.composer.message
-        if message:
-            await asyncio.sleep(_AT_REST)
-        size = await size_of_draft(self._session, message, self.path.tokens(None)) if message else ""
-        if self.composer.message == message:
-            self.composer.border_subtitle = str(size)
 
     # ---- words that are looked for
 
@@ -245,16 +236,5 @@ class ChatPane(Vertical):
     # ---- what went wrong
 
     def run_guarded(self, work: Awaitable[Any]) -> None:
-        """Do something that may fail; a failure is told, and the app goes on."""
-        self.run_worker(self._guard(work), exit_on_error=False)
-
-    async def _guard(self, work: Awaitable[Any]) -> None:
-        try:
-            await work
-        except LocalrunError as error:
-            self.notice.say_error(error)
-        except Exception as error:
-            self.notice.say_error(unexpected(error))
-        problem = self._session.problem
-        if problem:
-            self.notice.say(f"⚠ {problem}")
+        """Do something that may fail; a failure is told above the composer, and the app goes on."""
+        self._guard.run(work)

@@ -53,7 +53,8 @@ class ChatPath:
             else:
                 wanted = ids.index(at) if at in ids else None
                 welcome = Welcome(self._session.info, self._session.model.loading, self._session.disk.notice)
-                await self._transcript.show([partial(self._view, one) for one in path], horizon, welcome, wanted)
+                make = [partial(self._view, one) for one in path]
+                await self._transcript.show(make, horizon, welcome, wanted, go_there=anew)
                 await self._show_live()
             self._shown, self._horizon = ids, horizon
             self._mark_unanswered()

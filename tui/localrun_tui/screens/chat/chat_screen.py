@@ -78,7 +78,7 @@ class ChatScreen(Screen[None]):
 
     def on_load_began(self, event: messages.LoadBegan) -> None:
         self.top_bar.show_load(event.choice.stored.name)
-        self.pane.notice.say(event.words)
+        self.pane.notice.say_of_load(event.words)
         self.refresh_bindings()
         self.run_guarded(self.pane.show())
 
@@ -89,6 +89,7 @@ class ChatScreen(Screen[None]):
     def on_load_ended(self) -> None:
         if not self.session.model.loading:  # else another load has taken its place
             self.top_bar.show_model(self.session.info)
+            self.pane.notice.end_of_load()
             self.refresh_bindings()
             self.run_guarded(self.pane.show())
 

@@ -81,8 +81,8 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
         self.usual = usual
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box"):
-            yield Static("This chat", id="question")
+        with Vertical(id="box") as box:
+            box.border_title = "This chat"
             with VerticalScroll(can_focus=False):
                 yield Static("System prompt: what the model should be like", classes="label")
                 yield TextField(self.settings.system, id="system", compact=True, tab_behavior="focus")

@@ -38,7 +38,7 @@ class Figures:
 
     async def look(self) -> None:
         """Ask the engine what the cache holds, which may take a moment."""
-        self._inspector.show_view(await self._session.view())
+        self._inspector.show_view(await self._session.model.view())
 
 
 def _stats(focused: Widget | None) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 from localrun_tui.screens.chat.history_groups import chat_row, grouped
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.marked_options import MarkedOptions
 
 if TYPE_CHECKING:
     from localrun_tui.screens.chat.history_groups import Found
@@ -26,7 +27,7 @@ _TYPING_PAUSE = 0.25  # seconds before a search begins
 _PAGE = 100  # rows that are put into the list at once
 
 
-class ChatOptions(OptionList):
+class ChatOptions(MarkedOptions):
     """The rows; one key each for what can be done with a chat."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -49,7 +49,12 @@ class Lines(Widget):
     def lines(self, width: int) -> list[Content]:
         width = max(width, 20)
         stats, view, rates, info = self._shown
-        parts = [_timeline(stats, rates, width), _cache(view, width), _memory(view, width), _engine(info, width)]
+        parts = [
+            _timeline(stats, rates, width),
+            _cache(view, info is not None, width),
+            _memory(view, width),
+            _engine(info, width),
+        ]
         return [line for part in parts if part for line in (*part, Content())][:-1]
 
 
@@ -163,9 +168,10 @@ def _engine(info: ModelInfo | None, width: int) -> list[Content]:
     return [_heading("Engine"), *Content(words).wrap(width)]
 
 
-def _cache(view: CacheView | None, width: int) -> list[Content]:
+def _cache(view: CacheView | None, is_loaded: bool, width: int) -> list[Content]:
     if view is None:
-        return [_heading("KV cache"), *_muted("This engine does not tell what it holds.", width)]
+        words = "This engine does not tell what it holds." if is_loaded else "Empty: no model is loaded."
+        return [_heading("KV cache"), *_muted(words, width)]
     lines = [_heading(f"KV cache  {view.n_tokens:,} of {view.ctx:,} tokens")]
     for group in view.groups:
         lines += group_lines(group, -(-view.ctx // max(view.block_tokens, 1)), width, view.block_tokens)

@@ -11,9 +11,20 @@ class Notice(Static):
 
     def __init__(self) -> None:
         super().__init__("", id="notice", markup=False)
+        self._is_of_load = False
+
+    def say_of_load(self, text: str) -> None:
+        """What is true until the load has ended."""
+        self.say(text)
+        self._is_of_load = True
+
+    def end_of_load(self) -> None:
+        if self._is_of_load:
+            self.clear()
 
     def say(self, text: str) -> None:
         """It may quote what others have named, so it is made safe first."""
+        self._is_of_load = False
         self.update(clean(text))
         self.display = bool(text)
 

@@ -17,6 +17,7 @@ from localrun.chat.commands import COMMANDS
 from localrun.chat.files import Found
 from localrun_tui.state.files import look_at
 from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.marked_options import MarkedOptions
 
 _SLASH = re.compile(r"/[a-z-]*\Z")
 _NAME_CELLS = 22
@@ -55,7 +56,7 @@ class SuggestionMenu(Horizontal):
     """A list, and beside it a look at what is highlighted. It never has the focus: the editor moves it."""
 
     def __init__(self) -> None:
-        self.list = OptionList(compact=True, id="suggestions-list")
+        self.list = MarkedOptions(compact=True, id="suggestions-list")
         self.list.can_focus = False
         super().__init__(self.list, Static(id="suggestions-look", markup=False), id="suggestions")
         self.shown: list[Suggestion] = []

@@ -80,10 +80,17 @@ class Transcript(VerticalScroll, can_focus=False):
             self.post_message(self.WantsEarlier())
 
     async def show(
-        self, make: Sequence[Callable[[], MessageView]], horizon: int | None, empty: Widget, at: int | None = None
+        self,
+        make: Sequence[Callable[[], MessageView]],
+        horizon: int | None,
+        empty: Widget,
+        at: int | None = None,
+        go_there: bool = False,
     ) -> None:
         """Show these messages, or `empty` when there are none; above number `horizon` the model sees nothing. What is
-        in sight is the end, or message number `at`."""
+        in sight is the end, or message number `at`, which has the focus if one of the messages had it, or with
+        `go_there`: whoever types goes on typing."""
+        go_there = go_there or isinstance(self.screen.focused, MessageView)
         self._make, self._horizon = make, horizon
         self._first = max(min(len(make) - _AT_ONCE, len(make) if at is None else at), 0)
         widgets = self._widgets(self._first, len(make)) or [empty]
@@ -93,7 +100,8 @@ class Transcript(VerticalScroll, can_focus=False):
         self.anchor()
         if at is not None:
             view = self.views[at - self._first]
-            self.screen.set_focus(view, scroll_visible=False)
+            if go_there:
+                self.screen.set_focus(view, scroll_visible=False)
             self.call_after_refresh(self._bring_in_sight, view)
 
     def _bring_in_sight(self, view: MessageView) -> None:

@@ -7,16 +7,16 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message as TextualMessage
-from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from localrun.chat.attachments import split
 from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.marked_options import MarkedOptions
 
 _SHOWN = 120  # characters of each
 
 
-class WaitingList(OptionList):
+class WaitingList(MarkedOptions):
     """Below the messages; not there while nothing waits."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

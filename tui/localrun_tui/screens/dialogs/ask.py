@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.marked_options import MarkedOptions
 
 _DEAF = 0.7  # seconds
 
@@ -67,7 +68,9 @@ class AskOne(ModalScreen[str | None]):
             yield Static(say(self.question), id="question")
             if self.text:
                 yield Static(Content("\n").join(say(line) for line in self.text.split("\n")), id="text")
-            yield OptionList(*(Option(self._row(*row), id=f"row-{n}") for n, row in enumerate(self.rows)), compact=True)
+            yield MarkedOptions(
+                *(Option(self._row(*row), id=f"row-{n}") for n, row in enumerate(self.rows)), compact=True
+            )
             yield Static("↑↓ and Enter choose, Escape leaves it as it was", id="hint")
 
     def on_mount(self) -> None:

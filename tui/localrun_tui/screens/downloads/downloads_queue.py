@@ -153,7 +153,7 @@ class Downloads:
             from localrun.hub.access import read_access
             from localrun.hub.queue import DownloadQueue
 
-            self._queue = DownloadQueue(read_access(), lambda job: tell(self._app, self._follow, job))
+            self._queue = DownloadQueue(read_access(), lambda job: tell(self._app, self._follow, job.number))
         job = self._queue.add(repo, files)
         self._jobs[job.number] = download.key
         self._put(replace(download, state=job.state, error=None))
@@ -162,11 +162,12 @@ class Downloads:
         """The number of its last job; 0 for what was not queued in this run."""
         return max((number for number, known in self._jobs.items() if known == key), default=0)
 
-    def _follow(self, job: "Job") -> None:
-        """A job has changed."""
-        download = self._downloads.get(self._jobs.get(job.number, ""))
-        if download is None or self._job_of(download.key) != job.number:
+    def _follow(self, number: int) -> None:
+        """A job has changed. What is told from other threads may come late, so it is looked at as it is now."""
+        download = self._downloads.get(self._jobs.get(number, ""))
+        if download is None or self._queue is None or self._job_of(download.key) != number:
             return
+        job = self._queue.job(number)
         note = clean(job.note, keep_newlines=False)
         moved = replace(download, state=job.state, done=job.done, rate=job.bytes_per_second, error=job.error, note=note)
         self._put(moved)

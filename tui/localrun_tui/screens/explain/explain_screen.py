@@ -29,6 +29,7 @@ from localrun_tui.screens.explain.measurement import Explain, Measurement
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.marked_options import MarkedOptions
 from localrun_tui.widgets.toast import toast_error
 
 _WIDEST = 110  # columns of a lesson: longer lines are hard to read
@@ -83,7 +84,7 @@ class ExplainScreen(Screen[None]):
         yield Static("", id="memory")
         yield Static("", id="time")
         with Horizontal(id="body"):
-            yield OptionList(*(Option(f"  {words.name}", name) for name, words in WORDS.items()), id="topics")
+            yield MarkedOptions(*(Option(f" {words.name}", name) for name, words in WORDS.items()), id="topics")
             with VerticalScroll(id="lesson", can_focus=False), Container(id="both"):
                 yield Static("", id="drawing")
                 yield Static("", id="measured")
@@ -114,10 +115,7 @@ class ExplainScreen(Screen[None]):
         self.call_after_refresh(self._draw)
 
     @on(OptionList.OptionHighlighted)
-    def _other_topic(self, event: OptionList.OptionHighlighted) -> None:
-        for index, words in enumerate(WORDS.values()):
-            mark = "▸" if index == event.option_index else " "
-            event.option_list.replace_option_prompt_at_index(index, f"{mark} {words.name}")
+    def _other_topic(self) -> None:
         self.query_one("#lesson").scroll_home(animate=False)
         self._draw()
 

@@ -1,0 +1,28 @@
+"""How many tokens the message has that is being written, below the composer."""
+
+import asyncio
+
+from localrun_tui.screens.chat.chat_path import ChatPath
+from localrun_tui.screens.chat.composer import Composer
+from localrun_tui.state.prompt_preview import size_of_draft
+from localrun_tui.state.session import Session
+
+_AT_REST = 0.3  # seconds without a key before a draft is counted: a long chat takes a while to render
+
+
+class DraftCount:
+    """Counts exactly where the engine tells."""
+
+    def __init__(self, session: Session, path: ChatPath, composer: Composer) -> None:
+        self._session = session
+        self._path = path
+        self._composer = composer
+
+    async def count(self) -> None:
+        """Once the keys rest; nothing is shown where there is another message by then."""
+        message = self._composer.message
+        if message:
+            await asyncio.sleep(_AT_REST)
+        size = await size_of_draft(self._session, message, self._path.tokens(None)) if message else ""
+        if self._composer.message == message:
+            self._composer.border_subtitle = str(size)

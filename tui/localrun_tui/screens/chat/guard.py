@@ -1,0 +1,34 @@
+"""Work that may fail, with a failure told above the composer."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from textual.widget import Widget
+
+from localrun.base.errors import LocalrunError
+from localrun_tui.screens.chat.notice import Notice
+from localrun_tui.state.session import Session
+from localrun_tui.state.turn import unexpected
+
+
+class Guard:
+    """Work runs as a worker of `owner`, and ends with it."""
+
+    def __init__(self, owner: Widget, notice: Notice, session: Session) -> None:
+        self._owner = owner
+        self._notice = notice
+        self._session = session
+
+    def run(self, work: Awaitable[Any]) -> None:
+        self._owner.run_worker(self._guarded(work), exit_on_error=False)
+
+    async def _guarded(self, work: Awaitable[Any]) -> None:
+        try:
+            await work
+        except LocalrunError as error:
+            self._notice.say_error(error)
+        except Exception as error:
+            self._notice.say_error(unexpected(error))
+        problem = self._session.problem
+        if problem:
+            self._notice.say(f"⚠ {problem}")

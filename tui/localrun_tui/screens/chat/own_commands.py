@@ -1,0 +1,87 @@
+"""The commands that set what holds for the open chat: its name, folder, prompt, numbers, and the end of its context."""
+
+from typing import TYPE_CHECKING, Any
+
+from textual.screen import Screen
+
+from localrun.base.errors import UsageError
+from localrun.chat.overflow import POLICIES
+from localrun_tui.state.spoken import last_question, spoken_in
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
+    from localrun_tui.screens.chat.composer import Composer
+    from localrun_tui.screens.chat.history_actions import HistoryActions
+    from localrun_tui.state.session import Session
+
+
+class OwnCommands:
+    """Each takes what was typed behind the command, and may wait for the user. Most begin a chat where none is open."""
+
+    def __init__(
+        self, screen: Screen[Any], session: "Session", composer: "Composer", history: "HistoryActions"
+    ) -> None:
+        self._screen = screen
+        self._session = session
+        self._composer = composer
+        self._history = history
+
+    async def title(self, title: str) -> None:
+        chat = spoken_in(self._session)
+        if title:
+            await self._session.shelf.change(chat.id, title=title)
+            await self._history.show()
+        else:
+            await self._history.act("rename", chat.id)
+
+    async def folder(self, name: str) -> None:
+        if name:
+            await self._session.shelf.change(spoken_in(self._session).id, folder="" if name == "none" else name)
+            await self._history.show()
+        else:
+            await self._history.act("folder", spoken_in(self._session).id)
+
+    async def chat_settings(self, change: str) -> None:
+        from localrun.chat.remembered import own_change
+
+        if not change:
+            await self._screen.run_action("chat_settings")
+            return
+        name, value = own_change(change)
+        chat = await self._chat()
+        await self._session.disk.run(lambda: chat.set(**{name: value}))
+        self._screen.notify(f"{name} of this chat: {'as it is elsewhere' if value is None else value}", timeout=3)
+
+    async def system(self, text: str) -> None:
+        if not text:
+            await self._screen.run_action("chat_settings")
+            return
+        chat = await self._chat()
+        await self._session.disk.run(lambda: chat.set(system="" if text == "none" else text))
+        self._screen.notify("System prompt taken away" if text == "none" else "System prompt set", timeout=3)
+
+    async def prompt(self, name: str) -> None:
+        from localrun_tui.screens.chat.prompt_library import use_prompt
+
+        await use_prompt(self._screen.app, self._session, self._composer, name)
+
+    async def keep(self, name: str) -> None:
+        from localrun.chat.prompts import keep_prompt
+
+        text = spoken_in(self._session).tree[last_question(self._session)].text
+        path = await self._session.disk.run(keep_prompt, name, text)
+        self._screen.notify(f"{path}: /prompt {name} takes it", title="Kept", markup=False)
+
+    async def policy(self, wanted: str) -> None:
+        policy = next((name for name in POLICIES if name == wanted), None)
+        if policy is None:
+            if wanted:
+                raise UsageError(f"there is no policy {wanted}", f"one of {', '.join(POLICIES)}")
+            await self._screen.run_action("chat_settings")
+            return
+        chat = await self._chat()
+        await self._session.disk.run(lambda: chat.set(policy=policy))
+        self._screen.notify(f"When the context is full: {POLICIES[policy][0].lower()}", timeout=3)
+
+    async def _chat(self) -> "Chat":
+        return self._session.chat or await self._session.new_chat()

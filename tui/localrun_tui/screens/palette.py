@@ -1,0 +1,13 @@
+"""The command palette."""
+
+from typing import Any
+
+from textual.command import CommandPalette
+from textual.worker import Worker, WorkType
+
+
+class Palette(CommandPalette):
+    """Textual's own, but for a search that begins while it is being left: there that ends the app."""
+
+    def run_worker(self, work: WorkType[Any], *arguments: Any, **options: Any) -> Worker[Any]:
+        return super().run_worker(work, *arguments, **{**options, "exit_on_error": False})

@@ -1,0 +1,25 @@
+"""What commands refer to: a chat in which something was said, and its last question."""
+
+from typing import TYPE_CHECKING
+
+from localrun.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
+    from localrun_tui.state.session import Session
+
+
+def spoken_in(session: "Session") -> "Chat":
+    """The current chat. UsageError while it is empty."""
+    if session.chat is None or not len(session.chat.tree):
+        raise UsageError("nothing was said in this chat yet", "type a message")
+    return session.chat
+
+
+def last_question(session: "Session") -> str:
+    """The id of the user's last message on the branch that is shown. UsageError where there is none."""
+    chat = spoken_in(session)
+    asked = [message.id for message in chat.tree.path(chat.tree.head) if message.role == "user"]
+    if not asked:
+        raise UsageError("there is no message yet", "type one")
+    return asked[-1]
