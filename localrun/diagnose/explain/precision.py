@@ -23,6 +23,7 @@ from localrun.engine.opened import OpenedModel, open_model
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.precisions import bits_of
 from localrun.fit.roofline import roofline
+from localrun.fit.weights import held_share
 from localrun.formats.requantize import FLOAT_TYPES, PRECISIONS, RequantizedSource
 from localrun.formats.source import TensorSource
 from localrun.model.load import allocated_bytes, held_bytes, read_weight_refs
@@ -159,7 +160,9 @@ def truth(source: TensorSource) -> str:
 def too_large(model: LoadedModel, n_params: int) -> Lesson:
     """What formulas say, where measuring would take long; and what it would cost."""
     words = WORDS["precision"]
-    sizes = {name: n_params * bits_of(name) / 8 for name in ("F16", *map(str.upper, PRECISIONS))}
+    kinds = {"F16": "F16", **{name.upper(): qtype for name, qtype in PRECISIONS.items()}}
+    bits = {name: bits_of(name) * held_share(qtype) for name, qtype in kinds.items()}  # in memory: some are unpacked
+    sizes = {name: n_params * of / 8 for name, of in bits.items()}
     rates = machine_rates()
     share = model.file_bytes_per_token / max(model.plan.weights_bytes + model.plan.mapped_bytes, 1)
     limits = roofline(rates, model.file_bytes_per_token)[0]
@@ -167,7 +170,7 @@ def too_large(model: LoadedModel, n_params: int) -> Lesson:
     figures: list[Figure] = []
     for name, n in sizes.items():
         figures += (
-            Figure(f"{name}: the weights", "bytes", f"parameters · {bits_of(name):g} bits / 8", n, None),
+            Figure(f"{name}: the weights", "bytes", f"parameters · {bits[name]:g} bits / 8", n, None),
             Figure(f"{name}: an answer", "tok/s", "bytes a second / bytes", speeds[name], None),
         )
     return Lesson(
@@ -178,5 +181,5 @@ def too_large(model: LoadedModel, n_params: int) -> Lesson:
         (Bars("Bytes of the weights", "bytes", sizes), Bars("Tokens a second of an answer", "tok/s", speeds)),
         f"These are formulas: to encode {count(n_params)} parameters in each precision and to compare them would take "
         f"about {ms(1000 * SECONDS_EACH * n_params)} and {gib(sizes['F16'] + sizes['INT8'])}. Smaller models are "
-        "measured: `localrun explain precision -m builtin`.",
+        "measured: `localrun explain precision -m builtin`; `localrun bench --compare A B` compares two of any size.",
     )
