@@ -23,7 +23,7 @@ def test_an_answer_streams_in_and_is_kept(tmp_path: Path) -> None:
         assert "It is 12." in screen_text(app)
         assert "41.3 tok/s" in screen_text(app)
         assert " left" in screen_text(app)
-        assert "memory-bound" not in screen_text(app), "that is for the inspector"
+        assert "-bound" not in screen_text(app), "that is for the inspector"
 
     drive(app, steps)
     (summary,) = ChatStore(tmp_path).summaries()
