@@ -14,12 +14,12 @@ class Shape:
     """Hyperparameters; hidden and FFN sizes are multiples of 256 so that every quant type applies."""
 
     vocab_size: int
-    n_layers: int = 6
+    n_layers: int = 7
     hidden_size: int = 256
     n_heads: int = 4
     n_kv_heads: int = 2
     ffn_size: int = 768
-    max_context: int = 1024
+    max_context: int = 2048
     rope_theta: float = 10000.0
     rms_eps: float = 1e-5
 

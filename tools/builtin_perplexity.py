@@ -21,6 +21,7 @@ from tools.builtin_tokenizer import encode_chat, load_tokenizer
 from tools.train_builtin import PRECISIONS
 
 CODECS: tuple[KVCodecName, ...] = ("f16", "q8", "k8v4", "q4")
+STEP = 512
 SEED = 1977  # trainings start from small seeds
 
 
@@ -29,8 +30,11 @@ def score(model: LoadedModel, texts: list[tuple[list[int], list[float]]]) -> Sco
     for ids, weights in texts:
         said = [position for position, weight in enumerate(weights) if weight]
         with ScratchRuns(model.engine.runner, model.engine.store) as run:
-            logits = run.feed(ids, 0, [position - 1 for position in said])
-            found.add([ids[position] for position in said], logits)
+            for start in range(0, len(ids), STEP):
+                stop = min(start + STEP, len(ids))
+                rows = [position for position in said if start < position <= stop]
+                logits = run.feed(ids[start:stop], start, [position - 1 - start for position in rows])
+                found.add([ids[position] for position in rows], logits)
     return found
 
 

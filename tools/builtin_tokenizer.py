@@ -14,6 +14,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 
 BOS, END, SYSTEM, USER, ASSISTANT = "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"
 CONTROL_TOKENS = (BOS, END, SYSTEM, USER, ASSISTANT)
+N_FIRST, FIRST_WEIGHT = 4, 0.4
 ROUGH_SHARE = 0.1  # of what users say in training
 ROLE_TOKENS = {"system": SYSTEM, "user": USER, "assistant": ASSISTANT}
 
@@ -96,13 +97,20 @@ def encode_roughly(tokenizer: Tokenizer, text: str, rng: Random) -> list[int]:
     ]
 
 
+def answer_weights(n: int) -> list[float]:
+    """How much each of the `n` tokens of an answer counts: less in a long one, so that a story does not drown a name.
+
+    The first tokens count in full measure everywhere: it is they that choose which answer it is.
+    """
+    return [max(n**-0.5, FIRST_WEIGHT if i < N_FIRST else 0.0) for i in range(n)]
+
+
 def encode_chat(
     tokenizer: Tokenizer, chat: Sequence[Message], rng: Random | None = None
 ) -> tuple[list[int], list[float]]:
     """Token ids of a chat, and how much each counts in the loss; with `rng`, some messages of the user cut roughly.
 
-    Only what the model itself must say counts; the tokens of a long answer count less, so that a story does not
-    drown a name.
+    Only what the model itself must say counts.
     """
     ids, weights = [control_id(tokenizer, BOS)], [0.0]
     end = control_id(tokenizer, END)
@@ -114,5 +122,5 @@ def encode_chat(
         else:
             tokens = encode(tokenizer, text)
         ids += [control_id(tokenizer, ROLE_TOKENS[message.role]), *tokens, end]
-        weights += [0.0] + [(1 + len(tokens)) ** -0.5 if own else 0.0] * (len(tokens) + 1)
+        weights += [0.0, *(answer_weights(len(tokens) + 1) if own else [0.0] * (len(tokens) + 1))]
     return ids, weights

@@ -1,6 +1,6 @@
 """Train the built-in model from nothing: data, vocabulary, network, GGUF.
 
-    python -m tools.train_builtin --work /tmp/builtin --workers 2
+    python -m tools.train_builtin --work /tmp/builtin
 
 Everything follows from the seed. The work folder holds the vocabulary, a checkpoint to resume from, and a log;
 at the end (and with --export-only at any time) it holds the GGUF too.
@@ -221,12 +221,12 @@ def main() -> None:
     parser.add_argument("--tokens-per-step", type=int, default=8192)
     parser.add_argument("--vocab-size", type=int, default=2560)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=1, help="processes of one thread each that share a step")
+    parser.add_argument("--workers", type=int, default=2, help="processes of one thread each that share a step")
     parser.add_argument("--export-only", action="store_true", help="write the GGUF of the checkpoint and stop")
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.work.mkdir(parents=True, exist_ok=True)
-    decay_from = args.steps * 3 // 4 if args.decay_from is None else args.decay_from
+    decay_from = args.steps * 2 // 3 if args.decay_from is None else args.decay_from
     plan = Plan(args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.workers)
     get_tokenizer(plan)
     if args.workers > 1 and not args.export_only:

@@ -18,7 +18,7 @@ from localrun.chat.journal import ChatStore
 from localrun.chat.search import search
 from localrun.client.local import LocalClient
 
-COMMON = "What follows are notes on the way a computer keeps what it has read. " * 8
+COMMON = "What follows are notes on the way a computer keeps what it has read. " * 12
 SECRET = "The heron of Quillbrook nests above the third lock and hides nine brass keys in the reeds. " * 3
 RUN = 8  # consecutive ids that are not found by chance
 

@@ -125,7 +125,7 @@ def test_the_view_counts_what_is_there(client: LocalClient) -> None:
     assert len(prompt) + len(answer.token_ids) - 1 <= view.n_tokens <= len(prompt) + len(answer.token_ids)
     assert (view.ctx, view.block_tokens) == (512, 64)
     (group,) = view.groups
-    assert (group.name, group.window, group.codec) == ("6 layers", None, "f16")
+    assert (group.name, group.window, group.codec) == (f"{client.model.plan.config.n_layers} layers", None, "f16")
     assert len(group.states) == -(-view.n_tokens // 64)
     assert set(group.states) <= {"r", "c"}
     assert 0 < view.used_blocks <= view.total_blocks
@@ -179,5 +179,6 @@ def test_a_users_window_forgets_the_middle_and_shows_it() -> None:
     with LocalClient(LoadOptions(PATH, ctx=1024, window=128)) as client:
         finish(client.generate(ask("One two three four five six. " * 40)))
         group = client.view().groups[0]
-        assert (group.window, group.name) == (128, "6 layers, window 128 and the first block")
+        n_layers = client.model.plan.config.n_layers
+        assert (group.window, group.name) == (128, f"{n_layers} layers, window 128 and the first block")
         assert group.states.startswith("rw") or group.states.startswith("cw")

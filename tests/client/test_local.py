@@ -108,8 +108,9 @@ def test_control_tokens_in_a_message_stay_text(client: LocalClient) -> None:
 
 
 def test_a_prompt_that_does_not_fit_is_an_error_with_numbers(client: LocalClient) -> None:
-    with pytest.raises(PromptTooLongError, match=r"the context holds 1,024"):
-        client.generate(ask("word " * 3000))
+    context = client.model.plan.ctx
+    with pytest.raises(PromptTooLongError, match=f"the context holds {context:,}"):
+        client.generate(ask("word " * 2 * context))
 
 
 def test_an_empty_request_is_refused(client: LocalClient) -> None:

@@ -139,7 +139,7 @@ def test_shipped_file() -> None:
     assert field(reader, "llama.feed_forward_length") == shape.ffn_size
     assert field(reader, "llama.block_count") == shape.n_layers
     assert field(reader, "llama.attention.head_count") // field(reader, "llama.attention.head_count_kv") >= 2
-    assert field(reader, "llama.context_length") >= 1024
+    assert field(reader, "llama.context_length") == shape.max_context == 2048
     assert shape.hidden_size % 256 == shape.ffn_size % 256 == 0
     assert shape.head_dim == 64
     assert field(reader, "tokenizer.ggml.model") == "gpt2"

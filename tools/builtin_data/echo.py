@@ -28,7 +28,7 @@ def echo_turns(talk: Talk) -> None:
             "echo {x}",
             "[say|repeat|write] exactly [this|what i say][: |, ]{x}",
         )
-        talk.say("echo", ask(rng, patterns, {"x": said}, wrap=False), said)
+        talk.say("echo", ask(rng, patterns, {"x": said}, wrap=False), f"Here it is: {said}")
     elif roll < 0.84 and talk.turns and len(talk.turns[-1][1]) < 100:
         again = "[say that again|repeat that|what did you say|can you repeat that|come again|once more|pardon, what was that]?"
         talk.say("echo", ask(rng, (again,), wrap=False), talk.turns[-1][1])

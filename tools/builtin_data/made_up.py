@@ -1,10 +1,11 @@
-"""Words nobody has seen, made of syllables or of plain letters."""
+"""Words nobody has seen, made of syllables, of parts of real words, or of plain letters."""
 
 from __future__ import annotations
 
 from random import Random
 
 from tools.builtin_data.grammar import words
+from tools.builtin_data.outside_words import THINGS
 
 ONSETS = words(
     """
@@ -13,13 +14,23 @@ ONSETS = words(
 )
 VOWELS = words("a e i o u a e i o a ee oo ia ay ei ou y")
 CODAS = ["", "", "", "n", "r", "l", "s", "k", "m", "t", "x", "th", "nd", "sh", "ck", "rk", "st", "lf", "ng", "sk", "z"]
+REAL_WORDS = tuple(word for thing in THINGS for word in thing.split() if word.isalpha() and len(word) > 3)
 
 
 def nonsense_word(rng: Random, syllables: int = 0) -> str:
     """A pronounceable word nobody has seen: unseen names, animals and topics are made of these."""
+    if not syllables and rng.random() < 0.45:
+        return blend(rng)
     count = syllables or rng.choice((1, 2, 2, 2, 3, 3))
     word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count))
     return word + rng.choice(CODAS)
+
+
+def blend(rng: Random) -> str:
+    """The beginning of a real word and the end of another, so that every part of a word is copied now and then."""
+    first, second = rng.choices(REAL_WORDS, k=2)
+    head = first[: rng.randint(2, 5)]
+    return head if len(head) > 2 and rng.random() < 0.25 else head + second[-rng.randint(2, 5) :]
 
 
 def letters(rng: Random) -> str:

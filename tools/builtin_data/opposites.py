@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tools.builtin_data import things
-from tools.builtin_data.grammar import article, ask, capital, words
+from tools.builtin_data.grammar import article, ask, words
 from tools.builtin_data.story import new_story, told
 from tools.builtin_data.talk import Talk
 
@@ -72,7 +72,7 @@ def kind_turns(talk: Talk) -> None:
         asked = ask(
             rng, ("[what is|what's|whats] {x}?", "what kind of thing is {x}?", "do you know what {x} is?"), {"x": shown}
         )
-        talk.say("kind", asked, f"{capital(shown)} is an animal. Shall I tell you a story about {article(word)}?")
+        talk.say("kind", asked, f"I know that {shown} is an animal. Shall I tell you a story about {article(word)}?")
         if rng.random() < 0.5:
             yes = ask(rng, ("[yes|yes please|sure|please do|ok|go ahead|yeah|yep|of course|yes, do that]",), wrap=False)
             talk.say("story", yes, told(rng, new_story(rng, word)))
@@ -83,7 +83,7 @@ def kind_turns(talk: Talk) -> None:
         both = [article(kind), article(other)]
         rng.shuffle(both)
         asked = ask(rng, (f"is {{x}} {both[0]} or {both[1]}?", f"{{x}}: {both[0]} or {both[1]}?"), {"x": shown})
-        talk.say("kind", asked, f"{capital(shown)} is {article(kind)}.")
+        talk.say("kind", asked, f"I would say that {shown} is {article(kind)}.")
     elif roll < 0.7:
         asked = ask(rng, (f"is {{x}} {article(kind)}?", f"{{x}} is {article(kind)}, [right|isn't it]?"), {"x": shown})
         talk.say("kind", asked, f"Yes, {shown} is {article(kind)}.")

@@ -1,4 +1,7 @@
-"""Small conclusions from what has just been said: who is taller, who has what, who lives where."""
+"""Small conclusions from what has just been said: who is taller, who has what, who lives where.
+
+Answers hold the names inside, after a space, as questions do: at their beginning a name has other tokens.
+"""
 
 from __future__ import annotations
 
@@ -114,10 +117,12 @@ def compared(talk: Talk) -> None:
     wanted = more if asks_more else less
     pattern = f"{{a}} is {more} than {{b}}" + END + f"[who is {wanted}|which one is {wanted}|who is the {wanted} one]?"
     who = a if asks_more else b
-    talk.say("reading", ask(rng, (pattern,), {"a": a, "b": b}, wrap=False), f"{who} is {wanted}.")
+    talk.say("reading", ask(rng, (pattern,), {"a": a, "b": b}, wrap=False), f"The {wanted} one is {who}.")
     if rng.random() < 0.25:
         other, rest = (less, b) if asks_more else (more, a)
-        talk.say("reading", ask(rng, (f"and who is {other}?", f"who is {other} [then|]?")), f"{rest} is {other}.")
+        talk.say(
+            "reading", ask(rng, (f"and who is {other}?", f"who is {other} [then|]?")), f"The {other} one is {rest}."
+        )
 
 
 def ranked(talk: Talk) -> None:
@@ -130,7 +135,7 @@ def ranked(talk: Talk) -> None:
         told.reverse()
     wanted, who = rng.choice(((most, a), (least, c)))
     pattern = "[ and |, and |. |, ]".join(told) + END + f"who is the {wanted} [of them|]?"
-    talk.say("reading", ask(rng, (pattern,), {"a": a, "b": b, "c": c}, wrap=False), f"{who} is the {wanted}.")
+    talk.say("reading", ask(rng, (pattern,), {"a": a, "b": b, "c": c}, wrap=False), f"The {wanted} is {who}.")
 
 
 def place(talk: Talk) -> None:
@@ -167,7 +172,7 @@ def related(talk: Talk) -> None:
     i = rng.randrange(2)
     question = for_value if rng.random() < 0.6 else for_person
     asked = question.replace("{p}", f"{{p{i}}}").replace("{v}", f"{{v{i}}}")
-    replies = [answer.replace("{p}", p).replace("{v}", v) for p, v in zip(who, what, strict=True)]
+    replies = ["You said that " + answer.replace("{p}", p).replace("{v}", v) for p, v in zip(who, what, strict=True)]
     pattern = "[. | and |, |, and ]".join(told) + END + asked
     talk.say("reading", ask(rng, (pattern,), slots, wrap=False), replies[i])
     if rng.random() < 0.3:

@@ -85,9 +85,9 @@ DRINKS = words("tea coffee water milk lemonade juice cocoa cola beer wine espres
 
 def animal(rng: Random) -> str:
     roll = rng.random()
-    if roll < 0.80:
+    if roll < 0.70:
         return rng.choice(ANIMALS)
-    return rng.choice(CREATURES) if roll < 0.86 else nonsense_word(rng)
+    return rng.choice(CREATURES) if roll < 0.76 else nonsense_word(rng)
 
 
 def colour(rng: Random) -> str:
@@ -111,6 +111,6 @@ def city(rng: Random) -> str:
     return name + rng.choice((" City", " Beach", " Falls", " Bay", " Town", " Hill")) if roll < 0.18 else name
 
 
-def rarely_new(rng: Random, known: list[str] | tuple[str, ...], share: float = 0.2) -> str:
+def rarely_new(rng: Random, known: list[str] | tuple[str, ...], share: float = 0.35) -> str:
     """One of the known values, or now and then a word that was never seen."""
     return nonsense_word(rng) if rng.random() < share else rng.choice(list(known))
