@@ -76,7 +76,7 @@ def test_offline_the_catalogue_is_enough() -> None:
         await until_text(pilot, "★ Q4_K_M")
         shown = screen_text(pilot.app)
         rows = [line.split() for line in shown.splitlines() if "GiB " in line and "≈" in line]
-        assert [row[0] for row in rows] == ["★", "Q5_0", "Q6_K", "Q8_0"]
+        assert [row[0] for row in rows] == ["▌★", "Q5_0", "Q6_K", "Q8_0"]
         assert (rows[0][1], rows[0][4:6]) == ("Q4_K_M", ["4.9", "✔"])
         assert rows[-1][4:6] == ["◌", "disk"]
         assert "offline: sizes are estimated" in shown

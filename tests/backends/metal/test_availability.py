@@ -1,5 +1,6 @@
 """Each reason why Apple's GPU cannot be used, told before torch is imported; what is known of a chip by its name."""
 
+import importlib.metadata
 import platform
 import sys
 from typing import Any
@@ -21,7 +22,7 @@ def mac(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(macos, "_sysctl", lambda name: answers.get(name, b""))
     monkeypatch.setattr(platform, "machine", lambda: "arm64")
     monkeypatch.setattr(platform, "mac_ver", lambda: ("15.3.1", ("", "", ""), "arm64"))
-    monkeypatch.setattr(availability, "version", lambda package: "2.13.0")
+    monkeypatch.setattr(importlib.metadata, "version", lambda package: "2.13.0")
     system.chip.cache_clear()
     monkeypatch.delenv(availability.EMULATE, raising=False)
     return monkeypatch
@@ -45,7 +46,7 @@ def test_a_mac_of_today_can(mac: pytest.MonkeyPatch) -> None:
     [
         (platform, "machine", "x86_64", "Python for x86_64", True),
         (platform, "mac_ver", ("13.6", ("", "", ""), "arm64"), "macOS 13.6 is older than 14", True),
-        (availability, "version", "2.6.0+x", "PyTorch 2.6.0.x cannot compile", True),
+        (importlib.metadata, "version", "2.6.0+x", "PyTorch 2.6.0.x cannot compile", True),
         (macos, "_sysctl", b"", "no Apple GPU", False),
     ],
 )
