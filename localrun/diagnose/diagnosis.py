@@ -29,6 +29,7 @@ Cause = Literal[
 
 SLOW_FIRST_MS = 2000.0  # to the first token
 SLOW_TOKEN_MS = 125.0  # a token: slower than one reads
+SHORT_WAIT_MS = 250.0  # less is the way of a question to the engine and of a word to the screen
 CROWDED, SPARE = 0.25, 0.25  # others' share of all processors that counts, while no more than this is idle
 FAULT_MS = 0.1  # that a disk takes for a page, at least
 WORTH = 0.25  # of a stage's time, or more, that a cause has to explain
@@ -49,9 +50,10 @@ class Diagnosis:
 
 
 def diagnose(facts: Facts) -> Diagnosis | None:
-    """None where no stage took any time."""
+    """None where no stage took any time. A short wait is nobody's fault."""
     stages, slow = facts.stages, _slow_stages(facts)
-    stage = max(slow or stages, key=lambda one: stages[one], default=None)
+    told = slow or [one for one in stages if one != "wait" or stages[one] >= SHORT_WAIT_MS]
+    stage = max(told, key=lambda one: stages[one], default=None)
     if stage is None or not stages[stage]:
         return None
     found = _pace(facts, stage)

@@ -139,10 +139,11 @@ def test_no_cause_is_named_that_the_figures_do_not_carry() -> None:
         f = anything(choice)
         found = diagnose(f)
         if found is None:
-            assert not any(f.stages.values())
+            assert not any(took for stage, took in f.stages.items() if stage != "wait" or took >= 250)
             continue
         m, took = f.meanwhile, found.milliseconds
         assert took == f.stages[found.stage] > 0
+        assert found.stage != "wait" or took >= 250
         missing = f.prompt_tokens - f.cached_tokens
         bound, extra = (found.pace.bound, found.pace.extra) if found.pace else (None, 0.0)
         busy = bound in ("memory", "arithmetic")
