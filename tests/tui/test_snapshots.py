@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import ANSWER, RATES, Script
@@ -22,7 +22,7 @@ from syrupy.types import SnapshotIndex
 from textual.command import CommandPalette
 from textual.pilot import Pilot
 
-from localrun.base.errors import HubError
+from localrun.base.errors import HubError, PromptTooLongError
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens import first_run
 from localrun_tui.screens.chat import prompt_library
@@ -122,7 +122,11 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     await pilot.press("down", "down", "s", "left")
     await until_text(pilot, "The cache of 4,096 tokens")
     yield "explain"
-    await pilot.press("escape", "ctrl+o", "right")
+    await pilot.press("escape", "ctrl+o")
+    if app.size.width == SMALL[0]:
+        async for screen in other_models(pilot):
+            yield screen
+    await pilot.press("right")
     await until_text(pilot, "★ begin with it")
     yield "catalogue"
     await pilot.press("enter")
@@ -136,6 +140,21 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     await pilot.press("ctrl+q")
     await until_text(pilot, "Downloads end with the app")
     yield "quit"
+
+
+async def other_models(pilot: Pilot[Any]) -> AsyncIterator[str]:
+    """What models take on disk, the hub and servers. From the list of models, and back to it."""
+    await until_text(pilot, "builtin")
+    await pilot.press("s")
+    await until_text(pilot, "Packed weights")
+    yield "storage"
+    await pilot.press("escape", "right", "right")
+    await until_text(pilot, "search Hugging Face")
+    yield "hub"
+    await pilot.press("right")
+    await until_text(pilot, "No server is set up")
+    yield "servers"
+    await pilot.press("left", "left", "left")
 
 
 async def over_the_chat(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
@@ -153,6 +172,9 @@ async def over_the_chat(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[st
     await pilot.press("escape", *"/prompt", "enter")
     await until_text(pilot, "Careful thinker")
     yield "prompts"
+    await pilot.press("escape", *"/attach", "enter")
+    await until_text(pilot, "notes.txt")
+    yield "attach"
     await pilot.press("escape", "f2")
     await until_text(pilot, "Title of this chat")
     yield "title"
@@ -167,18 +189,44 @@ async def over_the_chat(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[st
     await pilot.press("ctrl+l")
 
 
+@pytest.mark.filterwarnings("ignore:\\s*Can not relate snapshot")
+def test_the_question_of_a_message_that_is_too_long_looks_as_it_did(
+    monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    monkeypatch.setattr(turn.Turn, "ttft", 0.612)
+    app, _ = chat_app(Script(ANSWER), Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000)))
+    app.theme = DARK.name
+    app.animation_level = "none"
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "What is a KV cache?")
+        await send(pilot, "And what of paged attention?")
+        await until_text(pilot, "This message does not fit")
+        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
+        await pilot.pause()
+        assert screen_text(app) + "\n" == snapshot(name="too-long-80x24", extension_class=Text)
+
+    drive(app, steps, SMALL)
+
+
 @pytest.mark.parametrize(
     "look",
     [pytest.param(look, id=name, marks=[pytest.mark.slow] if name != "80x24" else []) for name, look in LOOKS.items()],
 )
 @pytest.mark.filterwarnings("ignore:\\s*Can not relate snapshot")  # a name has one file for all tests
-def test_the_screens_look_as_they_did(look: Look, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
+def test_the_screens_look_as_they_did(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
     known_machine(monkeypatch)
     monkeypatch.setattr(first_run, "cpu_limit", lambda: 8)
     monkeypatch.setattr(session, "_known_rates", lambda: RATES)
     monkeypatch.setattr(turn.Turn, "ttft", 0.612)
     monkeypatch.setattr(prompt_library, "prompt_folder", lambda: PurePosixPath("/home/me/.config/localrun/prompts"))
     monkeypatch.setattr(settings_screen, "config_file", lambda: PurePosixPath("/home/me/.config/localrun/config.toml"))
+    (folder := tmp_path / "letters").mkdir()
+    (folder / "notes.txt").write_text("to be attached")
+    monkeypatch.chdir(folder)
     if not look.colour:
         monkeypatch.setenv("NO_COLOR", "1")
     app, _ = chat_app(Script(ANSWER), choose=lambda: None)
