@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from localrun.formats.encode_q2_k import encode_q2_k
 from localrun.formats.quant import QUANT_TYPES
-from localrun.formats.source import TensorInfo, TensorSource
+from localrun.formats.recoded import RecodedSource
+from localrun.formats.source import TensorInfo
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,57 +24,20 @@ SHRINKS = [0.72 + 0.02 * step for step in range(18)]  # of the largest value tha
 
 
 @dataclass(frozen=True)
-class RequantizedSource:
-    """`source` with its float matrices in `qtype`, encoded row by row as they are read; the rest is as it was.
+class RequantizedSource(RecodedSource):
+    """`source` with its float matrices in `qtype`.
 
     Tensors of three dimensions are matrices one after the other. `turned`: they are [n, columns, rows] there, and
     appear as [n, rows, columns] where they are encoded; `read_turned` reads them.
     """
 
-    source: TensorSource
     qtype: str
     turned: bool = False
 
-    @property
-    def path(self) -> Path:
-        return self.source.path
+    def encode(self, weights: Tensor, qtype: str) -> Tensor:
+        return ENCODERS[qtype](weights)
 
-    @property
-    def format(self) -> str:
-        return self.source.format
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        return self.source.metadata
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.source.warnings
-
-    @cached_property
-    def tensors(self) -> Mapping[str, TensorInfo]:
-        return {name: self._as_read(info) for name, info in self.source.tensors.items()}
-
-    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
-        return self._encoded(name, self.source.read(name, first_row, n_rows))
-
-    def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
-        return self._encoded(name, self.source.read_turned(name, matrix, columns))
-
-    def _encoded(self, name: str, raw: bytearray) -> bytearray:
-        """Whole rows of a tensor, as it appears."""
-        stored, info = QUANT_TYPES[self.source.tensors[name].qtype], self.tensors[name]
-        if stored.name == info.qtype:
-            return raw
-        import torch
-
-        n_cols = info.shape[-1]
-        weights = stored.decode(
-            torch.frombuffer(raw, dtype=torch.uint8), (len(raw) // stored.nbytes((n_cols,)), n_cols)
-        )
-        return bytearray(ENCODERS[info.qtype](weights).numpy().tobytes())
-
-    def _as_read(self, info: TensorInfo) -> TensorInfo:
+    def as_read(self, info: TensorInfo) -> TensorInfo:
         shape = info.shape
         is_matrix = len(shape) in (2, 3) and not info.name.endswith("bias")  # those of all experts are rows
         if not is_matrix or info.qtype not in FLOAT_TYPES or info.name.endswith(MAPPED_NAME):
