@@ -101,12 +101,19 @@ TOPICS = (
             "[continue|resume|go on with|reopen|carry on with] [my|the|an old|yesterday's|a] [last |old |]chat",
             "go on where i stopped",
             "go on with yesterday's [chat|conversation]",
+            "[pick up|take up|get back to|return to|reopen] [the|my|our] [chat|conversation|talk] [from yesterday|of last week|from this morning|from last night|i had before]",
+            "[pick up|carry on|keep going|go on] where [we|i] [left off|stopped last time|ended]",
             "continue [the last|my last|an earlier|yesterday's] [chat|conversation]",
+        ),
+        patterns=(
+            "[how do i get|i want|bring] [my old chat|yesterday's chat|my last conversation|the chat of this morning] back[?|]",
+            "[can|may] we [continue|go on with|resume] [our|the] [last|previous|old] [chat|conversation]?",
+            "i closed [the window|the terminal|localrun|the app], [how do i|can i] [continue|go on|get my chat back]?",
         ),
         answer=(
             '`localrun run -c "prompt"` and `localrun chat -c` go on with the last chat; in the app, Ctrl+L opens any of them. Its model and settings come back with it.',
         ),
-        weight=1.3,
+        weight=1.8,
     ),
     Topic(
         key="export",

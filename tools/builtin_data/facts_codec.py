@@ -48,7 +48,6 @@ TOPICS = (
             "[kv |]cache in [q8|q4|4 bits|8 bits], [good idea|is that good|is it worth it|any loss|how much do i save]?",
             "how much [quality|accuracy|memory] [do i lose|do i save|is lost|is saved] with a [q8|q4|quantized|4-bit|8-bit] [cache|kv cache]?",
             "[which|what] [codec|type|precision|quantization|format] [should i use|is best|do i take|to use] for the [kv |]cache?",
-            "[my model|the model|it] is [already |]quantized, [why|should i] [also |]quantize the cache?",
             "what does [quantizing|compressing] the [kv |]cache [bring|do|save|cost]?",
             "q4 [or|vs] q8 [cache|for kv|kv]?",
             "how can the [kv |]cache [be made smaller|be smaller|take less memory|be compressed]?",
@@ -97,11 +96,21 @@ TOPICS = (
         patterns=(
             "do --precision and --kv do the same[ thing|]?",
             "[my weights are|my model is|the model is] already [4 bit|quantized|q4], [why|should i|does it help to|what does it bring to] quantize the [kv |]cache[ too| as well| on top|]?",
+            "[my model|the model|it] is [already |]quantized, [why|should i] [also |]quantize the cache?",
+            "[with|having|given] [q4|4-bit|int4|Q4_K_M|quantized] weights, [is there a point in|do i gain from|what do i gain by|is it worth] [a q8 cache|a quantized cache|quantizing the cache|--kv q8]?",
+            "[i use|i run|i have|i loaded] [a q4 model|Q4_K_M|an int4 model|a quantized model][. does that|, does that|, so does it] [shrink|quantize|compress|affect] the [kv |]cache[ too| as well|]?",
+            "does [--precision|the precision|Q4_K_M|a quantized model|int4] [change|affect|shrink|quantize] the [kv |]cache?",
+            "does [--kv|--kv q8|a q8 cache|the cache codec] [change|affect|touch|shrink|quantize] the [weights|model]?",
+            "[can|may|should] i [combine|mix|use together|use both] [q4 weights and a q8 cache|--precision and --kv|a quantized model and a quantized cache]?",
+            "[are|is] [the weights and the cache|weights and cache|model and cache] [quantized separately|quantized together|the same thing when quantizing|independent]?",
             "is the [kv |]cache quantized [too|as well|like the weights|] when the [model|weights] [is|are] [q4|quantized]?",
         ),
         answer=(
             "They are two things: weights are the model itself, on disk and in memory, and the cache is what it remembers of your chat. `--precision` (such as Q4_K_M) sets the bits of the weights; `--kv` (q8, q4) sets those of the cache. You can choose them separately.",
         ),
-        weight=1.3,
+        short=(
+            "`--precision` sets the bits of the weights and `--kv` those of the cache; they are chosen separately.",
+        ),
+        weight=2.0,
     ),
 )

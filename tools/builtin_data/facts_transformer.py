@@ -59,6 +59,12 @@ TOPICS = (
         names=(
             "RoPE",
             "rope",
+            "RoPE",
+            "a rope in an llm",
+            "rope embeddings",
+            "the rope base",
+            "rope theta",
+            "rope[ in a transformer| in attention|]",
             "rotary position embeddings",
             "rotary embeddings",
             "[position|positional] [encoding|embedding|embeddings|encodings]",

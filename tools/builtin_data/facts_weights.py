@@ -173,6 +173,13 @@ TOPICS = (
         key="moe",
         names=(
             "MoE",
+            "MoE",
+            "moe",
+            "MoE models",
+            "moes",
+            "the moe in a model's name",
+            "a moe",
+            "MoE layers",
             "mixture of experts",
             "a mixture of experts",
             "a mixture-of-experts model",

@@ -100,8 +100,8 @@ def capital(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Letters and digits only, lower case: what makes two phrasings the same."""
-    return " ".join(re.findall(r"[^\W_]+|[-+*/×÷=]", text.lower().replace("'", "").replace("’", "")))
+    """Letters and digits only, lower case: what makes two phrasings the same. Signs alone stay as they are."""
+    return " ".join(re.findall(r"[^\W_]+|[-+*/×÷=]", text.lower().replace("'", "").replace("’", ""))) or text.strip()
 
 
 def words(text: str) -> list[str]:

@@ -125,6 +125,14 @@ def styled_answer(rng: Random, topic: Topic) -> tuple[str, str, str]:
     return *(beside(rng) if roll < 0.28 else ("", "")), first_of(rng, topic.answer)
 
 
+def remarks(rng: Random) -> tuple[str, str]:
+    """What may stand before and behind any question, as often as `styled_answer` puts it there."""
+    roll = rng.random()
+    if roll < 0.21:
+        return around(rng, BRIEFLY if roll < 0.12 else IN_DETAIL if roll < 0.15 else LIKE_FIVE)
+    return beside(rng) if roll < 0.28 else ("", "")
+
+
 def beside(rng: Random) -> tuple[str, str]:
     """A remark before a question or behind it that changes nothing."""
     aside = expand(rng, rng.choice(ASIDES))

@@ -7,7 +7,7 @@ FACT_QUESTIONS = (
     "is {thing} [a|an] [planet|country|star|metal|number|religion|language|virus|continent|movie|science|kind of {thing2}]?",
     "[was|is] {person} [really |actually |ever |][short|tall|rich|married|left-handed|a genius|in love|president|vegetarian|evil|real]?",
     "[can you |please |could you |]explain [how|why] [airplanes fly|magnets work|planes stay up|ships float|fridges stay cold|batteries work|clocks tick|tides rise|the sun shines|{thing} works|{thing} happens]",
-    "what [will|would|is going to] [the winning numbers|the weather|the future|my salary|{thing}] [be|be like] [tomorrow|next week|next year|in ten years|]?",
+    "what [will|would|is going to] [the future|my salary|the next winner|{thing}] [be|be like] [tomorrow|next week|next year|in ten years|]?",
     "who won [the final|the match|the league|the race|the election|{thing}] [last year|yesterday|last week|in 2022|]?",
     "name [three|five|two|some|ten] [famous |great |rare |][painters|composers|rivers|kings|planets|scientists|cities|countries|actors|books]",
     "why [is|are] the [sea|sky|desert|night|moon|ocean|grass|stars] [salty|blue|dry|dark|round|deep|green|bright]?",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tools.builtin_data.foreign import FOREIGN
-from tools.builtin_data.grammar import plural
+from tools.builtin_data.grammar import normalised, plural
+from tools.builtin_data.knowledge import TOPICS
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.outside_words import (
     CODE_TASKS,
@@ -20,7 +21,9 @@ from tools.builtin_data.outside_words import (
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.things import ANIMALS
 
-PLAIN_WORDS = [word for thing in THINGS for word in thing.split() if len(word) > 3]
+# Words that localrun's subjects are called by: alone, they are no question about the world.
+TAUGHT = {word for topic in TOPICS for name in topic.names for word in normalised(name).split()}
+PLAIN_WORDS = [word for thing in THINGS for word in thing.split() if len(word) > 3 and word not in TAUGHT]
 
 
 def outside_slots(talk: Talk) -> dict[str, str]:

@@ -40,7 +40,7 @@ THINGS = phrases(
     evolution, DNA, a cell, an atom, a molecule, the periodic table, hydrogen, oxygen, carbon, iron, gold, silver,
     uranium, acid, entropy, energy, light, sound, heat, radiation, nuclear power, solar power, wind power, a
     battery, a transistor, a diode, a laser, a telescope, a microscope, an engine, a car, a bicycle, a train, an
-    airplane, a rocket, a satellite, a submarine, a bridge, a house, a castle, a pyramid, the weather, climate
+    airplane, a rocket, a satellite, a submarine, a bridge, a house, a castle, a pyramid, climate
     change, global warming, a hurricane, an earthquake, a volcano, a tsunami, lightning, rain, snow, a rainbow, the
     ocean, a river, a desert, the rainforest, the moon, the sun, the stars, mars, venus, jupiter, saturn, pluto, the
     milky way, a comet, history, the roman empire, ancient egypt, ancient greece, the middle ages, the renaissance,
@@ -72,7 +72,7 @@ THINGS = phrases(
     the best movie, the best book, the best song, the meaning of life, the speed of light, the golden ratio, the
     fibonacci sequence, the alphabet, a good name, a gift, a wedding, a birthday party, a vacation, a job interview,
     a salary, my homework, my essay, my car, my garden, gardening, fishing, knitting, sewing, painting, photography,
-    cooking, cleaning, a washing machine, a fridge, a lamp, the news, politics, elections, education, a university,
+    cooking, cleaning, a washing machine, a fridge, a lamp, politics, elections, education, a university,
     school, a teacher, a lawyer, a doctor, feminism, racism, poverty, hunger, migration, tourism, fashion, design,
     architecture, feng shui, sustainability, recycling, water, air, fire, earth, soil, sand, stone, ice, a memory
     leak, human memory, working memory, short-term memory, cash, a cachet, the cash flow, a tokenizer chip, bus

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from tools.builtin_data.foreign import foreign
+from tools.builtin_data.frames import FACT_FORMS, NAME_FORMS, PAIR_FORMS, TASK_FORMS
 from tools.builtin_data.gibberish import gibberish
-from tools.builtin_data.grammar import answer, ask, first_of
+from tools.builtin_data.grammar import answer, ask, expand, first_of
+from tools.builtin_data.knowledge import remarks
+from tools.builtin_data.near_misses import MORE_THINGS, NEAR_MISSES, SIGHTS, WORLD_TASKS
 from tools.builtin_data.outside_questions import FACT_QUESTIONS
 from tools.builtin_data.outside_slots import outside_slots
 from tools.builtin_data.outside_tasks import (
@@ -17,7 +22,7 @@ from tools.builtin_data.outside_tasks import (
     TRANSLATIONS,
     WRITINGS,
 )
-from tools.builtin_data.outside_words import SENTENCES
+from tools.builtin_data.outside_words import SENTENCES, THINGS
 from tools.builtin_data.talk import Talk
 
 UNKNOWN = (
@@ -76,6 +81,10 @@ STATEMENT_PATTERNS = (
     "[it is|it's] [raining|snowing|cold outside|late|sunny|friday|my day off] [here|today|]",
 )
 
+WORLD = (NEAR_MISSES, THINGS, MORE_THINGS)
+WORLD_FORMS = tuple(form for form in NAME_FORMS if not any(word in form for word in ("llm", "model", "localrun")))
+WHY_FORMS = tuple(form for form in FACT_FORMS if "?" in form)
+
 KINDS = (
     ("fact", FACT_QUESTIONS, UNKNOWN, 10.0),
     ("code", CODE_QUESTIONS, CODE, 2.2),
@@ -98,11 +107,34 @@ def refuse(talk: Talk) -> None:
         talk.say("gibberish", gibberish(talk), first_of(rng, GIBBERISH))
     elif roll < 0.17:
         talk.say("long_text", long_text(talk), first_of(rng, LONG_TEXT))
+    elif roll < 0.50:
+        before, after = remarks(rng)
+        talk.say("refuse", ask(rng, (before + framed(rng) + after,)), first_of(rng, UNKNOWN))
+        if rng.random() < 0.15:
+            asked_back(talk)
     else:
         kind, patterns, answers, _ = rng.choices(KINDS, [kind[3] for kind in KINDS])[0]
         talk.say("refuse", ask(rng, patterns, outside_slots(talk)), answer(rng, answers))
         if kind not in ("injection", "statement") and rng.random() < 0.15:
             asked_back(talk)
+
+
+def framed(rng: Random) -> str:
+    """Something of the world, in one of the forms that localrun's own subjects are asked about in."""
+    roll = rng.random()
+    if roll < 0.12:
+        return expand(rng, rng.choice(TASK_FORMS).replace("{x}", rng.choice(WORLD_TASKS)))
+    if roll < 0.20:
+        return expand(rng, rng.choice(WHY_FORMS).replace("{x}", rng.choice(SIGHTS)))
+    thing, other = (rng.choice(rng.choice(WORLD)) for _ in range(2))
+    if roll < 0.32:
+        return expand(rng, rng.choice(PAIR_FORMS).replace("{a}", thing).replace("{b}", other))
+    return expand(rng, rng.choice(WORLD_FORMS).replace("{x}", bared(rng, thing)))
+
+
+def bared(rng: Random, thing: str) -> str:
+    """Now and then without its article, as people type."""
+    return thing.removeprefix("a ").removeprefix("an ").removeprefix("the ") if rng.random() < 0.25 else thing
 
 
 def asked_back(talk: Talk) -> None:
