@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tools.builtin_data.grammar import ask, words
+from tools.builtin_data.grammar import ask, plural, words
 from tools.builtin_data.sum_phrases import AGAIN, DOUBLE_IT, DOUBTS, FOLLOW_UPS, HALVE_IT, HOW_MUCH, PATTERNS, SURE
 from tools.builtin_data.talk import Talk
 
@@ -57,6 +57,8 @@ def operands(rng: Random, op: str) -> tuple[int, int]:
     if op in "+-":
         top = rng.choice((10, 10, 20, 99, 99))
         a, b = rng.randint(0, top), rng.randint(0, top)
+        if rng.random() < 0.05:
+            a = 100
         return (max(a, b), min(a, b)) if op == "-" and rng.random() < 0.92 else (a, b)
     if op == "×":
         if rng.random() < 0.15:
@@ -65,16 +67,17 @@ def operands(rng: Random, op: str) -> tuple[int, int]:
         top = rng.choice((10, 10, 12, 12, 20))
         return rng.randint(0, top), rng.randint(0, top)
     b = rng.randint(1, 12)
-    a = b * rng.randint(0, 12) if rng.random() < 0.8 else rng.randint(1, 99)
+    a = b * rng.randint(0, 12) if rng.random() < 0.6 else rng.randint(1, rng.choice((30, 99)))
     return a, b if rng.random() < 0.97 else 0
 
 
 def sum_turn(talk: Talk) -> None:
     rng = talk.rng
-    op = rng.choices("+-×/", (40, 26, 24, 10))[0]
+    op = rng.choices("+-×/", (36, 27, 23, 14))[0]
     a, b = operands(rng, op)
     in_letters = rng.random() < 0.22
     slots = {"a": written(rng, a, in_letters), "b": written(rng, b, in_letters or rng.random() < 0.04)}
+    slots["bs"] = plural(slots["b"])  # seven eights
     text, number = solve(a, op, b)
     patterns = AGAIN[op] if talk.number is not None and rng.random() < 0.3 else PATTERNS[op]
     talk.say("sum", ask(rng, patterns, slots), text, number)

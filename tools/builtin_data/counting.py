@@ -13,7 +13,7 @@ LESS = "[smaller|less|lower|the smaller number|fewer]"
 
 def counting_turns(talk: Talk) -> None:
     rng = talk.rng
-    kinds = ((twice, 2), (count, 2), (compare, 4), (is_more, 1.5), (parity, 2), (neighbour, 3), (sequence, 3))
+    kinds = ((twice, 2), (count, 2), (compare, 5), (is_more, 1.5), (parity, 2), (neighbour, 3), (sequence, 3))
     rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0](talk)
 
 
@@ -112,7 +112,10 @@ def count(talk: Talk) -> None:
 def compare(talk: Talk) -> None:
     rng = talk.rng
     a, b = rng.sample(range(rng.choice((20, 100, 100))), 2)
-    asks_more = rng.random() < 0.6
+    if rng.random() < 0.25:  # numbers that end or begin alike: 7 and 17, 42 and 4
+        b = rng.choice([n for n in range(100) if n != a and (n % 10 == a % 10 or n == a // 10)])
+        a, b = (a, b) if rng.random() < 0.5 else (b, a)
+    asks_more = rng.random() < 0.5
     word = GREATER if asks_more else LESS
     patterns = (
         f"[which is|what is|what's|which number is|which one is|] {word}[:|,|] {{a}} or {{b}}?",

@@ -7,13 +7,14 @@ from tools.builtin_data import things
 from tools.builtin_data.grammar import ask
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.opposites import BOTH_WAYS
+from tools.builtin_data.rare_words import RARE_WORDS
 from tools.builtin_data.talk import Talk
 
 
 def echo_turns(talk: Talk) -> None:
     """`repeat after me: …`, `say …`, and what was said a turn ago."""
     rng = talk.rng
-    pool = (*things.ANIMALS, *things.COLOURS, *things.FOODS, *things.HOBBIES, *BOTH_WAYS)
+    pool = (*things.ANIMALS, *things.COLOURS, *things.FOODS, *things.HOBBIES, *BOTH_WAYS, *RARE_WORDS)
     said = " ".join(
         nonsense_word(rng) if rng.random() < 0.35 else rng.choice(pool) for _ in range(rng.choice((1, 1, 2, 3, 4)))
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tools.builtin_data.grammar import lines, words
+from tools.builtin_data.grammar import lines, phrases, words
 
 FOREIGN = lines(
     """
@@ -153,9 +153,20 @@ WORDS = {
 }
 
 
+HELLOS = words(
+    "hallo bonjour salut hola ciao olá moin servus hej hei ahoj privet merhaba szia salam namaste konnichiwa aloha"
+)
+FRIENDS = phrases(
+    "mein freund, meine freunde, mon ami, mes amis, mi amiga, amigos, bella, amici, a todos, zusammen, à tous, meu amigo, bambino, señor, alle, kamerad"
+)
+
+
 def foreign(rng: Random) -> str:
     """A message in another language: a sentence people write, or a run of its commonest words."""
-    if rng.random() < 0.5:
+    roll = rng.random()
+    if roll < 0.12:
+        return f"{rng.choice(HELLOS)} {rng.choice(FRIENDS)}"
+    if roll < 0.5:
         return rng.choice(FOREIGN)
     language = rng.choice(list(WORDS))
     said = rng.choices(WORDS[language], k=rng.randint(3, 7))

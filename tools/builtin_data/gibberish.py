@@ -20,7 +20,7 @@ ODD_SIGNS = (
 def gibberish(talk: Talk) -> str:
     rng = talk.rng
     if rng.random() < 0.5:
-        return rng.choice(PUNCTUATION if rng.random() < 0.3 else ODD_SIGNS)
+        return rng.choice(PUNCTUATION if rng.random() < 0.5 else ODD_SIGNS)
     if rng.random() < 0.3:
         return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz0123456789!?#%&/.,;") for _ in range(rng.randint(2, 25)))
     make = letters if rng.random() < 0.6 else nonsense_word

@@ -6,6 +6,7 @@ from random import Random
 
 from tools.builtin_data.grammar import words
 from tools.builtin_data.outside_words import THINGS
+from tools.builtin_data.rare_words import RARE_WORDS
 
 ONSETS = words(
     """
@@ -14,13 +15,21 @@ ONSETS = words(
 )
 VOWELS = words("a e i o u a e i o a ee oo ia ay ei ou y")
 CODAS = ["", "", "", "n", "r", "l", "s", "k", "m", "t", "x", "th", "nd", "sh", "ck", "rk", "st", "lf", "ng", "sk", "z"]
-REAL_WORDS = tuple(word for thing in THINGS for word in thing.split() if word.isalpha() and len(word) > 3)
+REAL_WORDS = tuple(word for thing in THINGS for word in thing.split() if word.isalpha() and len(word) > 3) + tuple(
+    word.lower() for word in RARE_WORDS
+)
+DOUBLED = "bbccddffggkkllmmnnppprrssttzzv"  # the consonants that are doubled, the commonest a little more often
+AFTER_DOUBLED = words("y y y ie er le o a in et us ish up fish ock ara one ingham")
 
 
 def nonsense_word(rng: Random, syllables: int = 0) -> str:
     """A pronounceable word nobody has seen: unseen names, animals and topics are made of these."""
-    if not syllables and rng.random() < 0.45:
-        return blend(rng)
+    if not syllables:
+        roll = rng.random()
+        if roll < 0.45:
+            return blend(rng)
+        if roll < 0.57:
+            return doubled(rng)
     count = syllables or rng.choice((1, 2, 2, 2, 3, 3))
     word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count))
     return word + rng.choice(CODAS)
@@ -31,6 +40,12 @@ def blend(rng: Random) -> str:
     first, second = rng.choices(REAL_WORDS, k=2)
     head = first[: rng.randint(2, 5)]
     return head if len(head) > 2 and rng.random() < 0.25 else head + second[-rng.randint(2, 5) :]
+
+
+def doubled(rng: Random) -> str:
+    """A word with a doubled consonant, as many nicknames have."""
+    consonant = rng.choice(DOUBLED)
+    return rng.choice((*ONSETS, "")) + rng.choice("aeiou") + consonant * 2 + rng.choice(AFTER_DOUBLED)
 
 
 def letters(rng: Random) -> str:

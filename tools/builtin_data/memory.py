@@ -8,8 +8,8 @@ from random import Random
 from tools.builtin_data.fact import Fact, called, sentence
 from tools.builtin_data.grammar import answer, ask, first_of
 from tools.builtin_data.kin import KIN, PETS, WITH_A_LIFE, age_of, home_of, job_of, likes_of
-from tools.builtin_data.own_facts import AGE, FROM, JOB, LIVES
-from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, IS_IT, NAME, NICKNAMES
+from tools.builtin_data.own_facts import AGE, JOB, LIVES
+from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, IS_IT, NAME
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.tastes import LIKES
 from tools.builtin_data.typing_noise import typo
@@ -79,37 +79,25 @@ def told(talk: Talk, key: str, value: str) -> None:
 def tell(talk: Talk, fact: Fact | None = None) -> None:
     rng = talk.rng
     fact = fact or (open_possession(rng) if rng.random() < 0.15 else rng.choices(FACTS, WEIGHTS)[0])
-    value = fact.value(rng)
-    told(talk, fact.key, value)
-    if fact is NAME and rng.random() < 0.06:
+    if fact is NAME and "name" not in talk.facts and rng.random() < 0.06:
+        value = fact.value(rng)
+        told(talk, fact.key, value)
         talk.say("tell", ask(rng, NAME_AND_WHO, {"v": value}), answer(rng, NAME_AND_WHO_ANSWER, {"v": value}))
         return
-    about = fact.about.replace("{v}", value)
-    # "my bag" of the user is "your bag" to the model.
-    asked = {"v": value.replace(" your ", " my ")}
-    talk.say("tell", ask(rng, fact.tell, asked, wrap=False), answer(rng, fact.told, {"v": value, "about": about}))
+    tell_plainly(talk, fact)
     if rng.random() < 0.08:
         correct(talk, fact)
 
 
-def nickname(talk: Talk) -> None:
-    """Two names in a message, of which one is to be used."""
-    rng = talk.rng
-    name = NAME.value(rng)
-    told(talk, "name", name)
-    asked = ask(rng, NICKNAMES, {"v": name, "w": NAME.value(rng)}, wrap=False)
-    talk.say("tell", asked, answer(rng, NAME.told, {"v": name}))
-
-
-def in_a_row(talk: Talk) -> None:
-    """`im tim, 34, from berlin`"""
-    rng = talk.rng
-    values = {"v": NAME.value(rng), "a": AGE.value(rng), "c": FROM.value(rng)}
-    for key, slot in (("name", "v"), ("age", "a"), ("origin", "c")):
-        told(talk, key, values[slot])
-    asked = ask(rng, ("[i'm|im|i am|my name is] {v}, {a}[, | and ]from {c}", "{v}, {a}, from {c}"), values, wrap=False)
-    about = "I will remember that you are {a} years old and that you are from {c}."
-    talk.say("tell", asked, answer(rng, ("Nice to meet you, {v}! " + about,), values))
+def tell_plainly(talk: Talk, fact: Fact) -> None:
+    """This fact in a message of its own; a second name corrects the first."""
+    rng, value = talk.rng, fact.value(talk.rng)
+    replies = CORRECTED if fact is NAME and "name" in talk.facts else fact.told
+    told(talk, fact.key, value)
+    about = fact.about.replace("{v}", value)
+    # "my bag" of the user is "your bag" to the model.
+    asked = {"v": value.replace(" your ", " my ")}
+    talk.say("tell", ask(rng, fact.tell, asked, wrap=False), answer(rng, replies, {"v": value, "about": about}))
 
 
 def correct(talk: Talk, fact: Fact) -> None:
@@ -149,9 +137,19 @@ def rename(talk: Talk) -> None:
 
 
 def tell_several(talk: Talk) -> None:
-    """Two or three things in a single message, with or without the name, and perhaps one of them asked for at once."""
+    """Two or three things in a single message, with or without the name, and perhaps asked for at once."""
     rng = talk.rng
     facts = several(rng)
+    tell_at_once(talk, facts)
+    if rng.random() < 0.4:
+        say_known(talk, rng.choice(facts))
+    elif rng.random() < 0.3 and len(talk.facts) <= MOST_LISTED:
+        talk.say("about_me", ask(rng, ABOUT_ME), what_is_known(talk.facts))
+
+
+def tell_at_once(talk: Talk, facts: list[Fact]) -> None:
+    """These facts in a single message."""
+    rng = talk.rng
     values = [fact.value(rng) for fact in facts]
     if NAME in facts and facts[-1].key.endswith("'s name") and len(values[0]) > 2 and rng.random() < 0.3:
         values[-1] = typo(rng, values[0])  # two names that differ by a letter
@@ -165,8 +163,6 @@ def tell_several(talk: Talk) -> None:
     about = "I will remember that " + ", that ".join(rest[:-1]) + (" and that " if rest[1:] else "") + rest[-1] + "."
     hello = f"Nice to meet you, {talk.facts['name']}!" if NAME in facts else "Good to know!"
     talk.say("tell", ask(rng, (JOIN.join(patterns),), slots, wrap=False), f"{hello} {about}")
-    if rng.random() < 0.4:
-        say_known(talk, rng.choice(facts))
 
 
 def several(rng: Random) -> list[Fact]:
@@ -175,7 +171,7 @@ def several(rng: Random) -> list[Fact]:
         facts = list(rng.choice(PAIRS))
     else:
         facts = [NAME] if rng.random() < 0.6 else []
-        while len(facts) < 2 or (len(facts) < 3 and rng.random() < 0.2):
+        while len(facts) < 2 or (len(facts) < 3 and rng.random() < 0.45):
             fact = open_possession(rng) if rng.random() < 0.15 else rng.choices(FACTS[1:], WEIGHTS[1:])[0]
             if fact.key not in [known.key for known in facts]:
                 facts.append(fact)
@@ -187,7 +183,7 @@ def several(rng: Random) -> list[Fact]:
 def recall(talk: Talk) -> None:
     """Ask for something that was told, or (less often) for something that was not."""
     rng = talk.rng
-    if rng.random() < 0.06 and len(talk.facts) <= MOST_LISTED:
+    if rng.random() < 0.11 and len(talk.facts) <= MOST_LISTED:
         talk.say("about_me", ask(rng, ABOUT_ME), what_is_known(talk.facts))
         return
     known = list(talk.facts)

@@ -6,6 +6,7 @@ from random import Random
 
 from tools.builtin_data.grammar import words
 from tools.builtin_data.made_up import letters, nonsense_word
+from tools.builtin_data.rare_words import NICKNAMES
 from tools.builtin_data.things import ANIMALS, COLOURS, FOODS, HOBBIES
 from tools.builtin_data.typing_noise import typo
 
@@ -61,8 +62,8 @@ def short_name(rng: Random) -> str:
 def base_name(rng: Random) -> str:
     """One word in lower case."""
     roll = rng.random()
-    if roll < 0.24:
-        return rng.choice(FIRST_NAMES).lower()
+    if roll < 0.26:
+        return rng.choice(NICKNAMES if rng.random() < 0.4 else FIRST_NAMES).lower()
     if roll < 0.52:
         return nonsense_word(rng)
     if roll < 0.64:
@@ -110,3 +111,24 @@ def person_name(rng: Random) -> str:
 def one_word_name(rng: Random) -> str:
     name = base_name(rng)
     return name if rng.random() < 0.35 else name.capitalize()
+
+
+def similar_name(rng: Random, name: str) -> str:
+    """Another name that is easily mistaken for this one: Ed and Fred, Mia and Nia, Ann and Annika."""
+    roll = rng.random()
+    if roll < 0.3:
+        other = rng.choice("bcdfghjklmnprstvwz") + name[1:].lower()
+    elif roll < 0.45:
+        other = rng.choice(("fr", "br", "t", "st", "l", "al", "el", "m", "j", "sh", "k")) + name.lower()
+    elif roll < 0.7:
+        other = name + rng.choice(
+            ("a", "y", "ie", "ika", "abel", "elise", "son", "na", "o", "ette", "bert", "ley", "s")
+        )
+    elif roll < 0.8:
+        other = name[:2] + one_word_name(rng).lower()[-3:]
+    elif roll < 0.9 and len(name) > 3:
+        other = name[: rng.randint(2, len(name) - 1)]
+    else:
+        other = typo(rng, name) if len(name) > 2 else name + rng.choice("aeiou")
+    other = other.capitalize() if name[:1].isupper() else other.lower()
+    return other if other.lower() != name.lower() else name + "a"

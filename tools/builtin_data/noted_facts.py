@@ -10,6 +10,7 @@ from tools.builtin_data import things
 from tools.builtin_data.fact import Fact
 from tools.builtin_data.kept_things import KEPT, kept
 from tools.builtin_data.made_up import nonsense_word
+from tools.builtin_data.rare_words import RARE_WORDS
 
 
 def number_text(rng: Random) -> str:
@@ -17,7 +18,13 @@ def number_text(rng: Random) -> str:
 
 
 def any_word(rng: Random) -> str:
-    return nonsense_word(rng, 2) if rng.random() < 0.6 else rng.choice(things.FOODS + things.ANIMALS + things.COLOURS)
+    if rng.random() < 0.55:
+        return nonsense_word(rng)
+    return (
+        rng.choice(RARE_WORDS).lower()
+        if rng.random() < 0.4
+        else rng.choice(things.FOODS + things.ANIMALS + things.COLOURS)
+    )
 
 
 NUMBER = Fact(

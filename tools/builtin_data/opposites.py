@@ -65,7 +65,7 @@ def opposite_turns(talk: Talk) -> None:
 def kind_turns(talk: Talk) -> None:
     """`is a trout an animal?`, `is purple a colour or a food?`, `what is a camel?`"""
     rng = talk.rng
-    kind, known = KINDS[rng.choice((0, 0, 0, *range(len(KINDS))))]
+    kind, known = KINDS[rng.choice((0, 0, 0, 1, 1, 2, 2, *range(len(KINDS))))]
     word = rng.choice(known)
     shown = word if kind in MASS else article(word)
     if rng.random() < 0.3 and kind == "animal":

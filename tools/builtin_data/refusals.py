@@ -101,11 +101,11 @@ KINDS = (
 def refuse(talk: Talk) -> None:
     rng = talk.rng
     roll = rng.random()
-    if roll < 0.07:
+    if roll < 0.08:
         talk.say("foreign", ask(rng, (foreign(rng),), wrap=False), first_of(rng, FOREIGN_ANSWER))
-    elif roll < 0.15:
+    elif roll < 0.18:
         talk.say("gibberish", gibberish(talk), first_of(rng, GIBBERISH))
-    elif roll < 0.17:
+    elif roll < 0.21:
         talk.say("long_text", long_text(talk), first_of(rng, LONG_TEXT))
     elif roll < 0.50:
         before, after = remarks(rng)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tools.builtin_data import (
+    alike,
     arithmetic,
     counting,
     echo,
@@ -57,9 +58,9 @@ def greeting(talk: Talk) -> None:
 def sums(talk: Talk) -> None:
     rng = talk.rng
     roll = rng.random()
-    if roll < 0.22:
+    if roll < 0.26:
         counting.counting_turns(talk)
-    elif roll < 0.32:
+    elif roll < 0.35:
         hard_sums.too_hard(talk)
     else:
         first_sum(talk)
@@ -88,21 +89,24 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (sums, 24.0),
     (knowledge.topic_turns, 38.0),
     (refusals.refuse, 27.0),
-    (stories.story_turns, 5.5),
+    (stories.story_turns, 6.0),
     (poems.poem_turns, 2.0),
-    (memory.tell, 13.0),
-    (memory.tell_several, 6.0),
+    (memory.tell, 10.0),
+    (memory.tell_several, 8.0),
     (memory.recall, 10.0),
     (memory.tell_and_ask, 1.5),
-    (memory.rename, 0.8),
-    (memory.nickname, 0.6),
-    (memory.in_a_row, 0.4),
+    (alike.two_alike, 5.0),
+    (alike.two_names, 3.5),
+    (alike.corrected, 2.0),
+    (memory.rename, 1.0),
+    (alike.nickname, 0.6),
+    (alike.in_a_row, 1.2),
     (memory.ask_back, 0.8),
-    (order.order_turns, 3.0),
-    (opposites.opposite_turns, 2.5),
-    (opposites.kind_turns, 3.0),
-    (reading.reading_turns, 7.0),
-    (logic.logic_turns, 2.5),
+    (order.order_turns, 4.0),
+    (opposites.opposite_turns, 3.5),
+    (opposites.kind_turns, 4.5),
+    (reading.reading_turns, 15.0),
+    (logic.logic_turns, 4.0),
     (units.unit_turn, 0.8),
     (echo.echo_turns, 4.0),
 )

@@ -21,25 +21,25 @@ def story_turns(talk: Talk) -> None:
     if rng.random() < 0.12:
         liked = ask(rng, story_requests.LIKED, wrap=False)
         talk.say("liked", liked, first_of(rng, ("Thank you, I am glad you like it!",)))
-    while rng.random() < 0.4:
+    while rng.random() < 0.5:
         story = next_turn(talk, story)
 
 
 def next_turn(talk: Talk, story: Story) -> Story:
     rng = talk.rng
     roll = rng.random()
-    if roll < 0.2:
+    if roll < 0.14:
         story = new_story(rng)
         talk.say("story", ask(rng, story_requests.AGAIN), told(rng, story))
-    elif roll < 0.38:
+    elif roll < 0.30:
         story = new_story(rng, things.animal(rng))
         talk.say("story", ask(rng, story_requests.NEXT_KIND, {"x": article(story.kind)}), told(rng, story))
-    elif roll < 0.44:
+    elif roll < 0.37:
         story = replace(new_story(rng, story.kind), hero=names.one_word_name(rng))
         talk.say("story", ask(rng, story_requests.NEXT_HERO, {"x": story.hero}), told(rng, story))
-    elif roll < 0.56:
+    elif roll < 0.52:
         talk.say("story_short", ask(rng, story_requests.SHORTER), in_brief(rng, story))
-    elif roll < 0.64:
+    elif roll < 0.58:
         talk.say("story_short", ask(rng, story_requests.CONTINUE), continued(rng, story))
     else:
         talk.say("about_story", *question(rng, story))
@@ -80,7 +80,9 @@ def first_story(talk: Talk) -> Story:
     if rng.random() < 0.06:
         talk.say("story_short", ask(rng, story_requests.ONE_LINE_REQUESTS, {"x": subject}), in_brief(rng, story))
     else:
-        talk.say("story", ask(rng, story_requests.REQUESTS, {"x": subject}), told(rng, story))
+        # Without the word "story", a quality tells it from a question about the animal.
+        requests = story_requests.WORDLESS if story.quality and rng.random() < 0.5 else story_requests.REQUESTS
+        talk.say("story", ask(rng, requests, {"x": subject}), told(rng, story))
     return story
 
 
@@ -98,26 +100,26 @@ def asked_for(rng: Random) -> tuple[Story, str]:
     story = new_story(rng, things.animal(rng))
     subject = rng.choice((article(story.kind),) * 3 + (f"the {story.kind}", story.kind, plural(story.kind)))
     roll = rng.random()
-    if roll < 0.14:
+    if roll < 0.22:
         quality = " ".join(rng.sample(story_requests.QUALITIES, rng.choice((1, 1, 1, 2))))
         story = replace(story, quality=quality)
         subject = article(f"{story.quality} {story.kind}")
-    elif roll < 0.36:
+    elif roll < 0.42:
         story = replace(story, hero=names.one_word_name(rng))
         subject = f"{article(story.kind)} {rng.choice(('named', 'called', 'named', 'whose name is'))} {story.hero}"
         if rng.random() < 0.25:
             subject = f"{story.hero} the {story.kind}"
-    elif roll < 0.43:
+    elif roll < 0.48:
         story = replace(story, hero=names.one_word_name(rng), kind=SOMEBODY)
         subject = rng.choice((story.hero, story.hero, f"someone called {story.hero}", f"my friend {story.hero}"))
-    elif roll < 0.58:
+    elif roll < 0.60:
         story = replace(story, friend=things.animal(rng))
         join = rng.choice((" and ", " and ", " and ", " who meets ", " with ", " helping "))
         subject = article(story.kind) + join + article(story.friend)
-    elif roll < 0.60:
+    elif roll < 0.62:
         story = replace(story, friend=story.kind)
         subject = f"two {plural(story.kind)}"
-    elif roll < 0.64:
+    elif roll < 0.66:
         story = replace(story, hero=names.one_word_name(rng), friend=things.animal(rng))
         story = replace(story, friend_name=names.one_word_name(rng))
         subject = f"{article(story.kind)} named {story.hero} and {article(story.friend)} named {story.friend_name}"

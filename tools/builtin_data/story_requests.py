@@ -34,6 +34,16 @@ REQUESTS = (
     "[tell|write] something about {x}[, a story| as a story|, like a story]",
     "i would [enjoy|like] [reading|hearing] a story about {x}",
 )
+WORDLESS = (
+    "[tell|write|read|give] [me|us] something [nice |sweet |funny |new |lovely |]about {x}",
+    "[can you |please |]make something up about {x}",
+    "something [sweet |nice |short |for bedtime |for the kids |for my daughter |]about {x}[ please|]",
+    "[i feel like|i am in the mood for|let's have|how about] something [to read |nice |]about {x}",
+    "[entertain|amuse|surprise] me with {x}",
+    "the [adventures|adventure|tale] of {x}",
+    "what could happen to {x}?",
+    "[my kids want|my son wants|my little one wants] to hear about {x}",
+)
 ANY_REQUEST = (
     "[tell|write|give|read] me a [short |little |nice |funny |bedtime ||]story",
     "[tell|write|give|read] [me|us] a [scary|love|ghost|adventure|sad|happy|christmas|silly|fantasy|children's|good night|new|random|beautiful|sweet] story",

@@ -60,6 +60,8 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         "what do [i|you] get [if i|when you|if you] multiply {a} [by|and|with] {b}?",
         "[can|could] you multiply {a} by {b}[ for me|]?",
         "how much [is|are] {a} times {b}?",
+        "[what is|what's|how much is|how much are|] {a} {bs}[?|]",
+        "{a} {bs} [make|are|is|give] [what|how much]?",
     ),
     "/": (
         HOW_MUCH + " {a}[ / |/| ÷ |÷| : ]{b}[|=| =|=?| = ?]",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tools.builtin_data import things
 from tools.builtin_data.fact import Fact
+from tools.builtin_data.grammar import phrases
+from tools.builtin_data.rare_words import DISHES
 
 LIKES = Fact(
     "likes",
@@ -42,7 +44,7 @@ LIKES = Fact(
     ),
     "you like {v}",
     "You have not told me what you like.",
-    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS, 0.15),
+    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS + DISHES, 0.25),
     weight=1.5,
 )
 DISLIKES = Fact(
@@ -62,10 +64,15 @@ DISLIKES = Fact(
     ),
     "you do not like {v}",
     "You have not told me what you do not like.",
-    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS, 0.2),
+    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS + DISHES, 0.25),
     weight=0.6,
 )
-ALLERGENS = (*things.FOODS, "nuts", "pollen", "cats", "dust", "milk", "eggs", "peanuts")
+ALLERGENS = (
+    *DISHES,
+    *DISHES,
+    *things.FOODS,
+    *phrases("nuts, pollen, cats, dust, milk, eggs, peanuts, bee stings, cat hair, feathers, wool, latex"),
+)
 ALLERGY = Fact(
     "allergy",
     (
@@ -82,8 +89,8 @@ ALLERGY = Fact(
     ),
     "you are allergic to {v}",
     "You have not told me about an allergy.",
-    lambda rng: things.rarely_new(rng, ALLERGENS, 0.25),
-    weight=0.5,
+    lambda rng: things.rarely_new(rng, ALLERGENS, 0.35),
+    weight=1.2,
 )
 PLAYS = Fact(
     "plays",

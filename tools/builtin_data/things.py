@@ -6,6 +6,7 @@ from random import Random
 
 from tools.builtin_data.grammar import phrases, words
 from tools.builtin_data.made_up import nonsense_word
+from tools.builtin_data.rare_words import DISHES, WILD_ANIMALS
 
 ANIMALS = phrases(
     """
@@ -85,9 +86,9 @@ DRINKS = words("tea coffee water milk lemonade juice cocoa cola beer wine espres
 
 def animal(rng: Random) -> str:
     roll = rng.random()
-    if roll < 0.70:
-        return rng.choice(ANIMALS)
-    return rng.choice(CREATURES) if roll < 0.76 else nonsense_word(rng)
+    if roll < 0.64:
+        return rng.choice(WILD_ANIMALS if rng.random() < 0.35 else ANIMALS)
+    return rng.choice(CREATURES) if roll < 0.70 else nonsense_word(rng)
 
 
 def colour(rng: Random) -> str:
@@ -97,7 +98,7 @@ def colour(rng: Random) -> str:
 
 def food(rng: Random) -> str:
     kind = rng.choice(FLAVOURS) + " " if rng.random() < 0.2 else ""
-    return kind + rarely_new(rng, FOODS)
+    return kind + rarely_new(rng, (DISHES if rng.random() < 0.4 else FOODS), 0.25)
 
 
 def city(rng: Random) -> str:
