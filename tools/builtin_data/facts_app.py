@@ -144,8 +144,22 @@ TOPICS = (
     ),
     Topic(
         key="slash",
-        names=("slash commands", "the commands inside a chat", "the slash commands"),
-        patterns=("[what|which] commands [are there|can i use] in a chat?", "what can i type in a chat?"),
+        names=(
+            "slash commands",
+            "the commands inside a chat",
+            "the slash commands",
+            "/help",
+            "commands with a slash",
+            "the slash",
+            "/[commands|help] in a chat",
+        ),
+        tasks=("[see|list|show|get] the [slash commands|commands of a chat|commands inside a chat]",),
+        patterns=(
+            "[what|which] [slash|chat] commands [are there|exist|do you know|can i use]?",
+            "what does a [/|slash] [do|mean] [in a chat|at the start of a line|before a word]?",
+            "[what|which] commands [are there|can i use] in a chat?",
+            "what can i type in a chat?",
+        ),
         answer=(
             "In a chat, a line that begins with a slash is a command: `/help` shows all, such as `/new`, `/retry`, `/edit`, `/attach`, `/system`, `/stats` and `/quit`.",
         ),

@@ -29,7 +29,13 @@ TOPICS = (
             "see the models in the app",
             "choose [a model|another model] in the app",
         ),
-        patterns=("[which|what] key [opens|shows] the [models|list of models|model list]?",),
+        names=("Ctrl+O", "ctrl o", "the models screen"),
+        patterns=(
+            "[which|what] key [opens|shows] the [models|list of models|model list]?",
+            "[which|what] [key|shortcut] [do i press|is it|is there] [for|to see|to get to] [the models|the model list|another model]?",
+            "[how|where] do i [switch|change|pick] [the |]model[s|] in the app?",
+            "[shortcut|key|hotkey] for the [models|model list|list of models]?",
+        ),
         answer=(
             "Ctrl+O opens the models in the app: those on disk, in the catalogue, on the hub and on servers, with what fits.",
         ),
@@ -40,6 +46,8 @@ TOPICS = (
         patterns=(
             "[which|what] key [quits|closes] [the app|localrun]?",
             "how do i [exit|quit|leave|get out]?",
+            "[key|shortcut|hotkey] [to quit|for quitting|to close the app]?",
+            "[i can't|i cannot|how do i] get out of [the app|this screen|localrun|here][?|]",
             "exit",
             "quit",
             "how to [exit|quit]",

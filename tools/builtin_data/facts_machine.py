@@ -34,9 +34,21 @@ TOPICS = (
     ),
     Topic(
         key="architectures",
-        names=("supported models", "the supported architectures", "supported architectures"),
+        names=(
+            "supported models",
+            "the supported architectures",
+            "supported architectures",
+            "[model |]architectures",
+            "the list of [supported |]architectures",
+        ),
+        tasks=("[see|find out|check] [which|what] [architectures|model families] [are supported|run here]",),
         patterns=(
             "[which|what] [architectures|model families|kinds of models] [are supported|does localrun support|run|can it run|work]?",
+            "[is|are] [gemma|qwen3|mixtral|phi|gpt-oss|olmo|granite|nemotron|lfm2|smollm3|llama 3] [supported|possible here|ok here|something that runs here]?",
+            "[will|would|can] [gemma|qwen|mistral|phi|gpt-oss|olmo|granite|smollm3] [run|work] [here|with localrun|in localrun|with this]?",
+            "[can|may] i [run|use|load] [gemma|qwen|mistral|phi|gpt-oss|olmo|granite] [here|with localrun|with this|]?",
+            "[every|each|any] model from [hugging face|the hub], [does that run|will it run|or only some]?",
+            "[does|do] [every|all|any] [model|models] [run|work] here?",
             "does [localrun|it] [support|run] [qwen|llama|gemma|mistral|phi|gpt-oss|qwen3|mixtral|granite|olmo]?",
         ),
         answer=(
@@ -195,7 +207,17 @@ TOPICS = (
     ),
     Topic(
         key="vram",
-        names=("VRAM", "gpu memory", "video memory"),
+        names=(
+            "VRAM",
+            "gpu memory",
+            "video memory",
+            "[the |]memory of [a|the|my] [graphics card|gpu|card]",
+            "graphics memory",
+        ),
+        patterns=(
+            "[is|are] [8|12|16|24|48] gb [of |][vram|gpu memory] [enough|good|a lot]?",
+            "why does the amount of vram matter?",
+        ),
         pairs=(("VRAM", "RAM"), ("ram", "vram")),
         answer=(
             "VRAM is the memory of a graphics card. It is much faster than main memory, so a model that fits into it decodes faster. `localrun fit` shows what fits.",

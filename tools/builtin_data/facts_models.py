@@ -79,6 +79,10 @@ TOPICS = (
         tasks=("[update|upgrade|refresh] [a|my|the] model[s|]", "get the newest version of a model"),
         patterns=(
             "is there a newer version of [my|a|the] model?",
+            "[my|the] model is [old|outdated|out of date][, what now|, what can i do|. can i update it|]",
+            "[does|will] localrun [update|refresh] models [by itself|automatically|for me]?",
+            "[are|do] models [updated|get updates] [automatically|by themselves|]?",
+            "a model [has changed|was updated] on the hub[, how do i get it|, what now]?",
             "how do i know [if|that] a model has a newer version?",
         ),
         answer=(

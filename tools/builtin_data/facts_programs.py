@@ -87,7 +87,11 @@ TOPICS = (
             "where do [downloads|models|downloaded models] go?",
             "[does|can] [it|localrun] [use|see|find] [the |my |][models|models that i have] [from|in|of] [ollama|lm studio|the hugging face cache]?",
             "where are [the |my |]models [saved|stored|kept|on disk]?",
-            "which folder has the models?",
+            "[which|what] folder [has|holds|are] the models[ in|]?",
+            "[where|in which folder|in what place] [on my disk |][is|are] [the|a|my] [downloaded |pulled |][model|models|weights|gguf files]?",
+            "[do|does] [localrun|it] [share|reuse] [models|files|downloads] with [ollama|lm studio|other programs|transformers]?",
+            "i have [ollama|lm studio], [can i use its models|does localrun see its models|must i download again|do i have to download them again][?|]",
+            "[what is|where is] the [model folder|models directory|download folder|model path]?",
         ),
         answer=(
             "Models are stored in the Hugging Face cache, so other programs can share them. localrun also finds the models of LM Studio and Ollama; `localrun list` shows all with their place.",

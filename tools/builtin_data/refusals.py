@@ -10,6 +10,7 @@ from tools.builtin_data.frames import FACT_FORMS, NAME_FORMS, PAIR_FORMS, TASK_F
 from tools.builtin_data.gibberish import gibberish
 from tools.builtin_data.grammar import answer, ask, expand, first_of
 from tools.builtin_data.knowledge import remarks
+from tools.builtin_data.long_text import long_text
 from tools.builtin_data.near_misses import MORE_THINGS, NEAR_MISSES, SIGHTS, WORLD_TASKS
 from tools.builtin_data.outside_questions import FACT_QUESTIONS
 from tools.builtin_data.outside_slots import outside_slots
@@ -22,7 +23,7 @@ from tools.builtin_data.outside_tasks import (
     TRANSLATIONS,
     WRITINGS,
 )
-from tools.builtin_data.outside_words import SENTENCES, THINGS
+from tools.builtin_data.outside_words import THINGS
 from tools.builtin_data.talk import Talk
 
 UNKNOWN = (
@@ -105,9 +106,9 @@ def refuse(talk: Talk) -> None:
         talk.say("foreign", ask(rng, (foreign(rng),), wrap=False), first_of(rng, FOREIGN_ANSWER))
     elif roll < 0.18:
         talk.say("gibberish", gibberish(talk), first_of(rng, GIBBERISH))
-    elif roll < 0.21:
-        talk.say("long_text", long_text(talk), first_of(rng, LONG_TEXT))
-    elif roll < 0.50:
+    elif roll < 0.22:
+        talk.say("long_text", long_text(rng), first_of(rng, LONG_TEXT))
+    elif roll < 0.52:
         before, after = remarks(rng)
         talk.say("refuse", ask(rng, (before + framed(rng) + after,)), first_of(rng, UNKNOWN))
         if rng.random() < 0.15:
@@ -144,12 +145,3 @@ def asked_back(talk: Talk) -> None:
         talk.say("why_not", ask(rng, WHY_NOT, wrap=False), first_of(rng, TOO_SMALL))
     if rng.random() < 0.6:
         talk.say("how_then", ask(rng, HOW_THEN, wrap=False), first_of(rng, TYPE_IT))
-
-
-def long_text(talk: Talk) -> str:
-    """Many sentences pasted at once, with or without something to do with them."""
-    rng = talk.rng
-    said = [rng.choice(SENTENCES).capitalize() for _ in range(rng.randint(5, 30))]
-    text = ". ".join(said) + "."
-    task = rng.choice(("", "", "Summarize this: ", "summarize: ", "What is this about? ", "please shorten: ", "tl;dr "))
-    return task + text
