@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from tools.builtin_data import names, story_requests, things
+from tools.builtin_data import memory, names, story_requests, things
 from tools.builtin_data.grammar import article, ask, first_of, plural
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.story import SOMEBODY, Story, continued, in_brief, new_story, told
 from tools.builtin_data.talk import Talk
+from tools.builtin_data.your_facts import fact_of
 
 PREPOSITIONS = (" about ", " with ", " of ", " on ")
 
@@ -17,7 +18,10 @@ PREPOSITIONS = (" about ", " with ", " of ", " on ")
 def story_turns(talk: Talk) -> None:
     """A request for a story, and sometimes what follows: another one, a shorter one, questions about it."""
     rng = talk.rng
-    story = own_story(talk) if rng.random() < 0.12 else first_story(talk)
+    is_own = rng.random() < 0.2
+    if is_own and rng.random() < 0.4 and "favourite animal" not in talk.facts:
+        memory.tell_plainly(talk, fact_of("favourite animal"))
+    story = own_story(talk) if is_own else first_story(talk)
     if rng.random() < 0.12:
         liked = ask(rng, story_requests.LIKED, wrap=False)
         talk.say("liked", liked, first_of(rng, ("Thank you, I am glad you like it!",)))
@@ -158,7 +162,7 @@ def own_story(talk: Talk) -> Story:
     if key == "name":
         story, subject = new_story(rng, SOMEBODY, value), rng.choice(("me", "me", "myself", "your user"))
     elif key == "favourite animal":
-        story, subject = new_story(rng, value), "my favo[u|]rite animal"
+        story, subject = new_story(rng, value.removeprefix("the ")), "my favo[u|]rite animal"
     else:
         noun = key.removesuffix("'s name")
         story, subject = new_story(rng, noun, value), f"my {noun}"

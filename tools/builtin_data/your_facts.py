@@ -21,7 +21,7 @@ OWNABLE = words(
 QUALITIES = words("old new red first second little wizard magic school garden space toy pet family wooden blue big")
 FAVOURITES = (
     favourite("colour", things.colour, 5.0),
-    favourite("animal", lambda rng: things.animal(rng), 3.0),
+    favourite("animal", lambda rng: ("the " if rng.random() < 0.2 else "") + things.animal(rng), 3.0),
     favourite("food", things.food, 2.0),
     favourite("city", things.city, 1.5),
     favourite("drink", pick(things.DRINKS)),
