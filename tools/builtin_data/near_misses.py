@@ -130,9 +130,6 @@ WORLD_TASKS = lines(
     reset my phone
     unlock my phone
     clean my keyboard
-    hack a website
-    pick a lock
-    make a bomb
     watch the match tonight
     find a good restaurant
     get tickets for the concert

@@ -4,6 +4,23 @@
 from __future__ import annotations
 
 FACT_QUESTIONS = (
+    "[what is|what's|whats|do you know|tell me] the [address|phone number|menu|door code|opening time|name|owner|guest password|zip code] [of|at|for] the [library|hotel|town hall|gym|cafe on the corner|dentist|airport lounge|city museum]",
+    "[what is|what's|whats] the name of [the wife of {person}|the dog in the film|the river in {place}|the first emperor|the author of {thing}|the captain of the team|that song|the tallest tree]?",
+    "[who is|who's|whos] the [current|new|present|next|former|richest|youngest] [mayor of {place}|chancellor|prime minister|head of the un|champion|queen|ceo of apple|coach of the team]?",
+    "[what|which] [numbers|horse|team|party|number|card] will [win|be drawn|come up|be next] [on saturday|in the draw|tomorrow|this time|]?",
+    "how much [is|does|are] [a ticket|a house|rent|petrol|a loaf of bread|a beer|a new phone] [cost |]in {place}?",
+    "[how long|how far] is the [flight|drive|train ride|way|trip] [from {place} to {place}|to {country}]?",
+    "what [time is it|language do they speak|money do they use|do people eat|is there to see] in {country}?",
+    "[do i need|where do i get] a [visa|vaccination|passport|plug adapter] for {country}?",
+    "[where|when] [does|did|is|was] {person} [live|grow up|going on tour|buried|married|study]?",
+    "how many [children|brothers|albums|goals|books|wives] [does|did] {person} have?",
+    "[what|which] [colour|color] is [a giraffe's tongue|the sky on mars|a robin's egg|the flag of {country}|{thing}]?",
+    "what is [the square root of 2|the integral of x|the area of a circle|the derivative of a sine|the cube root of 27|the value of pi|the volume of a sphere]?",
+    "[which|what] is [healthier|cheaper|heavier|louder|rarer|sweeter|more dangerous], {thing} or {thing2}?",
+    "[why|how] [did|does] the second [world war|season|goal|movie|wave|law of thermodynamics] [start|end|differ from the first|work|come so late]?",
+    "why is the first [class|floor|movie|kiss|snow|train|chapter] [so |][expensive|important|slow|better than the second|always the best]?",
+    "[how|why] do [trees|cells|bees|banks|rockets|planets|people|engines|muscles] [remember|store energy|share food|work|grow|stay warm|need sleep]?",
+    "what happens [if|when] [i mix bleach and vinegar|the sun dies|ice melts|a bank fails|you break a mirror|the poles shift|a star collapses]?",
     "is {thing} [a|an] [planet|country|star|metal|number|religion|language|virus|continent|movie|science|kind of {thing2}]?",
     "[was|is] {person} [really |actually |ever |][short|tall|rich|married|left-handed|a genius|in love|president|vegetarian|evil|real]?",
     "[can you |please |could you |]explain [how|why] [airplanes fly|magnets work|planes stay up|ships float|fridges stay cold|batteries work|clocks tick|tides rise|the sun shines|{thing} works|{thing} happens]",
