@@ -8,14 +8,17 @@ from random import Random
 import pytest
 
 from tools.builtin_data import (
+    alike,
     memory,
+    names,
     poems,
     stories,
 )
 from tools.builtin_data.compose import compose
+from tools.builtin_data.fact import sentence
 from tools.builtin_data.own_name import NAME
 from tools.builtin_data.talk import Talk
-from tools.builtin_data.your_facts import FACTS
+from tools.builtin_data.your_facts import FACTS, fact_of
 
 
 def values_of(answer: str) -> list[str]:
@@ -48,6 +51,36 @@ def test_a_name_is_said_back_as_it_was_written() -> None:
         for user, answer in talk.turns:
             if answer.startswith("Nice to meet you"):
                 assert answer.removeprefix("Nice to meet you, ").split("!")[0] in user
+
+
+def test_two_facts_of_a_kind_keep_their_owners() -> None:
+    """Both stand in the answers beside what they belong to, and an answer never takes the other's value."""
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        (alike.two_names if seed % 2 else alike.two_alike)(talk)
+        for skill, (_, answer) in zip(talk.skills, talk.turns, strict=True):
+            if skill == "recall":
+                said = {sentence(fact_of(k).about.replace("{v}", v)) for k, v in talk.facts.items()}
+                assert answer in said
+
+
+def test_a_corrected_name_is_the_last_one() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        alike.corrected(talk)
+        if talk.skills[-1] == "recall":
+            assert talk.turns[-1][1] == f"Your name is {talk.facts['name']}."
+            user = next(
+                user for user, answer in reversed(talk.turns) if answer.startswith(("All right", "Thank you, "))
+            )
+            assert talk.facts["name"] in user
+
+
+def test_a_similar_name_is_another_one() -> None:
+    for seed in range(500):
+        rng = Random(seed)
+        name = names.one_word_name(rng)
+        assert names.similar_name(rng, name).lower() != name.lower()
 
 
 def test_unknown_facts_are_called_unknown() -> None:
