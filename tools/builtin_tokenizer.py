@@ -5,7 +5,8 @@ Control tokens come first; a chat is a flat run of (role token, text, end token)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -15,6 +16,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 BOS, END, SYSTEM, USER, ASSISTANT = "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"
 CONTROL_TOKENS = (BOS, END, SYSTEM, USER, ASSISTANT)
 N_FIRST, FIRST_WEIGHT = 4, 0.4
+DECISIVE_WEIGHT = 0.6
+WORD = re.compile(r"[^\W_]+")
 ROUGH_SHARE = 0.1  # of what users say in training
 ROLE_TOKENS = {"system": SYSTEM, "user": USER, "assistant": ASSISTANT}
 
@@ -97,12 +100,24 @@ def encode_roughly(tokenizer: Tokenizer, text: str, rng: Random) -> list[int]:
     ]
 
 
-def answer_weights(n: int) -> list[float]:
-    """How much each of the `n` tokens of an answer counts: less in a long one, so that a story does not drown a name.
+def answer_weights(text: str, spans: Sequence[tuple[int, int]], told: Set[str]) -> list[float]:
+    """How much each token of an answer counts, given the span of each in `text`; one more, for the end token.
 
-    The first tokens count in full measure everywhere: it is they that choose which answer it is.
+    A token counts less in a long answer, so that a story does not drown a name. But the first tokens count in full
+    measure everywhere, for they choose which answer it is. So do digits, and the words that the user has `told` (in
+    lower case), for they are what an answer gets right or wrong; common words, which are one token, are left out.
     """
-    return [max(n**-0.5, FIRST_WEIGHT if i < N_FIRST else 0.0) for i in range(n)]
+    weights = [(len(spans) + 1) ** -0.5] * (len(spans) + 1)
+    words = (word for word in WORD.finditer(text) if word[0].isdecimal() or word[0].lower() in told)
+    taken = {i for word in words for i in range(*word.span())}
+    for i, (start, stop) in enumerate(spans):
+        piece = text[start:stop].strip()
+        common = piece.islower() and piece in told
+        if not common and not taken.isdisjoint(range(start, stop)):
+            weights[i] = max(weights[i], DECISIVE_WEIGHT)
+        elif i < N_FIRST:
+            weights[i] = max(weights[i], FIRST_WEIGHT)
+    return weights
 
 
 def encode_chat(
@@ -114,13 +129,20 @@ def encode_chat(
     """
     ids, weights = [control_id(tokenizer, BOS)], [0.0]
     end = control_id(tokenizer, END)
+    told: set[str] = set()
     for message in chat:
         text = message.content.strip()
-        own = message.role == "assistant"
-        if rng and not own and rng.random() < ROUGH_SHARE:
-            tokens = encode_roughly(tokenizer, text, rng)
+        ids.append(control_id(tokenizer, ROLE_TOKENS[message.role]))
+        if message.role == "assistant":
+            encoding = tokenizer.encode(text, add_special_tokens=False)
+            tokens: list[int] = encoding.ids
+            counts = answer_weights(text, encoding.offsets, told)
         else:
-            tokens = encode(tokenizer, text)
-        ids += [control_id(tokenizer, ROLE_TOKENS[message.role]), *tokens, end]
-        weights += [0.0, *(answer_weights(len(tokens) + 1) if own else [0.0] * (len(tokens) + 1))]
+            told.update(WORD.findall(text.lower()))
+            tokens = (
+                encode_roughly(tokenizer, text, rng) if rng and rng.random() < ROUGH_SHARE else encode(tokenizer, text)
+            )
+            counts = [0.0] * (len(tokens) + 1)
+        ids += [*tokens, end]
+        weights += [0.0, *counts]
     return ids, weights

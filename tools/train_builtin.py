@@ -216,7 +216,7 @@ def start_workers(plan: Plan) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
-    parser.add_argument("--steps", type=int, default=3300)
+    parser.add_argument("--steps", type=int, default=4400)
     parser.add_argument("--decay-from", type=int, default=None, help="step at which the learning rate begins to fall")
     parser.add_argument("--tokens-per-step", type=int, default=8192)
     parser.add_argument("--vocab-size", type=int, default=2560)
@@ -226,7 +226,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.work.mkdir(parents=True, exist_ok=True)
-    decay_from = args.steps * 2 // 3 if args.decay_from is None else args.decay_from
+    decay_from = args.steps // 2 if args.decay_from is None else args.decay_from
     plan = Plan(args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.workers)
     get_tokenizer(plan)
     if args.workers > 1 and not args.export_only:

@@ -20,6 +20,7 @@ from tools.builtin_data.heldout import HELD_OUT, PROBES
 from tools.builtin_tokenizer import (
     CHAT_TEMPLATE,
     CONTROL_TOKENS,
+    DECISIVE_WEIGHT,
     Chat,
     Message,
     encode_chat,
@@ -112,6 +113,15 @@ def test_chats_round_trip_through_the_tokenizer(sample: list[Chat]) -> None:
             [i for i, weight in zip(ids, weights, strict=True) if weight], skip_special_tokens=False
         )
         assert learnt == "".join(m.content.strip() + "<|end|>" for m in chat if m.role == "assistant")
+
+
+def test_a_rare_word_of_the_user_counts_more_than_the_rest_of_a_long_answer(sample: list[Chat]) -> None:
+    tokenizer = train_tokenizer((m.content for chat in sample[:300] for m in chat), vocab_size=512)
+    story = "Once upon a time there was a little fox in the wood. It was called Zqx and it had 7 friends."
+    chat = (Message("user", "tell me the story of ZQX"), Message("assistant", story))
+    ids, weights = encode_chat(tokenizer, chat)
+    decisive = [tokenizer.decode([i]) for i, weight in zip(ids, weights, strict=True) if weight == DECISIVE_WEIGHT]
+    assert "".join(decisive).split() == ["Zqx7"]
 
 
 def test_digits_are_tokens_of_their_own(sample: list[Chat]) -> None:
