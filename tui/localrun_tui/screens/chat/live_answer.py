@@ -10,9 +10,9 @@ from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.state.turn import Turn
 
 _FEW_CORES = (os.cpu_count() or 1) <= 4  # the engine has them all, and waits for what is taken from one
-_SHARE = 0.02 if _FEW_CORES else 0.12  # of a core that drawing may take
+_SHARE = 0.015 if _FEW_CORES else 0.12  # of a core that drawing may take
 _AHEAD = 1.25 if _FEW_CORES else 0.0  # seconds for which an answer has lines to grow into
-_SHORTEST, _LONGEST = 0.12, 0.25  # seconds between two pictures
+_SHORTEST, _LONGEST = 0.12, 0.33  # seconds between two pictures
 
 
 class LiveAnswer:
