@@ -35,6 +35,7 @@ class Meanwhile:
     idle_share: float | None = None  # used by nobody
     page_faults: int | None = None  # of the engine that a disk had to answer; None where the system does not count
     stopped_ms: float = 0.0  # that a limit of the container kept it from computing
+    hot_ms: float = 0.0  # that the processor was slowed down because it was hot
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What went on around an answer: other programs, memory that ran out, a container's limit, other answers."""
+"""What went on around an answer: other programs, memory that ran out, a container's limit, heat, other answers."""
 
 import sys
 
@@ -6,6 +6,7 @@ import psutil
 
 from localrun.base.cgroup import stopped_seconds
 from localrun.base.events import Meanwhile
+from localrun.base.heat import throttled_seconds
 from localrun.engine.generation import GenerationState
 from localrun.fit.probe import Clock, others
 
@@ -16,7 +17,8 @@ class Watch:
     """Begins with the request."""
 
     def __init__(self) -> None:
-        self.clock, self.faults, self.stopped = Clock.now(), page_faults(), stopped_seconds()
+        self.clock, self.faults = Clock.now(), page_faults()
+        self.stopped, self.hot = stopped_seconds(), throttled_seconds()
 
     def meanwhile(self, sequence: GenerationState, changed: tuple[int, int] | None) -> Meanwhile:
         """What was going on since; `changed` is that of PromptIds."""
@@ -36,6 +38,7 @@ class Watch:
             idle_share=max(0.0, 1.0 - busy) if tells else None,
             page_faults=None if faults is None or self.faults is None else faults - self.faults,
             stopped_ms=1000 * max(0.0, stopped_seconds() - self.stopped),
+            hot_ms=1000 * max(0.0, throttled_seconds() - self.hot),
         )
 
 

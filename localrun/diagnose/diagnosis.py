@@ -17,6 +17,7 @@ Cause = Literal[
     "overhead",  # neither memory nor arithmetic was busy
     "others",  # other programs took the processors
     "stopped",  # a limit of the container did
+    "heat",  # the processor was slowed down
     "disk",  # weights do not fit memory
     "paging",  # memory ran out
     "beside",  # other answers were computed in the same steps
@@ -102,6 +103,8 @@ def _held_up(facts: Facts, stage: Stage) -> Cause | None:
     n_own = facts.computed_tokens if stage == "prefill" else facts.completion_tokens
     if around.stopped_ms >= WORTH * took:
         return "stopped"
+    if around.hot_ms >= WORTH * took:
+        return "heat"
     if (around.page_faults or 0) * FAULT_MS >= WORTH * took:
         return "disk" if facts.weights_on_disk else "paging"
     shared, idle = around.others_share, around.idle_share

@@ -46,6 +46,7 @@ _PLAIN: Mapping[Cause, str] = {
     "attention": "the text is long, and all of it is looked at for each word; a shorter one begins sooner",
     "others": "other programs keep the processor busy",
     "stopped": "this container may not use more of the processor",
+    "heat": "the processor is too hot to run at full speed; air around it, and mains power, help",
     "disk": "the model is larger than memory, and is read from disk; a smaller precision is faster",
     "paging": "memory is short; close other programs, or choose a smaller precision",
     "beside": "it was written beside other answers",
@@ -128,6 +129,11 @@ def _stopped(found: Diagnosis, facts: Facts) -> Words:
     return Words("held up by a limit", why, "give the container more CPU, or use fewer --threads")
 
 
+def _heat(found: Diagnosis, facts: Facts) -> Words:
+    why = f"the processor was slowed down for {ms(facts.meanwhile.hot_ms)} because it was too hot"
+    return Words("held up by heat", why, "better cooling helps, or fewer --threads")
+
+
 def _disk(found: Diagnosis, facts: Facts) -> Words:
     why = f"{gib(facts.weights_on_disk)} of the weights do not fit memory and are read as they are used"
     return Words("bound by the disk", why, "a smaller precision, or more memory")
@@ -173,6 +179,7 @@ _WORDS: Mapping[Cause, Callable[[Diagnosis, Facts], Words]] = {
     "overhead": _overhead,
     "others": _others,
     "stopped": _stopped,
+    "heat": _heat,
     "disk": _disk,
     "paging": _paging,
     "beside": _beside,

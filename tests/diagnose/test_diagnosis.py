@@ -57,6 +57,11 @@ PROMPT = {"prefill": 40_000.0, "prompt_tokens": 2644, "cached_tokens": 0, "compu
         (facts(60_000, meanwhile=CROWD), "held up by other programs: decode had to share, other programs used 48 %"),
         (facts(6000, meanwhile=CROWD), "decode-bound at 68 % of memory bandwidth"),  # at its limit all the same
         (facts(60_000, meanwhile=Meanwhile(stopped_ms=31_000)), "kept the engine from running for 31.0 s"),
+        (
+            facts(60_000, meanwhile=Meanwhile(hot_ms=20_000)),
+            "held up by heat: the processor was slowed down for 20.0 s",
+        ),
+        (facts(6000, meanwhile=Meanwhile(hot_ms=6000)), "decode-bound at 68 % of memory bandwidth"),
         (facts(60_000, meanwhile=Meanwhile(page_faults=200_000)), "short of memory: 200,000 pages of the engine"),
         (
             facts(60_000, meanwhile=Meanwhile(page_faults=200_000), weights_on_disk=12 << 30),
@@ -123,6 +128,7 @@ def anything(choice: random.Random) -> Facts:
     around = Meanwhile(
         some(None, 0, 12, 64, 2000), some(0, 1), some(True, False), some(0, 1, 3), some(0, 20, 5000),
         some(None, 0.0, 0.3, 0.9), some(None, 0.0, 0.2, 0.9), some(None, 0, 10, 500_000), some(0.0, 50.0, 9e4),
+        some(0.0, 50.0, 9e4),
     )  # fmt: skip
     names = ("template", "tokenise", "wait", "restore", "prefill", "decode")
     return Facts(
@@ -135,7 +141,7 @@ def anything(choice: random.Random) -> Facts:
 
 def test_no_cause_is_named_that_the_figures_do_not_carry() -> None:
     choice, causes = random.Random(5), set()
-    for _ in range(20_000):
+    for _ in range(40_000):
         f = anything(choice)
         found = diagnose(f)
         if found is None:
@@ -160,6 +166,7 @@ def test_no_cause_is_named_that_the_figures_do_not_carry() -> None:
             "overhead": bound == "overhead",
             "others": in_phase and not busy and (m.others_share or 0) >= 0.25 and m.idle_share in (0.0, 0.2),
             "stopped": in_phase and not busy and m.stopped_ms >= took / 4,
+            "heat": in_phase and not busy and m.hot_ms >= took / 4,
             "disk": in_phase and not busy and f.weights_on_disk > 0 and (m.page_faults or 0) * 0.1 >= took / 4,
             "paging": in_phase and not busy and not f.weights_on_disk and (m.page_faults or 0) * 0.1 >= took / 4,
             "beside": in_phase and not busy and m.beside_tokens > 0,

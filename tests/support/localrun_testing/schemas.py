@@ -94,6 +94,7 @@ COMPLETION = {
             idle_share=field([NUMBER, "null"], "used by nobody"),
             page_faults=field([WHOLE, "null"], "pages of the engine that a disk had to answer for", minimum=0),
             stopped_ms=field(NUMBER, "time that a limit of the container kept the engine from computing", minimum=0),
+            hot_ms=field(NUMBER, "time that the processor was slowed down because it was hot", minimum=0),
         ),
         "type": ["object", "null"],
     },
