@@ -62,6 +62,7 @@ int lr_version(void) { return LR_ABI_VERSION; }
 int lr_numerics_version(void) { return LR_NUMERICS_VERSION; }
 const char* lr_isas(void) { return kMachine.names; }
 const char* lr_isa(void) { return g_kernels.load()->isa; }
+const char* lr_arithmetic(void) { return g_kernels.load()->arithmetic; }
 
 int lr_use_isa(const char* name) {
   for (const lr_kernels* k : kAll) {

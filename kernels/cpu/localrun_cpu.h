@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 13
+#define LR_ABI_VERSION 14
 #define LR_NUMERICS_VERSION 4  // goes up with every change of how anything is rounded or stored
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
@@ -30,6 +30,8 @@ LR_API const lr_abi_entry* lr_abi(void);
 LR_API const char* lr_isas(void);
 // The one in use; the strongest unless lr_use_isa chose another, which gives LR_UNSUPPORTED for one not in lr_isas().
 LR_API const char* lr_isa(void);
+// How it rounds the activations of quantized weights, by name (matmul/arithmetic.h).
+LR_API const char* lr_arithmetic(void);
 LR_API int lr_use_isa(const char* name);
 
 // A pool of threads, shared by loading and by any number of programs. Null when it cannot be made.

@@ -43,8 +43,8 @@ typedef struct {
 typedef struct {
   float* f32;
   int8_t* q8;        // [max_rows][stride]
-  float* q8_scale;   // [max_rows][stride / 32]
-  int32_t* q8_sum;   // [max_rows][stride / 32]: two int16 sums of 16 codes, the first low
+  float* q8_scale;   // [max_rows][stride / 32]: a word a group, read by the unit's arithmetic (matmul/arithmetic.h)
+  int32_t* q8_sum;   // [max_rows][stride / 32]: two int16 sums of 16 codes times factors, the first low
   uint16_t* bf16;    // [max_rows][stride]
   int32_t width;     // elements of a row that mean something
   int32_t stride;    // width rounded up to LR_STRIDE; what is beyond width is zero

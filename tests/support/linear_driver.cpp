@@ -38,9 +38,11 @@ struct Linears {
   // Whether y [token][out_stride] of one weight is what its scalar twin gives; of tokens that have run.
   bool is_as_its_twin(const lr_matrix& w, const float* y, bool fused) {
     const lr_value a = activations(0);
+    const ScalarTwin twin = scalar_twin(lr_arithmetic());
+    if (!twin) return false;
     for (int32_t t = 0; t < n_tokens; t++)
       for (int32_t row = 0; row < n_rows; row++)
-        if (y[(size_t)t * out_stride + row] != quantized_dot(&w, row, &a, t, fused)) return false;
+        if (y[(size_t)t * out_stride + row] != twin(&w, row, &a, t, fused)) return false;
     return true;
   }
 

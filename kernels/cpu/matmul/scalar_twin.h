@@ -2,27 +2,38 @@
 // times one token. Read it first; tests hold the fast ones to it.
 #pragma once
 #include <math.h>
+#include <string.h>
 
 #include "layouts/scalar_access.h"
+#include "matmul/arithmetic.h"
 
 // `fused`: whether the unit has a fused multiply-add, which rounds once.
-static inline float quantized_dot(const lr_matrix* w, int32_t row, const lr_value* a, int32_t token, bool fused) {
+template <class Arithmetic>
+static float quantized_dot(const lr_matrix* w, int32_t row, const lr_value* a, int32_t token, bool fused) {
   const lr_layout& layout = lr_layouts[w->layout];
   const auto multiply_add = [&](float x, float y, float sum) { return fused ? fmaf(x, y, sum) : x * y + sum; };
   float sum = 0.0f;
   for (int32_t column = 0; column < w->n_cols; column += layout.group) {  // a group of columns shares a scale
     const Run run = find_run(w, lr_parts(layout), row, column / 32);
     const int8_t* x = a->q8 + (int64_t)token * a->stride + column;
-    const float x_scale = a->q8_scale[((int64_t)token * a->stride + column) / 32];
+    const float word = a->q8_scale[((int64_t)token * a->stride + column) / 32], x_scale = Arithmetic::scale(word);
     float scale, minimum;
     scales_at(layout, run, row % 16, column % 32 / layout.group, &scale, &minimum);
     int32_t dot = 0, x_sum = 0;  // exact
     for (int i = 0; i < layout.group; i++) {
-      dot += (code_at(layout, run, row % 16, column % 32 + i) - layout.zero) * x[i];
-      x_sum += x[i];
+      const int32_t value = x[i] * Arithmetic::factor(word, column % 32 + i);
+      dot += (code_at(layout, run, row % 16, column % 32 + i) - layout.zero) * value;
+      x_sum += value;
     }
     sum = multiply_add((float)dot, scale * x_scale, sum);
     if (lr_has_minima(layout)) sum = multiply_add(minimum, x_scale * (float)x_sum, sum);
   }
   return sum;
+}
+
+typedef float (*ScalarTwin)(const lr_matrix* w, int32_t row, const lr_value* a, int32_t token, bool fused);
+
+// That of a unit's arithmetic, by its name; null: there is none.
+static inline ScalarTwin scalar_twin(const char* arithmetic) {
+  return strcmp(arithmetic, Int8::name) == 0 ? quantized_dot<Int8> : nullptr;
 }

@@ -59,7 +59,7 @@ class CpuBackend:
 
     @property
     def rounding(self) -> str:
-        return f"cpu {self.library.isa} {NUMERICS_VERSION}"
+        return f"cpu {self.library.isa} {self.library.arithmetic} {NUMERICS_VERSION}"
 
     def why_unavailable(self) -> str:
         return why_no_library()
@@ -77,6 +77,7 @@ class CpuBackend:
         library = load_library()
         return {
             "isa": library.isa if library else None,
+            "arithmetic": library.arithmetic if library else None,
             "isas": list(library.isas) if library else [],
             "library": str(library.path) if library else None,
         }

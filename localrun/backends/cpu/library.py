@@ -15,7 +15,7 @@ from localrun.backends.cpu.abi_check import differences
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
 
-ABI_VERSION = 13  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
+ABI_VERSION = 14  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
 FILE_NAMES = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib", "linux": "liblocalrun_cpu.so"}
 FILE_NAME = FILE_NAMES.get(sys.platform, FILE_NAMES["linux"])
 ZIG = 'Clang (`pip install ziglang`, and CXX="python -m ziglang c++" in the environment)'
@@ -28,7 +28,8 @@ class NativeLibrary:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.cdll = ctypes.CDLL(str(path))
-        self.cdll.lr_isas.restype = self.cdll.lr_isa.restype = ctypes.c_char_p
+        for name in ("lr_isas", "lr_isa", "lr_arithmetic"):
+            getattr(self.cdll, name).restype = ctypes.c_char_p
         self.cdll.lr_use_isa.argtypes = (ctypes.c_char_p,)
         self.version: int = self.cdll.lr_version()
         self.isas: tuple[str, ...] = tuple(self.cdll.lr_isas().decode().split())
@@ -37,6 +38,11 @@ class NativeLibrary:
     def isa(self) -> str:
         """The instruction set in use."""
         return str(self.cdll.lr_isa().decode())
+
+    @property
+    def arithmetic(self) -> str:
+        """How it rounds the activations of quantized weights: columns of a factor and of a scale."""
+        return str(self.cdll.lr_arithmetic().decode())
 
     def use_isa(self, name: str) -> None:
         """Use another instruction set from now on; UsageError when this machine lacks it."""
