@@ -123,8 +123,8 @@ def anything(choice: random.Random) -> Facts:
     def some(*values: Any) -> Any:
         return choice.choice(values)
 
-    prompt = some(0, 5, 300, 2600)
-    cached = min(prompt, some(0, 12, 64, 2500))
+    prompt = some(0, 5, 300, 2600, 25_000)
+    cached = min(prompt, some(0, 12, 64, 2500, 24_000))
     around = Meanwhile(
         some(None, 0, 12, 64, 2000), some(0, 1), some(True, False), some(0, 1, 3), some(0, 20, 5000),
         some(None, 0.0, 0.3, 0.9), some(None, 0.0, 0.2, 0.9), some(None, 0, 10, 500_000), some(0.0, 50.0, 9e4),
@@ -132,16 +132,16 @@ def anything(choice: random.Random) -> Facts:
     )  # fmt: skip
     names = ("template", "tokenise", "wait", "restore", "prefill", "decode")
     return Facts(
-        {name: some(0.0, 0.0, 50.0, 900.0, 2500.0, 60_000.0) for name in names},  # type: ignore[misc]
+        {name: some(0.0, 0.0, 0.0, 0.0, 50.0, 900.0, 2500.0, 20_000.0, 60_000.0) for name in names},  # type: ignore[misc]
         prompt, cached, some(0, prompt - cached), some(0, 64), some(0, 1, 2, 65, 900), some(0, 3000), some(0, 1 << 30),
-        some("", "f16", "q8", "k8v4", "q4"), some(0, 1 << 33), some("", "why"), some(None, ONE_B, TINY),
-        some(None, RATES), around,
+        some("", "f16", "q8", "k8v4", "q4"), some(0, 1 << 33), some("", "why"), some(None, ONE_B, ONE_B, TINY),
+        some(None, RATES, RATES), around,
     )  # fmt: skip
 
 
 def test_no_cause_is_named_that_the_figures_do_not_carry() -> None:
     choice, causes = random.Random(5), set()
-    for _ in range(40_000):
+    for _ in range(20_000):
         f = anything(choice)
         found = diagnose(f)
         if found is None:
