@@ -145,6 +145,8 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
 async def other_models(pilot: Pilot[Any]) -> AsyncIterator[str]:
     """What models take on disk, the hub and servers. From the list of models, and back to it."""
     await until_text(pilot, "builtin")
+    await until_text(pilot, "fits in memory")
+    yield "on-disk"
     await pilot.press("s")
     await until_text(pilot, "Packed weights")
     yield "storage"

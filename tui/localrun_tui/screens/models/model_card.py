@@ -58,7 +58,7 @@ def stored_card(model: StoredModel, budget: int) -> ModelCard:
         licence=entry["licence"] if entry else "",
         note=entry["note"] if entry else "",
         date=_date(model.path),
-        place=str(model.path),
+        place="" if model.source == "builtin" else str(model.path),
     )
     try:
         source = open_model_file(model.path)
