@@ -16,10 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from vs_llama_cpp import Engine  # noqa: E402
-
 from benchmarks.installed import installed  # noqa: E402
 from benchmarks.kv_quality import machine  # noqa: E402
+from benchmarks.side_by_side import Engine  # noqa: E402
 from localrun.base.machine import cpu_limit  # noqa: E402
 
 PROMPT = "one two three four"

@@ -1,6 +1,6 @@
-"""One engine in a process of its own, for vs_llama_cpp.py: a JSON request a line in, a JSON answer a line out.
+"""One engine in a process of its own, for side_by_side.py: a JSON request a line in, a JSON answer a line out.
 
-    python benchmarks/engine_worker.py localrun|llama.cpp
+    python benchmarks/engine_worker.py localrun|llama.cpp|ik_llama.cpp|openvino
 
 {"open": {"path", "threads", "ctx", "batch", "flash"}} -> {"seconds", "rss"}
 {"measure": {"kind": "prefill"|"decode", "n", "depth", "batch"}} -> {"seconds", "rss"}
@@ -31,13 +31,14 @@ class Localrun:
         from localrun.engine.load import load
 
         self.model = load(LoadOptions(Path(path), threads=threads, ctx=ctx * batch, kv=kv))
-        self.filled: tuple[int, int, int] | None = None
+        self.filled: set[tuple[int, int]] = set()
 
     def measure(self, kind: str, n: int, depth: int, batch: int) -> float:
         from localrun.diagnose.bench import Case, run_case
 
         case = Case(kind, n, depth, batch)
-        fill, self.filled = self.filled != (n, depth, batch), (n, depth, batch)
+        fill = (depth, batch) not in self.filled  # once: speed does not depend on what was computed
+        self.filled.add((depth, batch))
         return run_case(self.model.engine, case, fill)
 
     def limit(self, kind: str, n: int, depth: int, batch: int, **limits: float) -> float:
@@ -77,29 +78,90 @@ class LlamaCpp:
 
     def measure(self, kind: str, n: int, depth: int, batch: int) -> float:
         if self.filled != depth or depth == 0:
-            self.lib.llama_memory_clear(self.memory, False)
+            self.clear()
             self.feed(0, depth, max(1, 512 // batch), batch)
             self.filled = depth
         for sequence in range(batch):
-            self.lib.llama_memory_seq_rm(self.memory, sequence, depth, -1)
+            self.cut(sequence, depth)
         started = time.perf_counter()
         self.feed(depth, depth + n, 1 if kind == "decode" else max(1, 512 // batch), batch)
         return time.perf_counter() - started
 
     def feed(self, start: int, stop: int, chunk: int, n_sequences: int) -> None:
         for first in range(start, stop, chunk):
-            rows = list(enumerate(ids_at(first, min(first + chunk, stop)), first))
-            batch = self.lib.llama_batch_init(len(rows) * n_sequences, 0, 1)
-            batch.n_tokens = len(rows) * n_sequences
-            for index in range(batch.n_tokens):
-                sequence, row = divmod(index, len(rows))
-                batch.pos[index], batch.token[index] = rows[row]
-                batch.n_seq_id[index], batch.seq_id[index][0] = 1, sequence
-                batch.logits[index] = row == len(rows) - 1
-            if self.lib.llama_decode(self.context, batch):
-                raise SystemExit("llama.cpp could not decode")
-            self.lib.llama_get_logits(self.context)
-            self.lib.llama_batch_free(batch)
+            self.step(ids_at(first, min(first + chunk, stop)), first, n_sequences)
+
+    def clear(self) -> None:
+        self.lib.llama_memory_clear(self.memory, False)
+
+    def cut(self, sequence: int, length: int) -> None:
+        self.lib.llama_memory_seq_rm(self.memory, sequence, length, -1)
+
+    def step(self, ids: list[int], first: int, n_sequences: int) -> None:
+        """The same ids at `first` … of every sequence, the logits of the last one."""
+        batch = self.lib.llama_batch_init(len(ids) * n_sequences, 0, 1)
+        batch.n_tokens = len(ids) * n_sequences
+        for index in range(batch.n_tokens):
+            sequence, row = divmod(index, len(ids))
+            batch.pos[index], batch.token[index] = first + row, ids[row]
+            batch.n_seq_id[index], batch.seq_id[index][0] = 1, sequence
+            batch.logits[index] = row == len(ids) - 1
+        if self.lib.llama_decode(self.context, batch):
+            raise SystemExit("llama.cpp could not decode")
+        self.lib.llama_get_logits(self.context)
+        self.lib.llama_batch_free(batch)
+
+
+class IkLlamaCpp(LlamaCpp):
+    """ik_llama.cpp through the `library` that build_peers.py makes of ik_peer.c."""
+
+    def __init__(
+        self, library: str, path: str, threads: int, ctx: int, batch: int, flash: bool, repack: bool = False
+    ) -> None:
+        self.lib = ctypes.CDLL(library)
+        self.lib.ik_open.restype = ctypes.c_void_p
+        opened = self.lib.ik_open(path.encode(), threads, (ctx + 64) * batch, batch, flash, repack)
+        if not opened:
+            raise SystemExit(f"ik_llama.cpp could not load {path}")
+        self.peer = ctypes.c_void_p(opened)
+        self.filled = 0
+
+    def clear(self) -> None:
+        self.lib.ik_clear(self.peer)
+
+    def cut(self, sequence: int, length: int) -> None:
+        self.lib.ik_cut(self.peer, sequence, length)
+
+    def step(self, ids: list[int], first: int, n_sequences: int) -> None:
+        self.lib.ik_step.restype = ctypes.c_bool
+        if not self.lib.ik_step(self.peer, (ctypes.c_int * len(ids))(*ids), len(ids), first, n_sequences):
+            raise SystemExit("ik_llama.cpp could not decode")
+
+
+class OpenVino:
+    """OpenVINO GenAI, which reads the same GGUF file and rewrites its weights as it loads; one sequence at a time."""
+
+    def __init__(self, path: str, threads: int, ctx: int, batch: int) -> None:
+        import openvino_genai
+
+        self.pipeline = openvino_genai.LLMPipeline(path, "CPU", INFERENCE_NUM_THREADS=threads)
+        self.asked = 0
+
+    def measure(self, kind: str, n: int, depth: int, batch: int) -> float:
+        """The pipeline's own time of the first token, or of the `n` after it. No prompt is like the one before."""
+        import numpy as np
+        import openvino
+
+        if batch > 1 or (kind == "prefill" and depth):
+            raise SystemExit("OpenVINO GenAI is measured without depth before a prompt, and without a batch")
+        self.asked += 1
+        length, generated = (n, 1) if kind == "prefill" else (max(1, depth), n + 1)
+        ids = np.array([[1 + (self.asked + position) % 97 for position in range(length)]], np.int64)
+        done = self.pipeline.generate(
+            openvino.Tensor(ids), max_new_tokens=generated, ignore_eos=True, do_sample=False, apply_chat_template=False
+        ).perf_metrics
+        milliseconds = done.get_ttft().mean if kind == "prefill" else n * done.get_tpot().mean
+        return milliseconds / 1000
 
 
 def bindings() -> Any:
@@ -114,7 +176,9 @@ def bindings() -> Any:
 def main() -> None:
     import psutil
 
-    engines: dict[str, Any] = {"localrun": Localrun, "llama.cpp": LlamaCpp}
+    engines: dict[str, Any] = {
+        "localrun": Localrun, "llama.cpp": LlamaCpp, "ik_llama.cpp": IkLlamaCpp, "openvino": OpenVino
+    }  # fmt: skip
     worker: Any = None
     for line in sys.stdin:
         ((command, values),) = json.loads(line).items()

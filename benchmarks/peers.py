@@ -1,54 +1,119 @@
-"""Builds llama.cpp as strong as each instruction set lets it be, for the benchmarks that measure beside it.
+"""localrun beside the strongest peers of one instruction set: builds what is missing, then measures.
 
-    pip download --no-binary :all: --no-deps llama-cpp-python==0.3.36 && tar xzf llama_cpp_python-0.3.36.tar.gz
-    python benchmarks/peers.py llama_cpp_python-0.3.36 --folder /tmp/peers [--sets avx2 avxvnni avx512 amx]
-    LLAMA_CPP_LIB_PATH=/tmp/peers/avx2/bin LOCALRUN_ISA=avx2 python benchmarks/vs_llama_cpp.py --folder /tmp/models
+    python benchmarks/peers.py avx2 --folder /tmp/peers --models /tmp/models [--peers llama.cpp ik_llama.cpp openvino]
+        [--shape qwen3-0.6b] [--types Q4_K_M Q4_0] [--rounds 5] [--depth 0] [--prompt 512] [--generate 64] [--json FILE]
 
-Each folder gets libraries for that one instruction set, built by Clang, whose code is the faster; llama-cpp-python of
-the same version loads them from where LLAMA_CPP_LIB_PATH says. What is built already is not built again.
+localrun is held to that set by LOCALRUN_ISA, and each of its peers by how build_peers.py makes it; needs the package
+llama-cpp-python of the same version, for its Python side and to make the model files. In every round each case runs on
+all engines in turn. A ratio is the median over the rounds of ours divided by the peer's, in that of the peer's settings
+that is the fastest in this case; least and most are those of single rounds. OpenVINO's instructions cannot be chosen,
+so it belongs beside the best set the machine has. Limits are those that localrun measures with the same set in the same
+rounds.
 """
 
 import argparse
+import json
 import os
-import subprocess
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-AVX2 = ("AVX", "AVX2", "FMA", "F16C", "BMI2")
-AVX512 = (*AVX2, "AVX512", "AVX512_VBMI", "AVX512_VNNI", "AVX512_BF16")
-SETS = {
-    "avx2": AVX2,
-    "avxvnni": (*AVX2, "AVX_VNNI"),
-    "avx512": AVX512,
-    "amx": (*AVX512, "AMX_TILE", "AMX_INT8", "AMX_BF16"),
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.build_peers import Builder, add_arguments  # noqa: E402
+from benchmarks.engine_worker import bindings  # noqa: E402
+from benchmarks.kv_quality import machine  # noqa: E402
+from benchmarks.side_by_side import Case, Engine, Measured, measure  # noqa: E402
+from benchmarks.synthetic_models import model_file  # noqa: E402
+from localrun.backends.limits import Limits  # noqa: E402
+from localrun.backends.registry import BACKENDS  # noqa: E402
+from localrun.base.machine import cpu_limit  # noqa: E402
+
+SETTINGS: dict[str, dict[str, dict[str, bool]]] = {
+    "llama.cpp": {"flash off": {"flash": False}, "flash on": {"flash": True}},
+    "ik_llama.cpp": {
+        "flash off": {"flash": False},
+        "flash on": {"flash": True},
+        "flash on, repacked": {"flash": True, "repack": True},
+    },
+    "openvino": {"as it comes": {}},
 }
-ALL = sorted({flag for flags in SETS.values() for flag in flags})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", type=Path, help="of llama-cpp-python, unpacked, with its llama.cpp under vendor")
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
-    parser.add_argument("--compiler", default="clang", help="its C compiler; the one of C++ has ++ before any version")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    add_arguments(parser)
+    parser.add_argument("--models", type=Path, required=True, help="where the model files are made and kept")
+    parser.add_argument("--shape", default="qwen3-0.6b")
+    parser.add_argument("--types", nargs="+", default=["Q4_K_M", "Q4_0", "Q8_0", "Q6_K"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--depth", type=int, default=0)
+    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--generate", type=int, default=64)
+    parser.add_argument("--json", type=Path, help="also write every single rate to this file")
     asked = parser.parse_args()
-    for name in asked.sets:
-        print(build(asked.source, asked.folder / name, SETS[name], asked.compiler, asked.jobs), flush=True)
+    os.environ["LOCALRUN_ISA"] = asked.isa  # of the probe as of the worker, and before either loads the library
+    builder = Builder(asked.folder.resolve(), asked.compiler, asked.jobs)
+    built = {peer: builder.build(peer, asked.isa) for peer in asked.peers}
+    cases = [Case("prefill", asked.prompt, asked.depth, 1), Case("decode", asked.generate, asked.depth, 1)]
+    print(f"{machine()}, {asked.isa}, {asked.threads} threads, medians of {asked.rounds} rounds\n")
+    print("| model | case | localrun | peer | its tok/s | ratio | least to most |\n|---|---|---|---|---|---|---|")
+    rows = []
+    for qtype in asked.types:
+        path = model_file(asked.models, asked.shape, qtype, bindings())
+        rows += compare(path, built, cases, asked.threads, asked.rounds)
+    if asked.json:
+        asked.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def build(source: Path, folder: Path, flags: tuple[str, ...], compiler: str, jobs: int) -> Path:
-    """The folder of the libraries, after building what is missing."""
-    kind, dash, version = compiler.partition("-")
-    chosen = [f"-DGGML_{flag}={'ON' if flag in flags else 'OFF'}" for flag in ALL]
-    left_out = [f"-DLLAMA_BUILD_{part}=OFF" for part in ("TESTS", "EXAMPLES", "TOOLS", "SERVER")]
-    configure = [
-        "cmake", "-S", source / "vendor" / "llama.cpp", "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
-        f"-DCMAKE_C_COMPILER={compiler}", f"-DCMAKE_CXX_COMPILER={kind}++{dash}{version}", "-DBUILD_SHARED_LIBS=ON",
-        "-DGGML_NATIVE=OFF", "-DGGML_LLAMAFILE=ON", "-DLLAMA_CURL=OFF", *chosen, *left_out,
-    ]  # fmt: skip
-    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", folder, f"-j{jobs}", "--target", "llama"], check=True)
-    return folder / "bin"
+def compare(
+    path: Path, built: Mapping[str, Path], cases: Sequence[Case], threads: int, rounds: int
+) -> list[dict[str, Any]]:
+    """Print and give the rows of one file."""
+    common = {"path": str(path), "threads": threads, "ctx": max(case.depth + case.n for case in cases), "batch": 1}
+    engines = {"localrun": Engine("localrun", **common, flash=False)}
+    for peer, place in built.items():
+        for setting, flags in SETTINGS[peer].items():
+            engines[f"{peer} ({setting})"] = started(peer, place, **common, **flags)
+    probe = BACKENDS["cpu"].limit_probe(threads)
+    results = measure(engines, cases, rounds, probe)
+    probe.close()
+    for engine in engines.values():
+        engine.close()
+    rows = [row(path.stem, case, peer, measured) for case, measured in results.items() for peer in built]
+    limits = Limits.median([one for measured in results.values() for one in measured.limits])
+    print(
+        f"\nIn these rounds {limits.read_gbps:.1f} GB/s read, {limits.int8_gmacs:.0f} · 10⁹ int8 products a second.\n"
+    )
+    return rows
+
+
+def started(peer: str, place: Path, **opened: Any) -> Engine:
+    if peer == "llama.cpp":
+        return Engine(peer, environment={"LLAMA_CPP_LIB_PATH": str(place)}, **opened)
+    if peer == "ik_llama.cpp":
+        return Engine(peer, library=str(place), **opened)
+    return Engine(peer, python=place, **opened)
+
+
+def row(model: str, case: Case, peer: str, measured: Measured) -> dict[str, Any]:
+    """Print and give a case beside the fastest setting of a peer."""
+    best = measured.fastest([name for name in measured.rates if name.startswith(f"{peer} (")])
+    ours, theirs = (statistics.median(measured.rates[name]) for name in ("localrun", best))
+    ratios = measured.ratios(best)
+    print(
+        f"| {model} | {case.title} | {ours:.1f} | {best} | {theirs:.1f} |"
+        f" {statistics.median(ratios):.2f} | {min(ratios):.2f} to {max(ratios):.2f} |",
+        flush=True,
+    )
+    of_peer = {name: rates for name, rates in measured.rates.items() if name in ("localrun", best)}
+    limits = [asdict(one) for one in measured.limits]
+    return {"model": model, "case": case.title, "peer": best, "ratios": ratios, "rates": of_peer, "limits": limits}
 
 
 if __name__ == "__main__":

@@ -14,10 +14,8 @@ import datetime
 import json
 import platform
 import statistics
-import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,76 +26,11 @@ from engine_worker import bindings  # noqa: E402
 from synthetic_models import SHAPES, model_file  # noqa: E402
 
 from benchmarks.published_configs import PUBLISHED  # noqa: E402
-from localrun.backends.limits import Limits  # noqa: E402
+from benchmarks.side_by_side import Case, Engine, Measured, measure  # noqa: E402
 from localrun.backends.registry import BACKENDS  # noqa: E402
 from localrun.base.machine import cpu_limit  # noqa: E402
 
 PEERS = {"flash off": {"flash": False}, "flash on": {"flash": True}}
-
-
-@dataclass(frozen=True)
-class Case:
-    kind: str
-    n: int
-    depth: int
-    batch: int
-
-    @property
-    def title(self) -> str:
-        more = f", depth {self.depth}" * bool(self.depth) + f", batch {self.batch}" * (self.batch > 1)
-        return f"{self.kind} {self.n}{more}"
-
-
-@dataclass
-class Measured:
-    """Tokens a second of one case, by engine, one a round."""
-
-    rates: dict[str, list[float]] = field(default_factory=dict)
-    limits: list[float] = field(default_factory=list)
-    read_gbps: list[float] = field(default_factory=list)
-
-    @property
-    def best_peer(self) -> str:
-        return max((name for name in self.rates if name != "localrun"), key=lambda n: statistics.median(self.rates[n]))
-
-    @property
-    def ratio(self) -> float:
-        pairs = zip(self.rates["localrun"], self.rates[self.best_peer], strict=True)
-        return statistics.median(ours / peer for ours, peer in pairs)
-
-    @property
-    def share_of_limit(self) -> float:
-        return statistics.median(rate / most for rate, most in zip(self.rates["localrun"], self.limits, strict=True))
-
-
-class Engine:
-    """A worker process, started for one model."""
-
-    def __init__(self, kind: str, **options: Any) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("engine_worker.py")), kind]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.opened = self.ask(open=options)
-
-    def ask(self, **request: Any) -> dict[str, float]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.process.args} ended with code {self.process.wait()}")
-        answer: dict[str, float] = json.loads(line)
-        return answer
-
-    def rate(self, case: Case) -> float:
-        return case.n * case.batch / self.ask(measure=vars(case))["seconds"]
-
-    def limit(self, case: Case, limits: Limits) -> float:
-        return self.ask(limit=vars(case) | asdict(limits))["rate"]
-
-    def close(self) -> None:
-        self.process.stdin.close()  # type: ignore[union-attr]
-        self.process.wait()
 
 
 def main() -> None:
@@ -138,17 +71,7 @@ def compare(
     engines = {name: Engine("llama.cpp", **common, **flags) for name, flags in PEERS.items()}
     engines["localrun"] = Engine("localrun", **common, flash=False)
     probe = BACKENDS["cpu"].limit_probe(threads)
-    results = {case: Measured() for case in cases}
-    for round_number in range(rounds + 1):  # the first, a short one, warms up
-        for case, measured in results.items():
-            asked = case if round_number else replace(case, n=case.n // 8)
-            rates = {name: engine.rate(asked) for name, engine in engines.items()}
-            limits = probe.measure()
-            if round_number:
-                measured.limits.append(engines["localrun"].limit(case, limits))
-                measured.read_gbps.append(limits.read_gbps)
-                for name, rate in rates.items():
-                    measured.rates.setdefault(name, []).append(rate)
+    results = measure(engines, cases, rounds, probe)
     rows = [row(shape, qtype, case, measured) for case, measured in results.items()]
     for name, engine in engines.items():
         rss = engine.ask(measure={"kind": "decode", "n": 1, "depth": 0, "batch": 1})["rss"] / 2**20
@@ -160,16 +83,17 @@ def compare(
 
 
 def row(shape: str, qtype: str, case: Case, measured: Measured) -> dict[str, Any]:
-    ours = statistics.median(measured.rates["localrun"])
-    theirs = statistics.median(measured.rates[measured.best_peer])
+    best = measured.fastest(PEERS)
+    ours, theirs = (statistics.median(measured.rates[name]) for name in ("localrun", best))
+    ratio, share = statistics.median(measured.ratios(best)), measured.share_of_limit
     print(
-        f"| {shape} | {qtype} | {case.title} | {ours:.1f} tok/s | {theirs:.1f} tok/s ({measured.best_peer}) |"
-        f" {measured.ratio:.2f} | {100 * measured.share_of_limit:.0f} % |",
+        f"| {shape} | {qtype} | {case.title} | {ours:.1f} tok/s | {theirs:.1f} tok/s ({best}) |"
+        f" {ratio:.2f} | {100 * share:.0f} % |",
         flush=True,
     )
     return {
-        "shape": shape, "qtype": qtype, "case": case.title, "ratio": measured.ratio,
-        "share_of_limit": measured.share_of_limit, "rates": measured.rates, "read_gbps": measured.read_gbps,
+        "shape": shape, "qtype": qtype, "case": case.title, "ratio": ratio, "share_of_limit": share,
+        "rates": measured.rates, "read_gbps": [limits.read_gbps for limits in measured.limits],
     }  # fmt: skip
 
 
