@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.installed import installed  # noqa: E402
 from benchmarks.kv_quality import machine  # noqa: E402
 from benchmarks.side_by_side import Engine  # noqa: E402
-from localrun.base.machine import cpu_limit  # noqa: E402
+from localrun.base.processors import usual_threads  # noqa: E402
 
 PROMPT = "one two three four"
 
@@ -36,7 +36,7 @@ def main() -> None:
             ours.append(mine)
             theirs.append(peers)
     late = statistics.median(mine - peers for mine, peers in zip(ours, theirs, strict=True))
-    print(f"{asked.model.name}, {cpu_limit()} threads, {machine()}")
+    print(f"{asked.model.name}, {usual_threads()} threads, {machine()}")
     times = statistics.median(ours), statistics.median(theirs), late
     print("localrun {:.2f} s, llama.cpp {:.2f} s, later by {:.2f} s".format(*times))
 
@@ -57,7 +57,7 @@ def localrun_seconds(model: Path) -> float:
 def llama_cpp_seconds(model: Path) -> float:
     """Four tokens, the logits of the last; the time ends with the answer, not with the process."""
     started = time.perf_counter()
-    engine = Engine("llama.cpp", path=str(model), threads=cpu_limit(), ctx=512, batch=1, flash=True)
+    engine = Engine("llama.cpp", path=str(model), threads=usual_threads(), ctx=512, batch=1, flash=True)
     engine.ask(measure={"kind": "prefill", "n": 4, "depth": 0, "batch": 1})
     elapsed = time.perf_counter() - started
     engine.close()

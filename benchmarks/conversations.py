@@ -31,7 +31,7 @@ from benchmarks.engine_worker import bindings  # noqa: E402
 from benchmarks.llama_chat import LlamaChat, PeerTurn  # noqa: E402
 from benchmarks.synthetic_models import SHAPES, model_file, write_f16  # noqa: E402
 from benchmarks.tiny_architectures import TINY, tiny_file  # noqa: E402
-from localrun.base.machine import cpu_limit  # noqa: E402
+from localrun.base.processors import usual_threads  # noqa: E402
 from localrun.base.request import KVCodecName, LoadOptions  # noqa: E402
 from localrun.client.local import LocalClient  # noqa: E402
 
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--folder", type=Path, default=Path("/tmp/models"), help="where model files are made and kept")
-    parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--threads", type=int, default=usual_threads())
     parser.add_argument("--depth", type=int, help="tokens of a long chat, on models of real shapes")
     parser.add_argument("--shapes", nargs="+", default=["qwen3-0.6b", "gemma-3-1b"], choices=SHAPES)
     parser.add_argument("--types", nargs="+", default=["Q4_0"])

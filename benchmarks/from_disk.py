@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from engine_worker import bindings  # noqa: E402
 from synthetic_models import SHAPES, model_file  # noqa: E402
 
-from localrun.base.machine import cpu_limit  # noqa: E402
+from localrun.base.processors import usual_threads  # noqa: E402
 
 GROUPS = Path("/sys/fs/cgroup")
 PROGRAM = 450 << 20  # bytes besides the weights: the interpreter, cache and working memory, what is left to others
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.6)
     parser.add_argument("--tokens", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--threads", type=int, default=usual_threads())
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("request", nargs="?", help=argparse.SUPPRESS)
     options = parser.parse_args()

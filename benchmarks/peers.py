@@ -31,7 +31,7 @@ from benchmarks.side_by_side import Case, Engine, Measured, measure  # noqa: E40
 from benchmarks.synthetic_models import model_file  # noqa: E402
 from localrun.backends.limits import Limits  # noqa: E402
 from localrun.backends.registry import BACKENDS  # noqa: E402
-from localrun.base.machine import cpu_limit  # noqa: E402
+from localrun.base.processors import usual_threads  # noqa: E402
 
 SETTINGS: dict[str, dict[str, dict[str, bool]]] = {
     "llama.cpp": {"flash off": {"flash": False}, "flash on": {"flash": True}},
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--shape", default="qwen3-0.6b")
     parser.add_argument("--types", nargs="+", default=["Q4_K_M", "Q4_0", "Q8_0", "Q6_K"])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--threads", type=int, default=usual_threads())
     parser.add_argument("--depth", type=int, default=0)
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--generate", type=int, default=64)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.kv_quality import machine  # noqa: E402
 from localrun.backends.cpu.library import load_library  # noqa: E402
-from localrun.base.machine import cpu_limit  # noqa: E402
+from localrun.base.processors import usual_threads  # noqa: E402
 from localrun.base.request import LoadOptions  # noqa: E402
 from localrun.diagnose.bench import Case, run_case  # noqa: E402
 from localrun.engine.load import LoadedModel, load  # noqa: E402
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[2, 4, 8])
     parser.add_argument("--depth", type=int, nargs="+", default=[64, 4096])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--threads", type=int, default=usual_threads())
     asked = parser.parse_args()
     ctx = max(asked.depth) + max(asked.rows)
     model = load(LoadOptions(asked.model, threads=asked.threads, ctx=ctx, kv="f16"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from localrun.backends.cpu import abi
-from localrun.base.machine import cpu_limit
+from localrun.base.processors import usual_threads
 from localrun.base.request import LoadOptions
 from localrun.diagnose.bench import Case, run_case
 from localrun.engine.load import load
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=("decode", "prefill"), default="decode")
     parser.add_argument("--rounds", type=int, default=32)
     parser.add_argument("--depth", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--threads", type=int, default=usual_threads())
     asked = parser.parse_args()
     n = 1 if asked.kind == "decode" else PROMPT
     model = load(LoadOptions(asked.model, threads=asked.threads, ctx=asked.depth + n, backend="cpu"))

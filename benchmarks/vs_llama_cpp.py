@@ -28,7 +28,7 @@ from synthetic_models import SHAPES, model_file  # noqa: E402
 from benchmarks.published_configs import PUBLISHED  # noqa: E402
 from benchmarks.side_by_side import Case, Engine, Measured, measure  # noqa: E402
 from localrun.backends.registry import BACKENDS  # noqa: E402
-from localrun.base.machine import cpu_limit  # noqa: E402
+from localrun.base.processors import usual_threads  # noqa: E402
 
 PEERS = {"flash off": {"flash": False}, "flash on": {"flash": True}}
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="+", default=["qwen3-0.6b", "llama-3.2-1b"], choices=[*SHAPES, *PUBLISHED])
     parser.add_argument("--types", nargs="+", default=["Q4_0", "Q4_K_M", "Q8_0"])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=cpu_limit())
+    parser.add_argument("--threads", type=int, default=usual_threads())
     parser.add_argument("--depth", type=int, nargs="+", default=[0])
     parser.add_argument("--batch", type=int, nargs="+", default=[1])
     parser.add_argument("--prompt", type=int, default=512)

@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 14
+#define LR_ABI_VERSION 15
 #define LR_NUMERICS_VERSION 4  // goes up with every change of how anything is rounded or stored
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
@@ -38,6 +38,8 @@ LR_API int lr_use_isa(const char* name);
 typedef struct lr_threads lr_threads;
 LR_API lr_threads* lr_threads_create(int32_t n_threads);
 LR_API void lr_threads_destroy(lr_threads* threads);
+// From now on thread `thread`, from 1 on, runs on these processors only; a wish, and none where the system knows no such.
+LR_API int lr_threads_keep_to(lr_threads* threads, int32_t thread, const int32_t* processor, int32_t n_processors);
 // task(data, 0) … task(data, n_tasks - 1), in any order, on all threads of the pool and the caller's.
 LR_API int lr_parallel(lr_threads* threads, int64_t n_tasks, void (*task)(void* data, int64_t index), void* data);
 

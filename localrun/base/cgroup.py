@@ -1,6 +1,5 @@
 """Limits that a container or a service manager sets: control groups, version 2 and 1. Torch-free."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,8 +23,8 @@ def memory_left() -> tuple[int, int] | None:
     return min(found, key=lambda pair: pair[1], default=None)
 
 
-def cpu_quota() -> int | None:
-    """Whole processors that the tightest group may keep busy; None where nothing is limited."""
+def cpu_quota() -> float | None:
+    """Processors that the tightest group may keep busy; None where nothing is limited."""
     shares = []
     for folder in _folders("cpu"):
         quota, _, period = _text(folder / "cpu.max").partition(" ")
@@ -33,7 +32,7 @@ def cpu_quota() -> int | None:
             quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
         if quota.isdigit() and period.isdigit() and int(period):
             shares.append(int(quota) / int(period))
-    return max(1, math.floor(min(shares))) if shares else None
+    return min(shares, default=None)
 
 
 def stopped_seconds() -> float:

@@ -1,24 +1,18 @@
-"""What memory this machine has left, and how many threads are worth starting. Torch-free."""
+"""What memory this machine has left. Torch-free."""
 
-import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import psutil
 
-from localrun.base.cgroup import cpu_quota, memory_left
-from localrun.base.macos import sysctl_number, sysctl_text
+from localrun.base.cgroup import memory_left
+from localrun.base.macos import sysctl_number
 from localrun.base.units import gib
 
 STATUS = Path("/proc/self/status")
-CPU_INFO = Path("/proc/cpuinfo")
-CPU_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"  # of Windows' registry
-CPUS = Path("/sys/devices/system/cpu")
-NODES = Path("/sys/devices/system/node")
 ADDRESSES = "`ulimit -v`"
 UNUSED_ADDRESSES = 640 << 20  # taken and never touched: stacks, arenas of the C library, the last piece of weights
 
@@ -81,55 +75,6 @@ def _limits() -> Iterator[tuple[str, tuple[int, int]]]:
 def resident() -> int:
     """Bytes this process holds in main memory now."""
     return int(psutil.Process().memory_info().rss)
-
-
-@cache
-def cpu_name() -> str:
-    """The processor, as it calls itself."""
-    name = ""
-    with suppress(OSError):
-        if sys.platform == "darwin":
-            name = sysctl_text("machdep.cpu.brand_string")
-        elif sys.platform == "win32":
-            import winreg
-
-            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CPU_KEY) as key:
-                name = str(winreg.QueryValueEx(key, "ProcessorNameString")[0])
-        else:
-            lines = CPU_INFO.read_text().splitlines()
-            name = next((line.partition(":")[2] for line in lines if line.startswith("model name")), "")
-    return name.strip() or platform.processor() or platform.machine()
-
-
-def cpu_limit() -> int:
-    """Threads worth starting: physical cores but for Apple's slow ones, and no more than affinity and quota allow."""
-    counts = [psutil.cpu_count(logical=False) or psutil.cpu_count() or 1]
-    if sys.platform == "darwin":
-        counts.append(sysctl_number("hw.perflevel0.physicalcpu") or counts[0])  # Intel's have no levels
-    elif sys.platform == "win32":
-        counts.append(len(psutil.Process().cpu_affinity()))
-    elif sys.platform == "linux":
-        counts.append(physical_cores(psutil.Process().cpu_affinity()))
-    quota = cpu_quota()
-    if quota is not None:
-        counts.append(quota)
-    return max(1, min(counts))
-
-
-def physical_cores(processors: Iterable[int]) -> int:
-    """How many cores these processors of Linux are on: two threads of a core share its units."""
-    cores = set()
-    for number in processors:
-        try:
-            cores.add((CPUS / f"cpu{number}" / "topology" / "thread_siblings_list").read_text().strip())
-        except OSError:
-            cores.add(str(number))
-    return len(cores)
-
-
-def memory_nodes() -> int:
-    """Parts of main memory that are nearer to some cores than to others (NUMA)."""
-    return max(1, len(list(NODES.glob("node[0-9]*"))))
 
 
 def peak_rss() -> int:

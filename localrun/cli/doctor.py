@@ -89,14 +89,15 @@ def _backend(backend: Backend) -> dict[str, Any]:
 def _machine() -> dict[str, Any]:
     import torch
 
-    from localrun.base.machine import cpu_limit, cpu_name, memory
+    from localrun.base.machine import memory
+    from localrun.base.processors import cpu_name, usual_threads
     from localrun.fit.machine_rates import machine_rates
 
     now, rates = memory(), machine_rates(refresh=True)
     return {
         "platform": platform.platform(),
         "cpu": cpu_name(),
-        "threads": cpu_limit(),
+        "threads": usual_threads(),
         "memory": now.total,
         "memory_available": now.available,
         "memory_limit": now.limit,

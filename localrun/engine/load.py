@@ -9,8 +9,9 @@ from localrun.backends.registry import backends_for
 from localrun.base.check import check_load
 from localrun.base.errors import DoesNotFitError
 from localrun.base.events import MemoryPart, ModelInfo
-from localrun.base.machine import cpu_limit, memory, resident
+from localrun.base.machine import memory, resident
 from localrun.base.paths import writable_folder
+from localrun.base.processors import most_threads, usual_threads
 from localrun.base.request import LoadOptions
 from localrun.cache.chat_codec import ChatCodec, codec_of
 from localrun.cache.disk import DISK_FOLDER, DiskTier
@@ -84,7 +85,7 @@ def load_on(
     progress: Progress,
     started: float,
 ) -> LoadedModel:
-    threads = options.threads or cpu_limit()
+    threads = min(options.threads or usual_threads(), most_threads())
     layout, plan = plan_memory(options, opened, backend, threads)
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
         encode_on_one_thread_each()

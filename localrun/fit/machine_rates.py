@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from localrun.backends.registry import usual_backend
 from localrun.base.events import Completion
-from localrun.base.machine import cpu_limit, cpu_name
+from localrun.base.processors import cpu_name, usual_threads
 from localrun.fit.machine_file import read_machine, write_machine
 from localrun.fit.probe import Probed, probe
 from localrun.fit.rates import Rates
@@ -66,7 +66,7 @@ def _rates(found: Probed) -> Rates:
 def _key() -> str:
     details = usual_backend().details()
     computes = details.get("isa") or details.get("device") or "numpy"
-    return f"{cpu_name()}, {platform.machine()}, {cpu_limit()} threads, {computes}"
+    return f"{cpu_name()}, {platform.machine()}, {usual_threads()} threads, {computes}"
 
 
 def _known() -> tuple[Rates | None, float]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psutil
 
 from localrun.backends.registry import usual_backend
-from localrun.base.machine import cpu_limit
+from localrun.base.processors import usual_threads
 
 IDLE_ROUNDS, MOST_ROUNDS = 3, 8  # of about a tenth of a second; more while others compute
 OTHERS = 0.15  # of all processors that others may use while a machine counts as idle
@@ -67,7 +67,7 @@ def best_of(rounds: Iterator[Probed]) -> Probed:
 def _rounds() -> Iterator[Probed]:
     """Rounds without an end."""
     n_processors = psutil.cpu_count() or 1
-    limits = usual_backend().limit_probe(cpu_limit())
+    limits = usual_backend().limit_probe(usual_threads())
     try:
         while True:
             before = Clock.now()

@@ -1,35 +1,19 @@
 """What the machine has left: against psutil, and against written control groups of both versions."""
 
-import ctypes
 import mmap
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
 import torch
+from localrun_testing.pretend_machine import Mac, write
 
-from localrun.base import cgroup, machine, macos
-from localrun.base.machine import cpu_limit, cpu_name, memory, peak_rss, resident
+from localrun.base import cgroup, machine
+from localrun.base.machine import memory, peak_rss, resident
 
 GIB = 1 << 30
-
-
-@pytest.fixture
-def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty tree of control groups; write files into it."""
-    monkeypatch.setattr(cgroup, "MOUNT", tmp_path / "cgroup")
-    monkeypatch.setattr(cgroup, "OWN", tmp_path / "own")
-    return tmp_path
-
-
-def write(folder: Path, **files: object) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, value in files.items():
-        (folder / name.replace("__", ".")).write_text(f"{value}\n")
 
 
 def test_without_limits(groups: Path) -> None:
@@ -64,10 +48,9 @@ def test_version_2_the_tightest_group_around_us_counts(groups: Path) -> None:
     write(top / "user.slice" / "app.scope", memory__max=3 * GIB, memory__current=GIB, cpu__max="150000 100000")
     assert cgroup.memory_left() == (3 * GIB, 2 * GIB)
     write(top / "user.slice", cpu__max="max 100000")
-    assert cgroup.cpu_quota() == 1
+    assert cgroup.cpu_quota() == 1.5
     assert memory().total == 3 * GIB
     assert memory().available <= 2 * GIB
-    assert cpu_limit() == 1
 
 
 def test_version_2_in_a_container_our_group_is_the_root(groups: Path) -> None:
@@ -89,7 +72,7 @@ def test_version_1(groups: Path) -> None:
     write(groups / "cgroup" / "cpu" / "job", cpu__cfs_quota_us=250000, cpu__cfs_period_us=100000)
     write(groups / "cgroup" / "cpu", cpu__cfs_quota_us=-1, cpu__cfs_period_us=100000)
     assert cgroup.memory_left() == (4 * GIB, 2 * GIB)
-    assert cgroup.cpu_quota() == 2
+    assert cgroup.cpu_quota() == 2.5
 
 
 def test_memory_high_slows_a_group_down_before_its_end(groups: Path) -> None:
@@ -132,20 +115,9 @@ def test_odd_group_lists_do_no_harm(groups: Path, text: str) -> None:
     assert cgroup.cpu_quota() is None
 
 
-def test_two_threads_of_a_core_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "CPUS", tmp_path)
-    for number, siblings in enumerate(("0,4", "1,5", "2,6", "3", "0,4", "1,5", "2,6")):
-        write(tmp_path / f"cpu{number}" / "topology", thread_siblings_list=siblings)
-    assert machine.physical_cores(range(7)) == 4
-    assert machine.physical_cores([0, 4]) == 1
-    assert machine.physical_cores([1, 4, 5, 3]) == 3
-    assert machine.physical_cores([0, 20, 21]) == 3  # where nothing is said, each is a core
-
-
 def test_the_machine_answers_with_sane_numbers() -> None:
     now = memory()
     assert 0 < now.available <= now.total
-    assert cpu_limit() >= 1
     before, peak = resident(), peak_rss()
     with mmap.mmap(-1, 64 << 20) as held:  # fresh from the system, as a freed piece of the heap would not be
         held.write(bytes(range(1, 129)) * (1 << 19))
@@ -163,76 +135,9 @@ def test_a_peak_is_our_own_and_not_that_of_who_started_us(tmp_path: Path, monkey
     assert peak_rss() >= held.nbytes
 
 
-def test_memory_nodes_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "NODES", tmp_path)
-    assert machine.memory_nodes() == 1  # where nothing is said
-    for name in ("node0", "node1", "node12", "has_cpu"):
-        (tmp_path / name).mkdir()
-    assert machine.memory_nodes() == 3
-
-
-class Mac:
-    """The C library of a Mac: sysctl as its manual describes it."""
-
-    def __init__(self, **numbers: int) -> None:
-        self.values = {name.replace("__", "."): n.to_bytes(4, "little") for name, n in numbers.items()}
-        self.values["machdep.cpu.brand_string"] = b"Apple M2 Pro\0"
-
-    def sysctlbyname(self, name: bytes, out: Any, size: Any, fresh: None, n_fresh: ctypes.c_size_t) -> int:
-        value = self.values.get(name.decode())
-        if value is None or size._obj.value < len(value):
-            return -1
-        ctypes.memmove(out, value, len(value))
-        size._obj.value = len(value)
-        return 0
-
-
-@pytest.fixture
-def mac(monkeypatch: pytest.MonkeyPatch) -> Mac:
-    """A Mac of 12 cores, 4 of them slow, with 16 GiB of memory."""
-    system = Mac(hw__perflevel0__physicalcpu=8, vm__pagesize=16384)
-    monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(macos, "system", lambda: system)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=16 * GIB, available=9 * GIB))
-    monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 12)
-    cpu_name.cache_clear()
-    return system
-
-
-def test_a_mac_says_its_name_and_its_fast_cores(mac: Mac) -> None:
-    assert cpu_name() == "Apple M2 Pro"
-    assert cpu_limit() == 8
-    del mac.values["hw.perflevel0.physicalcpu"]  # Intel's
-    assert cpu_limit() == 12
-
-
 def test_other_programs_own_pages_are_not_free_on_a_mac(mac: Mac) -> None:
     """As the pane of memory counts: used is what belongs to programs, is wired or compressed; files are a cache."""
     assert memory().available == 9 * GIB  # nothing known: psutil's figure
     counts = {"free": 65536, "speculative": 7, "pageable_internal": 400000, "pageable_external": 131072, "purgeable": 0}
     mac.values |= {f"vm.page_{kind}_count": n.to_bytes(4, "little") for kind, n in counts.items()}
     assert memory() == machine.Memory(16 * GIB, 3 * GIB)
-
-
-def test_windows_says_its_processor_and_which_part_of_it_we_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Key:
-        def __enter__(self) -> "Key":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-    winreg = ModuleType("winreg")
-    vars(winreg).update(
-        HKEY_LOCAL_MACHINE=1,
-        OpenKey=lambda root, path: Key() if (root, path[:8]) == (1, "HARDWARE") else None,
-        QueryValueEx=lambda key, name: {"ProcessorNameString": ("Intel(R) Core(TM) i7-1360P ", 1)}[name],
-    )
-    monkeypatch.setitem(sys.modules, "winreg", winreg)
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 12)
-    monkeypatch.setattr(psutil.Process, "cpu_affinity", lambda _self: [0, 1, 2])
-    cpu_name.cache_clear()
-    assert cpu_name() == "Intel(R) Core(TM) i7-1360P"
-    assert cpu_limit() == 3
-    cpu_name.cache_clear()

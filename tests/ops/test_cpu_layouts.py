@@ -130,7 +130,7 @@ def test_where_memory_has_several_nodes_the_librarys_threads_touch_it_first(
     """Every page of a matrix before anything is packed into it, and the rows are the same."""
     touched: list[tuple[int, int]] = []
     calls = library()
-    monkeypatch.setattr("localrun.backends.cpu.layout.memory_nodes", lambda: nodes)
+    monkeypatch.setattr("localrun.backends.cpu.layout.memory_nodes", lambda: [[0]] * nodes)
     monkeypatch.setattr(
         calls, "first_touch", lambda threads, address, n_bytes: touched.append((address, n_bytes)) if threads else None
     )

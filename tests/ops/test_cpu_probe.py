@@ -1,7 +1,11 @@
 """The probes measure something plausible on every instruction set, and refuse what cannot be measured."""
 
 import ctypes
+import mmap
+import os
+import sys
 from ctypes import c_double, c_int, c_int32, c_int64, c_void_p
+from pathlib import Path
 
 import pytest
 from localrun_testing.native import BAD_ARGUMENT, OK, isas, native_library
@@ -33,6 +37,29 @@ def test_probes_are_plausible(library: ctypes.CDLL) -> None:
     library.lr_use_isa(before)
     library.lr_release(start, size)
     library.lr_threads_destroy(threads)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only linux counts the pages of a thread: not windows, not macos")
+def test_every_thread_touches_its_share_of_memory_first(library: ctypes.CDLL) -> None:
+    """So that its share of a matrix lies near it."""
+    others = set(os.listdir("/proc/self/task"))
+    threads = library.lr_threads_create(3)
+    pages, size = 300, 300 * mmap.PAGESIZE
+    start = library.lr_reserve(size)
+    assert library.lr_commit(start, size) == OK
+    workers = [Path("/proc/self/task", number, "stat") for number in set(os.listdir("/proc/self/task")) - others]
+    before = [page_faults(worker) for worker in workers]
+    assert library.lr_first_touch(threads, start, size) == OK
+    touched = [page_faults(worker) - count for worker, count in zip(workers, before, strict=True)]
+    assert len(workers) == 2
+    assert all(pages // 3 <= count < pages // 3 + 20 for count in touched), touched
+    library.lr_threads_destroy(threads)
+    library.lr_release(start, size)
+
+
+def page_faults(stat: Path) -> int:
+    """Of a thread, without such as waited for a disk."""
+    return int(stat.read_text().rpartition(")")[2].split()[7])
 
 
 def test_what_cannot_be_measured_is_refused(library: ctypes.CDLL) -> None:

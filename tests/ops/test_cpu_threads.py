@@ -15,8 +15,13 @@ from pathlib import Path
 import pytest
 import torch
 from localrun_testing import REPOSITORY
+from localrun_testing.instruction_sets import library_in_use
 from localrun_testing.native import BAD_ARGUMENT, BUSY, OK, TASK, NativeLayer, Rows, Shape, native_library
 from localrun_testing.waiting import PATIENCE, until
+
+from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.threads import start_threads
+from localrun.base.errors import EngineError
 
 
 @pytest.fixture
@@ -74,13 +79,13 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build_driver(folder: Path, *flags: str) -> Path:
-    """tests/support/threads_driver.cpp with the threads of the library."""
+    """tests/support/threads_driver.cpp, which contains the threads of the library."""
     if sys.platform == "win32":
         pytest.skip("the driver holds threads by signals: windows has none")
     kernels, built = REPOSITORY / "kernels" / "cpu", folder / "driver"
     sources = (
         REPOSITORY / "tests" / "support" / "threads_driver.cpp",
-        *(kernels / "runtime" / name for name in ("thread_pool.cpp", "parallel_for.cpp")),
+        kernels / "runtime" / "parallel_for.cpp",
     )
     command: list[str | Path] = ["c++", "-std=c++17", "-O1", "-pthread", *flags, "-I", kernels, *sources, "-o", built]
     subprocess.run(command, check=True, capture_output=True)
@@ -95,6 +100,16 @@ def drive(*command: str | Path) -> None:
 def test_nobody_waits_for_a_thread_that_took_no_task(driver: Path) -> None:
     """One is held fast, as on a core that others keep busy, while hundreds of jobs run to their end."""
     drive(driver, "held")
+
+
+def test_a_slow_thread_gets_one_task_while_the_others_do_the_rest(driver: Path) -> None:
+    """With equal shares the others would wait for its share, here for ever."""
+    drive(driver, "slow")
+
+
+def test_threads_stay_out_of_phases_that_have_no_task_for_them(driver: Path) -> None:
+    """64 threads would quarrel over the entrance for longer than twelve tasks take."""
+    drive(driver, "few")
 
 
 def test_phases_follow_one_another_and_every_task_runs_once(driver: Path) -> None:
@@ -112,7 +127,7 @@ def test_phases_of_more_threads_than_cores(driver: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [("held",), ("stress", "300")])
+@pytest.mark.parametrize("what", [("held",), ("slow",), ("few",), ("stress", "300")])
 def test_threads_race_for_nothing(what: tuple[str, ...], tmp_path: Path) -> None:
     built = build_driver(tmp_path, "-fsanitize=thread", "-g1")
     drive(*(["setarch", "-R"] if shutil.which("setarch") else []), built, *what)
@@ -179,6 +194,24 @@ def test_pools_come_and_go(library: ctypes.CDLL) -> None:
             pass
     after = threading.active_count(), len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0
     assert after == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only linux keeps threads to processors: not windows, not macos")
+def test_threads_keep_to_the_processors_near_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With three quarters of the processors near the first part of memory, so are three of four threads."""
+    calls = calls_of(library_in_use())
+    usable = sorted(os.sched_getaffinity(0))
+    near, far = usable[:1], usable[-1:]
+    monkeypatch.setattr("localrun.backends.cpu.threads.memory_nodes", lambda: [near * 3, far])
+    others = set(os.listdir("/proc/self/task"))
+    threads = start_threads(calls, 4)
+    workers = sorted(int(number) for number in set(os.listdir("/proc/self/task")) - others)
+    assert [os.sched_getaffinity(worker) for worker in workers] == [set(near), set(near), set(far)]
+    assert os.sched_getaffinity(0) == set(usable)
+    calls.threads_destroy(threads)
+    for refused in ((0, near), (4, near), (1, [])):
+        with pytest.raises(EngineError, match="lr_threads_keep_to"), pool(calls.c, 4) as again:
+            calls.threads_keep_to(again, *refused)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="windows has no fork")

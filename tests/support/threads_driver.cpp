@@ -1,6 +1,7 @@
 // Drives the library's threads from below: many tiny phases whose tasks are counted, jobs that end early, pools that come
-// and go, and (argument "held") a worker that a signal holds fast while jobs run.
-#include "runtime/thread_pool.h"
+// and go; a worker that a signal holds fast while jobs run ("held"); one that is as slow as can be ("slow");
+// and phases with fewer tasks than threads ("few").
+#include "runtime/thread_pool.cpp"
 
 #include <pthread.h>
 #include <signal.h>
@@ -105,8 +106,73 @@ static void held() {
   lr_threads_destroy(threads);
 }
 
+// Thread 3 is never done with a task before the others have done all the rest of its phase.
+struct Uneven {
+  enum { TASKS = 64, PHASES = 200 };
+  int phases_left = PHASES;
+  std::atomic<int> n_done{0};
+  std::atomic<int> n_of_slow{0}, n_slow_phases{0};
+
+  int64_t next() {
+    check(n_of_slow <= 1, "the slow thread got a second task of a phase");
+    n_slow_phases += n_of_slow.exchange(0);
+    n_done = 0;
+    return phases_left-- ? (int64_t)TASKS : -1;
+  }
+
+  void run(int32_t thread) {
+    if (thread == 3) {
+      n_of_slow++;
+      while (n_done < TASKS - 1) std::this_thread::yield();
+    } else if (n_slow_phases == 0 && !n_of_slow) {
+      usleep(1000);  // until it has come
+    }
+    n_done++;
+  }
+};
+
+static void slow() {
+  const lr_job job = {[](void* data) { return ((Uneven*)data)->next(); },
+                      [](void* data, int32_t thread, int64_t) { ((Uneven*)data)->run(thread); }, true};
+  lr_threads* threads = lr_threads_create(4);
+  Uneven uneven;
+  check(threads_run(threads, &job, &uneven) == LR_OK, "the job is refused");
+  check(uneven.n_slow_phases > 0, "the slow thread got nothing to do");
+  lr_threads_destroy(threads);
+}
+
+// Two tasks that go on until the other six threads have had time to come.
+struct Few {
+  lr_threads* threads;
+  int phases_left = 40;
+  std::atomic<int> n_there{0}, n_checked{0};
+
+  int64_t next() {
+    n_there = n_checked = 0;
+    return phases_left-- ? 2 : -1;
+  }
+
+  void run() {
+    for (n_there++; n_there < 2;) std::this_thread::yield();
+    usleep(1000);
+    check(!(threads->state & CLOSED) && inside_of(threads->state) == 2, "a thread came for nothing");
+    for (n_checked++; n_checked < 2;) std::this_thread::yield();
+  }
+};
+
+static void few() {
+  const lr_job job = {[](void* data) { return ((Few*)data)->next(); },
+                      [](void* data, int32_t, int64_t) { ((Few*)data)->run(); }, true};
+  lr_threads* threads = lr_threads_create(8);
+  Few all = {threads};
+  check(threads_run(threads, &job, &all) == LR_OK, "the job is refused");
+  lr_threads_destroy(threads);
+}
+
 int main(int argc, char** argv) {
   if (argc == 3 && !strcmp(argv[1], "stress")) stress(atoi(argv[2]));
+  else if (argc == 2 && !strcmp(argv[1], "slow")) slow();
+  else if (argc == 2 && !strcmp(argv[1], "few")) few();
   else held();
   puts("done");
   return 0;

@@ -221,7 +221,7 @@ def test_the_screens_look_as_they_did(
     look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     known_machine(monkeypatch)
-    monkeypatch.setattr(first_run, "cpu_limit", lambda: 8)
+    monkeypatch.setattr(first_run, "usual_threads", lambda: 8)
     monkeypatch.setattr(session, "_known_rates", lambda: RATES)
     monkeypatch.setattr(turn.Turn, "ttft", 0.612)
     monkeypatch.setattr(prompt_library, "prompt_folder", lambda: PurePosixPath("/home/me/.config/localrun/prompts"))

@@ -61,6 +61,16 @@ inline std::chrono::nanoseconds thread_cpu_time() {
 }
 #endif
 
+inline void keep_to([[maybe_unused]] Thread thread, [[maybe_unused]] const int32_t* processor, [[maybe_unused]] int32_t n) {
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int32_t i = 0; i < n; i++)
+    if (processor[i] >= 0 && processor[i] < CPU_SETSIZE) CPU_SET(processor[i], &set);
+  pthread_setaffinity_np(thread, sizeof set, &set);
+#endif
+}
+
 inline void cpu_relax() {
 #if defined(__x86_64__) || defined(_M_X64)
   _mm_pause();

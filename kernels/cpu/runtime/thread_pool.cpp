@@ -1,11 +1,12 @@
 // How a phase begins and ends, which is the pool's barrier. All of it stands in one number: which phase, how many threads
-// are in it, and whether it is closed. A thread enters an open phase, takes tasks until none is left and leaves. Who leaves
-// last finds every task done, closes the phase and opens the next, alone. A late thread finds a phase closed, or open with
-// nothing left to take; since no phase ends with a thread in it, nobody can take a task of a phase that is over, or look at
-// a job that is.
+// it has places for, how many are in it, and whether it is closed. A thread enters an open phase that has a place left,
+// takes tasks until none is left and leaves. The first to leave closes the phase: there is nothing left to take, so
+// nobody else need come. Who leaves last finds every task done and opens the next, alone. A late thread finds a phase
+// closed or full; since no phase ends with a thread in it, nobody can take a task of a phase that is over, or look at a
+// job that is. With many threads that number is what they quarrel over, so a phase has no more places than tasks.
 //
 // Memory order: every change of that number reads and writes it, so what a thread wrote before leaving is seen by who
-// closes the phase, and what that one wrote before opening the next is seen by all who enter. The counts of taken tasks
+// leaves last, and what that one wrote before opening the next is seen by all who enter. The counts of taken tasks
 // and the job itself change only while the phase is closed, so relaxed loads of them are enough.
 #include "runtime/thread_pool.h"
 
@@ -17,12 +18,14 @@
 
 namespace {
 
-const uint32_t CLOSED = 2 * LR_MAX_THREADS, ONE_PHASE = 2 * CLOSED;
+const uint64_t CLOSED = 2 * LR_MAX_THREADS, ONE_PLACE = 2 * CLOSED, ONE_PHASE = ONE_PLACE * CLOSED;
 
-uint32_t phase_of(uint32_t state) { return state / ONE_PHASE; }
+uint64_t phase_of(uint64_t state) { return state / ONE_PHASE; }
+uint64_t places_of(uint64_t state) { return state % ONE_PHASE / ONE_PLACE; }
+uint64_t inside_of(uint64_t state) { return state % CLOSED; }
 
-// How many tasks of a thread's share have been taken. A share is a run of neighbours: a thread that streams a weight
-// goes on where it stopped, and steals from others' shares when its own is done.
+// How many tasks of a share have been taken. A share is a run of neighbours, one for every place: a thread that streams a
+// weight goes on where it stopped, and steals from other shares when its own is done.
 struct alignas(64) TaskShare {
   std::atomic<int64_t> n_taken{0};
 };
@@ -41,7 +44,7 @@ struct lr_threads {
   const int32_t count;
   const decltype(process()) owner = process();
   std::mutex job_mutex;
-  alignas(64) std::atomic<uint32_t> state{CLOSED};
+  alignas(64) std::atomic<uint64_t> state{CLOSED};
   alignas(64) const lr_job* job = nullptr;
   void* data = nullptr;
   int64_t n_tasks = 0;
@@ -57,33 +60,40 @@ struct lr_threads {
 
 namespace {
 
-// Whether there is a phase that one may enter and that is not `seen`.
-bool has_phase(const lr_threads* t, uint32_t seen) {
-  const uint32_t state = t->state.load();
+// Whether a phase is open that is not `seen`.
+bool has_phase(const lr_threads* t, uint64_t seen) {
+  const uint64_t state = t->state.load();
   return !(state & CLOSED) && phase_of(state) != seen;
 }
 
-bool enter(lr_threads* t, uint32_t seen) {
-  uint32_t state = t->state.load(std::memory_order_relaxed);
-  while (!(state & CLOSED) && phase_of(state) != seen)
-    if (t->state.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) return true;
+// A phase without a place left becomes `seen`.
+bool enter(lr_threads* t, uint64_t* seen) {
+  uint64_t state = t->state.load(std::memory_order_relaxed);
+  while (!(state & CLOSED) && phase_of(state) != *seen) {
+    if (inside_of(state) == places_of(state)) *seen = phase_of(state);
+    else if (t->state.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
+      return true;
+  }
   return false;
 }
 
-// True for the last, who has closed the phase.
+// True for the last.
 bool leave(lr_threads* t) {
-  uint32_t state = t->state.load(std::memory_order_relaxed), left;
-  do left = state % CLOSED == 1 ? (state - 1) | CLOSED : state - 1;
+  uint64_t state = t->state.load(std::memory_order_relaxed), left;
+  do left = (state - 1) | CLOSED;
   while (!t->state.compare_exchange_weak(state, left, std::memory_order_acq_rel, std::memory_order_relaxed));
-  return left & CLOSED;
+  return !inside_of(left);
 }
 
+int64_t places_for(const lr_threads* t) { return std::min<int64_t>(t->count, t->n_tasks); }
+
+// From the thread's own share on, until nobody has a task left.
 void run_tasks(lr_threads* t, int32_t thread) {
-  const auto begin_of = [&](int64_t share) { return (t->n_tasks * share + t->count - 1) / t->count; };
-  for (int32_t i = 0; i < t->count; i++) {
-    const int32_t owner = (thread + i) % t->count;
-    const int64_t first = begin_of(owner), n = begin_of(owner + 1) - first;
-    std::atomic<int64_t>& n_taken = t->shares[owner].n_taken;
+  const int64_t n_shares = places_for(t), own = thread * n_shares / t->count;
+  const auto begin_of = [&](int64_t share) { return (t->n_tasks * share + n_shares - 1) / n_shares; };
+  for (int64_t i = 0; i < n_shares && !(t->state.load(std::memory_order_relaxed) & CLOSED); i++) {
+    const int64_t share = (own + i) % n_shares, first = begin_of(share), n = begin_of(share + 1) - first;
+    std::atomic<int64_t>& n_taken = t->shares[share].n_taken;
     while (n_taken.load(std::memory_order_relaxed) < n) {
       const int64_t task = n_taken.fetch_add(1, std::memory_order_relaxed);
       if (task < n) t->job->run(t->data, thread, first + task);
@@ -91,7 +101,7 @@ void run_tasks(lr_threads* t, int32_t thread) {
   }
 }
 
-// By the one who closed a phase: opens the next with itself in it; false when the job is over. A single task is done
+// By the last to leave a phase: opens the next with itself in it; false when the job is over. A single task is done
 // at once: to hand it out would take longer.
 bool open_next(lr_threads* t, int32_t thread) {
   int64_t n;
@@ -99,8 +109,10 @@ bool open_next(lr_threads* t, int32_t thread) {
     if (n == 1) t->job->run(t->data, thread, 0);
     if (n <= 1) continue;
     t->n_tasks = n;
-    for (int32_t i = 0; i < t->count; i++) t->shares[i].n_taken.store(0, std::memory_order_relaxed);
-    t->state.store((phase_of(t->state.load(std::memory_order_relaxed)) + 1) * ONE_PHASE + 1);
+    const int64_t places = places_for(t);
+    for (int64_t i = 0; i < places; i++) t->shares[i].n_taken.store(0, std::memory_order_relaxed);
+    const uint64_t phase = phase_of(t->state.load(std::memory_order_relaxed)) + 1;
+    t->state.store(phase * ONE_PHASE + (uint64_t)places * ONE_PLACE + 1);
     t->phase_event.notify_all();
     return true;
   }
@@ -110,10 +122,10 @@ bool open_next(lr_threads* t, int32_t thread) {
 }
 
 // In a phase: does tasks, here and in the phases it opens. Returns the number of the phase it left.
-uint32_t run_phases(lr_threads* t, int32_t thread) {
+uint64_t run_phases(lr_threads* t, int32_t thread) {
   for (;;) {
     run_tasks(t, thread);
-    const uint32_t phase = phase_of(t->state.load(std::memory_order_relaxed));
+    const uint64_t phase = phase_of(t->state.load(std::memory_order_relaxed));
     if (!leave(t) || !open_next(t, thread)) return phase;
   }
 }
@@ -164,13 +176,13 @@ THREAD_BODY worker_loop(void* argument) {
   g_in_job = true;
   prefer_fast_cores();
   WorkerBackoff presence;
-  for (uint32_t seen = 0;;) {
+  for (uint64_t seen = 0;;) {
     const auto ready = [&] { return t->ending.load() || has_phase(t, seen); };
     const Waited waited = wait_awake(ready);
     if (waited.gone > GONE && !t->over.load()) presence.lose(t, waited.gone);
     else if (!waited.ready) t->phase_event.wait(ready);
     if (t->ending.load()) return 0;
-    if (!enter(t, seen)) continue;
+    if (!enter(t, &seen)) continue;
     presence.begin(waited.gave_way);
     seen = run_phases(t, worker->number);
     presence.end(t);
@@ -203,8 +215,8 @@ int threads_run(lr_threads* t, const lr_job* job, void* data) {
   t->over.store(false);
   t->wants_all.store(job->wants_all);
   if (job->wants_all) t->recall_event.notify_all();
-  uint32_t seen = phase_of(t->state.load());
-  for (bool inside = open_next(t, 0); !t->over.load(); inside = enter(t, seen)) {
+  uint64_t seen = phase_of(t->state.load());
+  for (bool inside = open_next(t, 0); !t->over.load(); inside = enter(t, &seen)) {
     if (inside) seen = run_phases(t, 0);
     const auto ready = [&] { return t->over.load() || has_phase(t, seen); };
     const Waited waited = wait_awake(ready);
@@ -237,4 +249,10 @@ void lr_threads_destroy(lr_threads* threads) {
   threads->job_mutex.lock();
   threads->job_mutex.unlock();
   stop(threads);
+}
+
+int lr_threads_keep_to(lr_threads* threads, int32_t thread, const int32_t* processor, int32_t n_processors) {
+  if (!threads || thread < 1 || thread >= threads->count || !processor || n_processors < 1) return LR_BAD_ARGUMENT;
+  keep_to(threads->workers[thread - 1].thread, processor, n_processors);
+  return LR_OK;
 }

@@ -36,6 +36,7 @@ PROTOTYPES = {
     "lr_kv_copy_block": (c_int32, (c_void_p, c_int64, c_int32, c_int32)),
     "lr_threads_create": (c_void_p, (c_int32,)),
     "lr_threads_destroy": (None, (c_void_p,)),
+    "lr_threads_keep_to": (c_int32, (c_void_p, c_int32, POINTER(c_int32), c_int32)),
     "lr_program_create": (c_int32, (POINTER(abi.ProgramC), c_void_p, c_int32, POINTER(c_void_p))),
     "lr_program_destroy": (None, (c_void_p,)),
     "lr_program_run": (c_int32, (c_void_p, POINTER(abi.Step))),
@@ -145,6 +146,11 @@ class CpuCalls:
 
     def threads_destroy(self, threads: int) -> None:
         self.c.lr_threads_destroy(threads)
+
+    def threads_keep_to(self, threads: int, thread: int, processors: Sequence[int]) -> None:
+        """A thread, from 1 on, runs on these processors only from now on; where the system knows such a wish."""
+        listed = (c_int32 * len(processors))(*processors)
+        self.check("lr_threads_keep_to", self.c.lr_threads_keep_to(threads, thread, listed, len(processors)))
 
     def program_create(self, program: abi.ProgramC, threads: int, max_rows: int) -> int:
         handle = c_void_p()

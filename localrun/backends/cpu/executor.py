@@ -11,6 +11,7 @@ from localrun.backends.cpu.logits import LogitsMemory
 from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
+from localrun.backends.cpu.threads import start_threads
 from localrun.ops.interface import NOWHERE, CacheLayer, PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.program import Forward, Handle, record_instructions
@@ -48,7 +49,7 @@ class CpuExecutor:
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
         program = abi.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
         self.program = program
-        self.threads = self.calls.threads_create(layout.n_threads)
+        self.threads = start_threads(self.calls, layout.n_threads)
         self.memory = LogitsMemory(self.calls, self.threads, builder.logits_rows, max_rows, builder.vocab_size)
         self.step = NativeStep(self.memory.candidates, len(n_blocks), max_rows)
         self.handle = self.calls.program_create(program, self.threads, max_rows)

@@ -14,8 +14,9 @@ import numpy as np
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
+from localrun.backends.cpu.threads import start_threads
 from localrun.base.errors import ModelFileError
-from localrun.base.machine import memory_nodes
+from localrun.base.processors import memory_nodes
 from localrun.formats.decode_iq import grid_table
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader
@@ -74,8 +75,8 @@ class CpuLayout:
     @contextmanager
     def packing(self) -> Iterator[None]:
         threads = self.threads = ThreadPoolExecutor(self.n_threads)
-        if memory_nodes() > 1:
-            self.touching = self.calls.threads_create(self.n_threads)
+        if len(memory_nodes()) > 1:
+            self.touching = start_threads(self.calls, self.n_threads)
         try:
             yield
             self.wait(0)
@@ -100,7 +101,7 @@ class CpuLayout:
             plane = np.frombuffer(rows.file.mapped(lambda: self.pieces(rows, gguf_type), rows.in_parts), np.uint8)
             return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (plane,), mapped=True)
         memory = self.memory.take(n_bytes)
-        if self.touching is not None:  # pages lie on the node of whoever touches them first: spread them over all
+        if self.touching is not None:  # pages lie on the node of whoever touches them first
             self.calls.first_touch(self.touching, memory.ctypes.data, n_bytes)
         packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (memory,))
         step = rows.slab_rows(multiple=LANES)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import calls_of
 from localrun.backends.cpu.library import load_library
+from localrun.backends.cpu.threads import start_threads
 from localrun.backends.limits import Limits
 
 READ_BYTES = 256 << 20  # far more than any cache holds
@@ -20,7 +21,7 @@ class CpuLimitProbe:
         assert library is not None, "the native library has been checked for"
         self.calls = calls_of(library)
         self.n_threads = n_threads
-        self.threads = self.calls.threads_create(n_threads)
+        self.threads = start_threads(self.calls, n_threads)
         self.memory = self.calls.reserve(READ_BYTES)
         self.calls.first_touch(self.threads, self.memory, READ_BYTES)
 

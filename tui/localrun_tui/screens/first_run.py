@@ -12,7 +12,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.base.errors import LocalrunError
-from localrun.base.machine import cpu_limit, memory
+from localrun.base.machine import memory
+from localrun.base.processors import usual_threads
 from localrun.base.units import gib
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun_tui.screens.downloads.downloads import downloads_of
@@ -128,7 +129,7 @@ def _find_first(task: object) -> "CatalogueRow | None":
 
 
 def _machine() -> str:
-    now, cores = memory(), cpu_limit()
+    now, cores = memory(), usual_threads()
     return f"{gib(now.total)} of memory, {gib(now.available)} of it free; {cores} core{'s' if cores > 1 else ''}"
 
 
