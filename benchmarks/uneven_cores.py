@@ -93,7 +93,7 @@ def turns(models: dict[int, Any], case: Case, rounds: int) -> dict[int, list[flo
 
 
 def show(name: str, rates: dict[int, list[float]]) -> None:
-    rows = [f"{name:32} 1: {statistics.median(rates[1]):7.1f} tok/s"]
+    rows = [f"{name:40} 1: {statistics.median(rates[1]):7.1f} tok/s"]
     for count in list(rates)[1:]:
         fewer = max((n for n in rates if n < count), key=lambda n: statistics.median(rates[n]))
         low, middle, high = statistics.quantiles([a / b for a, b in zip(rates[count], rates[fewer], strict=True)])
@@ -186,7 +186,7 @@ def not_there(rounds: int) -> None:
     for model, layer in LAYERS.items():
         for name, speeds in MACHINES.items():
             counts = [n for n in (1, 2, 4, 8, 16, 24, 32, 64) if n < len(speeds)] + [len(speeds)]
-            seconds = {n: simulate(speeds[:n], layer, rounds) for n in counts[-3:]}
+            seconds = {n: simulate(speeds[:n], layer, rounds) for n in counts[-4:]}
             best = min(taken for n, taken in seconds.items() if n < len(speeds))
             work = TASK * sum(n * size for n, size in layer)
             ideal = work / sum(speeds)

@@ -185,3 +185,11 @@ def test_chats_take_the_memory_that_is_said_of_them(kv: KVCodecName, window: int
         assert loaded.plan.peak_after(1000) <= loaded.plan.peak_bytes
     finally:
         loaded.engine.close()
+
+
+def test_no_more_threads_are_started_than_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would take turns, each with its part of a step, and the others would wait for it."""
+    monkeypatch.setattr("localrun.engine.load.most_threads", lambda: 1)
+    loaded = load(LoadOptions(path=BUILTIN, threads=64, ctx=128))
+    assert loaded.threads == 1
+    loaded.engine.close()
