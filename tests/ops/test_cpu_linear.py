@@ -3,11 +3,13 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from localrun_testing.arithmetics import rounded
 from localrun_testing.native_ops import (
     NativeMatrix,
     NativeValue,
     decoded,
     instruction,
+    library,
     linear,
     linear_op,
     nmse,
@@ -34,15 +36,6 @@ def rows(n: int, n_cols: int, seed: int = 1) -> Tensor:
     return torch.randn(n, n_cols, generator=torch.Generator().manual_seed(seed))
 
 
-def rounded(x: Tensor) -> Tensor:
-    """Activations as 8-bit codes stand for them: groups of 32, nearest code, halves to even."""
-    groups = F.pad(x, (0, -x.shape[1] % 32)).unflatten(1, (-1, 32))
-    greatest = groups.abs().amax(-1, keepdim=True)
-    codes = torch.round(groups * torch.where(greatest > 0, 127 / greatest, 0.0))
-    values: Tensor = codes * (greatest / 127)
-    return values.flatten(1)[:, : x.shape[1]]
-
-
 @pytest.mark.parametrize("qtype", LAYOUTS)
 def test_linear_matches_a_matmul_in_float64(isa: str, qtype: str) -> None:
     for n_cols in COLUMNS[QUANT_TYPES[qtype].block_size]:
@@ -52,7 +45,8 @@ def test_linear_matches_a_matmul_in_float64(isa: str, qtype: str) -> None:
             x = rows(9, n_cols)
             (found,) = linear(x, [matrix])
             in_format = matrix.activation_format
-            seen = rounded(x) if in_format == 1 else x.bfloat16().float() if in_format else x
+            codes = rounded(x, library().library.arithmetic)
+            seen = codes if in_format == 1 else x.bfloat16().float() if in_format else x
             exact = seen.double() @ weight.double().T
             scale = seen.double().abs() @ weight.double().abs().T  # cancellation does not count
             assert float(((found - exact).abs() / scale).max()) < 2e-6, (n_rows, n_cols)
@@ -197,10 +191,10 @@ def test_codes_reach_the_limits_without_saturating(isa: str) -> None:
     raw = torch.zeros(16, 34, dtype=torch.uint8)
     raw[:, 1] = 0x3C  # scale 1
     raw[:, 2:] = 0x80  # -128
-    x = torch.full((2, 32), 127.0)
-    x[1] = -127.0
+    x = torch.full((2, 32), 15 * 127.0)  # of factors, too, where there are any
+    x[1] *= -1
     (found,) = linear(x, [NativeMatrix(raw, "Q8_0", 32)])
-    assert torch.equal(found, torch.tensor([[-128.0 * 127 * 32], [128.0 * 127 * 32]]).expand(2, 16))
+    assert torch.equal(found, torch.tensor([[-128.0 * 15 * 127 * 32], [128.0 * 15 * 127 * 32]]).expand(2, 16))
 
 
 @pytest.mark.parametrize("qtype", ["F32", "F16", "Q8_0", "Q6_K"])

@@ -1,4 +1,4 @@
-"""NEON by an emulator: layouts, the bits of AVX2, whose arithmetic is the same, and rows as wide as real models."""
+"""NEON by an emulator: layouts, the bits of AVX-VNNI, whose arithmetic is the same, and rows as wide as real models."""
 
 import struct
 import subprocess
@@ -38,15 +38,15 @@ def rows(n: int, n_cols: int) -> Tensor:
 
 
 @pytest.fixture
-def avx2() -> Iterator[None]:
-    if "avx2" not in native():
-        pytest.skip("AVX2 is another instruction set")
-    with using("avx2"):
+def avxvnni() -> Iterator[None]:
+    if "avxvnni" not in native():
+        pytest.skip("AVX-VNNI is another instruction set")
+    with using("avxvnni"):
         yield
 
 
 @pytest.mark.parametrize("qtype", CODES + FLOATS)
-def test_neon_has_the_bits_of_avx2(driver: list[str], avx2: None, qtype: str) -> None:
+def test_neon_has_the_bits_of_avx_vnni(driver: list[str], avxvnni: None, qtype: str) -> None:
     raw, x = sample(qtype, N_ROWS, N_COLS), rows(N_TOKENS, N_COLS)
     (expected,) = linear(x, [NativeMatrix(raw, qtype, N_COLS)])
     for isa in ("neon", "i8mm", "generic"):

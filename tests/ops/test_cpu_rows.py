@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 import torch
+from localrun_testing.arithmetics import integers_of, rounded
 from localrun_testing.native_ops import (
     Guarded,
     NativeMatrix,
     NativeValue,
     decoded,
     instruction,
+    library,
     linear,
+    linear_op,
     nmse,
     run,
     sample,
@@ -94,12 +97,64 @@ def test_norm_makes_the_codes_that_linear_would_make(isa: str) -> None:
         run([instruction(op)], 4)
         results.append(out.data)
     assert torch.equal(*results)
-    codes = made.parts["q8"].tensor(torch.int8, 4, 512)
-    assert codes.abs().max() == 127
-    assert not codes[:, 288:].any()
-    sums = made.parts["q8_sum"].tensor(torch.int16, 4, 32)
-    assert torch.equal(sums.int(), codes.int().unflatten(1, (32, 16)).sum(-1))
+    integers, scales = integers_made(made)
+    assert not integers[:, 9:].any()
+    assert torch.equal((integers * scales[..., None]).flatten(1)[:, :288], rounded(made.data, arithmetic()))
     assert matrix.activation_format == wide.activation_format == 1
+
+
+def arithmetic() -> str:
+    return library().library.arithmetic
+
+
+def integers_made(value: NativeValue) -> tuple[Tensor, Tensor]:
+    """What a buffer's codes stand for: whole numbers [R, groups, 32] and scales [R, groups]; its sums are theirs."""
+    n, groups = len(value.f32), value.f32.shape[1] // 32
+    codes = value.parts["q8"].tensor(torch.int8, n, 32 * groups)
+    words = value.parts["q8_scale"].tensor(torch.float32, n, groups)
+    integers, scales = integers_of(arithmetic(), codes, words)
+    sums = value.parts["q8_sum"].tensor(torch.int16, n, 2 * groups)
+    assert torch.equal(sums.int(), integers.view(n, 2 * groups, 16).sum(-1))
+    return integers, scales
+
+
+@pytest.mark.parametrize("size", [1e-38, 1e-30, 3e-30, 1e-6, 1.0, 1e6, 1e37, 3e38])
+def test_activations_of_any_size_are_rounded_to_the_nearest(isa: str, size: float) -> None:
+    """Codes and scales beside torch, to the bit; and nowhere further off than half a step."""
+    x = (rows(6, 288) * rows(6, 288, 2).mul(3).exp()).clamp(-7, 7) / 7
+    x[1, 40:70], x[2] = 0, torch.linspace(-1, 1, 288)
+    x[3] *= torch.tensor([1.0, 0.01]).repeat(144)  # columns of their own size
+    made = NativeValue(6, 288, 1, data=x * size)
+    matrix, out = NativeMatrix(sample("Q4_0", 16, 288), "Q4_0", 288), NativeValue(6, 16)
+    run([instruction(linear_op(made.c, [matrix], [out.c]))], 6)
+    integers, scales = integers_made(made)
+    groups = made.f32.unflatten(1, (-1, 32))
+    found = integers.float() * scales[..., None]
+    assert torch.equal(found.flatten(1)[:, :288], rounded(x * size, arithmetic()))
+    step = groups.abs().amax(-1, keepdim=True) / 127
+    assert ((found / 2 - groups / 2).abs() <= step * 0.2525 + (1e-30 if size < 1e-28 else 0)).all()
+
+
+def test_the_largest_codes_have_the_largest_factors(isa: str) -> None:
+    """The activations by which test_cpu_twins.py shows that no sum runs over."""
+    made = NativeValue(1, 32, 1, data=torch.full((1, 32), 15 * 127 / 2048))
+    matrix, out = NativeMatrix(sample("Q4_0", 16, 32), "Q4_0", 32), NativeValue(1, 16)
+    run([instruction(linear_op(made.c, [matrix], [out.c]))], 1)
+    integers, _ = integers_made(made)
+    assert integers[0, 0].unique().tolist() == [127 * (15 if arithmetic() == "int8:8/32" else 1)]
+
+
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf, -torch.inf])
+def test_a_group_with_no_number_has_no_scale(isa: str, broken: float) -> None:
+    x = rows(2, 288)
+    x[0, 70] = broken
+    made = NativeValue(2, 288, 1, data=x)
+    matrix, out = NativeMatrix(sample("Q4_0", 16, 288), "Q4_0", 288), NativeValue(2, 16)
+    run([instruction(linear_op(made.c, [matrix], [out.c]))], 2)
+    _, scales = integers_made(made)
+    assert scales.isfinite().logical_not().nonzero().tolist() == [[0, 2]]
+    assert not out.data[0].isfinite().any()
+    assert out.data[1].isfinite().all()
 
 
 @pytest.mark.parametrize("qtype", ["Q4_0", "Q6_K", "BF16", "F16"])

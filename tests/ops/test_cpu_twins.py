@@ -41,7 +41,9 @@ def drive(name: str, isa: str, folder: Path, header: list[int], *numbers: torch.
 @pytest.mark.parametrize("qtype", CODES)
 def test_a_quantized_matmul_has_the_bits_of_its_twin(isa: str, folder: Path, qtype: str) -> None:
     n_cols = 768 if qtype.endswith(("K", "XS")) else 832  # the last block of a row is shorter where it may be
-    x = torch.randn(N_TOKENS, n_cols, generator=torch.Generator().manual_seed(3))
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(N_TOKENS, n_cols, generator=generator)
+    x *= torch.randn(N_TOKENS, n_cols, generator=generator).mul(2).exp()  # neighbours of any size
     header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), gguf_id(qtype), *COUNTS]
     drive("linear_driver", isa, folder, header, sample(qtype, N_ROWS, n_cols), x)
 
@@ -49,18 +51,21 @@ def test_a_quantized_matmul_has_the_bits_of_its_twin(isa: str, folder: Path, qty
 # The bytes of a block that hold codes.
 CODE_BYTES = {
     "Q4_0": slice(2, 18), "Q4_1": slice(4, 20), "Q5_0": slice(2, 22), "Q5_1": slice(4, 24), "Q8_0": slice(2, 34),
-    "Q4_K": slice(16, 144), "Q5_K": slice(16, 176), "Q6_K": slice(0, 192),
+    "Q2_K": slice(16, 80), "Q3_K": slice(0, 96),
+    "Q4_K": slice(16, 144), "Q5_K": slice(16, 176), "Q6_K": slice(0, 192), "Q8_K": slice(4, 260),
+    "IQ4_NL": slice(2, 18), "IQ4_XS": slice(8, 136), "MXFP4": slice(1, 17), "NVFP4": slice(4, 36),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("byte", [0x80, 0xFF])  # of 8 bits: the least code, and -1; of fewer 0xFF is the largest
+# Of 8 bits the least code and -1; of fewer the largest and the least; of IQ4's table the least, of FP4's the largest.
+@pytest.mark.parametrize("byte", [0x80, 0xFF, 0x00, 0x77])
 @pytest.mark.parametrize("qtype", CODE_BYTES)
 def test_sums_of_the_largest_products_have_room(isa: str, folder: Path, qtype: str, byte: int) -> None:
     n_cols, block = 768, QUANT_TYPES[qtype].block_bytes
     weights = sample(qtype, N_ROWS, n_cols).reshape(-1, block).clone()
     weights[:, CODE_BYTES[qtype]] = byte
-    x = torch.ones(N_TOKENS, n_cols)
-    x[1::2] = -1
+    x = torch.full((N_TOKENS, n_cols), 15 * 127 / 2048)  # codes of 127 and factors of 15, where there are any
+    x[1::2] *= -1
     header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), gguf_id(qtype), *COUNTS]
     drive("linear_driver", isa, folder, header, weights, x)
 

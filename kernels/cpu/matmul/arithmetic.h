@@ -4,14 +4,27 @@
 #pragma once
 #include <stdint.h>
 
+#include "simd/fp16.h"
+
 namespace {
 
 // int8 in groups of 32 columns: a value is scale · code.
 struct Int8 {
   static constexpr const char* name = "int8/32";
-  // Of the word of a group (lr_value.q8_scale): what a code counts for as an integer, and its scale.
+  static constexpr bool factored = false;
+  // Of the word of a group (lr_value.q8_scale): what the code of a column counts for as an integer, and its scale.
   static int32_t factor(float, int) { return 1; }
   static float scale(float word) { return word; }
+};
+
+// Where codes of 8 columns share a factor of 1 to 15, too: a value is scale · factor · code. The upper half of the word is the
+// scale, in bf16; the lower half four factors, lowest first: of the first 16 columns those with an even number of pairs before
+// them (0, 1, 4, 5, …) and the others (2, 3, 6, 7, …), then likewise of the last 16.
+struct FactoredInt8 {
+  static constexpr const char* name = "int8:8/32";
+  static constexpr bool factored = true;
+  static int32_t factor(float word, int column) { return float_bits(word) >> (column / 16 * 8 + column % 4 / 2 * 4) & 15; }
+  static float scale(float word) { return bits_float(float_bits(word) & 0xffff0000); }
 };
 
 }  // namespace

@@ -35,5 +35,6 @@ typedef float (*ScalarTwin)(const lr_matrix* w, int32_t row, const lr_value* a, 
 
 // That of a unit's arithmetic, by its name; null: there is none.
 static inline ScalarTwin scalar_twin(const char* arithmetic) {
-  return strcmp(arithmetic, Int8::name) == 0 ? quantized_dot<Int8> : nullptr;
+  if (strcmp(arithmetic, Int8::name) == 0) return quantized_dot<Int8>;
+  return strcmp(arithmetic, FactoredInt8::name) == 0 ? quantized_dot<FactoredInt8> : nullptr;
 }

@@ -43,7 +43,8 @@ template <class R> struct x16 {
 template <class R> using sixteen = std::conditional_t<VL == 16, R, x16<R>>;
 template <class V> constexpr bool is_register = sizeof(V) == 4 * VL;
 
-template <int most, int n, class V> struct CodeSum;
+template <int most, int n, bool factored, class V> struct CodeSum;
+enum { FACTOR_VECTORS = 4 };  // of four columns
 
 typedef sixteen<f32v> f32x16;
 typedef sixteen<i32v> i32x16;

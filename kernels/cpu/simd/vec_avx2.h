@@ -113,23 +113,27 @@ LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v weights, u8v codes) { return
 template <class T> LR_INLINE void in_order(T& sum) { __asm__("" : "+x"(sum)); }
 
 // Pairs of products are added up in 16 bits as long as they cannot leave them: eight vectors of codes of up to 4 bits, four
-// of 5 bits, two of 6 bits.
-template <int most, int n> struct CodeSum<most, n, i32v> {
-  static constexpr int fit = most ? 32767 / (2 * 127 * most) : 1, together = fit < n ? fit : n;
+// of 5 bits, two of 6 bits; and as long as they have the same factors.
+template <int most, int n, bool factored> struct CodeSum<most, n, factored, i32v> {
+  static constexpr int fit = most ? 32767 / (2 * 127 * most) : 1, wanted = factored ? FACTOR_VECTORS : n;
+  static constexpr int together = fit < wanted ? fit : wanted;
   static_assert(n % together == 0, "sums would be left over");
   i32v sum;
+  const int32_t* factors;
   __m256i pairs;
-  LR_ALWAYS_INLINE void begin(i32v start) { sum = start; }
+  LR_ALWAYS_INLINE void begin(i32v start, const int32_t* of_vectors) {
+    sum = start;
+    factors = of_vectors;
+  }
   LR_ALWAYS_INLINE void add(int i, u8v codes, i8v x) {
-    if constexpr (together == 1) {
-      sum = most ? v_dot_unsigned(sum, codes, x) : v_dot_signed(sum, codes, x);
-      in_order(sum);
-    } else {
-      const __m256i products = _mm256_maddubs_epi16((__m256i)codes, (__m256i)x);
-      pairs = i % together ? _mm256_add_epi16(pairs, products) : products;
-      in_order(pairs);
-      if (i % together == together - 1) sum = sum + (i32v)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-    }
+    const __m256i w = (__m256i)codes, a = most ? w : _mm256_abs_epi8(w), b = most ? (__m256i)x : _mm256_sign_epi8((__m256i)x, w);
+    const __m256i products = _mm256_maddubs_epi16(a, b);
+    pairs = i % together ? _mm256_add_epi16(pairs, products) : products;
+    in_order(pairs);
+    if (i % together != together - 1) return;
+    const __m256i times = factored ? _mm256_set1_epi32(factors[i / FACTOR_VECTORS]) : _mm256_set1_epi16(1);
+    sum = sum + (i32v)_mm256_madd_epi16(pairs, times);
+    in_order(sum);
   }
   LR_ALWAYS_INLINE i32v total() const { return sum; }
 };

@@ -99,19 +99,19 @@ LR_X16_DOT(v_dot_probabilities_4bit, i8v weights, x16<U> codes, weights, codes.v
 #undef LR_X16_DOT
 
 #ifndef LR_HAS_CODE_SUM
-template <int most, int n> struct CodeSum<most, n, i32v> {
+template <int most, int n> struct CodeSum<most, n, false, i32v> {
   i32v sum;
-  LR_ALWAYS_INLINE void begin(i32v start) { sum = start; }
+  LR_ALWAYS_INLINE void begin(i32v start, const int32_t*) { sum = start; }
   LR_ALWAYS_INLINE void add(int, u8v codes, i8v x) {
     sum = most ? v_dot_unsigned(sum, codes, x) : v_dot_signed(sum, codes, x);
   }
   LR_ALWAYS_INLINE i32v total() const { return sum; }
 };
 #endif
-template <int most, int n> struct CodeSum<most, n, x16<i32v>> {
-  CodeSum<most, n, i32v> v[16 / VL];
-  LR_ALWAYS_INLINE void begin(x16<i32v> start) {
-    for (int i = 0; i < 16 / VL; i++) v[i].begin(start.v[i]);
+template <int most, int n, bool factored> struct CodeSum<most, n, factored, x16<i32v>> {
+  CodeSum<most, n, factored, i32v> v[16 / VL];
+  LR_ALWAYS_INLINE void begin(x16<i32v> start, const int32_t* factors) {
+    for (int i = 0; i < 16 / VL; i++) v[i].begin(start.v[i], factors);
   }
   LR_ALWAYS_INLINE void add(int at, x16<u8v> codes, i8v x) {
     for (int i = 0; i < 16 / VL; i++) v[i].add(at, codes.v[i], x);
