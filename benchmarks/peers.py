@@ -29,6 +29,7 @@ from benchmarks.engine_worker import bindings  # noqa: E402
 from benchmarks.kv_quality import machine  # noqa: E402
 from benchmarks.side_by_side import Case, Engine, Measured, measure  # noqa: E402
 from benchmarks.synthetic_models import model_file  # noqa: E402
+from localrun.backends.cpu.library import load_library, why_no_library  # noqa: E402
 from localrun.backends.limits import Limits  # noqa: E402
 from localrun.backends.registry import BACKENDS  # noqa: E402
 from localrun.base.processors import usual_threads  # noqa: E402
@@ -58,6 +59,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write every single rate to this file")
     asked = parser.parse_args()
     os.environ["LOCALRUN_ISA"] = asked.isa  # of the probe as of the worker, and before either loads the library
+    if load_library() is None:
+        raise SystemExit(why_no_library())
     builder = Builder(asked.folder.resolve(), asked.compiler, asked.jobs)
     built = {peer: builder.build(peer, asked.isa) for peer in asked.peers}
     cases = [Case("prefill", asked.prompt, asked.depth, 1), Case("decode", asked.generate, asked.depth, 1)]
