@@ -391,6 +391,7 @@ DOCTOR = record(
             "the native CPU library",
             **_BACKEND,
             isa=field([TEXT, "null"], "instruction set in use"),
+            arithmetic=field([TEXT, "null"], "rounding of activations; int8:8/32: a scale for 32, a factor for 8"),
             isas=rows("instruction sets that work here", field(TEXT, "name")),
             library=field([TEXT, "null"], "path of the library"),
         ),
