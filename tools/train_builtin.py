@@ -139,10 +139,10 @@ class Training:
         part.replace(self.checkpoint)
 
     def data(self) -> Iterator[Batch]:
-        """Fresh chats: a resumed run draws from another seed, never again from the start."""
-        seed = self.plan.seed + 1000 * self.step
+        """The batches of all steps still to go: a resumed run goes on as if it had never stopped."""
         tokens = self.plan.tokens_per_step // self.plan.workers
-        return batches(self.tokenizer, seed, tokens, self.shape.max_context, self.rank, self.plan.workers)
+        every = batches(self.tokenizer, self.plan.seed, tokens, self.shape.max_context, self.rank, self.plan.workers)
+        return islice(every, self.step, None)
 
     def run(self) -> None:
         since, seen, losses = time.time(), 0, []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -65,12 +66,18 @@ def test_written_file_has_the_shapes_of_the_model(work: Path) -> None:
     assert field(reader, "tokenizer.chat_template") == CHAT_TEMPLATE
 
 
-def test_a_run_resumes_where_it_stopped(work: Path) -> None:
-    plan = Plan(work, steps=3, decay_from=1, tokens_per_step=512, seed=1, vocab_size=600)
-    training = Training(plan)
-    assert training.step == 2
-    training.run()
-    assert Training(plan).step == 3
+def test_a_resumed_run_ends_as_one_that_never_stopped(work: Path, tmp_path: Path) -> None:
+    ends = []
+    for stops in ((3,), (2, 3)):
+        folder = tmp_path / f"{len(stops)}"
+        folder.mkdir()
+        shutil.copy(work / "tokenizer.json", folder)
+        for steps in stops:
+            Training(Plan(folder, steps, decay_from=9, tokens_per_step=512, seed=1, vocab_size=600)).run()
+        ends.append(torch.load(folder / "checkpoint.pt"))
+    assert [end["step"] for end in ends] == [3, 3]
+    for name, weight in ends[0]["model"].items():
+        assert torch.equal(weight, ends[1]["model"][name]), name
 
 
 def test_permuted_rows_rotate_the_same_in_gguf_pairing() -> None:
