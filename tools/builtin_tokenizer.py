@@ -92,7 +92,8 @@ def encode(tokenizer: Tokenizer, text: str) -> list[int]:
 
 def encode_roughly(tokenizer: Tokenizer, text: str, rng: Random) -> list[int]:
     """The same text in other tokens: cut at a few places, so that a word is also known by its parts."""
-    cuts = sorted(rng.sample(range(1, len(text)), min(len(text) - 1, 1 + len(text) // 12)))
+    places = range(1, len(text))
+    cuts = sorted(rng.sample(places, min(len(places), 1 + len(text) // 12)))
     return [
         token
         for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
