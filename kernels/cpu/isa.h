@@ -31,6 +31,7 @@ struct lr_kernels {
   const char* arithmetic;             // the name of one in matmul/arithmetic.h
   const lr_op_kernels* op[LR_N_OPS];  // by LR_OP_*; null: not in this unit
   const lr_kv_layout* kv[LR_N_KV];    // by LR_KV_*
+  int32_t code_format;                // of activations for quantized weights: LR_FORMAT_Q8 or Q16
   int32_t bf16_format;                // of activations for bf16 weights: LR_FORMAT_BF16, or 0 where f32 is read
   const lr_probe_kernels* probe;
   const lr_choose_kernels* choose;

@@ -18,8 +18,8 @@
 #define LR_SCALE_DIMS 128    // dims of a head that share a scale in the codes of keys and values
 
 // Formats of activations that a linear can read. F32 is always there; norm and the first linear that reads a value make the
-// others.
-enum { LR_FORMAT_Q8 = 1, LR_FORMAT_BF16 = 4 };
+// others. Those of codes are the bytes of one.
+enum { LR_FORMAT_Q8 = 1, LR_FORMAT_Q16 = 2, LR_FORMAT_BF16 = 4 };
 
 enum { LR_QK_NORM_NONE = 0, LR_QK_NORM_HEAD = 1, LR_QK_NORM_ROW = 2 };
 enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED_SILU_MUL = 3, LR_ACT_RELU_SQUARED = 4, LR_N_ACTS };
@@ -42,9 +42,9 @@ typedef struct {
 // A buffer of the arena: f32 [max_rows][stride], and, where a linear reads it, its other formats.
 typedef struct {
   float* f32;
-  int8_t* q8;        // [max_rows][stride]
+  int8_t* q8;        // [max_rows][stride], of Q16 twice as many: codes
   float* q8_scale;   // [max_rows][stride / 32]: a word a group, read by the unit's arithmetic (matmul/arithmetic.h)
-  int32_t* q8_sum;   // [max_rows][stride / 32]: two int16 sums of 16 codes times factors, the first low
+  int32_t* q8_sum;   // [max_rows][stride / 16]: sums of codes times factors
   uint16_t* bf16;    // [max_rows][stride]
   int32_t width;     // elements of a row that mean something
   int32_t stride;    // width rounded up to LR_STRIDE; what is beyond width is zero

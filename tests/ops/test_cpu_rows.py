@@ -12,6 +12,7 @@ from localrun_testing.native_ops import (
     Guarded,
     NativeMatrix,
     NativeValue,
+    code_bytes,
     decoded,
     instruction,
     library,
@@ -86,13 +87,14 @@ def test_a_row_is_scaled(isa: str, width: int) -> None:
 def test_norm_makes_the_codes_that_linear_would_make(isa: str) -> None:
     x, weight = rows(4, 288), rows(1, 288, 2)[0]
     matrix = NativeMatrix(sample("Q6_K", 20, 256), "Q6_K", 256)
-    made = norm(x, weight, 1e-5, forms=1)
+    forms = matrix.activation_format
+    made = norm(x, weight, 1e-5, forms=forms)
     again = NativeValue(4, 288, data=made.data)
     wide = NativeMatrix(sample("Q4_0", 20, 288), "Q4_0", 288)
     results = []
-    for value, forms in ((made, 0), (again, 1)):
+    for value, missing in ((made, 0), (again, forms)):
         out = NativeValue(4, 20)
-        op = abi.Linear(a=ctypes.pointer(value.c), n_weights=1, out_scale=1.0, make_formats=forms)
+        op = abi.Linear(a=ctypes.pointer(value.c), n_weights=1, out_scale=1.0, make_formats=missing)
         op.weight[0], op.out[0] = ctypes.pointer(wide.c), ctypes.pointer(out.c)
         run([instruction(op)], 4)
         results.append(out.data)
@@ -100,7 +102,7 @@ def test_norm_makes_the_codes_that_linear_would_make(isa: str) -> None:
     integers, scales = integers_made(made)
     assert not integers[:, 9:].any()
     assert torch.equal((integers * scales[..., None]).flatten(1)[:, :288], rounded(made.data, arithmetic()))
-    assert matrix.activation_format == wide.activation_format == 1
+    assert matrix.activation_format == wide.activation_format
 
 
 def arithmetic() -> str:
@@ -110,11 +112,11 @@ def arithmetic() -> str:
 def integers_made(value: NativeValue) -> tuple[Tensor, Tensor]:
     """What a buffer's codes stand for: whole numbers [R, groups, 32] and scales [R, groups]; its sums are theirs."""
     n, groups = len(value.f32), value.f32.shape[1] // 32
-    codes = value.parts["q8"].tensor(torch.int8, n, 32 * groups)
+    codes = value.parts["q8"].tensor(torch.int8, n, groups, code_bytes(), 32)
     words = value.parts["q8_scale"].tensor(torch.float32, n, groups)
     integers, scales = integers_of(arithmetic(), codes, words)
-    sums = value.parts["q8_sum"].tensor(torch.int16, n, 2 * groups)
-    assert torch.equal(sums.int(), integers.view(n, 2 * groups, 16).sum(-1))
+    sums = value.parts["q8_sum"].tensor(torch.int32, n, 2 * groups)
+    assert torch.equal(sums, integers.view(n, 2 * groups, 16).sum(-1, dtype=torch.int32))
     return integers, scales
 
 
@@ -124,7 +126,7 @@ def test_activations_of_any_size_are_rounded_to_the_nearest(isa: str, size: floa
     x = (rows(6, 288) * rows(6, 288, 2).mul(3).exp()).clamp(-7, 7) / 7
     x[1, 40:70], x[2] = 0, torch.linspace(-1, 1, 288)
     x[3] *= torch.tensor([1.0, 0.01]).repeat(144)  # columns of their own size
-    made = NativeValue(6, 288, 1, data=x * size)
+    made = NativeValue(6, 288, data=x * size)
     matrix, out = NativeMatrix(sample("Q4_0", 16, 288), "Q4_0", 288), NativeValue(6, 16)
     run([instruction(linear_op(made.c, [matrix], [out.c]))], 6)
     integers, scales = integers_made(made)
@@ -141,7 +143,7 @@ def test_the_largest_codes_have_the_largest_factors(isa: str) -> None:
     matrix, out = NativeMatrix(sample("Q4_0", 16, 32), "Q4_0", 32), NativeValue(1, 16)
     run([instruction(linear_op(made.c, [matrix], [out.c]))], 1)
     integers, _ = integers_made(made)
-    assert integers[0, 0].unique().tolist() == [127 * (15 if arithmetic() == "int8:8/32" else 1)]
+    assert integers[0, 0].unique().tolist() == [{"int8:8/32": 127 * 15, "int16/32": 127 * 257}.get(arithmetic(), 127)]
 
 
 @pytest.mark.parametrize("broken", [torch.nan, torch.inf, -torch.inf])

@@ -32,7 +32,8 @@ struct Linears {
   size_t out_size() const { return (size_t)n_tokens * out_stride; }
 
   lr_value activations(size_t at) {
-    return {&x[at], &codes[at], &scale[at / 32], &sums[at / 32], nullptr, n_cols, stride, LR_FORMAT_Q8, 0};
+    const int32_t code_bytes = lr_layout_activation_format(LR_LAYOUT_Q8_0);
+    return {&x[at], &codes[code_bytes * at], &scale[at / 32], &sums[at / 16], nullptr, n_cols, stride, 0, 0};
   }
 
   // Whether y [token][out_stride] of one weight is what its scalar twin gives; of tokens that have run.
@@ -107,9 +108,9 @@ int main(int argc, char** argv) {
   }
 
   linears.x.resize((size_t)n_tokens * linears.stride);
-  linears.codes.resize(linears.x.size());
+  linears.codes.resize(2 * linears.x.size());
   linears.scale.resize(linears.x.size() / 32);
-  linears.sums.resize(linears.scale.size());
+  linears.sums.resize(2 * linears.scale.size());
   for (int32_t t = 0; t < n_tokens; t++)
     memcpy(&linears.x[(size_t)t * linears.stride], read_numbers<float>(n_cols).data(), (size_t)n_cols * 4);
 

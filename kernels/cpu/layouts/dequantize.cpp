@@ -24,7 +24,7 @@ static bool bf16_is_fast() {
 int32_t lr_layout_activation_format(int32_t layout) {
   if (layout < 0 || layout >= LR_N_LAYOUTS) return 0;
   if (lr_layouts[layout].code_bits == LR_CODE_BITS_BF16) return bf16_is_fast() ? lr_current_kernels()->bf16_format : 0;
-  return lr_layouts[layout].scale == LR_SCALE_NONE ? 0 : LR_FORMAT_Q8;
+  return lr_layouts[layout].scale == LR_SCALE_NONE ? 0 : lr_current_kernels()->code_format;
 }
 
 int64_t lr_packed_bytes(int32_t layout, int32_t n_rows, int32_t n_cols) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "program.h"
 #include "simd/fp16.h"
 
 namespace {
@@ -11,7 +12,11 @@ namespace {
 // int8 in groups of 32 columns: a value is scale · code.
 struct Int8 {
   static constexpr const char* name = "int8/32";
+  static constexpr int32_t format = LR_FORMAT_Q8;
+  static constexpr int code_bytes = 1, most = 127;
   static constexpr bool factored = false;
+  // The code of a column of a group.
+  static int32_t code(const int8_t* group, int column) { return group[column]; }
   // Of the word of a group (lr_value.q8_scale): what the code of a column counts for as an integer, and its scale.
   static int32_t factor(float, int) { return 1; }
   static float scale(float word) { return word; }
@@ -20,11 +25,20 @@ struct Int8 {
 // Where codes of 8 columns share a factor of 1 to 15, too: a value is scale · factor · code. The upper half of the word is the
 // scale, in bf16; the lower half four factors, lowest first: of the first 16 columns those with an even number of pairs before
 // them (0, 1, 4, 5, …) and the others (2, 3, 6, 7, …), then likewise of the last 16.
-struct FactoredInt8 {
+struct FactoredInt8 : Int8 {
   static constexpr const char* name = "int8:8/32";
   static constexpr bool factored = true;
   static int32_t factor(float word, int column) { return float_bits(word) >> (column / 16 * 8 + column % 4 / 2 * 4) & 15; }
   static float scale(float word) { return bits_float(float_bits(word) & 0xffff0000); }
+};
+
+// int16: as Int8, but for codes of two bytes that are both signed. The high ones of a group lie before the low ones, so that
+// each are multiplied as those of Int8 are.
+struct Int16 : Int8 {
+  static constexpr const char* name = "int16/32";
+  static constexpr int32_t format = LR_FORMAT_Q16;
+  static constexpr int code_bytes = 2, most = 127 * 256 + 127;
+  static int32_t code(const int8_t* group, int column) { return group[column] * 256 + group[32 + column]; }
 };
 
 }  // namespace

@@ -15,13 +15,13 @@ static float quantized_dot(const lr_matrix* w, int32_t row, const lr_value* a, i
   float sum = 0.0f;
   for (int32_t column = 0; column < w->n_cols; column += layout.group) {  // a group of columns shares a scale
     const Run run = find_run(w, lr_parts(layout), row, column / 32);
-    const int8_t* x = a->q8 + (int64_t)token * a->stride + column;
+    const int8_t* x = a->q8 + ((int64_t)token * a->stride + column / 32 * 32) * Arithmetic::code_bytes;
     const float word = a->q8_scale[((int64_t)token * a->stride + column) / 32], x_scale = Arithmetic::scale(word);
     float scale, minimum;
     scales_at(layout, run, row % 16, column % 32 / layout.group, &scale, &minimum);
     int32_t dot = 0, x_sum = 0;  // exact
     for (int i = 0; i < layout.group; i++) {
-      const int32_t value = x[i] * Arithmetic::factor(word, column % 32 + i);
+      const int32_t value = Arithmetic::code(x, column % 32 + i) * Arithmetic::factor(word, column % 32 + i);
       dot += (code_at(layout, run, row % 16, column % 32 + i) - layout.zero) * value;
       x_sum += value;
     }
@@ -36,5 +36,6 @@ typedef float (*ScalarTwin)(const lr_matrix* w, int32_t row, const lr_value* a, 
 // That of a unit's arithmetic, by its name; null: there is none.
 static inline ScalarTwin scalar_twin(const char* arithmetic) {
   if (strcmp(arithmetic, Int8::name) == 0) return quantized_dot<Int8>;
+  if (strcmp(arithmetic, Int16::name) == 0) return quantized_dot<Int16>;
   return strcmp(arithmetic, FactoredInt8::name) == 0 ? quantized_dot<FactoredInt8> : nullptr;
 }

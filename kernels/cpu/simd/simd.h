@@ -34,9 +34,10 @@
 //   v_dot_signed(c, codes, x)            c + the sum of four products in each lane; codes of v_signed or v_table
 //   v_dot_unsigned(c, codes, x)          codes of at most 127
 //   CodeSum<most, n, factored, V>        the same over n vectors of codes up to `most` (0: signed ones), as few instructions
-//                                        as it takes: begin(c, factors), add(i, codes, x) of the i-th vector, total().
-//                                        `factored`: every FACTOR_VECTORS of them have a word of two factors, one for the
-//                                        first two codes of a lane and one for the others, of 1 to 15; AVX2 has it
+//                                        as it takes: begin(c, factors), add(i, codes, p) of the i-th vector and v_set4(p),
+//                                        total(). `factored`: every FACTOR_VECTORS of them have a word of two factors, one
+//                                        for the first two codes of a lane and one for the others, of 1 to 15; AVX2 has it
+//   WideCodeSum<most, n>                 the same of sixteen lanes and two bytes a code, the low one 32 bytes behind the other
 //   v_dot_probabilities(c, x, codes)     x up to kMaxProbabilityCode, less kProbabilityZero, and signed codes as they are
 //   v_dot_probabilities_4bit             codes of at most 15
 // With LR_HAS_BF16 also bf16v, v_set2, v_dot_bf16, v_to_bf16, v_store_bf16 and v_store_bf16_n. Matrix units have words of

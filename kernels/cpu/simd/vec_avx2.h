@@ -125,8 +125,9 @@ template <int most, int n, bool factored> struct CodeSum<most, n, factored, i32v
     sum = start;
     factors = of_vectors;
   }
-  LR_ALWAYS_INLINE void add(int i, u8v codes, i8v x) {
-    const __m256i w = (__m256i)codes, a = most ? w : _mm256_abs_epi8(w), b = most ? (__m256i)x : _mm256_sign_epi8((__m256i)x, w);
+  LR_ALWAYS_INLINE void add(int i, u8v codes, const int8_t* four) {
+    const __m256i w = (__m256i)codes, x = (__m256i)v_set4(four);
+    const __m256i a = most ? w : _mm256_abs_epi8(w), b = most ? x : _mm256_sign_epi8(x, w);
     const __m256i products = _mm256_maddubs_epi16(a, b);
     pairs = i % together ? _mm256_add_epi16(pairs, products) : products;
     in_order(pairs);

@@ -102,8 +102,8 @@ LR_X16_DOT(v_dot_probabilities_4bit, i8v weights, x16<U> codes, weights, codes.v
 template <int most, int n> struct CodeSum<most, n, false, i32v> {
   i32v sum;
   LR_ALWAYS_INLINE void begin(i32v start, const int32_t*) { sum = start; }
-  LR_ALWAYS_INLINE void add(int, u8v codes, i8v x) {
-    sum = most ? v_dot_unsigned(sum, codes, x) : v_dot_signed(sum, codes, x);
+  LR_ALWAYS_INLINE void add(int, u8v codes, const int8_t* x) {
+    sum = most ? v_dot_unsigned(sum, codes, v_set4(x)) : v_dot_signed(sum, codes, v_set4(x));
   }
   LR_ALWAYS_INLINE i32v total() const { return sum; }
 };
@@ -113,7 +113,7 @@ template <int most, int n, bool factored> struct CodeSum<most, n, factored, x16<
   LR_ALWAYS_INLINE void begin(x16<i32v> start, const int32_t* factors) {
     for (int i = 0; i < 16 / VL; i++) v[i].begin(start.v[i], factors);
   }
-  LR_ALWAYS_INLINE void add(int at, x16<u8v> codes, i8v x) {
+  LR_ALWAYS_INLINE void add(int at, x16<u8v> codes, const int8_t* x) {
     for (int i = 0; i < 16 / VL; i++) v[i].add(at, codes.v[i], x);
   }
   LR_ALWAYS_INLINE x16<i32v> total() const {
@@ -121,6 +121,19 @@ template <int most, int n, bool factored> struct CodeSum<most, n, factored, x16<
     for (int i = 0; i < 16 / VL; i++) all.v[i] = v[i].total();
     return all;
   }
+};
+
+template <int most, int n> struct WideCodeSum {
+  CodeSum<most, n, false, i32x16> high, low;
+  LR_ALWAYS_INLINE void begin(i32x16 start, const int32_t* factors) {
+    high.begin(i32x16{}, factors);
+    low.begin(start, factors);
+  }
+  LR_ALWAYS_INLINE void add(int at, u8x64 codes, const int8_t* x) {
+    high.add(at, codes, x);
+    low.add(at, codes, x + 32);
+  }
+  LR_ALWAYS_INLINE i32x16 total() const { return (high.total() << 8) + low.total(); }
 };
 
 // Registers are folded by halves, as each is then.

@@ -7,7 +7,7 @@ from ctypes import POINTER, Structure, Union, c_double, c_float, c_int8, c_int32
 OK, CANCELLED, NO_MEMORY = 0, 3, 4
 MAX_WEIGHTS = 4
 MAX_CANDIDATES = 256
-FORMAT_Q8, FORMAT_BF16 = 1, 4
+FORMAT_Q8, FORMAT_Q16, FORMAT_BF16 = 1, 2, 4
 OPS = (
     "embed",
     "norm",

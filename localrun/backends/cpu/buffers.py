@@ -27,10 +27,10 @@ class Buffers:
     def make(self, width: int, formats: int, rows: int) -> abi.Value:
         stride = -(-width // abi.STRIDE) * abi.STRIDE
         value = abi.Value(stride=stride, width=width, formats=formats, f32=self.allocate(4 * rows * stride))
-        if formats & abi.FORMAT_Q8:
-            value.q8 = self.allocate(rows * stride)
+        if code_bytes := formats & (abi.FORMAT_Q8 | abi.FORMAT_Q16):
+            value.q8 = self.allocate(code_bytes * rows * stride)
             value.q8_scale = self.allocate(4 * rows * stride // GROUP)
-            value.q8_sum = self.allocate(4 * rows * stride // GROUP)
+            value.q8_sum = self.allocate(4 * rows * stride // (GROUP // 2))
         if formats & abi.FORMAT_BF16:
             value.bf16 = self.allocate(2 * rows * stride)
         return value

@@ -25,7 +25,7 @@ def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
     if size := config.per_layer_size:
         plain += [*(config.n_layers * size,) * 3, size, hidden]
         coded += [size, hidden]
-    row = 4 * sum(map(_stride, (*plain, *coded))) + 2 * sum(map(_stride, coded))
+    row = 4 * sum(map(_stride, (*plain, *coded))) + _codes(*coded)
     row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
     row += 4 * 2 * sum(map(_stride, queries)) if any(spec.gated for spec in config.layers) else 0
     row += max((_mixer_row(spec.mixer) for spec in config.layers if spec.mixer), default=0)
@@ -42,10 +42,10 @@ def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
     """Bytes for a row of a step: its scores, and each choice on its way into an expert, within, and out."""
     coded = (hidden, ffn)
     shared = (mixture.shared_size, hidden, 1) if mixture.shared_size else ()
-    choice = 4 * sum(map(_stride, (*coded, hidden))) + 2 * sum(map(_stride, coded)) + 12
-    every = 4 * sum(map(_stride, (mixture.n_experts, *shared))) + 2 * _stride(mixture.shared_size)
+    choice = 4 * sum(map(_stride, (*coded, hidden))) + _codes(*coded) + 12
+    every = 4 * sum(map(_stride, (mixture.n_experts, *shared))) + _codes(mixture.shared_size)
     if mixture.apart:  # what the router reads and what the others do, and what the shared expert comes to
-        every += (4 * 3 + 2 * 2) * _stride(hidden)
+        every += 4 * 3 * _stride(hidden) + _codes(hidden, hidden)
     return every + mixture.routing.n_used * choice
 
 
@@ -54,9 +54,9 @@ def _mixer_row(mixer: RecurrentMixer) -> int:
         return _delta_net_row(mixer)
     if isinstance(mixer, Mamba2):
         values = (mixer.channels, mixer.channels, mixer.width, mixer.n_heads, mixer.width)
-        return 4 * (sum(map(_stride, values)) + 2 * mixer.n_heads) + 2 * _stride(mixer.width)
+        return 4 * (sum(map(_stride, values)) + 2 * mixer.n_heads) + _codes(mixer.width)
     assert isinstance(mixer, GatedShortConv), "the backend refuses other kinds"
-    return 4 * (_stride(3 * mixer.channels) + _stride(mixer.channels)) + 2 * _stride(mixer.channels)
+    return 4 * (_stride(3 * mixer.channels) + _stride(mixer.channels)) + _codes(mixer.channels)
 
 
 def _delta_net_row(mixer: DeltaNet) -> int:
@@ -65,7 +65,12 @@ def _delta_net_row(mixer: DeltaNet) -> int:
     width, heads = mixer.n_value_heads * mixer.value_dim, mixer.n_value_heads
     values = (mixer.channels, mixer.channels, width, width, heads, heads)
     between = 2 * (mixer.n_key_heads * mixer.key_dim + heads)
-    return 4 * (sum(map(_stride, values)) + between) + 2 * _stride(width)
+    return 4 * (sum(map(_stride, values)) + between) + _codes(width)
+
+
+def _codes(*widths: int) -> int:
+    """Bytes of a row in another form than f32: bf16, or codes of up to 16 bits, scales of 32 and sums of 16."""
+    return sum(map(_stride, widths)) * (2 * 32 + 4 + 2 * 4) // 32
 
 
 def _stride(width: int) -> int:

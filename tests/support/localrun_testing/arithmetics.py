@@ -16,9 +16,13 @@ def rounded(x: Tensor, arithmetic: str) -> Tensor:
     return (integers * scale).flatten(1)[:, : x.shape[1]]
 
 
-def int8(groups: Tensor) -> tuple[Tensor, Tensor]:
+def int8(groups: Tensor, most: int = 127) -> tuple[Tensor, Tensor]:
     greatest = groups.abs().amax(-1, keepdim=True)
-    return codes(groups, torch.where(greatest >= LEAST, 127 / greatest, 0.0)), greatest / 127
+    return codes(groups, torch.where(greatest >= LEAST, most / greatest, 0.0), most), greatest / most
+
+
+def int16(groups: Tensor) -> tuple[Tensor, Tensor]:
+    return int8(groups, most=127 * 257)  # whose bytes are both signed
 
 
 def factored_int8(groups: Tensor) -> tuple[Tensor, Tensor]:
@@ -32,9 +36,9 @@ def factored_int8(groups: Tensor) -> tuple[Tensor, Tensor]:
     return counted.flatten(-4), scale[..., 0, 0, 0]
 
 
-def codes(x: Tensor, inverse: Tensor) -> Tensor:
+def codes(x: Tensor, inverse: Tensor, most: int = 127) -> Tensor:
     """The nearest, halves to even."""
-    return (x * inverse).round().clamp(-127, 127)
+    return (x * inverse).round().clamp(-most, most)
 
 
 def to_bf16_upwards(x: Tensor) -> Tensor:
@@ -42,13 +46,21 @@ def to_bf16_upwards(x: Tensor) -> Tensor:
     return ((x.view(torch.int32) + 0xFFFF) & ~0xFFFF).view(torch.float32)
 
 
-ROUNDINGS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {"int8/32": int8, "int8:8/32": factored_int8}
+ROUNDINGS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
+    "int8/32": int8,
+    "int8:8/32": factored_int8,
+    "int16/32": int16,
+}
 """By arithmetic: groups f32 [..., 32] -> whole numbers of the same shape, and their scale [..., 1]."""
 
 
 def integers_of(arithmetic: str, q8: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-    """What codes int8 [R, n] and words f32 [R, n / 32] of a buffer stand for: whole numbers [R, n / 32, 32], scales."""
-    groups = q8.int().unflatten(1, (-1, 32))
+    """What codes int8 [R, groups, bytes, 32], high ones first, and words f32 [R, groups] of a buffer stand for: whole
+    numbers [R, groups, 32], scales."""
+    parts = q8.int()
+    groups = parts[:, :, 0]
+    if arithmetic == "int16/32":
+        return 256 * groups + parts[:, :, 1], words
     if arithmetic == "int8/32":
         return groups, words
     bits = words.view(torch.int32)

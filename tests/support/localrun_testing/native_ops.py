@@ -106,6 +106,11 @@ class Guarded:
         return torch.from_numpy(part).view(dtype).reshape(shape)
 
 
+def code_bytes() -> int:
+    """Bytes of a code of activations on the instruction set in use."""
+    return library().activation_format(library().layout_for(gguf_id("Q8_0")))
+
+
 class NativeMatrix:
     """A matrix of `qtype` packed by the library, in slabs that end at rows `slabs`. raw: uint8 [n_rows, row_bytes]"""
 
@@ -139,9 +144,9 @@ class NativeValue:
         stride = -(-width // 256) * 256
         self.parts = {
             "f32": Guarded(4 * rows * stride),
-            "q8": Guarded(rows * stride, 1),
+            "q8": Guarded(code_bytes() * rows * stride, 1),
             "q8_scale": Guarded(4 * rows * stride // 32),
-            "q8_sum": Guarded(4 * rows * stride // 32),
+            "q8_sum": Guarded(4 * rows * stride // 16),
             "bf16": Guarded(2 * rows * stride, 2),
         }
         addresses = {name: part.address for name, part in self.parts.items()}
@@ -154,7 +159,8 @@ class NativeValue:
     def from_row(self, first: int) -> abi.Value:
         """The same memory from a row on. It is this object's."""
         stride = self.c.stride
-        size = {"f32": 4 * stride, "q8": stride, "q8_scale": stride // 8, "q8_sum": stride // 8, "bf16": 2 * stride}
+        size = {"f32": 4 * stride, "q8_scale": stride // 8, "q8_sum": stride // 4, "bf16": 2 * stride}
+        size["q8"] = code_bytes() * stride
         addresses = {name: self.parts[name].address + first * row_bytes for name, row_bytes in size.items()}
         return abi.Value(**addresses, width=self.c.width, stride=stride, formats=self.c.formats)
 
