@@ -39,7 +39,7 @@
 //                                        for the first two codes of a lane and one for the others, of 1 to 15; AVX2 has it
 //   WideCodeSum<most, n>                 the same of sixteen lanes and two bytes a code, the low one 32 bytes behind the other
 //   v_dot_probabilities(c, x, codes)     x up to kMaxProbabilityCode, less kProbabilityZero, and signed codes as they are
-//   v_dot_probabilities_4bit             codes of at most 15
+//   v_dot_probabilities_4bit(c, x, codes, y, more)  of two vectors, codes of at most 15
 // With LR_HAS_BF16 also bf16v, v_set2, v_dot_bf16, v_to_bf16, v_store_bf16 and v_store_bf16_n. Matrix units have words of
 // their own: amx.inc, i8mm.inc.
 #pragma once

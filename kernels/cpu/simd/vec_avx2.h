@@ -97,7 +97,9 @@ LR_INLINE i32v v_dot_unsigned(i32v c, u8v codes, i8v x) {
 }
 LR_INLINE i32v v_dot_signed(i32v c, u8v codes, i8v x) { return v_dot_unsigned(c, codes, x); }
 LR_INLINE i32v v_dot_probabilities(i32v c, i8v weights, u8v codes) { return v_dot_unsigned(c, (u8v)weights, (i8v)codes); }
-LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v weights, u8v codes) { return v_dot_probabilities(c, weights, codes); }
+LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v a, u8v codes_a, i8v b, u8v codes_b) {
+  return v_dot_probabilities(v_dot_probabilities(c, a, codes_a), b, codes_b);
+}
 #else
 // Two products of codes below 128 fit 16 bits; so do two of |code| <= 128 and |x| <= 127: nothing saturates.
 LR_INLINE i32v v_dot_unsigned(i32v c, u8v codes, i8v x) {
@@ -107,7 +109,11 @@ LR_INLINE i32v v_dot_signed(i32v c, u8v codes, i8v x) {
   return v_dot_unsigned(c, (u8v)_mm256_abs_epi8((__m256i)codes), (i8v)_mm256_sign_epi8((__m256i)x, (__m256i)codes));
 }
 LR_INLINE i32v v_dot_probabilities(i32v c, i8v weights, u8v codes) { return v_dot_signed(c, codes, weights); }
-LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v weights, u8v codes) { return v_dot_unsigned(c, codes, weights); }
+LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v a, u8v codes_a, i8v b, u8v codes_b) {
+  const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16((__m256i)codes_a, (__m256i)a),
+                                         _mm256_maddubs_epi16((__m256i)codes_b, (__m256i)b));
+  return c + (i32v)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
 
 // GCC would make a tree of a chain of additions, which takes more registers than there are.
 template <class T> LR_INLINE void in_order(T& sum) { __asm__("" : "+x"(sum)); }

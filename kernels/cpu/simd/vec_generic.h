@@ -105,6 +105,8 @@ LR_INLINE i32v v_dot_signed(i32v c, u8v codes, i8v x) {
 }
 LR_INLINE i32v v_dot_unsigned(i32v c, u8v codes, i8v x) { return v_dot_signed(c, codes, x); }
 LR_INLINE i32v v_dot_probabilities(i32v c, i8v weights, u8v codes) { return v_dot_signed(c, codes, weights); }
-LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v weights, u8v codes) { return v_dot_signed(c, codes, weights); }
+LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v a, u8v codes_a, i8v b, u8v codes_b) {
+  return v_dot_probabilities(v_dot_probabilities(c, a, codes_a), b, codes_b);
+}
 
 }  // namespace

@@ -94,8 +94,6 @@ template <int n, class R> LR_INLINE x16<R> v_take(x16<R> a) {
   }
 LR_X16_DOT(v_dot_signed, x16<U> codes, i8v x, codes.v[i], x)
 LR_X16_DOT(v_dot_unsigned, x16<U> codes, i8v x, codes.v[i], x)
-LR_X16_DOT(v_dot_probabilities, i8v weights, x16<U> codes, weights, codes.v[i])
-LR_X16_DOT(v_dot_probabilities_4bit, i8v weights, x16<U> codes, weights, codes.v[i])
 #undef LR_X16_DOT
 
 #ifndef LR_HAS_CODE_SUM
