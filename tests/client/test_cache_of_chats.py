@@ -81,7 +81,8 @@ def test_the_timeline_adds_up(client: LocalClient) -> None:
 
 
 def test_a_rewritten_history_is_said_and_computed_before_it_is_needed(forgetful: LocalClient) -> None:
-    request = ask("Say something. And then. Something else.", max_tokens=40)
+    endless = Sampling(temperature=0.0, logit_bias=dict.fromkeys(forgetful.model.text.tokenizer.eog_ids, -100.0))
+    request = replace(ask("Say something. And then. Something else.", max_tokens=40), sampling=endless)
     stream = forgetful.generate(request)
     answer, prompt = finish(stream)
     assert len(answer.text) > 9, "the template has something to drop"
