@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-PROCESSORS = Path("/sys/devices/system/cpu")
+from localrun.base.processors import CPUS
+
 FILES = ("core_throttle_total_time_ms", "package_throttle_total_time_ms")
 
 
-def throttled_seconds(processors: Path = PROCESSORS) -> float:
+def throttled_seconds(processors: Path = CPUS) -> float:
     """Since the system started, of the processor that was slowed down longest; 0 where the system does not count it.
 
     Linux counts it on Intel's; source: the kernel's documentation of /sys/devices/system/cpu/cpuX/thermal_throttle.

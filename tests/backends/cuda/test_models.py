@@ -9,10 +9,11 @@ from localrun_testing import tiny_models
 from localrun_testing.emulated_cuda import CudaStepper
 from localrun_testing.kv_cases import nmse
 from localrun_testing.stepper import Stepper, random_chunks
+from localrun_testing.sure_chat import SURE_CHAT
 
 from localrun.backends.cuda.availability import EMULATE
 from localrun.base.events import Completion, Done
-from localrun.base.request import BackendName, KVCodecName, LoadOptions, Message, Request, Sampling
+from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.engine.runner import sequence_input
@@ -20,16 +21,6 @@ from localrun.engine.runner import sequence_input
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 N_TOKENS = 90
 GREEDY = Sampling(temperature=0.0)
-CHAT: tuple[Message, ...] = tuple(  # questions that the model is sure of: no rounding changes an answer
-    {"role": role, "content": text}
-    for role, text in (
-        ("user", "What is a KV cache?"),
-        ("assistant", "The KV cache keeps the attention keys and values of all earlier tokens. " * 4),
-        ("user", "Why is the second token faster than the first?"),
-        ("assistant", "Because the first token pays for reading your prompt."),
-        ("user", "How do I download a model?"),
-    )
-)
 BY_KERNELS = ("qwen2-window", "phi3-longrope", "olmo3", "granite")
 PARTLY_BY_TORCH = ("gemma2", "gemma3", "qwen3-moe", "gpt-oss", "qwen3.5", "lfm2", "granite-hybrid", "gemma4")
 
@@ -103,7 +94,7 @@ def answers(backend: BackendName, codec: KVCodecName) -> list[Completion]:
     with LocalClient(LoadOptions(BUILTIN, backend=backend, kv=codec, ctx=512)) as client:
         told = "slow: torch computes attention over a quantised cache, for which there are no cuda kernels yet"
         assert (told in client.info.notes) == (backend == "cuda" and codec != "f16")
-        requests = [Request(messages=CHAT[:n], max_tokens=8, sampling=GREEDY) for n in (3, 5)]
+        requests = [Request(messages=SURE_CHAT[:n], max_tokens=8, sampling=GREEDY) for n in (3, 5)]
         return [event.completion for one in requests for event in client.generate(one) if isinstance(event, Done)]
 
 

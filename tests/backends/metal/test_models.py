@@ -10,26 +10,17 @@ from localrun_testing import tiny_models
 from localrun_testing.emulated_metal import MetalStepper
 from localrun_testing.kv_cases import nmse
 from localrun_testing.stepper import Stepper, random_chunks
+from localrun_testing.sure_chat import SURE_CHAT
 
 from localrun.backends.metal.availability import EMULATE
 from localrun.base.events import Completion, Done
-from localrun.base.request import BackendName, KVCodecName, LoadOptions, Message, Request, Sampling
+from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 N_TOKENS = 90
 GREEDY = Sampling(temperature=0.0)
-CHAT: tuple[Message, ...] = tuple(  # questions that the model is sure of: no rounding changes an answer
-    {"role": role, "content": text}
-    for role, text in (
-        ("user", "What is a KV cache?"),
-        ("assistant", "The KV cache keeps the attention keys and values of all earlier tokens. " * 4),
-        ("user", "Why is the second token faster than the first?"),
-        ("assistant", "Because the first token pays for reading your prompt."),
-        ("user", "How do I download a model?"),
-    )
-)
 BY_KERNELS = ("olmo3", "qwen2-window", "phi3-longrope", "granite")
 PARTLY_BY_TORCH = ("gemma2", "gemma3", "qwen3-moe", "gpt-oss", "qwen3.5", "lfm2", "granite-hybrid", "gemma4")
 MOST_DISPATCHES = 8  # of a layer, in a step that decodes
@@ -104,7 +95,7 @@ def answers(backend: BackendName, codec: KVCodecName) -> list[Completion]:
     """Two turns of a chat, of which the second goes on with the first."""
     with LocalClient(LoadOptions(BUILTIN, backend=backend, kv=codec, ctx=512)) as client:
         assert not [note for note in client.info.notes if note.startswith("slow")]
-        requests = [Request(messages=CHAT[:n], max_tokens=8, sampling=GREEDY) for n in (3, 5)]
+        requests = [Request(messages=SURE_CHAT[:n], max_tokens=8, sampling=GREEDY) for n in (3, 5)]
         return [event.completion for one in requests for event in client.generate(one) if isinstance(event, Done)]
 
 

@@ -1,0 +1,14 @@
+"""A chat of questions that the built-in model is sure of: no rounding changes an answer."""
+
+from localrun.base.request import Message
+
+SURE_CHAT: tuple[Message, ...] = tuple(
+    {"role": role, "content": text}
+    for role, text in (
+        ("user", "What is a KV cache?"),
+        ("assistant", "The KV cache keeps the attention keys and values of all earlier tokens. " * 4),
+        ("user", "Why is the second token faster than the first?"),
+        ("assistant", "Because the first token pays for reading your prompt."),
+        ("user", "How do I download a model?"),
+    )
+)
