@@ -13,7 +13,7 @@ typedef struct {
 typedef struct {
   alignas(64) void* kept;  // what a task left there for the next one of its instruction, or null
   int64_t instruction;     // that the thread did a task of last, counted by the executor
-  bool weights_pass;       // no cache keeps the program's weights until the next step
+  bool weights_pass;       // no cache keeps the weights until the next step, and prefetching past them all is best
 } lr_scratch;
 
 typedef struct {

@@ -85,9 +85,16 @@ bool cpu_runs(const char* isa) {
   return !strcmp(isa, "amx") && has_all(avx2) && has_all(avx512) && has_all(amx) && may_use_tiles();
 }
 
+bool cpu_streams_past_caches() {
+  uint32_t most, vendor[3];
+  if (!__get_cpuid(0, &most, &vendor[0], &vendor[2], &vendor[1])) return false;
+  return !memcmp(vendor, "AuthenticAMD", sizeof vendor);
+}
+
 #else
 
 bool cpu_has(const char*) { return false; }
+bool cpu_streams_past_caches() { return false; }
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>

@@ -1,5 +1,6 @@
 // Runs a program: a job whose phases are those of its instructions, one after the other.
 #include "runtime/check.h"
+#include "runtime/cpu_features.h"
 #include "runtime/thread_pool.h"
 
 #include <chrono>
@@ -154,7 +155,7 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
     lr_program_destroy(e);
     return LR_NO_MEMORY;
   }
-  e->weights_pass = weight_bytes(program) > MOST_CACHED;
+  e->weights_pass = cpu_streams_past_caches() && weight_bytes(program) > MOST_CACHED;
   *out = e;
   return LR_OK;
 }
