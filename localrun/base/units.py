@@ -25,6 +25,11 @@ def tps(rate: float) -> str:
     return f"{rate:.{min(_decimals(rate), 1 if rate >= 1 else 2)}f} tok/s"
 
 
+def percent(share: float, decimals: int = 0) -> str:
+    """A share of a whole: `87 %`."""
+    return f"{100 * share:.{decimals}f} %"
+
+
 def count(n: int) -> str:
     """A count of parameters: `8.03 B`, `4.2 M`, `512`."""
     for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)):

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from localrun.base.sanitize import clean
-from localrun.base.units import gib, tps
+from localrun.base.units import gib, percent, tps
 from localrun.cli.console import show_progress, write, write_json, write_table
 from localrun.cli.groups import LoadOptionFlags, ModelOptions
 from localrun.cli.session import find_model, open_client
@@ -59,7 +59,7 @@ def _rates(what: str, a: float | None, b: float | None, ratio: float | None) -> 
 def _words(words: Words | None) -> str:
     if words is None:
         return "Their vocabularies differ: what they say cannot be compared token by token."
-    kept = f"On {words.scored_tokens} tokens of a text the first choice is the same for {words.same_top1:.1%}"
+    kept = f"On {words.scored_tokens} tokens of a text the first choice is the same for {percent(words.same_top1, 1)}"
     kept += f", mean KL divergence {words.kld_mean:.4f}."
     if words.first_difference is None:
         return f"{kept}\nGreedy answers of {words.answer_tokens} tokens are the same."

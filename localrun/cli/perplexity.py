@@ -9,7 +9,7 @@ import typer
 from localrun.base.errors import UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import KVCodecName
-from localrun.base.units import ms, tps
+from localrun.base.units import ms, percent, tps
 from localrun.cli.completion import complete_model, complete_word
 from localrun.cli.console import is_terminal, note, tell, write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
@@ -78,7 +78,8 @@ def _print(measured: "Perplexity", info: ModelInfo, baseline: str | None) -> Non
     write(f"{measured.ppl:.4f} ± {measured.ppl_stderr:.4f}\n")
     if measured.comparison is not None:
         same, kld = measured.comparison.same_top1, measured.comparison.kld_mean
-        write(f"{info.kv_codec} against {baseline}: mean KL divergence {kld:.6f}, same first choice {same:.2%}\n")
+        what = f"mean KL divergence {kld:.6f}, same first choice {percent(same, 2)}"
+        write(f"{info.kv_codec} against {baseline}: {what}\n")
 
 
 def check_codec(name: str | None) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from localrun.base.units import gib, ms
+from localrun.base.units import gib, ms, percent
 from localrun.diagnose.diagnosis import Cause, Diagnosis
 from localrun.diagnose.facts import Facts
 
@@ -68,7 +68,7 @@ def _bound(found: Diagnosis) -> str:
     """`decode-bound at 87 % of memory bandwidth`"""
     limit = found.pace.bound if found.pace else None
     what = {"memory": " of memory bandwidth", "arithmetic": " of arithmetic"}.get(limit or "")
-    return f"{found.stage}-bound" + (f" at {found.share:.0%}{what}".replace("%", " %") if what and found.share else "")
+    return f"{found.stage}-bound" + (f" at {percent(found.share)}{what}" if what and found.share else "")
 
 
 def _new(found: Diagnosis, facts: Facts) -> Words:
@@ -91,15 +91,14 @@ def _weights(found: Diagnosis, facts: Facts) -> Words:
     assert found.pace is not None
     cache = " or a q8 cache" if found.pace.extra > 0.2 and facts.kv_codec in ("f16", "f32") else ""
     threads = ", more threads do not" if (found.share or 0) >= SURE else ""
-    why = f"{gib(found.pace.read_bytes)} a second are read, {found.pace.extra:.0%} of it cache".replace("%", " %")
+    why = f"{gib(found.pace.read_bytes)} a second are read, {percent(found.pace.extra)} of it cache"
     return Words(_bound(found), why, f"a smaller precision{cache} helps{threads}")
 
 
 def _cache(found: Diagnosis, facts: Facts) -> Words:
     assert found.pace is not None
     smaller = {"q8": "k8v4 for the cache", "k8v4": "q4 for the cache", "q4": ""}.get(facts.kv_codec, "a q8 cache")
-    share = f"{found.pace.extra:.0%}".replace("%", " %")
-    why = f"the cache of {facts.held_tokens:,} tokens is {share} of what a token reads"
+    why = f"the cache of {facts.held_tokens:,} tokens is {percent(found.pace.extra)} of what a token reads"
     return Words(_bound(found), why, f"{smaller} or a shorter chat helps" if smaller else "a shorter chat helps")
 
 
@@ -109,8 +108,8 @@ def _arithmetic(found: Diagnosis, facts: Facts) -> Words:
 
 def _attention(found: Diagnosis, facts: Facts) -> Words:
     assert found.pace is not None
-    share = f"{found.pace.extra:.0%}".replace("%", " %")
-    return Words(_bound(found), f"{share} of the arithmetic is attention to what came before", "a shorter text helps")
+    why = f"{percent(found.pace.extra)} of the arithmetic is attention to what came before"
+    return Words(_bound(found), why, "a shorter text helps")
 
 
 def _overhead(found: Diagnosis, facts: Facts) -> Words:
@@ -119,7 +118,7 @@ def _overhead(found: Diagnosis, facts: Facts) -> Words:
 
 
 def _others(found: Diagnosis, facts: Facts) -> Words:
-    share = f"{facts.meanwhile.others_share or 0:.0%}".replace("%", " %")
+    share = percent(facts.meanwhile.others_share or 0)
     why = f"{found.stage} had to share, other programs used {share} of the processors"
     return Words("held up by other programs", why, "it is faster once they are closed")
 

@@ -82,8 +82,8 @@ def test_weights_take_their_bits_with_scales() -> None:
 def test_textbook_numbers_are_corrected() -> None:
     of_13b = kv_correction(WhatIf(SIZES["13B"]))
     assert "1 MB a token" in of_13b
-    assert "819,200 bytes, 18% less" in of_13b  # 2 · 40 layers · 40 heads · 128 · 2 bytes
-    assert "524,288 bytes, 5% more" in kv_correction(WhatIf(SIZES["7B"]))
+    assert "819,200 bytes, 18 % less" in of_13b  # 2 · 40 layers · 40 heads · 128 · 2 bytes
+    assert "524,288 bytes, 5 % more" in kv_correction(WhatIf(SIZES["7B"]))
     of_70b = kv_correction(WhatIf(SIZES["70B"]))
     assert "327,680 bytes: 8 KV heads" in of_70b
     assert "64 as in older models would take 2,621,440" in of_70b

@@ -1,5 +1,6 @@
 """The two phases of an answer, and which limit of the machine each of them meets."""
 
+from localrun.base.units import percent
 from localrun.diagnose.bench import BenchRun, Case, bench
 from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
 from localrun.diagnose.explain.words import WORDS
@@ -51,9 +52,9 @@ def advice(first: float, answer: float, n: int, arithmetic: float | None, memory
     """Which phase one waits for, what holds it up, and what helps; shares in percent, None where not measured."""
     total = first + answer
     if first > answer:
-        slow = f"Of a turn with {n} new tokens and {USUAL_ANSWER} of answer the prompt takes {first / total:.0%}"
+        slow = f"Of a turn with {n} new tokens and {USUAL_ANSWER} of answer the prompt takes {percent(first / total)}"
         return f"{slow}. {_cause(arithmetic, 'arithmetic', 'a shorter prompt, or one that begins as the last one did')}"
-    slow = f"Of a turn with {n} new tokens and {USUAL_ANSWER} of answer the answer takes {answer / total:.0%}"
+    slow = f"Of a turn with {n} new tokens and {USUAL_ANSWER} of answer the answer takes {percent(answer / total)}"
     return f"{slow}. {_cause(memory, 'memory bandwidth', 'a smaller precision of the weights, or `--kv q8`,')}"
 
 

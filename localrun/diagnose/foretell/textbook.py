@@ -1,6 +1,6 @@
 """Rounded numbers that are often quoted, and the exact ones. Torch-free."""
 
-from localrun.base.units import gib
+from localrun.base.units import gib, percent
 from localrun.diagnose.foretell.what_if import WhatIf, heads_of, with_heads
 from localrun.fit.bytes import kv_bytes_per_token
 from localrun.ops.kv import KV_CODECS
@@ -40,4 +40,4 @@ def weights_correction(what: WhatIf) -> str:
 
 def _off(exact: float, said: float) -> str:
     share = abs(exact / said - 1)
-    return f"{share:.0%} {'less' if exact < said else 'more'}"
+    return f"{percent(share)} {'less' if exact < said else 'more'}"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from localrun.base.units import ms
+from localrun.base.units import ms, percent
 from localrun.diagnose.explain.lesson import Bars, Curve, Figure, Lesson
 from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.foretell.times import Times
@@ -72,7 +72,8 @@ def phases(times: Times) -> Lesson:
         ),
     )
     share = prompt.longer / (prompt.longer + answer)
-    slow = f"the prompt takes {share:.0%} of a turn" if share >= 0.5 else f"the answer takes {1 - share:.0%} of a turn"
+    longer, of_a_turn = ("prompt", share) if share >= 0.5 else ("answer", 1 - share)
+    slow = f"the {longer} takes {percent(of_a_turn)} of a turn"
     remedy = REMEDIES["prefill" if share >= 0.5 else "decode", prompt.limit if share >= 0.5 else token.limit]
     if not what.cached:
         remedy = "every token reads the whole text again: turn the cache on"
