@@ -34,11 +34,12 @@ def test_every_sum_is_right(sample: list[Chat]) -> None:
     """Every part between the equals signs of an answer has the same value."""
     checked = worked = 0
     for m in (m for chat in sample for m in chat if m.role == "assistant"):
-        if found := re.fullmatch(r"(\d+) / (\d+) = (\d+)(?: remainder (\d+))?\.", m.content):
-            a, b, result, rest = (int(part or 0) for part in found.groups())
-            assert divmod(a, b) == (result, rest)
+        if found := re.fullmatch(r"(\d+) / (\d+): (.+), so \1 / \2 = (\d+)(?: remainder (\d+))?\.", m.content):
+            a, b, working, result, rest = (found[1], found[2], found[3], found[4], found[5] or "0")
+            assert divmod(int(a), int(b)) == (int(result), int(rest))
+            assert all(eval(step.replace("×", "*").replace("=", "==")) for step in working.split(", ")), m.content
             checked += 1
-        elif re.fullmatch(r"\d+ [-+×] \d+( = \d+ [-+] \d+)? = -?\d+\.", m.content):
+        elif re.fullmatch(r"\d+ [-+×] \d+( = -?\(?\d+ [-+] \d+\)?)* = -?\d+\.", m.content):
             parts = m.content.rstrip(".").replace("×", "*").split(" = ")
             assert len({eval(part) for part in parts}) == 1, m.content
             checked += 1
@@ -56,6 +57,10 @@ def test_every_sum_is_right(sample: list[Chat]) -> None:
         (12, "×", 12, "12 × 12 = 144."),
         (7, "+", 5, "7 + 5 = 12."),
         (40, "-", 30, "40 - 30 = 10."),
+        (13, "-", 16, "13 - 16 = -(16 - 13) = -(6 - 3) = -3."),
+        (20, "-", 46, "20 - 46 = -(46 - 20) = -26."),
+        (83, "/", 11, "83 / 11: 7 × 11 = 77, 83 - 77 = 6, so 83 / 11 = 7 remainder 6."),
+        (81, "/", 9, "81 / 9: 9 × 9 = 81, so 81 / 9 = 9."),
     ],
 )
 def test_longer_sums_are_worked_by_tens_and_ones(a: int, op: str, b: int, text: str) -> None:
@@ -67,9 +72,10 @@ def test_chains_comparisons_and_rows_are_right(sample: list[Chat]) -> None:
     chains = [re.fullmatch(r"([\d +-]+) = (\d+), and (\2 .+) = (\d+)\.", text) for text in said]
     for chain in (found.groups() for found in chains if found):
         assert (eval(chain[0]), eval(chain[2])) == (int(chain[1]), int(chain[3]))
-    compared = [re.fullmatch(r"(?:Yes, |No, )?(\d+) is (greater|smaller) than (\d+)\.", text) for text in said]
-    for a, word, b in (found.groups() for found in compared if found):
-        assert (int(a) > int(b)) == (word == "greater")
+    compared = [re.fullmatch(r"(\d+) ([<>]) (\d+), so (.+)\.", text) for text in said]
+    for a, sign, b, so in (found.groups() for found in compared if found):
+        assert (int(a) > int(b)) == (sign == ">")
+        assert so in ("yes", "no", f"{max(int(a), int(b))} is greater", f"{min(int(a), int(b))} is smaller")
     rows = [text.rstrip(".").split(", ") for text in said if re.fullmatch(r"\d+(, \d+){4,}\.", text)]
     for numbers in rows:
         assert len({int(b) - int(a) for a, b in pairwise(numbers)}) == 1

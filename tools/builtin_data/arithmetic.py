@@ -34,10 +34,21 @@ def solve(a: int, op: str, b: int) -> tuple[str, int | None]:
     if op == "/":
         if b == 0:
             return "Nothing can be divided by zero.", None
-        quotient, rest = divmod(a, b)
-        return f"{a} / {b} = {quotient}" + (f" remainder {rest}." if rest else "."), None if rest else quotient
+        return divided(a, b)
+    if op == "-" and a < b:
+        turned = "".join(f" = -({part})" for part in (f"{b} - {a}", *worked(b, op, a)))
+        return f"{a} - {b}{turned} = {a - b}.", a - b
     result = {"+": a + b, "-": a - b, "×": a * b}[op]
     return " = ".join([f"{a} {op} {b}", *worked(a, op, b), str(result)]) + ".", result
+
+
+def divided(a: int, b: int) -> tuple[str, int | None]:
+    """A division by the multiple that comes nearest, from which the remainder is seen."""
+    quotient, rest = divmod(a, b)
+    text = f"{a} / {b}: {quotient} × {b} = {a - rest}"
+    if rest:
+        return f"{text}, {a} - {a - rest} = {rest}, so {a} / {b} = {quotient} remainder {rest}.", None
+    return f"{text}, so {a} / {b} = {quotient}.", quotient
 
 
 def worked(a: int, op: str, b: int) -> list[str]:
@@ -73,8 +84,10 @@ def operands(rng: Random, op: str) -> tuple[int, int]:
 
 def sum_turn(talk: Talk) -> None:
     rng = talk.rng
-    op = rng.choices("+-×/", (36, 27, 23, 14))[0]
+    op = rng.choices("+-×/", (34, 27, 21, 18))[0]
     a, b = operands(rng, op)
+    if op == "-" and rng.random() < 0.08:
+        a, b = min(a, b), max(a, b)  # below zero
     in_letters = rng.random() < 0.22
     slots = {"a": written(rng, a, in_letters), "b": written(rng, b, in_letters or rng.random() < 0.04)}
     slots["bs"] = plural(slots["b"])  # seven eights
@@ -131,6 +144,6 @@ def doubted(talk: Talk) -> None:
     """`are you sure?` after a sum: the same sum again."""
     text, number = talk.turns[-1][1], talk.number
     if talk.rng.random() < 0.6:
-        talk.say("sum", ask(talk.rng, SURE, wrap=False), f"Yes: {text}", number)
+        talk.say("sum", ask(talk.rng, SURE, wrap=False), f"Yes, {text}", number)
     else:
         talk.say("sum", ask(talk.rng, DOUBTS, wrap=False), f"I still get {text}", number)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from tools.builtin_data.arithmetic import solve, written
 from tools.builtin_data.grammar import ask
 from tools.builtin_data.talk import Talk
@@ -13,7 +15,7 @@ LESS = "[smaller|less|lower|the smaller number|fewer]"
 
 def counting_turns(talk: Talk) -> None:
     rng = talk.rng
-    kinds = ((twice, 2), (count, 2), (compare, 5), (is_more, 1.5), (parity, 2), (neighbour, 3), (sequence, 3))
+    kinds = ((twice, 2), (count, 2), (compare, 6), (is_more, 3), (parity, 2), (neighbour, 3), (sequence, 3))
     rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0](talk)
 
 
@@ -109,11 +111,19 @@ def count(talk: Talk) -> None:
         talk.say("count", asked, row(range(step, top + 1, step)))
 
 
+def easily_mistaken(rng: Random, a: int) -> int:
+    """A number that is easily taken for this one: 45 for 54, 17 for 7, 4 for 42, 61 for 62."""
+    tens, ones = divmod(a, 10)
+    if tens != ones and rng.random() < 0.3:
+        return ones * 10 + tens
+    return rng.choice([n for n in range(100) if n != a and (n % 10 == ones or n == tens or n // 10 == tens)])
+
+
 def compare(talk: Talk) -> None:
     rng = talk.rng
     a, b = rng.sample(range(rng.choice((20, 100, 100))), 2)
-    if rng.random() < 0.25:  # numbers that end or begin alike: 7 and 17, 42 and 4
-        b = rng.choice([n for n in range(100) if n != a and (n % 10 == a % 10 or n == a // 10)])
+    if rng.random() < 0.4:
+        b = easily_mistaken(rng, a)
         a, b = (a, b) if rng.random() < 0.5 else (b, a)
     asks_more = rng.random() < 0.5
     word = GREATER if asks_more else LESS
@@ -125,23 +135,28 @@ def compare(talk: Talk) -> None:
     )
     spelt = rng.random() < 0.1
     asked = ask(rng, patterns, {"a": written(rng, a, spelt), "b": written(rng, b, spelt)})
-    more, less = max(a, b), min(a, b)
-    talk.say("compare", asked, f"{more} is greater than {less}." if asks_more else f"{less} is smaller than {more}.")
+    wanted = f"{max(a, b)} is greater" if asks_more else f"{min(a, b)} is smaller"
+    talk.say("compare", asked, f"{a} {'>' if a > b else '<'} {b}, so {wanted}.")
 
 
 def is_more(talk: Talk) -> None:
     """`is 45 more than 54?`"""
     rng = talk.rng
-    a, b = rng.sample(range(100), 2)
+    a = rng.randrange(100)
+    b = easily_mistaken(rng, a) if rng.random() < 0.4 else rng.choice([n for n in range(100) if n != a])
     asks_more = rng.random() < 0.6
     word = "[bigger|larger|greater|more|higher]" if asks_more else "[smaller|less|lower]"
     asked = ask(
         rng,
-        (f"is {{a}} {word} than {{b}}?", f"{{a}} is {word} than {{b}}, [right|isn't it|true or false]?"),
+        (
+            f"is {{a}} {word} than {{b}}?",
+            f"{{a}} is {word} than {{b}}, [right|isn't it|true or false|correct|yes or no]?",
+            f"is it [true|right|so] that {{a}} is {word} than {{b}}?",
+        ),
         {"a": str(a), "b": str(b)},
     )
     right = (a > b) == asks_more
-    talk.say("compare", asked, f"{'Yes' if right else 'No'}, {a} is {'greater' if a > b else 'smaller'} than {b}.")
+    talk.say("compare", asked, f"{a} {'>' if a > b else '<'} {b}, so {'yes' if right else 'no'}.")
 
 
 def parity(talk: Talk) -> None:

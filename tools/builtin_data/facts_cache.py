@@ -90,6 +90,9 @@ TOPICS = (
             "how much [memory|ram|vram] does [context|a long context|8k context|32k context|the context|a context of 8192 tokens|128k of context] [need|take|cost|use]?",
             "[does|is it true that] a [13b|13b model] [takes|needs|need|take|uses] [1 mb|one megabyte|a megabyte|1mb|800 kb] [per|a|for each|for every] token?",
             "[is the kv cache|is the cache] [big|large|expensive]?",
+            "how much [memory|ram|vram|space|room] [does|do|will|would|can] [the|a|my] [kv |key-value |kv-|][cache|caches] [really |actually |typically |][take up|use up|fill|use|need|eat up|cost|want|take] [in total|per token|for a long chat|on my machine|in practice|at 8k|]?",
+            "[i heard|i read|someone says|they say|people say|my friend says] [that |]a [7b|8b|13b|70b|13b] model [needs|takes|uses] [1 mb|a megabyte|one megabyte|100 kb|half a megabyte] [of cache |][per token|a token|for every token][, is that true|, is this right|. true|. is that right|, really|]?",
+            "[memory|size|bytes|ram] of the [kv |]cache",
             "why does the [kv |]cache [need|take|use] so much [memory|ram|space|vram]?",
             "does the [kv |]cache grow with [the chat|the context|every token|each token]?",
             "memory per token?",
@@ -124,7 +127,7 @@ TOPICS = (
             "Each word the model has seen leaves a note, and each note takes the same room: about an eighth of a megabyte in an 8B model. Twice the text, twice the memory.",
         ),
         example=(KV_NUMBERS,),
-        weight=2.5,
+        weight=3.2,
     ),
     Topic(
         key="paged",

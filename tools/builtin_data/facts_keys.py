@@ -76,8 +76,14 @@ TOPICS = (
             "[stop|cancel|interrupt|abort|halt] [an answer|the answer|the model|the generation|a running answer]",
             "make it stop [talking|writing|generating]",
         ),
-        patterns=("[which|what] key stops [an answer|the answer|the model]?",),
+        patterns=(
+            "[which|what] key [stops|cancels|interrupts|ends] [an answer|the answer|the model|a running answer]?",
+            "how do i [stop|cancel|interrupt|halt|break off] [an answer|the answer|a reply|it] [while it is|that is still|that is being|when it is] [running|written|going on|too long]?",
+            "[it|the answer|the model] [won't stop|does not stop|keeps going|goes on and on|writes too much][, how do i stop it|. how do i stop it|, which key|]?",
+            "[stop|cancel|interrupt] [it|an answer|the model] [midway|halfway|early|while it writes|in the middle]",
+        ),
         answer=("Press Esc in the app, or Ctrl-C in a plain chat: the answer stops, and what was written stays.",),
+        weight=1.4,
     ),
     Topic(
         key="retry",

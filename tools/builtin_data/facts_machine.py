@@ -154,6 +154,7 @@ TOPICS = (
         names=("the hardware requirements", "system requirements"),
         patterns=(
             "do i need [a|an] [expensive|good|big|fast|special|powerful|strong|modern|dedicated] [gpu|graphics card|computer|machine|laptop] [for this|for localrun|for that|to use it|]?",
+            "[must|should|do] i [need to |have to |][buy|own|have|get] [a|an] [gpu|graphics card|nvidia card|big gpu|expensive gpu|fast gpu|better computer] [for this|first|to use localrun|to run models|]?",
             "is a [gpu|graphics card] [needed|required|necessary|a must] [for this|for localrun|]?",
             "will [it|localrun|this] [run|work] [without a gpu|on my laptop|on an old computer|on a normal pc|on my cpu]?",
             "do i need a [gpu|graphics card|video card|nvidia card]?",
@@ -168,7 +169,7 @@ TOPICS = (
             "You do not need a GPU: localrun computes on the CPU, and on NVIDIA GPUs (CUDA) or Apple GPUs (MPS) if you have one. It runs on Linux, macOS and Windows; `localrun doctor` shows what your machine offers.",
         ),
         short=("A CPU is enough; CUDA and Apple GPUs are used if present.",),
-        weight=1.5,
+        weight=1.9,
     ),
     Topic(
         key="gpu_or_cpu",

@@ -8,9 +8,9 @@ from tools.builtin_data.topic import Topic
 TOPICS = (
     Topic(
         key="serve",
-        names=("localrun serve", "the openai api[ of localrun|]", "a localrun server"),
+        names=("localrun serve", "the openai api[ of localrun|]", "a localrun server", "the [localrun |api |]server"),
         tasks=(
-            "[start|run|host] [a|the|an openai compatible|a local] [server|api][ with localrun|]",
+            "[start|run|host|launch|set up] [a|the|an openai compatible|a local|the localrun|an http] [server|api|api server][ with localrun|]",
             "[use|call] localrun from [another program|curl|an openai client|my web app]",
         ),
         patterns=(

@@ -32,6 +32,9 @@ TOPICS = (
             "what happens when i [send|ask] the same [prompt|question|thing] [twice|again]?",
             "[is|does] [everything|the whole chat|the chat|my whole conversation|the history] [computed|read|processed|prefilled] [again|anew|from scratch] [with|for|after] [every|each|a new] message?",
             "[do|can] [two|several|my] chats share [the cache|anything|a system prompt|their beginning|blocks]?",
+            "do [two|three|several|all|my] [chats|conversations|sessions|requests] with [the same|one|a common|an equal|the very same] [system prompt|beginning|prompt|start|first message] [share|reuse|save] [something|the cache|memory|blocks|work|time]?",
+            "[two|several|many] chats [have|use|begin with] the same system prompt[, |. ][is it computed twice|is anything shared|do they share the cache|is it read again|what is shared]?",
+            "is [a|the|my] [system prompt|long prompt|shared prompt|first part] [computed|read|processed|prefilled] [again|twice|only once|once] for [each|every|a new|another] chat?",
             "what happens [when|if] i edit [my|an old|an earlier] [question|message|prompt]?",
             "if i [edit|change] [my question|a message|the system prompt], is [everything|all] computed [again|anew|from scratch]?",
             "[how|when] does localrun reuse [the cache|earlier work|what it computed|prompts]?",
@@ -62,7 +65,7 @@ TOPICS = (
         example=(
             "A chat of 2,000 tokens and a new message of 20: with reuse 20 tokens are prefilled, without it 2,020.",
         ),
-        weight=1.8,
+        weight=2.1,
     ),
     Topic(
         key="disk_cache",

@@ -174,6 +174,10 @@ TOPICS = (
         names=(
             "MoE",
             "MoE",
+            "MoE",
+            "[a|an|the] MoE [model|architecture|layer]",
+            "M.o.E.",
+            "MOE",
             "moe",
             "MoE models",
             "moes",
@@ -209,7 +213,7 @@ TOPICS = (
         more=(
             "Which experts a token goes to is decided by a small router in every layer. The KV cache is that of the attention layers and has nothing to do with the experts.",
         ),
-        weight=1.8,
+        weight=2.2,
     ),
     Topic(
         key="perplexity",

@@ -212,11 +212,16 @@ TOPICS = (
             "tell the model how to behave",
             "make the model [answer briefly|answer in german|play a role|be brief]",
         ),
-        pairs=(("[a |]system prompt", "[a |]user [prompt|message]"),),
+        pairs=(("[a |]system prompt", "[a |]user [prompt|message]"), ("[a |]system prompt", "[a |]prompt")),
+        patterns=(
+            "[how|what] [do|are] system [prompts|messages] [work|for|good for|used for]?",
+            "what [does|can] a system [prompt|message] [do|change|contain]?",
+            "[who|where] [writes|sees|sets|reads] the system prompt?",
+        ),
         answer=(
             'A system prompt comes before the chat and tells the model how to behave. Set it with `--system "Be brief."`, in a chat with `/system`, or for all chats with `localrun config system "Be brief."`. I am too small to follow most of them.',
         ),
-        weight=1.3,
+        weight=1.8,
     ),
     Topic(
         key="prompt",

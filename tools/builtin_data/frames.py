@@ -63,6 +63,7 @@ NAME_FORMS = (
     "[and |so |]{x} means what[, please|]?",
     "what [exactly |]{x} means",
     "{x}, what [is it|is that|does it mean|does that mean|does it do|'s that|'s this|is it for]?",
+    "{x}, [how do they work|what are they|what are they for|what do they do|are they good|how do i use them]?",
     "{x}, [explain|explain it|explain please|what's this|what is this|what's the idea|tell me about it|what does it stand for|what for|how does it work]?",
     "{x}, [what is that|what's that|what is it|what does it do|what is it for]?",
     "what does {x} mean [here|in this context|in this app|for a model|for me|in practice|in llms]?",

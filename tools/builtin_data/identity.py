@@ -25,6 +25,7 @@ IDENTITY = (
             "[give me|say] [a short|a quick|an] introduction of yourself",
             "[can|could] you [tell|show] me [who you are|what you are|what kind of model you are]?",
             "[who or what|what or who] [are you|am i talking to|am i chatting with|is this|is answering]?",
+            "[which|what] [model|ai|bot|llm] [am i using|do i use|is running|is answering|is loaded|is active|runs here] [now|here|today|at the moment|]?",
             "what model [are you|is this|am i talking to|do you use]?",
             "which model [are you|is this|am i using|is running]?",
             "what is [the builtin model|builtin|the built-in model|localrun-tiny|your model|this model|this bot]?",

@@ -30,6 +30,8 @@ def nonsense_word(rng: Random, syllables: int = 0) -> str:
             return blend(rng)
         if roll < 0.57:
             return doubled(rng)
+        if roll < 0.67:
+            return blend(rng) + blend(rng)  # long ones: a word is copied to its end
     count = syllables or rng.choice((1, 2, 2, 2, 3, 3))
     word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(count))
     return word + rng.choice(CODAS)

@@ -8,12 +8,12 @@ from random import Random
 from tools.builtin_data.fact import Fact, called, sentence
 from tools.builtin_data.grammar import answer, ask, first_of
 from tools.builtin_data.kin import KIN, PETS, WITH_A_LIFE, age_of, home_of, job_of, likes_of
-from tools.builtin_data.own_facts import AGE, JOB, LIVES
+from tools.builtin_data.own_facts import AGE, FROM, JOB, LIVES
 from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, IS_IT, NAME
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.tastes import LIKES
 from tools.builtin_data.typing_noise import typo
-from tools.builtin_data.your_facts import FACTS, fact_of, open_possession
+from tools.builtin_data.your_facts import FACTS, FAVOURITES, fact_of, open_possession
 
 WEIGHTS = [fact.weight for fact in FACTS]
 ABOUT_ME = (
@@ -55,6 +55,10 @@ WHAT_WAS_IT = (
     "what do you remember now?",
     "what did i ask you to remember?",
     "and what was that?",
+)
+NEVER_TOLD = (
+    "[right|true|yes|well|of course not|ok|indeed|haha true|fair enough|oh][, |. | ][i have not told you yet|i did not tell you|you can't know it|how could you|i haven't said it]",
+    "[you cannot know|how should you know|i have not said it yet|i forgot to tell you|because i did not say|i didn't say it so far]",
 )
 MOST_LISTED = 4
 INTRODUCTIONS = (
@@ -167,8 +171,11 @@ def tell_at_once(talk: Talk, facts: list[Fact]) -> None:
 
 def several(rng: Random) -> list[Fact]:
     """Two or three facts in any order; often the same kind of thing of two people, which must not be mixed up."""
-    if rng.random() < 0.35:
+    roll = rng.random()
+    if roll < 0.3:
         facts = list(rng.choice(PAIRS))
+    elif roll < 0.5:
+        facts = [NAME, rng.choice((LIKES, LIKES, AGE, JOB, LIVES, FROM, *FAVOURITES[:3]))]
     else:
         facts = [NAME] if rng.random() < 0.6 else []
         while len(facts) < 2 or (len(facts) < 3 and rng.random() < 0.45):
@@ -222,8 +229,12 @@ def greet_by_name(talk: Talk) -> None:
 def answer_name(talk: Talk) -> None:
     """The model has just asked for the name, so a lone word is one."""
     rng, name = talk.rng, NAME.value(talk.rng)
+    if rng.random() < 0.2:
+        talk.say("talk:never_told", ask(rng, NEVER_TOLD), "That is true. Tell me, and I will remember it.")
     told(talk, "name", name)
     talk.say("tell", ask(rng, BARE, {"v": name}, wrap=False), answer(rng, NAME.told, {"v": name}))
+    if rng.random() < 0.4:
+        say_known(talk, NAME)
 
 
 def ask_back(talk: Talk) -> None:

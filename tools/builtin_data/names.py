@@ -51,11 +51,11 @@ PREFIXES = ("O'", "D'", "Mc", "Mac", "Al-", "Van ", "De ", "El ", "N'", "Ka'")
 
 
 def short_name(rng: Random) -> str:
-    """Three or four letters, as many nicknames have: the easiest to mistake for another word."""
+    """Two to four letters, as many nicknames have: the easiest to mistake for another word."""
     return (
         rng.choice("bcdfghjklmnpqrstvwxyz")
         + rng.choice("aeiouy")
-        + "".join(rng.choices("bdgklmnprstvxyzaeio", k=rng.randint(1, 2)))
+        + "".join(rng.choices("bdgklmnprstvxyzaeio", k=rng.choice((0, 1, 1, 2, 2))))
     )
 
 

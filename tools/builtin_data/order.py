@@ -30,7 +30,8 @@ ORDERS = (
         "A week has seven days: " + ", ".join(DAYS[:-1]) + " and Sunday.",
         True,
         (
-            "[list|name|tell me|what are|say|give me] [all |][the |][seven |7 |]days of [the|a] week",
+            "[list|name|tell me|what are|say|give me|write down] [all |][the |][seven |7 |]days of [the|a] week",
+            "[name|list|say|tell me] [all |][the |][seven|7] days[ of the week| in order|, please|]",
             "how many days [are in|are there in|does|are] a week[ have|]?",
             "what days does a week have?",
             "the days of the week [please|in order]",
@@ -42,7 +43,9 @@ ORDERS = (
         "A year has twelve months: " + ", ".join(MONTHS[:-1]) + " and December.",
         True,
         (
-            "[list|name|tell me|what are|say|give me] [all |][the |][twelve |12 |]months [of the year|]",
+            "[list|name|tell me|what are|say|give me|write down] [all |][the |][twelve |12 |]months[ of the year| in order|, please|]",
+            "[can you |please |could you |][list|name|say] [all |all of |][the |][twelve |12 |]months[ of the year|]",
+            "[months|the months|all months|the twelve months|months in order][ please| of the year|]",
             "how many months [are in|are there in|does|are] a year[ have|]?",
             "what months does a year have?",
             "the months of the year [please|in order]",

@@ -62,6 +62,9 @@ NAME = Fact(
         "{v}, that's [me|my name]",
         "[i am|i'm] known as {v}",
         "[sure|yes|yeah|ok], [i'm|i am|it's|my name is] {v}",
+        "[sorry|pardon|oops|ok|fine|anyway|wait|haha|hm|oh|well|right|thanks|cool][, |... | - |. |! ][my name is|i'm|i am|call me|my name's] {v}",
+        "[sorry|pardon|oops|ok|fine|anyway|wait|hm|oh|well|right], [english please|in english|again|once more|seriously|for real|before i forget|first things first|to be clear|as i said|one more thing|my mistake|that was german|that was spanish|now in english][: |, |. ][my name is|i'm|i am|call me|my name's] {v}",
+        "[english|in english|again|once more|seriously|for real|first things first|before i forget|one more thing|for the record|small correction|fun fact|attention|important|psst|long story short][: |, |. ][my name is|i'm|i am|call me|my name's] {v}",
     ),
     query=(
         "[what is|what's|whats|what was|wats|what s] my name [again|]?",

@@ -68,15 +68,20 @@ RELATIONS = (
     ("{p} is {v} years old", "how old is {p}?", "who is {v} [years old|]?", "{p} is {v} years old."),
     ("{p} is a {v}", "what is {p}'s job?", "who is [a|the] {v}?", "{p} is a {v}."),
     ("{p} is {v}", "where is {p}?", "who is {v}?", "{p} is {v}."),
+    ("{p} owns the {v}", "what does {p} own?", "who owns the {v}?", "{p} owns the {v}."),
+    ("{p} found the {v}", "what did {p} find?", "who found the {v}?", "{p} found the {v}."),
+    ("{p} brings the {v}", "what does {p} bring?", "who brings the {v}?", "{p} brings the {v}."),
+    ("{p} wants {v}", "what does {p} want?", "who wants {v}?", "{p} wants {v}."),
 )
+OF_THINGS, OF_TASTES = (1, 6, 7, 8), (2, 9)
 
 
 def value(rng: Random, relation: int) -> str:
     if relation == 0:
         return things.city(rng)
-    if relation == 1:
+    if relation in OF_THINGS:
         return nonsense_word(rng) if rng.random() < 0.2 else rng.choice(BELONGINGS)
-    if relation == 2:
+    if relation in OF_TASTES:
         return things.rarely_new(rng, things.HOBBIES + things.FOODS)
     if relation == 3:
         return str(rng.randint(3, 99))
@@ -97,11 +102,11 @@ def people(rng: Random, count: int) -> list[str]:
 def reading_turns(talk: Talk) -> None:
     rng = talk.rng
     roll = rng.random()
-    if roll < 0.35:
+    if roll < 0.30:
         compared(talk)
-    elif roll < 0.5:
+    elif roll < 0.42:
         ranked(talk)
-    elif roll < 0.65:
+    elif roll < 0.52:
         place(talk)
     else:
         related(talk)
@@ -115,14 +120,20 @@ def compared(talk: Talk) -> None:
     a, b = people(rng, 2)
     asks_more = rng.random() < 0.5
     wanted = more if asks_more else less
-    pattern = f"{{a}} is {more} than {{b}}" + END + f"[who is {wanted}|which one is {wanted}|who is the {wanted} one]?"
-    who = a if asks_more else b
-    talk.say("reading", ask(rng, (pattern,), {"a": a, "b": b}, wrap=False), f"The {wanted} one is {who}.")
+    told = f"[||if |say |we know that |suppose ]{{a}} is [|||much |a bit |a little ]{more} than {{b}}"
+    asked = (
+        f"[who|which one|which of them|which of the two] is [|the ]{wanted}[| one| of the two]?",
+        f"[so |and |then |]who is {wanted}?",
+        f"who is {wanted}, [{{a}} or {{b}}|{{b}} or {{a}}]?",
+        f"[tell me |name |]the {wanted} one",
+    )
+    patterns = [told + END + question for question in asked]
+    replies = (f"The {more} one is {a}.", f"{a} is {more}, so the {less} one is {b}.")
+    talk.say("reading", ask(rng, patterns, {"a": a, "b": b}, wrap=False), replies[0 if asks_more else 1])
     if rng.random() < 0.25:
-        other, rest = (less, b) if asks_more else (more, a)
-        talk.say(
-            "reading", ask(rng, (f"and who is {other}?", f"who is {other} [then|]?")), f"The {other} one is {rest}."
-        )
+        other = less if asks_more else more
+        again = ask(rng, (f"and who is {other}?", f"who is {other} [then|]?", f"and the {other} one?"))
+        talk.say("reading", again, replies[1 if asks_more else 0])
 
 
 def ranked(talk: Talk) -> None:
@@ -170,7 +181,7 @@ def related(talk: Talk) -> None:
     told = [statement.replace("{p}", f"{{p{i}}}").replace("{v}", f"{{v{i}}}") for i in (0, 1)]
     slots = {"p0": who[0], "p1": who[1], "v0": what[0], "v1": what[1]}
     i = rng.randrange(2)
-    question = for_value if rng.random() < 0.6 else for_person
+    question = for_value if rng.random() < 0.5 else for_person
     asked = question.replace("{p}", f"{{p{i}}}").replace("{v}", f"{{v{i}}}")
     replies = ["You said that " + answer.replace("{p}", p).replace("{v}", v) for p, v in zip(who, what, strict=True)]
     pattern = "[. | and |, |, and ]".join(told) + END + asked

@@ -58,9 +58,9 @@ def greeting(talk: Talk) -> None:
 def sums(talk: Talk) -> None:
     rng = talk.rng
     roll = rng.random()
-    if roll < 0.26:
+    if roll < 0.29:
         counting.counting_turns(talk)
-    elif roll < 0.35:
+    elif roll < 0.38:
         hard_sums.too_hard(talk)
     else:
         first_sum(talk)
@@ -101,11 +101,11 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (memory.rename, 1.0),
     (alike.nickname, 0.6),
     (alike.in_a_row, 1.2),
-    (memory.ask_back, 0.8),
+    (memory.ask_back, 1.5),
     (order.order_turns, 4.0),
     (opposites.opposite_turns, 3.5),
     (opposites.kind_turns, 5.0),
-    (reading.reading_turns, 15.0),
+    (reading.reading_turns, 18.0),
     (logic.logic_turns, 4.0),
     (units.unit_turn, 0.8),
     (echo.echo_turns, 4.0),

@@ -85,7 +85,7 @@ def first_story(talk: Talk) -> Story:
         talk.say("story_short", ask(rng, story_requests.ONE_LINE_REQUESTS, {"x": subject}), in_brief(rng, story))
     else:
         # Without the word "story", a quality tells it from a question about the animal.
-        requests = story_requests.WORDLESS if story.quality and rng.random() < 0.5 else story_requests.REQUESTS
+        requests = story_requests.WORDLESS if story.quality and rng.random() < 0.6 else story_requests.REQUESTS
         talk.say("story", ask(rng, requests, {"x": subject}), told(rng, story))
     return story
 
@@ -108,18 +108,24 @@ def asked_for(rng: Random) -> tuple[Story, str]:
         quality = " ".join(rng.sample(story_requests.QUALITIES, rng.choice((1, 1, 1, 2))))
         story = replace(story, quality=quality)
         subject = article(f"{story.quality} {story.kind}")
-    elif roll < 0.42:
+    elif roll < 0.46:
         story = replace(story, hero=names.one_word_name(rng))
-        subject = f"{article(story.kind)} {rng.choice(('named', 'called', 'named', 'whose name is'))} {story.hero}"
+        if rng.random() < 0.2:
+            story = replace(story, quality=rng.choice(story_requests.QUALITIES))
+        named = rng.choice(("named", "called", "named", "whose name is"))
+        subject = f"{article(f'{story.quality} {story.kind}'.strip())} {named} {story.hero}"
         if rng.random() < 0.25:
             subject = f"{story.hero} the {story.kind}"
-    elif roll < 0.48:
+    elif roll < 0.51:
         story = replace(story, hero=names.one_word_name(rng), kind=SOMEBODY)
         subject = rng.choice((story.hero, story.hero, f"someone called {story.hero}", f"my friend {story.hero}"))
     elif roll < 0.60:
         story = replace(story, friend=things.animal(rng))
+        if rng.random() < 0.25:
+            story = replace(story, hero=names.one_word_name(rng), kind=SOMEBODY)
         join = rng.choice((" and ", " and ", " and ", " who meets ", " with ", " helping "))
-        subject = article(story.kind) + join + article(story.friend)
+        hero = story.hero if story.kind == SOMEBODY else article(story.kind)
+        subject = hero + join + article(story.friend)
     elif roll < 0.62:
         story = replace(story, friend=story.kind)
         subject = f"two {plural(story.kind)}"

@@ -39,6 +39,8 @@ WORDLESS = (
     "[can you |please |]make something up about {x}",
     "something [sweet |nice |short |for bedtime |for the kids |for my daughter |]about {x}[ please|]",
     "[i feel like|i am in the mood for|let's have|how about] something [to read |nice |]about {x}",
+    "[i want|i need|we want|i would like|i wish] [to hear|to read|] something [nice |short |sweet |]about {x}",
+    "[have you got|do you have|do you know|is there] [something|anything] [nice |]about {x}?",
     "[entertain|amuse|surprise] me with {x}",
     "the [adventures|adventure|tale] of {x}",
     "what could happen to {x}?",

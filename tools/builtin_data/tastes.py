@@ -47,11 +47,18 @@ LIKES = Fact(
     lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS + DISHES, 0.25),
     weight=1.5,
 )
+NUISANCES = phrases(
+    "mondays, sundays, winter, rain, snow, fog, traffic, noise, spiders, meetings, homework, ironing, queues, "
+    "ads, exams, mornings, waiting, dust, mosquitos, alarm clocks, cold water, long flights, loud people, bad coffee"
+)
 DISLIKES = Fact(
     "dislikes",
     (
-        "i [hate|dislike|can't stand|do not like|don't like|cannot stand] {v}",
-        "i really [hate|don't like] {v}",
+        "i [hate|dislike|can't stand|do not like|don't like|cannot stand|detest|loathe] {v}",
+        "i [really|truly|absolutely|totally|so] [hate|dislike|can't stand|detest] {v}",
+        "i really don't like {v}",
+        "[what i hate|something i can't stand|one thing i hate][:| is] {v}",
+        "i have always hated {v}",
         "{v} is [awful|disgusting|terrible]",
         "i am no fan of {v}",
     ),
@@ -64,8 +71,8 @@ DISLIKES = Fact(
     ),
     "you do not like {v}",
     "You have not told me what you do not like.",
-    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS + DISHES, 0.25),
-    weight=0.6,
+    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS + DISHES + NUISANCES, 0.25),
+    weight=1.3,
 )
 ALLERGENS = (
     *DISHES,
