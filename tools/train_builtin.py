@@ -29,6 +29,7 @@ from tools.builtin_batches import Batch, batches
 from tools.builtin_data.compose import chats
 from tools.builtin_export import write_gguf
 from tools.builtin_init import start
+from tools.builtin_memory import give_memory_back, keep_memory
 from tools.builtin_model import Decoder, Shape
 from tools.builtin_tokenizer import load_tokenizer, train_tokenizer
 
@@ -154,8 +155,10 @@ class Training:
             if self.step % 20 == 0 and self.rank == 0:
                 self.report(sum(losses) / len(losses), seen / (time.time() - since))
                 since, seen, losses = time.time(), 0, []
-            if self.step % 100 == 0 and self.rank == 0:
-                self.save()
+            if self.step % 100 == 0:
+                give_memory_back()
+                if self.rank == 0:
+                    self.save()
         if self.rank == 0:
             self.save()
 
@@ -204,6 +207,7 @@ def work(rank: int, plan: Plan) -> None:
 
 def start_workers(plan: Plan) -> None:
     """Run until all workers are done. The first failure ends them all, for the others would wait for it for ever."""
+    keep_memory()
     processes = [get_context("spawn").Process(target=work, args=(i, plan), daemon=True) for i in range(plan.workers)]
     for process in processes:
         process.start()
@@ -216,7 +220,7 @@ def start_workers(plan: Plan) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
-    parser.add_argument("--steps", type=int, default=3600)
+    parser.add_argument("--steps", type=int, default=3400)
     parser.add_argument("--decay-from", type=int, default=None, help="step at which the learning rate begins to fall")
     parser.add_argument("--tokens-per-step", type=int, default=8192)
     parser.add_argument("--vocab-size", type=int, default=2560)
