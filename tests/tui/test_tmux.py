@@ -71,3 +71,18 @@ def test_a_paste_arrives_once_with_its_lines_and_before_what_is_typed_after_it(t
     start = next(number for number, line in enumerate(typed) if "first line" in line)
     assert [line.rstrip() for line in typed[start : start + 3]] == ["first line", "second line", "third"]
     assert terminal.text().count("first line") == 1
+
+
+def test_all_is_drawn_anew_after_a_stop_that_nobody_saw_coming(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.see("Welcome to localrun")
+    begin_with_the_builtin_model(terminal)
+    terminal.see("builtin Q")
+    terminal.see("all keys")
+    before = terminal.text()
+    terminal.stop_and_go_on()
+    terminal.until(lambda: terminal.text() == before, "not all of it is there again")
+    terminal.paste("one line\nanother")
+    terminal.see("another")
+    terminal.press("C-q")
+    terminal.until_ended()

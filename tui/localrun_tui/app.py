@@ -74,11 +74,11 @@ class LocalrunApp(App[None]):
     def on_mount(self) -> None:
         self.app_suspend_signal.subscribe(self, lambda _: self._leave_terminal())
         self.app_resume_signal.subscribe(self, lambda _: self._paper.forget())
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self.call_after_refresh(self._begin)
 
     def _leave_terminal(self) -> None:
         """Others write to it now, in the style and under the title that it had."""
-        self._paper.forget()
         self.desktop.leave()
         self._write("\x1b[0m")
 

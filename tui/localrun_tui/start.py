@@ -1,5 +1,6 @@
 """Starts the app: with real engines, the chats on disk, and the model to begin with."""
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,10 @@ def run(model: str | None = None, precision: str = "auto") -> int:
     """Run the app until the user leaves; gives the exit code."""
     flags = {"model": model} if model else {}
     app = LocalrunApp(open_client, open_store, lambda: first_choice(model, precision), kept_theme(), flags)
+    if sys.platform != "win32":
+        from localrun_tui.terminal import Terminal
+
+        app.driver_class = Terminal
     app.run()
     return app.return_code or 0
 

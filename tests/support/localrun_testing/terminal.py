@@ -74,6 +74,13 @@ class Terminal:
         psutil.Process(int(self._run("list-panes", "-F", "#{pane_pid}"))).send_signal(signal.SIGKILL)
         self.until_ended()
 
+    def stop_and_go_on(self) -> None:
+        """SIGSTOP, and SIGCONT a moment later."""
+        app = psutil.Process(int(self._run("list-panes", "-F", "#{pane_pid}")))
+        app.suspend()
+        time.sleep(0.3)
+        app.resume()
+
     def until_ended(self) -> None:
         self.until(self._has_ended, "has not ended", 30.0)
 
