@@ -71,3 +71,61 @@ def test_what_waits_is_held_by_escape_changed_taken_back_and_sent_when_told_to()
 
     drive(app, steps)
     assert [m["content"] for m in client.requests[1].messages] == ["first", "Hello!", "then that too"]
+
+
+def test_taking_others_back_leaves_the_one_that_is_changed_in_its_place() -> None:
+    app, client = chat_app(ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        waiting = chat_screen(pilot).session.waiting
+        await ready(pilot)
+        await send(pilot, "first")
+        await until_text(pilot, "Hello!")
+        for text in ("one", "two", "three", "four"):
+            await send(pilot, text)
+        await until_text(pilot, "4 messages wait")
+        await pilot.press("up", "up", "e")  # three
+        await until_text(pilot, "changes it where it waits")
+        await pilot.press("ctrl+up", "up", "up", "delete")  # two
+        await until_text(pilot, "3 messages held")
+        chat_screen(pilot).composer.write("three, changed")
+        chat_screen(pilot).composer.submit()
+        await until(pilot, lambda: waiting.texts == ["one", "three, changed", "four"])
+        await pilot.press("up", "e")  # four
+        await until_text(pilot, "changes it where it waits")
+        await pilot.press("ctrl+up", "delete")
+        await until(pilot, lambda: waiting.texts == ["one", "three, changed"])
+        chat_screen(pilot).composer.write("four, after all")
+        chat_screen(pilot).composer.submit()
+        await until(pilot, lambda: waiting.texts == ["one", "three, changed", "four, after all"])
+        assert not waiting.held
+
+    drive(app, steps)
+    assert len(client.requests) == 1
+
+
+def test_sending_one_now_leaves_the_one_that_is_changed_until_it_is_changed() -> None:
+    app, client = chat_app(ENDS, Script("second"), Script("third"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await ready(pilot)
+        await send(pilot, "first")
+        await until_text(pilot, "Hello!")
+        for text in ("one", "two"):
+            await send(pilot, text)
+        await until_text(pilot, "2 messages wait")
+        await pilot.press("escape")
+        await until_text(pilot, "2 messages held")
+        await pilot.press("up", "e")  # two
+        await until_text(pilot, "changes it where it waits")
+        await pilot.press("ctrl+up", "up", "enter")  # one
+        await until_text(pilot, "second")
+        await until(pilot, lambda: not session.answering)
+        assert session.waiting.texts == ["two"]
+        chat_screen(pilot).composer.write("two, changed")
+        chat_screen(pilot).composer.submit()
+        await until_text(pilot, "third")
+
+    drive(app, steps)
+    assert [request.messages[-1]["content"] for request in client.requests] == ["first", "one", "two, changed"]

@@ -122,7 +122,7 @@ class Session:
 
     async def send_waiting(self, index: int = 0) -> None:
         """Send one of those that wait; the next one goes after its answer."""
-        self.waiting.held = False
+        self.waiting.release()
         if index < len(self.waiting) and not self._busy:
             await self.send(self.waiting.take(index))
             await self.waiting.sent()

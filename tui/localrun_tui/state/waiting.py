@@ -17,7 +17,8 @@ class WaitingMessages:
         self.chat: Chat | None = None  # None until the first one is on disk: then they are in memory only
         self.texts: list[str] = []
         self.held = False  # they are not sent before the user says so
-        self._reworded: tuple[int, bool] | None = None  # number of the one that is changed; whether all were held
+        # number of the one that is changed, None once it is gone; whether all were held
+        self._reworded: tuple[int | None, bool] | None = None
         self._disk = disk
         self._post = post
 
@@ -26,22 +27,29 @@ class WaitingMessages:
 
     def open(self, chat: "Chat") -> None:
         """Those of another chat, as they are in its file."""
-        self.chat, self.texts = chat, list(chat.waiting)
+        self.chat, self.texts, self._reworded = chat, list(chat.waiting), None
         self.held = bool(self.texts)
 
     def clear(self) -> None:
-        self.texts, self.held = [], False
+        self.texts, self.held, self._reworded = [], False, None
 
     async def add(self, text: str) -> None:
         await self._keep([*self.texts, text])
 
     async def drop(self, index: int) -> None:
         """Take one back."""
+        self._is_gone(index)
         await self._keep([*self.texts[:index], *self.texts[index + 1 :]])
 
     def take(self, index: int) -> str:
         """One to be sent; in the file it waits until `sent`, when it is a message."""
+        self._is_gone(index)
         return self.texts.pop(index)
+
+    def _is_gone(self, index: int) -> None:
+        """Those behind it have another number now."""
+        if self._reworded is not None and (at := self._reworded[0]) is not None:
+            self._reworded = None if at == index else at - (index < at), self._reworded[1]
 
     async def sent(self) -> None:
         """What was taken is a message now."""
@@ -52,6 +60,13 @@ class WaitingMessages:
         self.held = bool(self.texts)
         self._post(ChatChanged())
 
+    def release(self) -> None:
+        """Send them again, one after the other, if none is being changed: else after that."""
+        if self._reworded is None:
+            self.held = False
+        else:
+            self._reworded = self._reworded[0], False
+
     def begin_reword(self, index: int) -> str | None:
         """Text of the one to be changed; none is sent meanwhile."""
         if index >= len(self.texts):
@@ -61,12 +76,14 @@ class WaitingMessages:
         return self.texts[index]
 
     async def end_reword(self, text: str | None) -> bool:
-        """It is `text` now, or left as it was; gives whether sending is to go on."""
+        """It is `text` now, or left as it was; one that is gone meanwhile waits again, behind the others. Gives whether
+        sending is to go on."""
         if self._reworded is None:
             return False
         (index, held), self._reworded = self._reworded, None
         if text is not None:
-            await self._keep([*self.texts[:index], text, *self.texts[index + 1 :]])
+            at = len(self.texts) if index is None else index
+            await self._keep([*self.texts[:at], text, *self.texts[at + 1 :]])
         return not held
 
     async def _keep(self, texts: list[str]) -> None:

@@ -23,6 +23,7 @@ class DraftCount:
         message = self._composer.message
         if message:
             await asyncio.sleep(_AT_REST)
-        size = await size_of_draft(self._session, message, self._path.tokens(None)) if message else ""
+        live = self._session.turn if self._session.answering else None
+        size = await size_of_draft(self._session, message, self._path.tokens(live)) if message else ""
         if self._composer.message == message:
             self._composer.border_subtitle = str(size)
