@@ -35,8 +35,10 @@ class OverflowPlan:
         """For the user; empty while the model sees everything."""
         if not self.n_hidden:
             return ""
-        turns = "the oldest turn" if self.n_turns == 1 else f"the {self.n_turns} oldest turns"
-        hidden = turns if self.n_turns else "a part"
+        n_turns = self.n_turns - (self.horizon is None)  # the last one is seen in part
+        turns = "the oldest turn" if n_turns == 1 else f"the {n_turns} oldest turns" if n_turns > 0 else ""
+        rest = "" if self.horizon else "a part of the last message"
+        hidden = " and ".join(filter(None, (turns, rest))) or "a part"
         return f"the model no longer sees {hidden} ({self.n_hidden:,} of {self.total:,} tokens)"
 
 
@@ -57,7 +59,7 @@ def plan_overflow(
     if total + reserve <= ctx:
         return OverflowPlan(True, total)
     if policy == "roll":
-        return _roll(messages, sizes, ctx, system, total + reserve)
+        return _roll(messages, sizes, ctx - reserve, system, total)
     if policy == "drop":
         return _drop(messages, sizes, ctx - reserve, total)
     return OverflowPlan(False, total)
@@ -147,9 +149,9 @@ def _drop(messages: Sequence[Message], sizes: Sequence[int], limit: int, total: 
     return OverflowPlan(total - hidden <= limit, total, hidden, last + 1, messages[starts[last]].id)
 
 
-def _roll(messages: Sequence[Message], sizes: Sequence[int], ctx: int, system: int, total: int) -> OverflowPlan:
+def _roll(messages: Sequence[Message], sizes: Sequence[int], limit: int, system: int, total: int) -> OverflowPlan:
     """The first block and the newest tokens stay in sight, whatever messages they belong to."""
-    unseen_until = total - (ctx - SINK_TOKENS)
+    unseen_until = total - (limit - SINK_TOKENS)
     position, n_turns = system, 0
     for message, size in zip(messages, sizes, strict=True):
         if position >= unseen_until:

@@ -45,8 +45,10 @@ def test_a_plan_counts_what_it_hides(sizes: list[int], ctx: int, policy: Policy,
             assert seen_from == last or last == 0, "only the last turn is left"
     else:
         assert plan.fits
-        assert plan.total - plan.n_hidden == ctx - (0 if plan.total == total + reserve else reserve)
-        visible_from = plan.total - (ctx - SINK_TOKENS)
+        assert plan.total == total
+        assert plan.n_hidden == total + reserve - ctx
+        assert ("a part of the last message" in str(plan)) == (plan.horizon is None)
+        visible_from = total - (ctx - reserve - SINK_TOKENS)
         begin = system + sum(sizes[:seen_from])
         assert begin >= visible_from or plan.horizon is None
         if seen_from:

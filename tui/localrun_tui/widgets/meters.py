@@ -15,7 +15,7 @@ def bar(share: float, width: int, style: str = "$primary", rest: str = "$foregro
 
 def meter(used: int, total: int, width: int) -> Content:
     """How full the context is; the colour says when it becomes tight, and so does a mark."""
-    share = used / total if total else 0.0
+    share = min(used / total, 1.0) if total else 0.0  # of a chat that rolls on, more was read than is held
     style = "$error" if share >= 0.95 else "$warning" if share >= 0.8 else "$success"
     mark = " !" if share >= 0.95 else ""
     return bar(share, width, style) + Content.styled(f" {share:.0%}{mark}", style)
