@@ -1,8 +1,9 @@
 """What is on disk: the built-in model, localrun's models folder, the Hugging Face cache, other programs' models."""
 
 import json
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.journal import Head
 from localrun.hub.other_programs import lm_studio_models, ollama_models
 from localrun.hub.partial import find_partials
-from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, safetensors_in
+from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, safetensors_in, stored_at
 
 _USED_FILE = "last-used.json"
 _MAX_DEPTH = 4  # below the models folder: org/repo/variant/file
@@ -25,8 +26,17 @@ def scan() -> list[StoredModel]:
     """Everything on disk that can be named, by name and then by size."""
     found = [*builtin_models(), *_models_folder(), *_hub_cache(), *lm_studio_models(), *ollama_models()]
     used = _read_used()
+    found += _elsewhere(used, found)
     found = [replace(model, last_used=used.get(str(model.path))) for model in found]
     return sorted(found, key=lambda model: (model.name.lower(), model.bytes))
+
+
+def _elsewhere(used: Iterable[str], found: Iterable[StoredModel]) -> Iterator[StoredModel]:
+    """Those in none of these folders that were used by their path, and are still there."""
+    known = {os.path.realpath(model.path) for model in found}
+    for path in map(Path, used):
+        if path.is_absolute() and path.exists() and os.path.realpath(path) not in known:
+            yield from (model for model in stored_at(path) if model.path == path)
 
 
 def builtin_models() -> list[StoredModel]:
@@ -50,7 +60,7 @@ def mark_used(path: Path) -> None:
     home = writable_folder("cache")
     if home is None:
         return
-    used = {**_read_used(), str(path): round(time.time(), 3)}
+    used = {**_read_used(), str(path.absolute()): round(time.time(), 3)}
     with suppress(OSError):
         write_whole(home / _USED_FILE, json.dumps(used))
 

@@ -8,9 +8,12 @@ import gguf
 import numpy as np
 import pytest
 
+from localrun.base.errors import UsageError
 from localrun.hub import library
 from localrun.hub.catalogue import read_catalogue
 from localrun.hub.library import mark_used, scan
+from localrun.hub.removal import plan_removal
+from localrun.hub.resolve import resolve
 
 
 def put(path: Path, size: int = 10) -> Path:
@@ -113,6 +116,24 @@ def test_last_used_is_remembered(home: Path) -> None:
     for text in ("[1]", "{", '{"x": "y"}', "\udcff"):
         (home / "cache" / library._USED_FILE).write_text(text, errors="surrogateescape")
         assert rows() == [("tiny", "Q8_0", 10, "gguf", "models")]
+
+
+def test_what_was_used_by_its_path_is_there_as_long_as_its_file_is(home: Path, tmp_path: Path) -> None:
+    elsewhere = put(tmp_path / "elsewhere" / "mine-Q4_0.gguf")
+    put(tmp_path / "elsewhere" / "other-Q4_0.gguf")
+    known = put(home / "models/tiny-Q8_0.gguf")
+    (tmp_path / "link.gguf").symlink_to(known)
+    before = rows()
+    for path in (elsewhere, known, tmp_path / "link.gguf"):
+        mark_used(path)
+    (found,) = [model for model in scan() if model.path == elsewhere]
+    assert (found.name, found.source, found.last_used is not None) == ("mine", "path", True)
+    assert len(rows()) == len(before) + 1
+    assert resolve("mine").path == elsewhere
+    with pytest.raises(UsageError, match="a file of yours"):
+        plan_removal([found])
+    elsewhere.unlink()
+    assert rows() == before
 
 
 def test_an_unreadable_home_is_no_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

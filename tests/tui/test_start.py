@@ -1,6 +1,7 @@
 """What the app begins with, and what it hands to an engine."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from localrun_tui.state.choice import ModelChoice, builtin
 
 
 def test_the_first_model_is_the_named_else_the_last_used_else_the_default_else_none(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert start.first_choice(None, "auto") is None
     write_setting("model", "no-such-model")
@@ -29,6 +30,12 @@ def test_the_first_model_is_the_named_else_the_last_used_else_the_default_else_n
     last = start.first_choice(None, "auto")
     assert last is not None
     assert last.stored.name == "builtin"
+    elsewhere = tmp_path / "mine-Q8_0.gguf"
+    shutil.copy(shipped.path, elsewhere)  # type: ignore[union-attr]
+    mark_used(elsewhere)
+    last = start.first_choice(None, "auto")
+    assert last is not None
+    assert (last.stored.name, last.precision) == ("mine", "Q8_0")
     monkeypatch.setenv("LOCALRUN_MODEL", "no-such-model")
     with pytest.raises(NotFoundError):
         start.first_choice(None, "auto")
