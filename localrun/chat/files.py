@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,13 +46,16 @@ class Files:
     is_whole: bool = True
 
 
-def walk(root: Path, most: int = MOST_FILES, seconds: float = MOST_SECONDS) -> Files:
-    """Files below a folder, those of upper folders first, without hidden ones and what .gitignore leaves out."""
+def walk(root: Path, below: str = "", most: int = MOST_FILES, seconds: float = MOST_SECONDS) -> Files:
+    """Files below a folder, those of upper folders first, without hidden ones and what .gitignore leaves out. `below`
+    is the folder in it to begin with, / at its end."""
     give_up = time.monotonic() + seconds
     found: list[Found] = []
-    level: list[tuple[Path, str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [(root, "", ())]
+    above = ["", *accumulate(part + "/" for part in below.split("/")[:-1])][:-1] if below else []
+    upper = tuple(spec for prefix in above for spec in _gitignore(root / prefix, prefix))
+    level: list[tuple[Path, str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [(root / below, below, upper)]
     while level:
-        below = []
+        lower = []
         for folder, prefix, ignored in level:
             ignored = (*ignored, *_gitignore(folder, prefix))
             for entry in _entries(folder):
@@ -62,8 +66,8 @@ def walk(root: Path, most: int = MOST_FILES, seconds: float = MOST_SECONDS) -> F
                     continue
                 found.append(one)
                 if one.is_folder:
-                    below.append((one.path, one.name, ignored))
-        level = below
+                    lower.append((one.path, one.name, ignored))
+        level = lower
     return Files(root, tuple(found))
 
 

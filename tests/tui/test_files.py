@@ -1,6 +1,7 @@
 """Files behind an @: found within bounds, chosen by letters, globs and folders, and attached."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,14 @@ def test_what_is_hidden_ignored_or_no_text_is_not_offered(tree: Path) -> None:
     found = {one.name for one in walk(tree).found}
     files = {"README.md", "src/engine.py", "src/engine_test.py", "src/deep/cache.py", "notes/moon tides.txt"}
     assert found == files | {"src/", "src/deep/", "notes/"}
+
+
+def test_a_walk_below_a_folder_finds_what_the_whole_one_finds_there(tree: Path) -> None:
+    (tree / "src" / ".gitignore").write_text("engine_*\n")
+    everything = walk(tree).found
+    for folder in ("", "src/", "src/deep/", "notes/", "build/"):
+        there = {one for one in everything if one.name.startswith(folder) and one.name != folder}
+        assert set(walk(tree, folder).found) == there
 
 
 def test_a_walk_has_an_end(tree: Path) -> None:
@@ -124,6 +133,35 @@ def test_a_path_that_is_dropped(tree: Path) -> None:
 def test_only_an_at_before_a_word_asks_for_files() -> None:
     wanted = {"@": "", "see @src/en": "src/en", "a@b.example": None, "@a b": None, "(@a": None, "": None}
     assert {text: behind_at(text) for text in wanted} == wanted
+
+
+def test_where_there_is_too_much_it_is_said_and_a_folder_leads_on(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
+    monkeypatch.setattr("localrun_tui.screens.chat.file_menu.walk", partial(walk, most=4))  # README, folders, tides
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        composer = chat_screen(pilot).composer
+        await ready(pilot)
+        await pilot.press("@", *"cache")
+        await until_text(pilot, "only the first 4 files were looked at; @folder/ looks further down")
+        assert not composer.has_menu
+        composer.write("see ")
+        await pilot.press("@", *"src/cac")
+        await until_text(pilot, "src/deep/cache.py")
+        await pilot.press("enter")
+        await until(pilot, lambda: composer.attachments)
+        await pilot.press("@", *"src")
+        await until_text(pilot, "src/  folder")
+        await pilot.press("enter")
+        await until(pilot, lambda: len(composer.attachments) == 4)
+        await ask(pilot, "?")
+
+    drive(app, steps)
+    content = client.requests[0].messages[0]["content"]
+    assert content.count("[file: src/deep/cache.py]") == 2
+    assert all(f"[file: src/{name}]" in content for name in ("engine.py", "engine_test.py"))
+    assert "secret" not in content
 
 
 def test_a_file_is_picked_by_keys(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

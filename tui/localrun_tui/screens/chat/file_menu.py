@@ -10,7 +10,7 @@ from textual.content import Content
 
 from localrun.base.errors import UsageError
 from localrun.chat.attachments import Attachment, about_tokens
-from localrun.chat.files import MOST_FILES, Files, Found, place_of, read_all, walk
+from localrun.chat.files import Files, Found, is_glob, place_of, read_all, walk
 from localrun_tui.screens.chat.suggestions import Suggestion
 from localrun_tui.state.files import dropped_path, matching
 from localrun_tui.widgets.columns import say
@@ -31,24 +31,31 @@ class FileMenu:
 
     def __init__(self, here: Path) -> None:
         self._here = here
-        self._files: Files | None = None
-        self._walked = 0.0
+        self._files: Files | None = None  # the last ones that were looked through
+        self._known: dict[tuple[Path, str], tuple[Files, float]] = {}  # with the time of the walk
 
     def offers(self, wanted: str) -> list[Suggestion]:
         """Rows for what was typed behind the @; the first of a glob stands for all that it means."""
         root, rest = place_of(wanted, self._here)
-        files = self._files
-        if files is None or files.root != root or time.monotonic() - self._walked > _FRESH:
-            files, self._walked = walk(root), time.monotonic()
-            self._files = files
+        files = self._below(root)
+        if not files.is_whole and (folder := named_folder(root, rest)):  # it may have more
+            files = self._below(root, folder)
+        self._files = files
         found = matching(files, rest)
         rows = [offer(one, f"@{wanted}") for one in found[:40]]
         if len(found) > 1 and not rest.isalnum() and any(sign in rest for sign in "*?["):
             rows.insert(0, _all_of(found, wanted))
-        if not files.is_whole and rows:
-            note = Content.styled(f"only the first {MOST_FILES:,} files were looked at", "$text-warning")
-            rows.append(Suggestion("", note))
+        if not files.is_whole:
+            words = f"only the first {len(files.found):,} files were looked at; @folder/ looks further down"
+            rows.append(Suggestion("", Content.styled(words, "$text-warning")))
         return rows
+
+    def _below(self, root: Path, folder: str = "") -> Files:
+        files, walked = self._known.get((root, folder), (None, 0.0))
+        if files is None or time.monotonic() - walked > _FRESH:
+            files = walk(root, folder)
+            self._known[root, folder] = files, time.monotonic()
+        return files
 
     async def offers_at_rest(self, before_cursor: Callable[[], str]) -> list[Suggestion] | None:
         """The same for what stands before the cursor once the keys rest; None where that is another thing by then."""
@@ -64,14 +71,25 @@ class FileMenu:
 
     def read(self, files: Sequence[Found]) -> list[Attachment]:
         """What was chosen; of a folder, the files in it and below. UsageError where that has no text, or too much."""
-        known = self._files.found if self._files else ()
         found: list[Found] = []
         for one in files:
-            inside = (each for each in known if each.name.startswith(one.name) and not each.is_folder)
-            found += inside if one.is_folder else [one]
+            found += self._inside(one) if one.is_folder else [one]
         if not found:
             raise UsageError("there is no text file in this folder", "choose another one")
         return read_all(found)
+
+    def _inside(self, folder: Found) -> list[Found]:
+        """The files in it and below, also those that the look from further up did not come to."""
+        files = self._files
+        if files is not None and not files.is_whole:
+            files = self._below(files.root, folder.name)
+        return [one for one in files.found if one.name.startswith(folder.name) and not one.is_folder] if files else []
+
+
+def named_folder(root: Path, wanted: str) -> str:
+    """What stands up to the last / of what is wanted, where that is a folder below `root`; else empty."""
+    folder = wanted[: wanted.rfind("/") + 1]
+    return folder if folder and ".." not in folder and not is_glob(folder) and (root / folder).is_dir() else ""
 
 
 def dropped_offer(text: str) -> list[Suggestion]:

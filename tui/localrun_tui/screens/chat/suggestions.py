@@ -66,7 +66,8 @@ class SuggestionMenu(Horizontal):
 
     @property
     def is_open(self) -> bool:
-        return bool(self.shown)
+        """Whether there is anything to choose: a note alone takes no key from the editor."""
+        return any(one.value for one in self.shown)
 
     @property
     def chosen(self) -> Suggestion | None:
@@ -82,7 +83,7 @@ class SuggestionMenu(Horizontal):
         self.list.add_options([Option(one.row) for one in self.shown])
         self.list.highlighted = 0 if self.shown else None
         self._look("")
-        self.display = self.is_open
+        self.display = bool(self.shown)
 
     def move(self, step: int) -> None:
         if self.shown:
