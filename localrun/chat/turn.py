@@ -89,6 +89,7 @@ class Answer:
     def __init__(self, info: ModelInfo, begun: Message | None = None) -> None:
         self.info = info  # of the model that answers
         self.begun = begun
+        self.temperature: float | None = None  # that was asked for; None leaves it to the model
         self.done: Done | None = None
         self.n_tokens = 0
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
@@ -134,6 +135,8 @@ def keep_answer(
     c = done.completion
     ids = (*done.prompt_ids, *c.token_ids) if done.prompt_ids else ()
     stats = stats_of(c) if ttft is None else {**stats_of(c), "ttft_ms": 1000 * ttft}
+    if answer.temperature is not None:
+        stats["temperature"] = answer.temperature
     cancelled = c.stop_reason == "cancelled"
     begun = answer.begun
     text, thinking = (begun.text + c.text, begun.thinking + c.thinking) if begun else (c.text, c.thinking)

@@ -6,6 +6,7 @@ from localrun.base.errors import UsageError
 from localrun.base.units import tps
 from localrun.chat.conversation import Chat
 from localrun.chat.tree import Message
+from localrun.hub.catalogue import shown_name
 
 _SHOWN = 60  # characters
 
@@ -34,9 +35,11 @@ def compared(chat: Chat) -> tuple[list[Message], int]:
 
 
 def version_title(message: Message, number: int, n: int) -> str:
-    """Which version it is, which model said it, and with which figures."""
+    """Which version it is, which model said it and how it was asked, and with which figures."""
     stats = message.stats
-    parts = [f"{number}/{n}", f"{stats.get('model') or ''} {stats.get('precision') or ''}".strip()]
+    parts = [f"{number}/{n}", f"{shown_name(stats.get('model') or '')} {stats.get('precision') or ''}".strip()]
+    if (temperature := stats.get("temperature")) is not None:
+        parts.append(f"temperature {temperature:g}")
     if tokens := stats.get("completion_tokens"):
         parts.append(f"{tokens:,} tokens")
     if rate := stats.get("decode_tps"):

@@ -71,6 +71,8 @@ def _edit(chat: LineChat, text: str) -> None:
 
 def _copy(chat: LineChat, what: str) -> None:
     """By OSC 52, which terminals take over ssh, too."""
+    if what not in ("", "chat"):
+        raise UsageError(f"{what} cannot be copied", "/copy copies the last answer, /copy chat all of it")
     answers = [one for one in chat.chat.tree.path(chat.chat.tree.head) if one.role == "assistant"]
     if not answers:
         raise UsageError("there is no answer yet")

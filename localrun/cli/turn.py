@@ -26,6 +26,7 @@ class Listening:
         self.answer = Answer(client.info, begun)
 
     def generate(self, request: Request) -> Generation:
+        self.answer.temperature = request.sampling.temperature
         generation = self._client.generate(request)
         return Generation(self._heard(generation), generation.cancel)
 

@@ -139,7 +139,7 @@ class Http:
             return connection, Response(*connection.ask(path, sent), url, hops)
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             connection.close()
-            hint = "check the network; --offline works with what is on disk"
+            hint = "check the network; models on disk work without one"
             raise NetworkError(f"{host_of(url)} cannot be reached: {reason_of(error)}", hint) from None
 
     def _redirected(self, url: str, target: str) -> str:

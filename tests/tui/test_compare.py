@@ -87,7 +87,7 @@ def test_another_model_answers_again_beside_the_first(named: bool) -> None:
         await command(pilot, "/compare")
         await until_text(pilot, "Versions side by side")
         titles = next(line for line in screen_text(app).splitlines() if "1/2" in line)
-        assert titles.index("2/2 · builtin Q8_0") < titles.index("1/2 · qwen3-4b Q4_K_M")
+        assert titles.index("2/2 · builtin Q8_0") < titles.index("1/2 · Qwen3 4B Q4_K_M")
 
     drive(app, steps, LARGE)
 

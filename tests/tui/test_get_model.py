@@ -72,7 +72,7 @@ def test_without_a_network_it_is_said_and_the_builtin_model_answers(
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, f"Get {TITLE}")
         await pilot.press("enter")
-        await until_text(pilot, "cannot be had now")
+        await until_text(pilot, f"{TITLE} cannot be had now")
         await until(pilot, lambda: loads)
 
     drive(app, steps)

@@ -10,6 +10,7 @@ from localrun_testing.scripted_client import Script
 from textual.pilot import Pilot
 
 from localrun.chat.commands import commands_of
+from localrun.chat.versions import compared, version_title
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.suggestions import suggested_commands
 
@@ -104,6 +105,8 @@ def test_commands_change_the_chat(tmp_path: Path) -> None:
         await until(pilot, lambda: sources(pilot) == ["hello again", "Two."])
         await command(pilot, "/branch 1")
         await until(pilot, lambda: sources(pilot) == ["hello", "One."])
+        await command(pilot, "/copy all")
+        await until(pilot, lambda: "all cannot be copied" in notice(pilot))
         await command(pilot, "/copy")
         await until(pilot, lambda: app.clipboard == "One.")
         await command(pilot, f"/save {tmp_path / 'chat.md'}")
@@ -143,6 +146,10 @@ def test_another_answer_at_another_temperature() -> None:
             composer(pilot).submit()
             await until(pilot, lambda answer=answer: sources(pilot) == ["hello", answer])  # type: ignore[misc]
             await until(pilot, lambda: chat_screen(pilot).path.live is None)
+        chat = app.session.chat
+        assert chat is not None
+        found, _ = compared(chat)
+        assert ["temperature 0.3" in version_title(one, 1, 3) for one in found] == [False, True, False]
 
     drive(app, steps)
     usual, once, again = [request.sampling.temperature for request in client.requests]

@@ -69,7 +69,7 @@ async def states(app: App[Any], pilot: Pilot[Any]) -> AsyncIterator[tuple[str, .
     await until(pilot, lambda: chat_screen(pilot).path.live is None)
     await command(pilot, "/compare")
     await until_text(pilot, "Versions side by side")
-    yield "2/2 · qwen3-4b", "1/2 · qwen3-4b"  # the chat's one is on the left
+    yield "2/2 · Qwen3 4B", "1/2 · Qwen3 4B"  # the chat's one is on the left
     await pilot.press("escape")
     await command(pilot, "/sees")
     await until_text(pilot, "What the model sees")
@@ -80,7 +80,7 @@ async def states(app: App[Any], pilot: Pilot[Any]) -> AsyncIterator[tuple[str, .
     yield ("▌", "Escape")
     await pilot.press("escape", "ctrl+l")
     await until_text(pilot, "3 messages")
-    yield "▌● why tides?", "Today"
+    yield "▌● ", "Today"  # its title may have been given by now
     await pilot.press("ctrl+l", "slash", "r")
     await until_text(pilot, "/retry-with")
     yield ("▌/retry",)

@@ -142,5 +142,5 @@ def _advice(row: "CatalogueRow | None") -> Content:
 
     best, entry = row.best, row.entry
     why = f"As {best.precision}: room for {best.max_ctx:,} tokens, {speed(best)}; {sizes(best)}"
-    title = say(entry["title"], "bold") + say(f"  {size_of(row.n_params)} parameters, {entry['licence']}")
+    title = say(entry["title"], "bold") + say(f"  {size_of(row.n_params)} parameters, licence {entry['licence']}")
     return lines(title, say(entry["note"]), say(why, _MUTED))

@@ -61,6 +61,7 @@ class Turn(Answer):
         return self._over.is_set()
 
     def start(self, client: EngineClient, request: Request) -> None:
+        self.temperature = request.sampling.temperature
         threading.Thread(target=self._run, args=(client, request), name="turn", daemon=True).start()
 
     def cancel(self) -> None:

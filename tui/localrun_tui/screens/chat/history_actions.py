@@ -100,8 +100,7 @@ class HistoryActions:
         await self._session.shelf.delete(chat_id)
         if self._session.chat is not None and self._session.chat.id == chat_id:
             await self._session.new_chat()
-        back = "u in the list of chats, or Ctrl+P → Undo delete, brings it back; for 30 days so does"
-        toast(self._list, f"“{title}” is deleted", f"{back} localrun history restore.")
+        toast(self._list, f"“{title}” is deleted", "u in the list of chats, or /undelete, brings it back.")
 
     async def undelete(self) -> None:
         """Bring the chat back that was deleted last."""
@@ -109,6 +108,7 @@ class HistoryActions:
         if chat_id is None:
             toast(self._list, "Nothing was deleted since the start", "localrun history restore ID brings back others.")
             return
+        self._list.app.clear_notifications()  # they say that it is deleted
         await self._session.open_chat(chat_id)
         await self.show()
 

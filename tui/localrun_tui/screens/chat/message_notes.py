@@ -39,12 +39,11 @@ def live_note(turn: "Turn") -> Content:
     left = eta(prefill, time.monotonic() - turn.began)
     if left is not None:
         parts.append(f"{ms(left * 1000)} left")
-    line = Content.assemble(
+    return Content.assemble(
         (f"{spinner} reading ", "$foreground-muted"),
         bar(prefill.done / prefill.total, 10, "$warning"),
         (" · ".join(parts), "$foreground-muted"),
     )
-    return line + Content.styled(f"\n{prefill.note}", "$foreground-muted") if prefill.note else line
 
 
 def unanswered_note(session: "Session") -> Content:
@@ -84,5 +83,5 @@ def note_of(message: "Message", reads_again: bool, rates: Rates | None) -> Conte
     if facts and found and (why := plainly(found, facts)):
         parts.append(why)
     elif reads_again and stats.get("cache_note"):
-        parts.append("read again: " + clean(str(stats["cache_note"]), keep_newlines=False))
+        parts.append("most of the chat was read again: Ctrl+G says why")
     return Content.styled(" · ".join(parts), "$foreground-muted")

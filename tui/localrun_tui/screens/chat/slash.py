@@ -109,7 +109,7 @@ class SlashCommands:
 
         view = await preview(self._session, self._composer.message, pieces=True)
         if view is None:
-            raise UsageError("nobody tells what the model sees now", "load a model on this machine, and say something")
+            raise UsageError("there is nothing the model sees now", "load a model on this machine, and say something")
         info, chat = self._session.info, self._session.chat
         rolls = chat is not None and chat.policy == "roll"
         n_hidden = len(chat.tree.path(chat.tree.head)) - len(chat.visible()) if chat else 0
@@ -119,6 +119,8 @@ class SlashCommands:
         from localrun.chat.export import to_markdown
 
         chat = spoken_in(self._session)
+        if what not in ("", "chat"):
+            raise UsageError(f"{what} cannot be copied", "/copy copies the last answer, /copy chat all of it")
         if what:
             text, name = to_markdown(chat), "chat"
         else:

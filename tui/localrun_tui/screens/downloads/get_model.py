@@ -7,6 +7,7 @@ from textual.app import App
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError, LocalrunError
 from localrun.hub.access import read_access
+from localrun.hub.catalogue import shown_name
 from localrun.hub.http import Http
 from localrun.hub.preview import Preview, must_find_on_hub, preview, recommended_variant
 from localrun.hub.variants import Variant
@@ -23,7 +24,8 @@ def get_model(app: App[Any], downloads: Downloads, name: str) -> None:
         downloads.start(found, variant, variant.precision, 0, "auto", then_load=True)
 
     def failed(error: LocalrunError) -> None:
-        toast_error(app, LocalrunError(f"{name} cannot be had now: {error.message}", f"{error.hint}; then Ctrl+O"))
+        words = f"{shown_name(name)} cannot be had now: {error.message}"
+        toast_error(app, LocalrunError(words, f"{error.hint}; then Ctrl+O"))
 
     run_in_background(app, lambda task: _find(name, task), done, failed)
 

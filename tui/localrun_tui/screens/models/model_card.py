@@ -38,7 +38,8 @@ class ModelCard:
         """Five lines at most."""
         context = f"up to {self.max_context:,} tokens" if self.max_context else ""
         params = f"{size_of(self.n_params)} parameters" if self.n_params else ""
-        about = " · ".join(filter(None, (params, self.arch, context, self.licence, self.date)))
+        licence = f"licence {self.licence}" if self.licence else ""
+        about = " · ".join(filter(None, (params, self.arch, context, licence, self.date)))
         first = say(self.title, "bold") + say(f"  {about}")
         shown = [first, *([say(self.note)] if self.note else [])]
         if self.fit is not None:

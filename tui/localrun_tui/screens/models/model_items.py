@@ -70,7 +70,7 @@ def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
 
 
 def disk_detail(row: DiskRow, card: ModelCard | None) -> Content:
-    about = card.content() if card else say(str(row.model.path), _MUTED)
+    about = card.content() if card else say("reading what it is…", _MUTED)
     note = cannot_be_run(row.obstacle, row.model.name) if row.obstacle else copies_note(row)
     return lines(say(note, "$text-warning"), about) if note else about
 
@@ -120,7 +120,8 @@ def hub_item(row: HubRow) -> Item[HubRow]:
 def hub_detail(row: HubRow) -> Content:
     found = row.found
     context = f"{found.max_context:,} tokens of context at most" if found.max_context else ""
-    about = " · ".join(part for part in (found.arch, context, found.licence or "no licence named") if part)
+    licence = f"licence {found.licence}" if found.licence else "no licence named"
+    about = " · ".join(part for part in (found.arch, context, licence) if part)
     gate = "its authors want you to accept a licence on its page first" if found.gated else ""
     gate = cannot_be_run(row.obstacle, found.repo, found.n_params) if row.obstacle else gate
     return lines(say(about, _MUTED), say(gate, "$text-warning")) if gate else say(about, _MUTED)

@@ -94,7 +94,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         self.offer = offer
         self.ctx = offer.wished.ctx or 0
         self.kv = offer.wished.kv if offer.wished.kv in offer.codecs else "auto"
-        licence = offer.found.licence if offer.found else ""
+        licence = f"licence {offer.found.licence}" if offer.found and offer.found.licence else ""
         repo = offer.found.wanted.repo if offer.found and offer.found.wanted.repo != self.subject.name else ""
         self.query_one("#licence", Static).update(say(" · ".join(part for part in (licence, repo) if part)))
         self._show()
