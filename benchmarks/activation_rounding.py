@@ -9,8 +9,9 @@ are f16 everywhere. `--llama` needs llama-cpp-python.
 
 A scheme is a format and the columns that share a scale: int8/32 rounds to the nearest of max|x| / 127, q8_0/32 and
 q8_k/256 as llama.cpp does, int16/row has one scale a row; bf16 has none. int8:8/32 has a factor of 1 to 15 for each
-8 columns. int8+1/32 keeps the largest of each group as it is; int8~/32 takes, of several scales, the one with the
-least square error; int8x2/32 rounds what int8/32 left over once more.
+8 columns. int8+4/32 gives the four neighbours with the largest value of a group 16 bits and the others the scale
+that suits them, int8+8/32 two times four; int8+1/32 keeps the largest as it is; int8~/32 takes, of several scales, the
+one with the least square error; int8x2/32 rounds what int8/32 left over once more.
 """
 
 import argparse
@@ -38,8 +39,8 @@ from localrun.ops.layouts import Packed  # noqa: E402
 
 Rounding = Callable[[Tensor], Tensor]
 SCHEMES = (
-    "q8_0/32", "q8_k/256", "int8/32", "int8/16", "int8/8", "int8:16/32", "int8:8/32", "int8:4/32", "int12/256",
-    "int16/row", "bf16",
+    "q8_0/32", "q8_k/256", "int8/32", "int8/16", "int8/8", "int8:16/32", "int8:8/32", "int8:4/32", "int8+4/32",
+    "int12/256", "int16/row", "bf16",
 )  # fmt: skip
 
 
@@ -124,6 +125,15 @@ def largest_kept(groups: Tensor) -> Tensor:
     return to_levels(rest, 127).scatter(-1, at, groups.gather(-1, at))
 
 
+def outliers(groups: Tensor, vectors: int) -> Tensor:
+    """16 bits for the `vectors` times four neighbours that have the largest values."""
+    largest = groups.unflatten(-1, (-1, 4)).abs().amax(-1)
+    kept = torch.zeros_like(largest).scatter(-1, largest.topk(vectors).indices, 1).bool().repeat_interleave(4, -1)
+    of_rest = groups.masked_fill(kept, 0).abs().amax(-1, keepdim=True) / 127
+    scale = of_rest.maximum(groups.abs().amax(-1, keepdim=True) / (127 * 257)).clamp_min(1e-30)
+    return (groups / scale).round() * scale
+
+
 def twice(groups: Tensor) -> Tensor:
     once = to_levels(groups, 127)
     return once + to_levels(groups - once, 127)
@@ -144,6 +154,8 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
     "int16": lambda groups: to_levels(groups, 32767),
     "int8~": least_squares,
     "int8+1": largest_kept,
+    "int8+4": lambda groups: outliers(groups, 1),
+    "int8+8": lambda groups: outliers(groups, 2),
     "int8x2": twice,
     "int8:16": lambda groups: two_level(groups, 16, 15),
     "int8:8": lambda groups: two_level(groups, 8, 15),

@@ -113,7 +113,7 @@ def test_threads_race_for_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("isa", ["neon", "i8mm"])
 def test_neon_under_qemu(isa: str, tmp_path: Path) -> None:
-    compiler, qemu = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64")
+    compiler, qemu = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64", "qemu-aarch64-static")
     target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
     driver = build(tmp_path, isa, compiler=compiler, cmake_options=target)
     command: list[str | Path] = [qemu, "-L", "/usr/aarch64-linux-gnu", driver]

@@ -91,7 +91,7 @@ def build(folder: Path, target: Target) -> Path:
 
 def emulated(folder: Path, target: Target, driver: str) -> list[str]:
     """The command that runs a driver of `SUPPORT` under qemu, on the library for Linux on Arm."""
-    qemu, place = tool("qemu-aarch64"), build(folder, target)
+    qemu, place = tool("qemu-aarch64", "qemu-aarch64-static"), build(folder, target)
     command = [str(compiler(folder, target)), "-std=c++17", "-O1", f"-I{SOURCES}", str(SUPPORT / driver)]
     link = ["-o", str(folder / "driver"), f"-L{place}", "-llocalrun_cpu", f"-Wl,-rpath,{place}"]
     subprocess.run(command + link, check=True)

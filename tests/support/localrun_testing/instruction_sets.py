@@ -25,11 +25,12 @@ VECTORS = {"avx512": (), "avx2": ("-Dflags_amx=-mavx2;-mfma;-mf16c",)}  # what a
 EMULATED = ("neon", "i8mm")
 
 
-def tool(name: str) -> str:
-    """The path of a program that a test needs."""
-    found = shutil.which(name, path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin")
+def tool(*names: str) -> str:
+    """The path of a program that a test needs, by the first of its names that is there."""
+    path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    found = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
     if not found:
-        pytest.skip(f"{name} is not installed")
+        pytest.skip(f"{names[0]} is not installed")
     return found
 
 
@@ -77,7 +78,7 @@ def build(folder: Path, units: str, *options: str, flags: str = "", optimize: st
 
 def emulated(folder: Path, units: str, driver: str) -> list[str]:
     """The command that runs a driver of `SUPPORT` under qemu, on a library of these units of Arm."""
-    compiler, qemu = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64")
+    compiler, qemu = tool("aarch64-linux-gnu-g++"), tool("qemu-aarch64", "qemu-aarch64-static")
     target = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_CXX_COMPILER={compiler}")
     build(folder, units, *target, optimize="-O3")
     command = [compiler, "-std=c++17", "-ffp-contract=off", f"-I{SOURCES}", str(SUPPORT / driver)]
