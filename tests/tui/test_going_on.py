@@ -110,7 +110,7 @@ def test_what_the_model_sees_is_shown_token_by_token() -> None:
         await ready(pilot)
         await type_text(pilot, "/sees")
         chat_screen(pilot).composer.submit()
-        await until(pilot, lambda: "nobody tells" in notice(pilot))
+        await until(pilot, lambda: "nothing the model sees" in notice(pilot))
         await ask(pilot, "one two three")
         await type_text(pilot, "/sees")
         chat_screen(pilot).composer.submit()
