@@ -1,10 +1,10 @@
 // The tile instructions that kernels/cpu/simd/amx.inc uses, in software: a processor without AMX then runs the amx unit, with
 // its tiling, scratch and bookkeeping. It is as strict as the processor: what faults there ends the process here.
 //
-// As the manual has it: shapes and what they must have in common; rows and bytes beyond a shape are zero; exact sums of
-// int8 products; bf16 products summed by fused multiply-add, even and odd members of the pairs apart, from zero and in
-// ascending order, then both sums added and their sum added to the register, rounding to nearest even and with
-// subnormals in and out taken as zero. Not modelled: which of several NaNs is kept, start_row (no load is ever
+// As the manual has it, and a processor (test_amx_model.py compares the two): shapes and what they must have in common; rows
+// and bytes beyond a shape are zero; bf16 products summed by fused multiply-add, even and odd members of the pairs apart,
+// from zero and in ascending order, then both sums added and their sum added to the register, rounding to nearest even and
+// with subnormals in and out taken as zero. Not modelled: which of several NaNs is kept, start_row (no load is ever
 // interrupted), speed, and that the system must have been asked for the registers.
 #pragma once
 #include <immintrin.h>
@@ -16,7 +16,7 @@
 namespace {
 
 struct AmxModel {
-  enum { REGISTERS = 8, ROWS = 16, BYTES = 64, LANES = 16 };
+  enum { REGISTERS = 8, ROWS = 16, BYTES = 64 };
   struct Register {
     int rows, bytes;
     alignas(64) uint8_t data[ROWS][BYTES];
@@ -77,23 +77,6 @@ struct AmxModel {
     must(sum.rows == x.rows && x.bytes / 4 == y.rows && sum.bytes == y.bytes, "shapes do not fit each other");
   }
 
-  void dot_int8(int c, int a, int b) {
-    typedef int32_t lanes __attribute__((vector_size(64)));
-    must_match(c, a, b);
-    const Register &x = reg[a], &y = reg[b];
-    lanes column[ROWS][4];
-    for (int k = 0; k < y.rows; k++)
-      for (int i = 0; i < 4; i++)
-        for (int n = 0; n < LANES; n++) column[k][i][n] = (int8_t)y.data[k][4 * n + i];
-    for (int m = 0; m < x.rows; m++) {
-      lanes sum;
-      memcpy(&sum, reg[c].data[m], sizeof sum);
-      for (int k = 0; k < y.rows; k++)
-        for (int i = 0; i < 4; i++) sum += (int8_t)x.data[m][4 * k + i] * column[k][i];
-      memcpy(reg[c].data[m], &sum, sizeof sum);
-    }
-  }
-
   // The bf16 of four bytes that lies lower, and the one that lies higher, as floats.
   static __m256 low(__m256i pairs) { return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)); }
   static __m256 high(__m256i pairs) {
@@ -133,7 +116,6 @@ inline void amx_release() { amx_model.configured = false; }
 template <int reg> void amx_zero() { amx_model.zero(reg); }
 template <int reg> void amx_load(const void* from, int64_t stride) { amx_model.load(reg, from, stride); }
 template <int reg> void amx_store(void* to, int64_t stride) { amx_model.store(reg, to, stride); }
-template <int c, int a, int b> void amx_dot_int8() { amx_model.dot_int8(c, a, b); }
 template <int c, int a, int b> void amx_dot_bf16() { amx_model.dot_bf16(c, a, b); }
 
 }  // namespace

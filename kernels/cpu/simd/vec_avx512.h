@@ -6,9 +6,6 @@ namespace {
 
 constexpr MicroTile kMicroTiles[] = {
     {1, 2}, {2, 2}, {4, 2},  // by tokens; codes of 16 bits take two sums each
-#if LR_HAS_AMX               // and has codes of 8 bits
-    {6, 2}, {8, 2},          // the sums of the last are in memory
-#endif
 };
 const int kMaxProbabilityCode = 255, kProbabilityZero = 0;  // codes of weights, and what v_dot_probabilities takes less
 
