@@ -37,6 +37,9 @@
 //                                        as it takes: begin(c, factors), add(i, codes, p) of the i-th vector and v_set4(p),
 //                                        total(). `factored`: every FACTOR_VECTORS of them have a word of two factors, one
 //                                        for the first two codes of a lane and one for the others, of 1 to 15; AVX2 has it
+//   v_pair_sums(codes, zero)             what such a sum begins with instead of c where starts_with_pairs(most): AVX2
+//   WidenedSum                           the same of codes and activations of 16 bits, two a lane (v_first_third,
+//                                        v_second_fourth, v_store_widened), whose factors are in the activations: AVX2
 //   WideCodeSum<most, n>                 the same of sixteen lanes and two bytes a code, the low one 32 bytes behind the other
 //   v_dot_probabilities(c, x, codes)     x up to kMaxProbabilityCode, less kProbabilityZero, and signed codes as they are
 //   v_dot_probabilities_4bit(c, x, codes, y, more)  of two vectors, codes of at most 15

@@ -91,6 +91,9 @@ template <int by> LR_INLINE u8v v_join(u8v code, u8v high, uint8_t mask) {
   return code | ((u8v)moved & mask);
 }
 
+// GCC would make a tree of a chain of additions, which takes more registers than there are.
+template <class T> LR_INLINE void in_order(T& sum) { __asm__("" : "+x"(sum)); }
+
 #if defined(__AVXVNNI__)
 LR_INLINE i32v v_dot_unsigned(i32v c, u8v codes, i8v x) {
   return (i32v)_mm256_dpbusd_avx_epi32((__m256i)c, (__m256i)codes, (__m256i)x);
@@ -115,27 +118,37 @@ LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v a, u8v codes_a, i8v b, u8v c
   return c + (i32v)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-// GCC would make a tree of a chain of additions, which takes more registers than there are.
-template <class T> LR_INLINE void in_order(T& sum) { __asm__("" : "+x"(sum)); }
+// Sums with factors of codes of 6 bits start with what the zero point takes off each of both pairs of columns, as numbers of 16
+// bits: v_pair_sums of 16 codes of an activation. So they end within 16 bits, whatever they pass on the way.
+constexpr bool starts_with_pairs(int most) { return most == 63; }
+LR_INLINE int32_t v_pair_sums(const int8_t* codes, int zero) {
+  const __m128i x = _mm_loadu_si128((const __m128i*)codes), pairs = _mm_maddubs_epi16(_mm_set1_epi8((char)zero), x);
+  const __m128i halves = _mm_add_epi16(pairs, _mm_shuffle_epi32(pairs, 0x4e));
+  const __m128i both = _mm_add_epi16(halves, _mm_shuffle_epi32(halves, 0xb1));
+  return _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), both));
+}
+#define LR_HAS_PAIR_SUMS 1
 
 // Pairs of products are added up in 16 bits as long as they cannot leave them: eight vectors of codes of up to 4 bits, four
-// of 5 bits, two of 6 bits; and as long as they have the same factors.
+// of 5 bits, two of 6 bits, or four of those less their zero point; and as long as they have the same factors.
 template <int most, int n, bool factored> struct CodeSum<most, n, factored, i32v> {
-  static constexpr int fit = most ? 32767 / (2 * 127 * most) : 1, wanted = factored ? FACTOR_VECTORS : n;
-  static constexpr int together = fit < wanted ? fit : wanted;
-  static_assert(n % together == 0, "sums would be left over");
+  static constexpr bool from_pairs = factored && starts_with_pairs(most);
+  static constexpr int largest = from_pairs ? (most + 1) / 2 : most, fit = most ? 32767 / (2 * 127 * largest) : 1;
+  static constexpr int wanted = factored ? FACTOR_VECTORS : n, together = fit < wanted ? fit : wanted;
+  static_assert(from_pairs ? n == together : n % together == 0, "sums would be left over");
   i32v sum;
   const int32_t* factors;
   __m256i pairs;
   LR_ALWAYS_INLINE void begin(i32v start, const int32_t* of_vectors) {
-    sum = start;
+    sum = from_pairs ? i32v{} : start;
+    pairs = (__m256i)start;
     factors = of_vectors;
   }
   LR_ALWAYS_INLINE void add(int i, u8v codes, const int8_t* four) {
     const __m256i w = (__m256i)codes, x = (__m256i)v_set4(four);
     const __m256i a = most ? w : _mm256_abs_epi8(w), b = most ? x : _mm256_sign_epi8(x, w);
     const __m256i products = _mm256_maddubs_epi16(a, b);
-    pairs = i % together ? _mm256_add_epi16(pairs, products) : products;
+    pairs = i % together || from_pairs ? _mm256_add_epi16(pairs, products) : products;
     in_order(pairs);
     if (i % together != together - 1) return;
     const __m256i times = factored ? _mm256_set1_epi32(factors[i / FACTOR_VECTORS]) : _mm256_set1_epi16(1);
@@ -146,5 +159,34 @@ template <int most, int n, bool factored> struct CodeSum<most, n, factored, i32v
 };
 #define LR_HAS_CODE_SUM 1
 #endif
+
+// Signed codes as numbers of 16 bits: the first and third of each four, the second and fourth.
+LR_INLINE u8v v_first_third(u8v v) { return (u8v)_mm256_srai_epi16(_mm256_slli_epi16((__m256i)v, 8), 8); }
+LR_INLINE u8v v_second_fourth(u8v v) { return (u8v)_mm256_srai_epi16((__m256i)v, 8); }
+
+// Adds up products of such pairs of codes and of activations that are times their factors already. One instruction multiplies
+// half as many as in CodeSum, but there signed codes take four.
+struct WidenedSum {
+  x16<i32v> sum;
+  LR_ALWAYS_INLINE void begin(x16<i32v> start, const int32_t*) { sum = start; }
+  LR_ALWAYS_INLINE void add(int, x16<u8v> codes, const int8_t* two) {
+    for (int i = 0; i < 2; i++) {
+      sum.v[i] = sum.v[i] + (i32v)_mm256_madd_epi16((__m256i)codes.v[i], (__m256i)v_set4(two));
+      in_order(sum.v[i]);
+    }
+  }
+  LR_ALWAYS_INLINE x16<i32v> total() const { return sum; }
+};
+// 32 codes of an activation and their factors, one word for each 16, as WidenedSum multiplies them: of every 16 the first
+// and third of each four, then the second and fourth.
+LR_INLINE void v_store_widened(int8_t* to, const int8_t* codes, int32_t factors_a, int32_t factors_b) {
+  const u8v x = v_load<u8v>(codes);
+  const __m256i times = _mm256_setr_m128i(_mm_set1_epi32(factors_a), _mm_set1_epi32(factors_b));
+  const __m256i a = _mm256_mullo_epi16((__m256i)v_first_third(x), times);
+  const __m256i b = _mm256_mullo_epi16((__m256i)v_second_fourth(x), times);
+  v_store(to, (u8v)_mm256_permute2x128_si256(a, b, 0x20));
+  v_store(to + 32, (u8v)_mm256_permute2x128_si256(a, b, 0x31));
+}
+#define LR_HAS_WIDENED_SUM 1
 
 }  // namespace
