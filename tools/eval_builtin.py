@@ -83,11 +83,12 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--as", dest="way", choices=sorted(WAYS), default="greedy")
     parser.add_argument("--verbose", action="store_true", help="show every chat, not only the failed ones")
-    parser.add_argument("--sums", type=int, default=100)
+    parser.add_argument("--sums", type=int, default=100, help="sums drawn at random")
+    parser.add_argument("--names", type=int, default=40, help="names and colours made up")
     args = parser.parse_args()
     reply = WAYS[args.way](args.model)
     scores: dict[str, list[bool]] = defaultdict(list)
-    for probe in [*PROBES, *sums(args.sums), *new_names(40)]:
+    for probe in [*PROBES, *sums(args.sums), *new_names(args.names)]:
         chat = ask(probe, reply)
         passed = passes(probe, chat)
         scores[probe.skill].append(passed)
