@@ -101,6 +101,13 @@ def command_in(text: str, face: Face) -> tuple[Command, str] | None:
     return command, rest.strip()
 
 
+def copies_chat(what: str) -> bool:
+    """Whether /copy takes the whole chat, or else the last answer. Raises UsageError."""
+    if what not in ("", "chat"):
+        raise UsageError(f"{what} cannot be copied", "/copy copies the last answer, /copy chat all of it")
+    return bool(what)
+
+
 def temperature_in(text: str) -> float | None:
     """The temperature that stands behind /retry; None where none does. Raises UsageError."""
     if not text:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 from localrun.base.settings import read_settings
-from localrun.chat.commands import command_in, commands_of, temperature_in, unescaped
+from localrun.chat.commands import command_in, commands_of, copies_chat, temperature_in, unescaped
 from localrun.chat.export import to_markdown
 from localrun.chat.overflow import POLICIES
 from localrun.chat.remembered import NUMBERS, numbers_of, own_change, settings_of, think_of
@@ -71,16 +71,15 @@ def _edit(chat: LineChat, text: str) -> None:
 
 def _copy(chat: LineChat, what: str) -> None:
     """By OSC 52, which terminals take over ssh, too."""
-    if what not in ("", "chat"):
-        raise UsageError(f"{what} cannot be copied", "/copy copies the last answer, /copy chat all of it")
+    whole = copies_chat(what)
     answers = [one for one in chat.chat.tree.path(chat.chat.tree.head) if one.role == "assistant"]
     if not answers:
         raise UsageError("there is no answer yet")
     if not is_terminal(sys.stderr):
         raise UsageError("only a terminal has a clipboard", "/save FILE writes the chat")
-    text = clean(to_markdown(chat.chat) if what else answers[-1].text)
+    text = clean(to_markdown(chat.chat) if whole else answers[-1].text)
     tell(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
-    note(f"({'chat' if what else 'answer'} copied)")
+    note(f"({'chat' if whole else 'answer'} copied)")
 
 
 def _system(chat: LineChat, text: str) -> None:

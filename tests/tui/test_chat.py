@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, ready, send, sources
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, Script
@@ -11,6 +12,7 @@ from textual.pilot import Pilot
 from localrun.base.events import Prefill
 from localrun.chat.journal import ChatStore
 from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.state import title_giver
 
 
 def test_an_answer_streams_in_and_is_kept(tmp_path: Path) -> None:
@@ -34,7 +36,8 @@ def test_an_answer_streams_in_and_is_kept(tmp_path: Path) -> None:
     assert client.closed
 
 
-def test_the_next_message_hands_the_ids_so_far_to_the_engine(tmp_path: Path) -> None:
+def test_the_next_message_hands_the_ids_so_far_to_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(title_giver, "IDLE", 3600.0)  # no title is asked for meanwhile
     app, client = chat_app(folder=tmp_path)
 
     async def steps(pilot: Pilot[Any]) -> None:
@@ -43,7 +46,7 @@ def test_the_next_message_hands_the_ids_so_far_to_the_engine(tmp_path: Path) -> 
         await ask(pilot, "two")
 
     drive(app, steps)
-    first, second, *_ = client.requests  # a title may have been asked for by now
+    first, second = client.requests
     assert [m["content"] for m in second.messages] == ["one", "Hello!", "two"]
     assert first.known_ids == ()
     assert second.known_ids[-2:] == (0, 1)  # the tokens of Hello!

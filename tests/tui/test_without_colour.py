@@ -19,6 +19,7 @@ from textual.pilot import Pilot
 from textual.widgets import Button, OptionList, RadioSet
 
 import localrun_tui
+from localrun_tui.state import title_giver
 from localrun_tui.widgets.marked_options import MARK, MarkedOptions
 
 
@@ -80,7 +81,7 @@ async def states(app: App[Any], pilot: Pilot[Any]) -> AsyncIterator[tuple[str, .
     yield ("▌", "Escape")
     await pilot.press("escape", "ctrl+l")
     await until_text(pilot, "3 messages")
-    yield "▌● ", "Today"  # its title may have been given by now
+    yield "▌● why tides?", "Today"
     await pilot.press("ctrl+l", "slash", "r")
     await until_text(pilot, "/retry-with")
     yield ("▌/retry",)
@@ -99,6 +100,7 @@ async def states(app: App[Any], pilot: Pilot[Any]) -> AsyncIterator[tuple[str, .
 
 def test_every_screen_can_be_read_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(title_giver, "IDLE", 3600.0)  # no title is given meanwhile
     known_machine(monkeypatch)
     app, _ = chat_app(Script("The moon."), Script("Gravity."))
 

@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
+from localrun.chat.commands import copies_chat
 from localrun_tui.screens.chat.own_commands import OwnCommands
 from localrun_tui.screens.chat.version_commands import VersionCommands
 from localrun_tui.state.spoken import spoken_in
@@ -119,9 +120,7 @@ class SlashCommands:
         from localrun.chat.export import to_markdown
 
         chat = spoken_in(self._session)
-        if what not in ("", "chat"):
-            raise UsageError(f"{what} cannot be copied", "/copy copies the last answer, /copy chat all of it")
-        if what:
+        if copies_chat(what):
             text, name = to_markdown(chat), "chat"
         else:
             answers = [one for one in chat.tree.path(chat.tree.head) if one.role == "assistant"]
