@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from random import Random
 
 import torch
@@ -16,6 +16,8 @@ from tools.builtin_tokenizer import encode_chat
 
 POOL = 3000  # chats drawn at a time; batches are formed within a pool
 LENGTH_STEP = 32
+
+Row = tuple[list[int], list[float]]  # token ids of a chat, and how much each counts
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ def padded(ids: list[int]) -> int:
     return -(-(len(ids) - 1) // LENGTH_STEP) * LENGTH_STEP
 
 
-def make_batch(rows: list[tuple[list[int], list[float]]], pad: int) -> Batch:
+def make_batch(rows: list[Row], pad: int) -> Batch:
     length = max(padded(ids) for ids, _ in rows)
     inputs = torch.full((len(rows), length), pad)
     targets: list[int] = []
@@ -50,22 +52,30 @@ def make_batch(rows: list[tuple[list[int], list[float]]], pad: int) -> Batch:
 def batches(
     tokenizer: Tokenizer, seed: int, tokens: int, max_context: int, rank: int = 0, workers: int = 1
 ) -> Iterator[Batch]:
-    """Batches of up to `tokens` tokens, without end; each of several workers draws pools of its own."""
-    pool = rank
-    while True:
+    """Batches of up to `tokens` tokens, without end. All workers draw the same pools and share their batches out.
+
+    At every step theirs are neighbours in length, for they wait for one another. The shortest chats of a pool are
+    left out where they do not go round.
+    """
+    for pool in count():
         rng = Random(f"{seed}:{pool}")
         drawn = islice(chats(seed, pool * POOL), POOL)
         whole = (encode_chat(tokenizer, chat, rng) for chat in drawn)
         rows = sorted(
             ((ids[:max_context], weights[:max_context]) for ids, weights in whole), key=lambda row: len(row[0])
         )
-        made, current = [], rows[:0]
-        for row in rows:
-            if current and (len(current) + 1) * padded(row[0]) > tokens:
-                made.append(make_batch(current, pad=0))
-                current = []
-            current.append(row)
-        made.append(make_batch(current, pad=0))
-        rng.shuffle(made)
-        yield from made
-        pool += workers
+        groups = in_groups(rows, tokens)
+        steps = [groups[i : i + workers] for i in range(len(groups) % workers, len(groups), workers)]
+        rng.shuffle(steps)
+        for step in steps:
+            yield make_batch(step[rank], pad=0)
+
+
+def in_groups(rows: list[Row], tokens: int) -> list[list[Row]]:
+    """Rows in this order, as many to a group as fit into `tokens` when all are as long as its last."""
+    groups: list[list[Row]] = [[]]
+    for row in rows:
+        if groups[-1] and (len(groups[-1]) + 1) * padded(row[0]) > tokens:
+            groups.append([])
+        groups[-1].append(row)
+    return groups

@@ -127,6 +127,14 @@ def test_batches_are_the_same_for_the_same_seed() -> None:
     assert all(batch.inputs.shape[1] <= 1024 and batch.inputs.numel() <= 2048 for batch in first)
 
 
+def test_workers_share_out_a_pool_and_compute_batches_of_like_length_together() -> None:
+    tokenizer = train_tokenizer((m.content for chat in islice(chats(1), 300) for m in chat), vocab_size=512)
+    one, other = (list(islice(batches(tokenizer, 3, 1024, 1024, rank, 2), 4)) for rank in range(2))
+    assert len({str(batch.inputs.tolist()) for batch in one + other}) == 8
+    lengths = [sorted((a.inputs.shape[1], b.inputs.shape[1])) for a, b in zip(one, other, strict=True)]
+    assert all(max(a[0], b[0]) >= min(a[1], b[1]) for a in lengths for b in lengths if a is not b)  # none overlap
+
+
 @pytest.mark.parametrize("qtype", PRECISIONS)
 def test_writing_twice_gives_the_same_bytes(tmp_path: Path, qtype: str) -> None:
     tokenizer = train_tokenizer((m.content for chat in islice(chats(1), 300) for m in chat), vocab_size=512)
