@@ -59,6 +59,7 @@ BARE = tuple(tuple(topic for topic in subject if topic.bare) for subject in SUBJ
 # How often a form is used, per alternative that a topic has for it, up to `MOST_ALTERNATIVES`.
 FORM_WEIGHTS = {"names": 1.2, "tasks": 1.6, "facts": 1.2, "pairs": 2.0, "patterns": 1.0}
 MOST_ALTERNATIVES = 14
+PLAIN_SHARE = 0.3  # of the questions about a name: a topic's first name, which is what most people type
 NO_MORE = "That is all I know about it. A bigger model knows more: try `localrun pull qwen3-4b`."
 
 
@@ -83,7 +84,9 @@ def question(rng: Random, topic: Topic) -> str:
     if form == "patterns":
         return expand(rng, rng.choice(topic.patterns))
     common = {"names": NAME_FORMS, "tasks": TASK_FORMS, "facts": FACT_FORMS}[form]
-    return expand(rng, rng.choice(common).replace("{x}", rng.choice(getattr(topic, form))))
+    wordings = getattr(topic, form)
+    wording = wordings[0] if form == "names" and rng.random() < PLAIN_SHARE else rng.choice(wordings)
+    return expand(rng, rng.choice(common).replace("{x}", wording))
 
 
 def shortest(topic: Topic) -> tuple[str, ...]:

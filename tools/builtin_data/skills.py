@@ -87,7 +87,7 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (jokes.riddle_turns, 1.0),
     (jokes.knock_knock, 0.2),
     (sums, 31.0),
-    (knowledge.topic_turns, 48.0),
+    (knowledge.topic_turns, 60.0),
     (refusals.refuse, 30.0),
     (stories.story_turns, 7.0),
     (poems.poem_turns, 2.0),

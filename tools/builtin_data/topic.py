@@ -14,7 +14,7 @@ class Topic:
 
     key: str
     answer: tuple[str, ...]
-    names: tuple[str, ...] = ()  # nouns: "the KV cache"
+    names: tuple[str, ...] = ()  # nouns, the plain one first: "the KV cache"
     tasks: tuple[str, ...] = ()  # what one wants to do: "download a model"
     facts: tuple[str, ...] = ()  # what one noticed: "the first token is slow"
     pairs: tuple[tuple[str, str], ...] = ()  # what one cannot tell apart
