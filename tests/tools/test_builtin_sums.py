@@ -146,3 +146,15 @@ def test_sums_are_answers_to_their_questions() -> None:
 @pytest.mark.parametrize(("n", "words"), [(0, "zero"), (13, "thirteen"), (20, "twenty"), (99, "ninety-nine")])
 def test_numbers_in_words(n: int, words: str) -> None:
     assert arithmetic.in_words(n) == words
+
+
+def test_the_days_beside_today_are_right() -> None:
+    for seed in range(200):
+        talk = Talk(Random(seed))
+        order.tomorrow(talk)
+        today, is_or_was, other = re.findall(
+            r"Today is (\w+), so (tomorrow is|yesterday was) (\w+)\.", talk.turns[0][1]
+        )[0]
+        assert today.lower() in talk.turns[0][0].lower()
+        step = 1 if is_or_was == "tomorrow is" else -1
+        assert order.DAYS.index(other) == (order.DAYS.index(today) + step) % 7

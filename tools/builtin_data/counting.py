@@ -114,7 +114,7 @@ def count(talk: Talk) -> None:
 def easily_mistaken(rng: Random, a: int) -> int:
     """A number that is easily taken for this one: 45 for 54, 17 for 7, 4 for 42, 61 for 62."""
     tens, ones = divmod(a, 10)
-    if tens != ones and rng.random() < 0.3:
+    if tens != ones and rng.random() < 0.5:
         return ones * 10 + tens
     return rng.choice([n for n in range(100) if n != a and (n % 10 == ones or n == tens or n // 10 == tens)])
 
@@ -122,7 +122,7 @@ def easily_mistaken(rng: Random, a: int) -> int:
 def compare(talk: Talk) -> None:
     rng = talk.rng
     a, b = rng.sample(range(rng.choice((20, 100, 100))), 2)
-    if rng.random() < 0.4:
+    if rng.random() < 0.55:
         b = easily_mistaken(rng, a)
         a, b = (a, b) if rng.random() < 0.5 else (b, a)
     asks_more = rng.random() < 0.5

@@ -69,9 +69,12 @@ def answer(rng: Random, patterns: Sequence[str], slots: Mapping[str, str] | None
 
 
 def article(noun: str) -> str:
-    return ("an " if noun[:1].lower() in "aeiou" else "a ") + noun
+    """The noun with "a" or "an", by its first sound: an owl, but a unicorn and a ewe."""
+    first = noun.lower()
+    return ("an " if first[:1] in "aeiou" and not first.startswith(LIKE_CONSONANTS) else "a ") + noun
 
 
+LIKE_CONSONANTS = ("uni", "uku", "eu", "ewe", "one")
 IRREGULAR = {
     "mouse": "mice",
     "goose": "geese",

@@ -85,11 +85,16 @@ NEXT_DAY = (
     "what [day |]is tomorrow if today is {x}?",
     "[what|which] day is tomorrow when [today is|it is] {x}?",
     "today is {x}. tomorrow is?",
+    "[suppose|say|assume|imagine] [today is|it is|it's] {x}[. |, |: ][what|which day|what day] [is|will be|do we have] tomorrow?",
+    "[which|what] day [comes|is|do we have] tomorrow[, | ]if [today is|it's|it is] {x} [today|now|]?",
+    "it is {x} today[, so | and |. ][tomorrow is|what is tomorrow|what day is tomorrow|tomorrow will be]?",
 )
 LAST_DAY = (
     "[if |][today is|it is|it's|today's] {x}[, what| what|. what|. which day] [day |]was [it |]yesterday?",
     "what [day |]was yesterday if today is {x}?",
     "today is {x}. yesterday was?",
+    "[suppose|say|assume|imagine] [today is|it is|it's] {x}[. |, |: ][what|which day|what day] was yesterday?",
+    "it is {x} today[, so | and |. ][yesterday was|what was yesterday|what day was yesterday]?",
 )
 ENDS = (("first", 0), ("last", -1), ("second", 1), ("third", 2), ("fourth", 3), ("fifth", 4))
 NTH = (
@@ -109,13 +114,13 @@ AND_NEXT = (
 
 def order_turns(talk: Talk) -> None:
     rng = talk.rng
-    order = rng.choices(ORDERS, (5, 3, 3))[0]
+    order = rng.choices(ORDERS, (7, 3, 3))[0]
     roll = rng.random()
     if roll < 0.15:
         talk.say("order", ask(rng, order.list_patterns), order.whole)
     elif roll < 0.25:
         nth(talk, order)
-    elif roll < 0.42 and order.unit == "day":
+    elif roll < 0.60 and order.unit == "day":
         tomorrow(talk)
     else:
         neighbours(talk, order)
@@ -133,7 +138,7 @@ def tomorrow(talk: Talk) -> None:
     is_next = rng.random() < 0.6
     day = DAYS[(at + 1) % 7] if is_next else DAYS[at - 1]
     asked = ask(rng, NEXT_DAY if is_next else LAST_DAY, {"x": in_some_case(rng, DAYS[at])})
-    talk.say("order", asked, f"{'Tomorrow is' if is_next else 'Yesterday was'} {day}.")
+    talk.say("order", asked, f"Today is {DAYS[at]}, so {'tomorrow is' if is_next else 'yesterday was'} {day}.")
 
 
 def neighbours(talk: Talk, order: Order) -> None:

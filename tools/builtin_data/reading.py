@@ -5,10 +5,11 @@ Answers hold the names inside, after a space, as questions do: at their beginnin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from tools.builtin_data import names, things
-from tools.builtin_data.grammar import ask
+from tools.builtin_data.grammar import article, ask, capital
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.talk import Talk
 
@@ -60,34 +61,48 @@ SPOTS = (
     "in the garage",
     "by the window",
 )
-# A statement about {p} with value {v}, the question for the value, the question for the person, and the answer.
-RELATIONS = (
-    ("{p} lives in {v}", "where does {p} live?", "who lives in {v}?", "{p} lives in {v}."),
-    ("{p} has the {v}", "what does {p} have?", "who has the {v}?", "{p} has the {v}."),
-    ("{p} likes {v}", "what does {p} like?", "who likes {v}?", "{p} likes {v}."),
-    ("{p} is {v} years old", "how old is {p}?", "who is {v} [years old|]?", "{p} is {v} years old."),
-    ("{p} is a {v}", "what is {p}'s job?", "who is [a|the] {v}?", "{p} is a {v}."),
-    ("{p} is {v}", "where is {p}?", "who is {v}?", "{p} is {v}."),
-    ("{p} owns the {v}", "what does {p} own?", "who owns the {v}?", "{p} owns the {v}."),
-    ("{p} found the {v}", "what did {p} find?", "who found the {v}?", "{p} found the {v}."),
-    ("{p} brings the {v}", "what does {p} bring?", "who brings the {v}?", "{p} brings the {v}."),
-    ("{p} wants {v}", "what does {p} want?", "who wants {v}?", "{p} wants {v}."),
-)
-OF_THINGS, OF_TASTES = (1, 6, 7, 8), (2, 9)
 
 
-def value(rng: Random, relation: int) -> str:
-    if relation == 0:
-        return things.city(rng)
-    if relation in OF_THINGS:
-        return nonsense_word(rng) if rng.random() < 0.2 else rng.choice(BELONGINGS)
-    if relation in OF_TASTES:
-        return things.rarely_new(rng, things.HOBBIES + things.FOODS)
-    if relation == 3:
-        return str(rng.randint(3, 99))
-    if relation == 4:
-        return rng.choice([job for job in things.JOBS if job[0] not in "aeiou"])
+def belonging(rng: Random) -> str:
+    return nonsense_word(rng) if rng.random() < 0.2 else rng.choice(BELONGINGS)
+
+
+def liking(rng: Random) -> str:
+    return things.rarely_new(rng, things.HOBBIES + things.FOODS)
+
+
+def years(rng: Random) -> str:
+    return str(rng.randint(3, 99))
+
+
+def job(rng: Random) -> str:
+    return article(rng.choice(things.JOBS))
+
+
+def pet(rng: Random) -> str:
+    return article(things.animal(rng))
+
+
+def spot(rng: Random) -> str:
     return rng.choice(SPOTS)
+
+
+# A statement about {p} with value {v}, the question for the value, the question for the person, and what {v} may be.
+RELATIONS: tuple[tuple[str, str, str, Callable[[Random], str]], ...] = (
+    ("{p} lives in {v}", "where does {p} live?", "who lives in {v}?", things.city),
+    ("{p} lives in {v}", "where does {p} live?", "who lives in {v}?", things.city),
+    ("{p} comes from {v}", "where does {p} come from?", "who comes from {v}?", things.city),
+    ("{p} has the {v}", "what does {p} have?", "who has the {v}?", belonging),
+    ("{p} has {v}", "[what|which] [pet|animal] does {p} have?", "who has {v}?", pet),
+    ("{p} likes {v}", "what does {p} like?", "who likes {v}?", liking),
+    ("{p} is {v} years old", "how old is {p}?", "who is {v} [years old|]?", years),
+    ("{p} is {v}", "what is {p}'s job?", "who is {v}?", job),
+    ("{p} is {v}", "where is {p}?", "who is {v}?", spot),
+    ("{p} owns the {v}", "what does {p} own?", "who owns the {v}?", belonging),
+    ("{p} found the {v}", "what did {p} find?", "who found the {v}?", belonging),
+    ("{p} brings the {v}", "what does {p} bring?", "who brings the {v}?", belonging),
+    ("{p} wants {v}", "what does {p} want?", "who wants {v}?", liking),
+)
 
 
 def people(rng: Random, count: int) -> list[str]:
@@ -102,11 +117,11 @@ def people(rng: Random, count: int) -> list[str]:
 def reading_turns(talk: Talk) -> None:
     rng = talk.rng
     roll = rng.random()
-    if roll < 0.30:
+    if roll < 0.24:
         compared(talk)
-    elif roll < 0.42:
+    elif roll < 0.44:
         ranked(talk)
-    elif roll < 0.52:
+    elif roll < 0.51:
         place(talk)
     else:
         related(talk)
@@ -137,16 +152,22 @@ def compared(talk: Talk) -> None:
 
 
 def ranked(talk: Talk) -> None:
-    """Three people in a row, in either order of telling."""
+    """Three people in a row, in either order of telling; the answer writes them down in one order first."""
     rng = talk.rng
-    more, most, _, least = rng.choice(SCALES)
+    scale = rng.choice(SCALES)
+    more, most, less, least = scale if rng.random() < 0.6 else (*scale[2:], *scale[:2])
     a, b, c = people(rng, 3)
     told = [f"{{a}} is {more} than {{b}}", f"{{b}} is {more} than {{c}}"]
+    if rng.random() < 0.2:
+        told[1] = f"{{c}} is {less} than {{b}}"
     if rng.random() < 0.3:
         told.reverse()
     wanted, who = rng.choice(((most, a), (least, c)))
-    pattern = "[ and |, and |. |, ]".join(told) + END + f"who is the {wanted} [of them|]?"
-    talk.say("reading", ask(rng, (pattern,), {"a": a, "b": b, "c": c}, wrap=False), f"The {wanted} is {who}.")
+    question = f"[who|Who|and who|which one|tell me who] is [the |the |]{wanted} [of them|of all|of the three|]?"
+    pattern = "[if |suppose ||||]" + "[ and |, and |. |, |; ]".join(told) + END + question
+    row = f"In a row from the {most}: {a}, {b}, {c}."
+    asked = ask(rng, (pattern,), {"a": a, "b": b, "c": c}, wrap=False)
+    talk.say("reading", asked, f"{row} So the {wanted} is {who}.")
 
 
 def place(talk: Talk) -> None:
@@ -170,22 +191,27 @@ def place(talk: Talk) -> None:
 
 
 def related(talk: Talk) -> None:
-    """Two people with the same relation to two things: asked for one of them, and perhaps for the other."""
+    """Two or three people with the same relation to other things: asked for one of them, and perhaps for another."""
     rng = talk.rng
-    relation = rng.randrange(len(RELATIONS))
-    statement, for_value, for_person, answer = RELATIONS[relation]
-    who = people(rng, 2)
-    what = [value(rng, relation) for _ in who]
-    if what[0] == what[1]:
+    statement, for_value, for_person, value = rng.choice(RELATIONS)
+    who = people(rng, rng.choice((2, 2, 3)))
+    what = [value(rng) for _ in who]
+    if len({one.lower() for one in what}) < len(who):
         return
-    told = [statement.replace("{p}", f"{{p{i}}}").replace("{v}", f"{{v{i}}}") for i in (0, 1)]
-    slots = {"p0": who[0], "p1": who[1], "v0": what[0], "v1": what[1]}
-    i = rng.randrange(2)
-    question = for_value if rng.random() < 0.5 else for_person
-    asked = question.replace("{p}", f"{{p{i}}}").replace("{v}", f"{{v{i}}}")
-    replies = ["You said that " + answer.replace("{p}", p).replace("{v}", v) for p, v in zip(who, what, strict=True)]
-    pattern = "[. | and |, |, and ]".join(told) + END + asked
+    case = rng.choices((str, str.lower, str.upper), (6, 3, 0.4))[0]
+    who, what = [case(one) for one in who], [case(one) for one in what]
+    told = [statement.replace("{p}", f"{{p{i}}}").replace("{v}", f"{{v{i}}}") for i in range(len(who))]
+    slots = {f"p{i}": one for i, one in enumerate(who)} | {f"v{i}": one for i, one in enumerate(what)}
+    i, other = rng.sample(range(len(who)), 2)
+    question = for_value if rng.random() < 0.6 else for_person
+    asked = (
+        (capital(question) if rng.random() < 0.4 else question).replace("{p}", f"{{p{i}}}").replace("{v}", f"{{v{i}}}")
+    )
+    replies = [
+        f"You said that {statement.replace('{p}', p).replace('{v}', v)}." for p, v in zip(who, what, strict=True)
+    ]
+    pattern = "[. |. | and |, |, and |; ]".join(told) + END + asked
     talk.say("reading", ask(rng, (pattern,), slots, wrap=False), replies[i])
     if rng.random() < 0.3:
-        again = ask(rng, ("and {p}?", "what about {p}?", "and what about {p}?"), {"p": who[1 - i]})
-        talk.say("reading", again, replies[1 - i])
+        again = ask(rng, ("and {p}?", "what about {p}?", "and what about {p}?"), {"p": who[other]})
+        talk.say("reading", again, replies[other])
