@@ -9,14 +9,18 @@ import pytest
 
 from tools.builtin_data import (
     alike,
+    made_up,
     memory,
     names,
     poems,
     stories,
+    things,
 )
 from tools.builtin_data.compose import compose
 from tools.builtin_data.fact import sentence
+from tools.builtin_data.grammar import article
 from tools.builtin_data.own_name import NAME
+from tools.builtin_data.story import new_story, told
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.your_facts import FACTS, fact_of
 
@@ -128,3 +132,44 @@ def test_haiku_have_five_seven_and_five_syllables(ending: str) -> None:
             text = opening.replace("{a}", subject) + ending
             lines = [re.sub("[^a-z ]", "", line.lower()) for line in text.splitlines()]
             assert [sum(LONG_WORDS.get(word, 1) for word in line.split()) for line in lines] == [5, 7, 5], text
+
+
+def in_own_words(answer: str) -> bool:
+    """The model's own words, not those of the user said back."""
+    return not answer.startswith(("Here it is", "You said:", "Your first message", "All right"))
+
+
+def test_a_or_an_stands_before_a_word_as_it_sounds() -> None:
+    seen = 0
+    for seed in range(1500):
+        for _, answer in compose(Random(seed)).turns:
+            for a, word in re.findall(r"(?<![\w'])(an?) ([a-z]{2,})", answer if in_own_words(answer) else ""):
+                assert article(word) == f"{a} {word}", answer
+                seen += 1
+    assert seen > 500
+
+
+def test_a_story_keeps_one_name_and_introduces_its_hero_with_an_article() -> None:
+    for seed in range(300):
+        rng = Random(seed)
+        story = new_story(rng, things.animal(rng), names.one_word_name(rng))
+        text = told(rng, story)
+        assert f"{article(story.kind)} " in f"{text[:1].lower()}{text[1:]} "
+        capitals = set(re.findall(r"(?<=[a-z,] )[A-Z]\w+", text.replace(story.hero, "")))
+        assert capitals <= {"I"}, (capitals, text)
+
+
+def test_all_facts_of_a_message_are_confirmed() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        memory.tell_several(talk)
+        assert all(value in talk.turns[0][1] for value in talk.facts.values())
+
+
+def test_made_up_words_are_letters_only() -> None:
+    for seed in range(300):
+        rng = Random(seed)
+        for word in (made_up.rough(rng), made_up.repeated(rng), made_up.nonsense_word(rng)):
+            assert word.isalpha()
+            assert 1 < len(word) < 30
+        assert len(set(made_up.repeated(rng))) < 5

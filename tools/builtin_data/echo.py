@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from tools.builtin_data import things
 from tools.builtin_data.grammar import ask
-from tools.builtin_data.made_up import nonsense_word
+from tools.builtin_data.made_up import nonsense_word, repeated, rough
 from tools.builtin_data.opposites import BOTH_WAYS
 from tools.builtin_data.rare_words import RARE_WORDS
 from tools.builtin_data.talk import Talk
+
+MADE_UP = (nonsense_word, nonsense_word, rough, repeated)
 
 
 def echo_turns(talk: Talk) -> None:
@@ -16,7 +18,8 @@ def echo_turns(talk: Talk) -> None:
     rng = talk.rng
     pool = (*things.ANIMALS, *things.COLOURS, *things.FOODS, *things.HOBBIES, *BOTH_WAYS, *RARE_WORDS)
     said = " ".join(
-        nonsense_word(rng) if rng.random() < 0.35 else rng.choice(pool) for _ in range(rng.choice((1, 1, 2, 3, 4)))
+        rng.choice(MADE_UP)(rng) if rng.random() < 0.45 else rng.choice(pool)
+        for _ in range(rng.choice((1, 1, 2, 3, 4)))
     )
     roll = rng.random()
     if roll < 0.75:

@@ -18,6 +18,7 @@ CODAS = ["", "", "", "n", "r", "l", "s", "k", "m", "t", "x", "th", "nd", "sh", "
 REAL_WORDS = tuple(word for thing in THINGS for word in thing.split() if word.isalpha() and len(word) > 3) + tuple(
     word.lower() for word in RARE_WORDS
 )
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DOUBLED = "bbccddffggkkllmmnnppprrssttzzv"  # the consonants that are doubled, the commonest a little more often
 AFTER_DOUBLED = words("y y y ie er le o a in et us ish up fish ock ara one ingham")
 
@@ -50,6 +51,33 @@ def doubled(rng: Random) -> str:
     return rng.choice((*ONSETS, "")) + rng.choice("aeiou") + consonant * 2 + rng.choice(AFTER_DOUBLED)
 
 
+def rough(rng: Random) -> str:
+    """A word of pieces that hardly stand side by side: it can only be copied, piece by piece, to its end."""
+    pieces = (
+        lambda: rng.choice(ONSETS) + rng.choice(VOWELS),
+        lambda: rng.choice(VOWELS) + rng.choice(CODAS[3:]),
+        lambda: rng.choice(REAL_WORDS)[-rng.randint(2, 5) :],
+        lambda: rng.choice(REAL_WORDS)[: rng.randint(2, 4)],
+        lambda: "".join(rng.choices(LETTERS, k=rng.randint(1, 3))),
+    )
+    return "".join(rng.choice(pieces)() for _ in range(rng.choice((2, 2, 3, 3, 4))))
+
+
+def repeated(rng: Random) -> str:
+    """A short word in which a letter or a syllable comes again: anna, lola, coco, aaah."""
+    vowel, consonant = rng.choice("aeiou"), rng.choice("bcdfghjklmnprstvz")
+    roll = rng.random()
+    if roll < 0.2:
+        return vowel + consonant * 2 + rng.choice("aeiouy")
+    if roll < 0.45:
+        return (consonant + vowel) * 2 + rng.choice(("", "", "", "n", consonant + vowel))
+    if roll < 0.75:
+        return rng.choice("bcdfghjklmnprstvz") + rng.choice("aeiou") + consonant + vowel
+    if roll < 0.85:
+        return rng.choice((consonant, "")) + vowel * rng.randint(2, 4) + rng.choice("hnlrt")
+    return vowel + consonant + vowel + rng.choice((consonant + vowel, consonant, ""))
+
+
 def letters(rng: Random) -> str:
     """Random letters: the hardest names to copy."""
-    return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(2, 7)))
+    return "".join(rng.choice(LETTERS) for _ in range(rng.randint(2, 7)))

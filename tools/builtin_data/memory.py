@@ -11,7 +11,7 @@ from tools.builtin_data.kin import KIN, PETS, WITH_A_LIFE, age_of, home_of, job_
 from tools.builtin_data.own_facts import AGE, FROM, JOB, LIVES
 from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, IS_IT, NAME
 from tools.builtin_data.talk import Talk
-from tools.builtin_data.tastes import LIKES
+from tools.builtin_data.tastes import DISLIKES, LIKES
 from tools.builtin_data.typing_noise import typo
 from tools.builtin_data.your_facts import FACTS, FAVOURITES, fact_of, open_possession
 
@@ -160,7 +160,7 @@ def tell_at_once(talk: Talk, facts: list[Fact]) -> None:
     patterns, slots = [], {}
     for i, (fact, value) in enumerate(zip(facts, values, strict=True)):
         told(talk, fact.key, value)
-        forms = INTRODUCTIONS if fact is NAME else fact.tell[:4]
+        forms = INTRODUCTIONS if fact is NAME else fact.tell[:5]
         patterns.append(rng.choice(forms).replace("{v}", f"{{v{i}}}"))
         slots[f"v{i}"] = value.replace(" your ", " my ")
     rest = [f.about.replace("{v}", v) for f, v in zip(facts, values, strict=True) if f is not NAME]
@@ -170,11 +170,13 @@ def tell_at_once(talk: Talk, facts: list[Fact]) -> None:
 
 
 def several(rng: Random) -> list[Fact]:
-    """Two or three facts in any order; often the same kind of thing of two people, which must not be mixed up."""
+    """Two to four facts in any order; often the same kind of thing of two people, which must not be mixed up."""
     roll = rng.random()
-    if roll < 0.3:
+    if roll < 0.25:
         facts = list(rng.choice(PAIRS))
     elif roll < 0.5:
+        facts = [NAME, *rng.sample((AGE, LIVES, FROM, JOB, LIKES, DISLIKES), rng.choice((2, 2, 2, 3)))]
+    elif roll < 0.62:
         facts = [NAME, rng.choice((LIKES, LIKES, AGE, JOB, LIVES, FROM, *FAVOURITES[:3]))]
     else:
         facts = [NAME] if rng.random() < 0.6 else []

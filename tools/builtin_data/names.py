@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tools.builtin_data.grammar import words
-from tools.builtin_data.made_up import letters, nonsense_word
+from tools.builtin_data.made_up import letters, nonsense_word, repeated, rough
 from tools.builtin_data.rare_words import NICKNAMES
 from tools.builtin_data.things import ANIMALS, COLOURS, FOODS, HOBBIES
 from tools.builtin_data.typing_noise import typo
@@ -62,17 +62,21 @@ def short_name(rng: Random) -> str:
 def base_name(rng: Random) -> str:
     """One word in lower case."""
     roll = rng.random()
-    if roll < 0.26:
+    if roll < 0.24:
         return rng.choice(NICKNAMES if rng.random() < 0.4 else FIRST_NAMES).lower()
-    if roll < 0.52:
+    if roll < 0.45:
         return nonsense_word(rng)
-    if roll < 0.64:
+    if roll < 0.54:
+        return rough(rng)
+    if roll < 0.61:
+        return repeated(rng)
+    if roll < 0.69:
         return short_name(rng)
-    if roll < 0.70:
+    if roll < 0.75:
         return nonsense_word(rng, rng.choice((3, 4, 5)))
-    if roll < 0.82:
+    if roll < 0.84:
         return letters(rng)
-    if roll < 0.89:
+    if roll < 0.90:
         return typo(rng, rng.choice(FIRST_NAMES).lower())
     plain = rng.choice(COLOURS + ANIMALS + HOBBIES + FOODS).replace(" ", "")
     return plain if roll < 0.95 else rng.choice(COLOURS) + plain

@@ -8,8 +8,9 @@ from random import Random
 
 from tools.builtin_data import things
 from tools.builtin_data.fact import Fact
+from tools.builtin_data.grammar import article
 from tools.builtin_data.kept_things import KEPT, kept
-from tools.builtin_data.made_up import nonsense_word
+from tools.builtin_data.made_up import nonsense_word, rough
 from tools.builtin_data.rare_words import RARE_WORDS
 
 
@@ -19,7 +20,7 @@ def number_text(rng: Random) -> str:
 
 def any_word(rng: Random) -> str:
     if rng.random() < 0.55:
-        return nonsense_word(rng)
+        return (rough if rng.random() < 0.25 else nonsense_word)(rng)
     return (
         rng.choice(RARE_WORDS).lower()
         if rng.random() < 0.4
@@ -94,7 +95,7 @@ TWO_WORD_PLANS = (
     "call {p}",
     "meet {p}",
     "play {s}",
-    "paint a {a}",
+    "paint {an}",
     "look for your {a}",
     "visit your {k}",
     "call your {k}",
@@ -122,6 +123,7 @@ def plan_text(rng: Random) -> str:
         "f": things.food,
         "p": lambda r: nonsense_word(r).title(),
         "a": things.animal,
+        "an": lambda r: article(things.animal(r)),
     }
     slots["k"] = lambda r: r.choice(KIN)
     slots["o"] = lambda r: r.choice(("car", "house", "room", "bike", "kitchen", "fence", "windows", "desk"))

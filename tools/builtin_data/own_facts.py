@@ -15,6 +15,17 @@ def pick(known: list[str], share: float = 0.2) -> Callable[[Random], str]:
     return lambda rng: things.rarely_new(rng, known, share)
 
 
+def after_a(value: Callable[[Random], str]) -> Callable[[Random], str]:
+    """Values that follow "a": those beginning with a consonant."""
+
+    def drawn(rng: Random) -> str:
+        while (found := value(rng))[0].lower() in "aeiou":
+            pass
+        return found
+
+    return drawn
+
+
 LIVES = Fact(
     "home",
     (
@@ -131,7 +142,7 @@ JOB = Fact(
     ),
     "you work as a {v}",
     "You have not told me what you do.",
-    pick([j for j in things.JOBS if j[0] not in "aeiou"], 0.2),
+    after_a(pick(things.JOBS)),
     weight=1.0,
 )
 STUDY = Fact(
@@ -178,10 +189,12 @@ DRIVES = Fact(
     ),
     "you drive a {v}",
     "You have not told me what you drive.",
-    lambda rng: (
-        made_up_title(rng)
-        if rng.random() < 0.6
-        else rng.choice(("truck", "van", "tractor", "bus", "jeep", "red car", "scooter"))
+    after_a(
+        lambda rng: (
+            made_up_title(rng)
+            if rng.random() < 0.6
+            else rng.choice(("truck", "van", "tractor", "bus", "jeep", "red car", "scooter"))
+        )
     ),
     weight=0.3,
 )

@@ -44,12 +44,15 @@ LIKES = Fact(
     ),
     "you like {v}",
     "You have not told me what you like.",
-    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS + DISHES, 0.25),
-    weight=1.5,
+    things.liking,
+    weight=1.9,
 )
 NUISANCES = phrases(
-    "mondays, sundays, winter, rain, snow, fog, traffic, noise, spiders, meetings, homework, ironing, queues, "
-    "ads, exams, mornings, waiting, dust, mosquitos, alarm clocks, cold water, long flights, loud people, bad coffee"
+    """
+    mondays, tuesdays, wednesdays, thursdays, fridays, saturdays, sundays, weekends, birthdays, holidays, winter, rain,
+    snow, fog, traffic, noise, spiders, meetings, homework, ironing, queues, ads, exams, mornings, waiting, dust,
+    mosquitos, alarm clocks, cold water, long flights, loud people, bad coffee
+    """
 )
 DISLIKES = Fact(
     "dislikes",
@@ -71,8 +74,8 @@ DISLIKES = Fact(
     ),
     "you do not like {v}",
     "You have not told me what you do not like.",
-    lambda rng: things.rarely_new(rng, things.HOBBIES + things.FOODS + DISHES + NUISANCES, 0.25),
-    weight=1.3,
+    lambda rng: things.rarely_new(rng, NUISANCES, 0.15) if rng.random() < 0.5 else things.liking(rng),
+    weight=1.7,
 )
 ALLERGENS = (
     *DISHES,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from tools.builtin_data.grammar import phrases, words
-from tools.builtin_data.made_up import nonsense_word
+from tools.builtin_data.grammar import phrases, plural, words
+from tools.builtin_data.made_up import nonsense_word, rough
 from tools.builtin_data.rare_words import DISHES, WILD_ANIMALS
 
 ANIMALS = phrases(
@@ -80,6 +80,21 @@ SPORTS = words(
     """
 )
 SUBJECTS = words("math history music physics art biology english chemistry law medicine geography latin")
+WAYS = words(
+    """
+    grilled roasted smoked salted stuffed mashed baked boiled steamed raw dried candied crunchy buttered toasted
+    frozen iced warm cold fresh stale burnt canned marinated peppered sour bitter creamy homemade organic leftover
+    """
+)
+MANNERS = words(
+    "long old loud quiet early late rainy slow cheap dark empty crowded foreign little rude busy silent wet"
+)
+MATTERS = words(
+    """
+    walks movies songs books evenings trains streets parties mornings weekends lakes towns roads jokes cars shoes
+    hotels summers puzzles stories museums games shops beaches neighbours politicians phones forests buses winters
+    """
+)
 SEASONS = words("spring summer autumn winter")
 DRINKS = words("tea coffee water milk lemonade juice cocoa cola beer wine espresso")
 
@@ -88,7 +103,13 @@ def animal(rng: Random) -> str:
     roll = rng.random()
     if roll < 0.64:
         return rng.choice(WILD_ANIMALS if rng.random() < 0.35 else ANIMALS)
-    return rng.choice(CREATURES) if roll < 0.70 else nonsense_word(rng)
+    if roll < 0.70:
+        return rng.choice(CREATURES)
+    if roll < 0.77:
+        return rng.choice([kind for kind in WILD_ANIMALS if kind[0] in "aeiou"])
+    if roll < 0.82:
+        return rng.choice("aeiou") + rng.choice((nonsense_word, rough))(rng)  # takes "an"
+    return (rough if rng.random() < 0.2 else nonsense_word)(rng)
 
 
 def colour(rng: Random) -> str:
@@ -112,6 +133,22 @@ def city(rng: Random) -> str:
     return name + rng.choice((" City", " Beach", " Falls", " Bay", " Town", " Hill")) if roll < 0.18 else name
 
 
+def liking(rng: Random) -> str:
+    """What people love or hate: of one word, of two, or a plural of a word nobody knows."""
+    roll = rng.random()
+    if roll < 0.25:
+        return f"{rng.choice(WAYS)} {rarely_new(rng, (*DISHES, *FOODS), 0.25)}"
+    if roll < 0.35:
+        return f"{rng.choice(MANNERS)} {rarely_new(rng, MATTERS, 0.3)}"
+    if roll < 0.45:
+        return plural(rng.choice(WILD_ANIMALS if rng.random() < 0.6 else ANIMALS))
+    if roll < 0.52:
+        return plural((rough if rng.random() < 0.5 else nonsense_word)(rng))
+    return rarely_new(rng, (*HOBBIES, *FOODS, *DISHES), 0.25)
+
+
 def rarely_new(rng: Random, known: list[str] | tuple[str, ...], share: float = 0.35) -> str:
     """One of the known values, or now and then a word that was never seen."""
-    return nonsense_word(rng) if rng.random() < share else rng.choice(list(known))
+    if rng.random() >= share:
+        return rng.choice(list(known))
+    return (rough if rng.random() < 0.2 else nonsense_word)(rng)

@@ -158,7 +158,7 @@ def slangy(text: str) -> str:
 def repunctuated(rng: Random, text: str) -> str:
     roll = rng.random()
     if roll < 0.30:
-        text = text.rstrip(".?!")
+        text = text.rstrip(".?!") or text
     elif roll < 0.34:
         text = text.rstrip(".?!") + rng.choice(("!", "!!", "??", "...", " ?", " !", "?!", "."))
     if rng.random() < 0.15:
