@@ -12,13 +12,15 @@ from tools.builtin_data import (
     made_up,
     memory,
     names,
+    outside_tasks,
     poems,
     stories,
     things,
 )
 from tools.builtin_data.compose import compose
 from tools.builtin_data.fact import sentence
-from tools.builtin_data.grammar import article
+from tools.builtin_data.grammar import article, ask
+from tools.builtin_data.outside_slots import outside_slots
 from tools.builtin_data.own_name import NAME
 from tools.builtin_data.story import new_story, told
 from tools.builtin_data.talk import Talk
@@ -173,3 +175,11 @@ def test_made_up_words_are_letters_only() -> None:
             assert word.isalpha()
             assert 1 < len(word) < 30
         assert len(set(made_up.repeated(rng))) < 5
+
+
+def test_a_request_for_a_program_is_whole_and_no_request_for_a_story() -> None:
+    for seed in range(200):
+        rng = Random(seed)
+        asked = ask(rng, outside_tasks.PROGRAM_REQUESTS, outside_slots(Talk(rng)))
+        assert "story" not in asked.lower()
+        assert not re.search(r"[{}\[\]|]", asked)

@@ -13,7 +13,7 @@ from tools.builtin_data.own_name import BARE, CORRECTED, CORRECTIONS, GREET_ME, 
 from tools.builtin_data.talk import Talk
 from tools.builtin_data.tastes import DISLIKES, LIKES
 from tools.builtin_data.typing_noise import typo
-from tools.builtin_data.your_facts import FACTS, FAVOURITES, fact_of, open_possession
+from tools.builtin_data.your_facts import FACTS, FAVOURITES, fact_of, open_possession, what_is_known
 
 WEIGHTS = [fact.weight for fact in FACTS]
 ABOUT_ME = (
@@ -30,7 +30,6 @@ ABOUT_ME = (
     "what do you know of me [so far|]?",
     "[so|ok|and][, | ]what do you know about me?",
 )
-KNOW_NOTHING = "You have not told me anything about yourself yet."
 NAME_AND_WHO = (
     "[i'm|i am|im|my name is|my name's] {v}[, | ][who are you|and who are you|and you|what is your name|what's yours|and what is your name|what's your name|who are you]?",
     "[hi|hello|hey], [i'm|i am|im|my name is] {v}. [who are you|and you|what is your name|what's yours|what's your name]?",
@@ -245,11 +244,3 @@ def ask_back(talk: Talk) -> None:
     hello = ask(rng, ("[hi|hello|hey|good morning|hello there|hi there|hey there|yo]",), wrap=False)
     talk.say("talk:hello", hello, first_of(rng, ("Hello! Nice to meet you. What is your name?",)))
     answer_name(talk)
-
-
-def what_is_known(facts: dict[str, str]) -> str:
-    if not facts:
-        return KNOW_NOTHING
-    parts = [fact_of(key).about.replace("{v}", value) for key, value in facts.items()]
-    listed = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
-    return sentence(listed)

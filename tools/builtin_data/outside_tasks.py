@@ -3,7 +3,52 @@
 
 from __future__ import annotations
 
+# A program is asked for in the words of a story, in any language.
+SOME_LANGUAGE = "[python|c++|rust|java|javascript|haskell|go|ruby|perl|swift|kotlin|scala|lisp|c|bash|lua|php|fortran|ocaml|erlang|julia|r|typescript|{lang}|{lang}|{lang}|{word}]"
+PROGRAM = "[program|script|function|class|one-liner|tool|app|code|snippet|module]"
+IT_DOES = "[print|compute|sort|find|count|reverse|read|list|download|check|draw|parse|generate]"
+ITS_MATTER = "[primes|prime numbers|a list|the factorial|the fibonacci numbers|a string|all files|a json file|palindromes|a triangle|the sum of two numbers|hello world|random numbers|even numbers|{thing}|{word}s]"
+PROGRAM_REQUESTS = (
+    "[write|make|give|show|code|build|generate] me [a|a short|a small|a simple] "
+    + SOME_LANGUAGE
+    + " "
+    + PROGRAM
+    + " that "
+    + IT_DOES
+    + "s "
+    + ITS_MATTER,
+    "[write|make|give|show|code|build|generate] me [a|a short|a small|a simple] "
+    + SOME_LANGUAGE
+    + " "
+    + PROGRAM
+    + " [to|which can|that can] "
+    + IT_DOES
+    + " "
+    + ITS_MATTER,
+    "[please |can you |could you |i want you to |][write|make|build|implement|code] [a|a short|some|a little] "
+    + PROGRAM
+    + " in "
+    + SOME_LANGUAGE
+    + " that "
+    + IT_DOES
+    + "s "
+    + ITS_MATTER,
+    "[write|tell|give|show] me [a|the] "
+    + PROGRAM
+    + " [in|for|using] "
+    + SOME_LANGUAGE
+    + "[ please| to "
+    + IT_DOES
+    + " "
+    + ITS_MATTER
+    + "|]",
+    "write me a[n app| website| game| calculator| chat bot| sorting algorithm| web page| parser| compiler| shell script] [in "
+    + SOME_LANGUAGE
+    + "|]",
+)
 CODE_QUESTIONS = (
+    *PROGRAM_REQUESTS,
+    *PROGRAM_REQUESTS,
     "[write|give me|show me|can you write|create|make|i need] [a|some|me a] {lang} [function|program|script|code|class|snippet] [to|that|which can] {code}",
     "how do i {code} in {lang}?",
     "write code [to|that can] {code}",

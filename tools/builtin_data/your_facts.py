@@ -6,7 +6,7 @@ from __future__ import annotations
 from random import Random
 
 from tools.builtin_data import names, things
-from tools.builtin_data.fact import Fact, called, favourite, open_fact, possession
+from tools.builtin_data.fact import Fact, called, favourite, open_fact, possession, sentence
 from tools.builtin_data.grammar import words
 from tools.builtin_data.kin import OTHERS, WITH_A_LIFE
 from tools.builtin_data.made_up import nonsense_word
@@ -15,6 +15,7 @@ from tools.builtin_data.own_facts import ABOUT_ONESELF, pick
 from tools.builtin_data.own_name import NAME
 from tools.builtin_data.tastes import TASTES
 
+KNOW_NOTHING = "You have not told me anything about yourself yet."
 OWNABLE = words(
     "car bike house phone laptop team school street hobby goal dream garden hat guitar boat computer theme motto secret desk dessert title code plan size height mood team mascot weapon staff ship bicycle budget talent ringtone dress coat"
 )
@@ -85,3 +86,11 @@ def open_possession(rng: Random) -> Fact:
     if rng.random() < 0.15:
         thing = f"{rng.choice(WITH_A_LIFE)}'s {rng.choice(('number', 'hobby', 'favourite colour', 'car', thing))}"
     return possession(thing, number_text if thing.endswith("number") else any_word)
+
+
+def what_is_known(facts: dict[str, str]) -> str:
+    if not facts:
+        return KNOW_NOTHING
+    parts = [fact_of(key).about.replace("{v}", value) for key, value in facts.items()]
+    listed = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+    return sentence(listed)
