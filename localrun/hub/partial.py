@@ -127,6 +127,8 @@ def open_partial(blob: Path, repo: str, file: RemoteFile) -> Partial | None:
     me = uuid.uuid4().hex[:12]
     for journal in sorted(journals_of(blob), key=lambda path: -size_of(path)):  # the one that got furthest first
         head = read_head(journal)
+        if head is None and not journal.exists():  # taken over since it was listed: its part has an owner
+            return None
         if head is None or head.size != file.size:
             remove_partial(journal)
         elif is_alive(journal, head):
@@ -136,10 +138,17 @@ def open_partial(blob: Path, repo: str, file: RemoteFile) -> Partial | None:
             return Partial(taken, file.size) if taken else None
     mine = blob.with_name(f"{blob.name}.{me}.{me}{JOURNAL}")
     write_journal(mine, repo, file, {})
-    if any(journal.name < mine.name and _lives(journal) for journal in journals_of(blob)):
-        mine.unlink(missing_ok=True)  # two began at once: one of them stays
+    if any(_goes_first(journal, mine) and _lives(journal) for journal in journals_of(blob)):
+        mine.unlink(missing_ok=True)
         return None
     return Partial(mine, file.size)
+
+
+def _goes_first(journal: Path, mine: Path) -> bool:
+    """Of two that began at once the one whose name comes first; and any that goes on with an older part, which a
+    listing may miss while its journal is renamed."""
+    _, part, owner = journal.name.removesuffix(JOURNAL).split(".")
+    return journal.name < mine.name or part != owner
 
 
 def _take_over(journal: Path, me: str, repo: str, file: RemoteFile) -> Path | None:

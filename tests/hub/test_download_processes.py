@@ -13,11 +13,14 @@ import pytest
 from localrun_testing import REPOSITORY
 from localrun_testing.fake_hub import LARGE, FakeHub, FakeRepo
 
+from localrun.hub import partial
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
 from localrun.hub.http import Http
-from localrun.hub.journal import CHUNK_BYTES
+from localrun.hub.journal import CHUNK_BYTES, JOURNAL, journals_of, part_of, write_journal
+from localrun.hub.partial import _take_over, open_partial
+from localrun.hub.remote_repo import RemoteFile
 from localrun.hub.transfer import CONNECTIONS
 from localrun.hub.unsynced import write_out_now
 
@@ -143,6 +146,26 @@ def test_processes_that_meet_on_one_file(serve: Serve, access_to: AccessTo) -> N
     data = content(2 << 20)
     hub = serve({"a/b": {"x.gguf": data}})
     assert eight_on_one_file(hub, access_to(hub), data, 4) < 4 * len(data)
+
+
+@pytest.mark.parametrize("has_old", [True, False])
+def test_a_part_that_another_process_takes_over_meanwhile_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_old: bool
+) -> None:
+    """Whether a list of journals has the old one still, or none at all: a folder is not listed in one moment."""
+    file = RemoteFile("x.gguf", 5 * CHUNK_BYTES, "e" * 64)
+    blob = tmp_path / "blobs" / file.etag
+    blob.parent.mkdir()
+    old = blob.with_name(f"{blob.name}.zz.zz{JOURNAL}")  # the last of all names
+    write_journal(old, "a/b", file, {})
+    part_of(old).touch()
+    taken = _take_over(old, "another", "a/b", file)
+    assert taken is not None
+    listings = [[old] if has_old else [], [taken]]
+    monkeypatch.setattr(partial, "journals_of", lambda blob: listings.pop(0))
+    assert open_partial(blob, "a/b", file) is None
+    assert journals_of(blob) == [taken]
+    assert part_of(taken).exists()
 
 
 @pytest.mark.slow
