@@ -8,6 +8,7 @@ from tools.builtin_data import memory, names, things
 from tools.builtin_data.fact import Fact, called, possession
 from tools.builtin_data.grammar import answer, ask
 from tools.builtin_data.kin import KIN, PETS, WITH_A_LIFE, age_of, home_of, job_of, likes_of
+from tools.builtin_data.made_up import nonsense_word, repeated, rough
 from tools.builtin_data.memory import INTRODUCTIONS, JOIN, say_known, tell
 from tools.builtin_data.noted_facts import number_text
 from tools.builtin_data.own_facts import AGE, FROM
@@ -84,6 +85,19 @@ def two_names(talk: Talk) -> None:
     asked = ask(rng, (JOIN.join(patterns),), {"v0": values[0], "v1": values[1]}, wrap=False)
     about = facts[1].about.replace("{v}", values[1])
     talk.say("tell", asked, f"Nice to meet you, {values[0]}! I will remember that {about}.")
+    ask_for(talk, facts)
+
+
+def two_new_words(talk: Talk) -> None:
+    """A name and a favourite in one message, both of words nobody knows: neither may take a piece of the other."""
+    rng = talk.rng
+    facts = [NAME, rng.choice(FAVOURITES[:4])]
+    first, second = (rng.choice((nonsense_word, rough, rough, repeated))(rng) for _ in facts)
+    if rng.random() < 0.3:
+        second = first[:2] + second
+    memory.tell_at_once(talk, facts, [first.capitalize() if rng.random() < 0.5 else first, second])
+    if rng.random() < 0.4:
+        tell(talk, rng.choice([fact for fact in OWNED if fact.key != "nickname"]))
     ask_for(talk, facts)
 
 

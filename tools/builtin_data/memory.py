@@ -150,12 +150,10 @@ def tell_several(talk: Talk) -> None:
         talk.say("about_me", ask(rng, ABOUT_ME), what_is_known(talk.facts))
 
 
-def tell_at_once(talk: Talk, facts: list[Fact]) -> None:
-    """These facts in a single message."""
+def tell_at_once(talk: Talk, facts: list[Fact], values: list[str] | None = None) -> None:
+    """These facts in a single message, with these values or with any."""
     rng = talk.rng
-    values = [fact.value(rng) for fact in facts]
-    if NAME in facts and facts[-1].key.endswith("'s name") and len(values[0]) > 2 and rng.random() < 0.3:
-        values[-1] = typo(rng, values[0])  # two names that differ by a letter
+    values = values or some_values(rng, facts)
     patterns, slots = [], {}
     for i, (fact, value) in enumerate(zip(facts, values, strict=True)):
         told(talk, fact.key, value)
@@ -166,6 +164,13 @@ def tell_at_once(talk: Talk, facts: list[Fact]) -> None:
     about = "I will remember that " + ", that ".join(rest[:-1]) + (" and that " if rest[1:] else "") + rest[-1] + "."
     hello = f"Nice to meet you, {talk.facts['name']}!" if NAME in facts else "Good to know!"
     talk.say("tell", ask(rng, (JOIN.join(patterns),), slots, wrap=False), f"{hello} {about}")
+
+
+def some_values(rng: Random, facts: list[Fact]) -> list[str]:
+    values = [fact.value(rng) for fact in facts]
+    if NAME in facts and facts[-1].key.endswith("'s name") and len(values[0]) > 2 and rng.random() < 0.3:
+        values[-1] = typo(rng, values[0])  # two names that differ by a letter
+    return values
 
 
 def several(rng: Random) -> list[Fact]:

@@ -97,6 +97,7 @@ SKILLS: tuple[tuple[Skill, float], ...] = (
     (memory.tell_and_ask, 1.5),
     (alike.two_alike, 4.0),
     (alike.two_names, 3.5),
+    (alike.two_new_words, 3.5),
     (alike.corrected, 2.0),
     (memory.rename, 1.0),
     (alike.nickname, 0.6),
