@@ -48,12 +48,11 @@ CALLED_WHAT = (
     "and [its|his|her] name [was|is]?",
 )
 WHAT_WAS_IT = (
-    "what was [it|that] [again|]?",
+    "[and |]what was [it|that] [again|]?",
     "what did i just tell you?",
     "[can you|please] repeat [that|it|what i told you]?",
     "what do you remember now?",
     "what did i ask you to remember?",
-    "and what was that?",
 )
 NEVER_TOLD = (
     "[right|true|yes|well|of course not|ok|indeed|haha true|fair enough|oh][, |. | ][i have not told you yet|i did not tell you|you can't know it|how could you|i haven't said it]",

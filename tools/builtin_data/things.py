@@ -108,7 +108,7 @@ def animal(rng: Random) -> str:
     if roll < 0.77:
         return rng.choice([kind for kind in WILD_ANIMALS if kind[0] in "aeiou"])
     if roll < 0.82:
-        return rng.choice("aeiou") + rng.choice((nonsense_word, rough))(rng)  # takes "an"
+        return rng.choice("aaeiou") * rng.choice((1, 1, 2)) + rng.choice((nonsense_word, rough))(rng)  # takes "an"
     return (rough if rng.random() < 0.2 else nonsense_word)(rng)
 
 
