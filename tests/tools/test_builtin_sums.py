@@ -158,3 +158,13 @@ def test_the_days_beside_today_are_right() -> None:
         assert today.lower() in talk.turns[0][0].lower()
         step = 1 if is_or_was == "tomorrow is" else -1
         assert order.DAYS.index(other) == (order.DAYS.index(today) + step) % 7
+
+
+def test_hard_differences_are_of_all_three_kinds() -> None:
+    rng = Random(1)
+    drawn = [arithmetic.hard_difference(rng) for _ in range(500)]
+    assert all(0 <= a < 100 and 0 <= b < 100 for a, b in drawn)
+    below = sum(a < b for a, b in drawn)
+    to_a_ten = sum(a >= b and a % 10 == b for a, b in drawn)
+    over_a_ten = sum(a >= b > a % 10 and b < 10 for a, b in drawn)
+    assert min(below, to_a_ten, over_a_ten) > 50

@@ -65,8 +65,6 @@ def worked(a: int, op: str, b: int) -> list[str]:
 
 def operands(rng: Random, op: str) -> tuple[int, int]:
     """Every pair of the trained range comes up, small numbers more often."""
-    if op == "-" and rng.random() < 0.35:
-        return hard_difference(rng)
     if op in "+-":
         top = rng.choice((10, 10, 20, 99, 99))
         a, b = rng.randint(0, top), rng.randint(0, top)
@@ -79,29 +77,36 @@ def operands(rng: Random, op: str) -> tuple[int, int]:
             return (a, b) if rng.random() < 0.5 else (b, a)
         top = rng.choice((10, 10, 12, 12, 20))
         return rng.randint(0, top), rng.randint(0, top)
-    if rng.random() < 0.12:
-        return rng.choice((100, 100, *range(80, 100))), rng.randint(2, 12)
     b = rng.randint(1, 12)
     a = b * rng.randint(0, 12) if rng.random() < 0.6 else rng.randint(1, rng.choice((30, 99)))
     return a, b if rng.random() < 0.97 else 0
 
 
+def practised(rng: Random, op: str) -> tuple[int, int]:
+    """Operands as they come, and more often those that are most easily got wrong."""
+    if op == "-" and rng.random() < 0.45:
+        return hard_difference(rng)
+    if op == "/" and rng.random() < 0.12:
+        return 100 if rng.random() < 0.4 else rng.randint(80, 99), rng.randint(2, 12)
+    return operands(rng, op)
+
+
 def hard_difference(rng: Random) -> tuple[int, int]:
     """Below zero, a ten less, or down to a full ten: what is most easily got wrong."""
     roll = rng.random()
-    if roll < 0.45:
+    if roll < 0.5:
         small, big = sorted(rng.sample(range(100 if rng.random() < 0.7 else 21), 2))
         return small, big
     a = rng.randint(11, 99)
-    if roll < 0.65:
+    if roll < 0.68:
         return a, a % 10  # 26 - 6
     return (a, rng.randint(a % 10 + 1, 9)) if a % 10 < 9 else (a, rng.randint(1, 9))  # 34 - 7
 
 
 def sum_turn(talk: Talk) -> None:
     rng = talk.rng
-    op = rng.choices("+-×/", (34, 27, 21, 18))[0]
-    a, b = operands(rng, op)
+    op = rng.choices("+-×/", (31, 32, 19, 18))[0]
+    a, b = practised(rng, op)
     in_letters = rng.random() < 0.22
     slots = {"a": written(rng, a, in_letters), "b": written(rng, b, in_letters or rng.random() < 0.04)}
     slots["bs"] = plural(slots["b"])  # seven eights
