@@ -155,10 +155,10 @@ class Training:
             if self.step % 20 == 0 and self.rank == 0:
                 self.report(sum(losses) / len(losses), seen / (time.time() - since))
                 since, seen, losses = time.time(), 0, []
-            if self.step % 100 == 0:
-                give_memory_back()
-                if self.rank == 0:
-                    self.save()
+            if self.step % 100 == 0 and self.rank == 0:
+                self.save()
+            if self.step % 500 == 0:
+                give_memory_back()  # not often: to take it anew costs some seconds
         if self.rank == 0:
             self.save()
 
@@ -220,7 +220,7 @@ def start_workers(plan: Plan) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
-    parser.add_argument("--steps", type=int, default=3400)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--decay-from", type=int, default=None, help="step at which the learning rate begins to fall")
     parser.add_argument("--tokens-per-step", type=int, default=8192)
     parser.add_argument("--vocab-size", type=int, default=2560)
