@@ -13,7 +13,7 @@ from localrun_testing.real_widths import CODES
 
 from localrun.formats.quant import QUANT_TYPES
 
-N_ROWS, N_TOKENS, COUNTS = 37, 53, (2, 4, 8, 33, 53)  # a micro-tile of every size, and tile registers
+N_ROWS, N_TOKENS, COUNTS = 37, 67, (2, 3, 4, 8, 33, 67)  # micro-tiles, tile registers, and more than pass by at once
 
 
 @pytest.fixture(scope="module")

@@ -31,9 +31,7 @@ LR_INLINE uint32_t v_lanes(i32v mask) { return (uint32_t)_mm256_movemask_ps((__m
 LR_INLINE f32v v_min(f32v a, f32v b) { return _mm256_min_ps(a, b); }
 LR_INLINE f32v v_max(f32v a, f32v b) { return _mm256_max_ps(a, b); }
 LR_INLINE i32v v_max(i32v a, i32v b) { return (i32v)_mm256_max_epi32((__m256i)a, (__m256i)b); }
-LR_INLINE i32v v_round(f32v v) {
-  return (i32v)_mm256_cvtps_epi32(_mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
+LR_INLINE i32v v_round(f32v v) { return (i32v)_mm256_cvtps_epi32(v); }
 
 // The sum of the lanes by one fixed tree: i + (i + 4), then + 2, + 1.
 LR_INLINE float v_reduce_sum(f32v v) {
