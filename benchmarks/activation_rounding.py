@@ -10,14 +10,18 @@ are f16 everywhere. `--llama` needs llama-cpp-python.
 A scheme is a format and the columns that share a scale: int8/32 rounds to the nearest of max|x| / 127, q8_0/32 and
 q8_k/256 as llama.cpp does, int16/row has one scale a row; bf16 has none. int8:8/32 has a factor of 1 to 15 for each
 8 columns. int8+4/32 gives the four neighbours with the largest value of a group 16 bits and the others the scale
-that suits them, int8+8/32 two times four; int8+1/32 keeps the largest as it is; int8~/32 takes, of several scales, the
-one with the least square error; int8x2/32 rounds what int8/32 left over once more.
+that suits them; int8+4>8/32 only where the square of the largest value, less that of the largest of the others, is 8
+times the square of what is usual: the row's mean of groups' largest values, none taken for more than their mean. For
+these it is also said in how many groups that is so, and how many of them are the same for the token before. int8+1/32
+keeps the largest as it is; int8~/32 takes, of several scales, the one with the least square error; int8x2/32 rounds
+what int8/32 left over once more.
 """
 
 import argparse
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +44,32 @@ from localrun.ops.layouts import Packed  # noqa: E402
 Rounding = Callable[[Tensor], Tensor]
 SCHEMES = (
     "q8_0/32", "q8_k/256", "int8/32", "int8/16", "int8/8", "int8:16/32", "int8:8/32", "int8:4/32", "int8+4/32",
-    "int12/256", "int16/row", "bf16",
+    "int8+4>4/32", "int8+4>8/32", "int8+4>16/32", "int12/256", "int16/row", "bf16",
 )  # fmt: skip
+
+
+@dataclass
+class Outliers:
+    """Of a scheme: how many groups were rounded, have an outlier, and have the one that the token before has."""
+
+    groups: int = 0
+    kept: int = 0
+    again: int = 0
+
+    def count(self, kept: Tensor) -> None:
+        """Bool [tokens, groups, words]."""
+        self.groups += kept[..., 0].numel()
+        self.kept += int(kept.sum())
+        self.again += int((kept[1:] & kept[:-1]).sum())
+
+    def clear(self) -> None:
+        self.groups = self.kept = self.again = 0
+
+    def __str__(self) -> str:
+        return f"{self.kept / self.groups:.1%}, {self.again / self.kept:.0%} of them again" if self.kept else ""
+
+
+seen = Outliers()
 
 
 def main() -> None:
@@ -60,20 +88,23 @@ def main() -> None:
     targets = [ids[asked.ctx // 2 + 1 :] for ids in chunks]
     base = nll(expected, targets)
     print(f"reference: perplexity {math.exp(base):.4f}\n")
-    print("| activations | perplexity | mean KLD | same top |\n|---|---|---|---|")
+    print("| activations | perplexity | mean KLD | same top | groups with outliers |\n|---|---|---|---|---|")
 
     def report(name: str, found: list[np.ndarray]) -> None:
         pairs = [pair for e, f in zip(expected, found, strict=True) for pair in zip(e, f, strict=True)]
         kld = math.fsum(divergence(e, f) for e, f in pairs) / len(pairs)
         same = sum(int(e.argmax() == f.argmax()) for e, f in pairs) / len(pairs)
-        print(f"| {name} | {math.exp(nll(found, targets) - base) - 1:+.3%} | {kld:.6f} | {same:.2%} |", flush=True)
+        perplexity = math.exp(nll(found, targets) - base) - 1
+        print(f"| {name} | {perplexity:+.3%} | {kld:.6f} | {same:.2%} | {seen} |", flush=True)
 
     if asked.llama:
         report("llama.cpp", llama_logits(asked.model, chunks))
     for name in asked.schemes:
+        seen.clear()
         with torch.no_grad(), rounded(rounding(name)):
             report(name, [scored_logits(model, ids) for ids in chunks])
     model.engine.close()
+    seen.clear()
     native = load(LoadOptions(asked.model, backend="cpu", ctx=asked.ctx, kv="f16"))
     report(native.backend.rounding, [scored_logits(native, ids) for ids in chunks])
     native.engine.close()
@@ -83,12 +114,14 @@ def rounding(name: str) -> Rounding:
     if name == "bf16":
         return lambda x: x.bfloat16().float()
     kind, _, size = name.partition("/")
+    kind, _, gain = kind.partition(">")
 
     def grouped(x: Tensor) -> Tensor:
         n = x.shape[-1]
         columns = n if size == "row" else int(size)
         groups = F.pad(x, (0, -n % columns)).unflatten(-1, (-1, columns))
-        return KINDS[kind](groups).flatten(-2)[..., :n]
+        found = outliers(groups, float(gain)) if gain else KINDS[kind](groups)
+        return found.flatten(-2)[..., :n]
 
     return grouped
 
@@ -125,12 +158,14 @@ def largest_kept(groups: Tensor) -> Tensor:
     return to_levels(rest, 127).scatter(-1, at, groups.gather(-1, at))
 
 
-def outliers(groups: Tensor, vectors: int) -> Tensor:
-    """16 bits for the `vectors` times four neighbours that have the largest values."""
-    largest = groups.unflatten(-1, (-1, 4)).abs().amax(-1)
-    kept = torch.zeros_like(largest).scatter(-1, largest.topk(vectors).indices, 1).bool().repeat_interleave(4, -1)
-    of_rest = groups.masked_fill(kept, 0).abs().amax(-1, keepdim=True) / 127
-    scale = of_rest.maximum(groups.abs().amax(-1, keepdim=True) / (127 * 257)).clamp_min(1e-30)
+def outliers(groups: Tensor, gain: float = 0) -> Tensor:
+    """16 bits for the four neighbours with the largest value, where it pays; [tokens, groups of a row, columns]"""
+    words = groups.unflatten(-1, (-1, 4)).abs().amax(-1)
+    top, following = words.topk(2).values.split(1, -1)
+    usual = top.minimum(top.mean(-2, keepdim=True)).mean(-2, keepdim=True)
+    apart = top.square() - following.square() > gain * usual.square()
+    seen.count(apart & (words.argmax(-1, keepdim=True) == torch.arange(words.shape[-1])))
+    scale = torch.where(apart, (following / 127).maximum(top / (127 * 257)), top / 127).clamp_min(1e-30)
     return (groups / scale).round() * scale
 
 
@@ -154,8 +189,7 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
     "int16": lambda groups: to_levels(groups, 32767),
     "int8~": least_squares,
     "int8+1": largest_kept,
-    "int8+4": lambda groups: outliers(groups, 1),
-    "int8+8": lambda groups: outliers(groups, 2),
+    "int8+4": outliers,
     "int8x2": twice,
     "int8:16": lambda groups: two_level(groups, 16, 15),
     "int8:8": lambda groups: two_level(groups, 8, 15),

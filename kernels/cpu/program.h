@@ -42,9 +42,9 @@ typedef struct {
 // A buffer of the arena: f32 [max_rows][stride], and, where a linear reads it, its other formats.
 typedef struct {
   float* f32;
-  int8_t* q8;        // [max_rows][stride], of Q16 twice as many: codes
+  int8_t* q8;        // [max_rows][stride], of Q16 twice as many: codes, and what the arithmetic keeps besides
   float* q8_scale;   // [max_rows][stride / 32]: a word a group, read by the unit's arithmetic (matmul/arithmetic.h)
-  int32_t* q8_sum;   // [max_rows][stride / 16]: sums of codes times factors
+  int32_t* q8_sum;   // [max_rows][stride / 16]: sums of codes times factors, of outliers their low bytes
   uint16_t* bf16;    // [max_rows][stride]
   int32_t width;     // elements of a row that mean something
   int32_t stride;    // width rounded up to LR_STRIDE; what is beyond width is zero

@@ -14,7 +14,8 @@ struct Int8 {
   static constexpr const char* name = "int8/32";
   static constexpr int32_t format = LR_FORMAT_Q8;
   static constexpr int code_bytes = 1, most = 127;
-  static constexpr bool factored = false;
+  static constexpr int column_bytes = 1;  // of a row of lr_value.q8
+  static constexpr bool factored = false, outliers = false;
   // The code of a column of a group.
   static int32_t code(const int8_t* group, int column) { return group[column]; }
   // Of the word of a group (lr_value.q8_scale): what the code of a column counts for as an integer, and its scale.
@@ -37,8 +38,26 @@ struct FactoredInt8 : Int8 {
 struct Int16 : Int8 {
   static constexpr const char* name = "int16/32";
   static constexpr int32_t format = LR_FORMAT_Q16;
-  static constexpr int code_bytes = 2, most = 127 * 256 + 127;
+  static constexpr int code_bytes = 2, most = 127 * 256 + 127, column_bytes = 2;
   static int32_t code(const int8_t* group, int column) { return group[column] * 256 + group[32 + column]; }
+};
+
+// Int8, but four neighbours that stand out from their group, a word of codes, may have 16 bits: so the others decide how finely
+// all are rounded. Their low bytes lie among the codes; the high ones behind all codes of the row, as RowOutliers.
+struct OutlierInt8 : Int8 {
+  static constexpr const char* name = "int8+4/32";
+  static constexpr int32_t format = LR_FORMAT_Q16;
+  static constexpr int column_bytes = 2, most_of_outlier = Int16::most;
+  static constexpr bool outliers = true;
+};
+struct Outlier {
+  int8_t high[4];
+  uint32_t column;  // of the first
+};
+// At most one of each group, in the order of the columns.
+struct RowOutliers {
+  int32_t n;
+  Outlier of[1];  // n
 };
 
 }  // namespace

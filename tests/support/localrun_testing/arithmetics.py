@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 LEAST, MOST_FACTOR = 1e-30, 15  # of a group that does not count as zero; of a factor
+OUTLIER_GAIN = 8
 
 
 def rounded(x: Tensor, arithmetic: str) -> Tensor:
@@ -23,6 +24,19 @@ def int8(groups: Tensor, most: int = 127) -> tuple[Tensor, Tensor]:
 
 def int16(groups: Tensor) -> tuple[Tensor, Tensor]:
     return int8(groups, most=127 * 257)  # whose bytes are both signed
+
+
+def outlier_int8(groups: Tensor) -> tuple[Tensor, Tensor]:
+    """Groups [R, groups of the row, 32]. The four neighbours of a group with the largest value may have 16 bits."""
+    words = groups.unflatten(-1, (8, 4)).abs().amax(-1)
+    top, following = words.topk(2).values.split(1, -1)
+    of_int8, scale = int8(groups)
+    counted = torch.where(top >= LEAST, scale, 0).double()
+    usual = counted.minimum(counted.mean(-2, keepdim=True)).mean(-2, keepdim=True)
+    gain = top.double().square() - following.double().square()
+    apart = (gain > OUTLIER_GAIN * (127 * usual).square()) & (top >= LEAST)
+    scale = torch.where(apart, torch.maximum(following / 127, top / (127 * 257)), scale)
+    return torch.where(apart, codes(groups, 1 / scale, 127 * 257), of_int8), scale
 
 
 def factored_int8(groups: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,6 +62,7 @@ def to_bf16_upwards(x: Tensor) -> Tensor:
 
 ROUNDINGS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
     "int8/32": int8,
+    "int8+4/32": outlier_int8,
     "int8:8/32": factored_int8,
     "int16/32": int16,
 }
@@ -55,9 +70,18 @@ ROUNDINGS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
 
 
 def integers_of(arithmetic: str, q8: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-    """What codes int8 [R, groups, bytes, 32], high ones first, and words f32 [R, groups] of a buffer stand for: whole
-    numbers [R, groups, 32], scales."""
-    parts = q8.int()
+    """What rows of codes, int8 [R, bytes of a row], and words f32 [R, groups] of a buffer stand for: whole numbers
+    [R, groups, 32], scales."""
+    n, n_groups = words.shape
+    if arithmetic == "int8+4/32":
+        integers = q8[:, : 32 * n_groups].int()
+        for row, outliers in zip(integers, q8[:, 32 * n_groups :], strict=True):
+            n_outliers = outliers[:4].view(torch.int32).item()
+            for outlier in outliers[4:].split(8)[:n_outliers]:  # high bytes of four columns, and which is the first
+                column = outlier[4:].view(torch.int32).item()
+                row[column : column + 4] += 256 * outlier[:4].int()
+        return integers.view(n, n_groups, 32), words
+    parts = q8.view(n, n_groups, -1, 32).int()
     groups = parts[:, :, 0]
     if arithmetic == "int16/32":
         return 256 * groups + parts[:, :, 1], words
