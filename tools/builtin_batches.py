@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
 from random import Random
@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from tools.builtin_data.compose import chats
+from tools.builtin_data.skills import SKILLS, Skill
 from tools.builtin_tokenizer import encode_chat
 
 POOL = 3000  # chats drawn at a time; batches are formed within a pool
@@ -50,7 +51,13 @@ def make_batch(rows: list[Row], pad: int) -> Batch:
 
 
 def batches(
-    tokenizer: Tokenizer, seed: int, tokens: int, max_context: int, rank: int = 0, workers: int = 1
+    tokenizer: Tokenizer,
+    seed: int,
+    tokens: int,
+    max_context: int,
+    rank: int = 0,
+    workers: int = 1,
+    skills: Mapping[Skill, float] = SKILLS,
 ) -> Iterator[Batch]:
     """Batches of up to `tokens` tokens, without end. All workers draw the same pools and share their batches out.
 
@@ -59,7 +66,7 @@ def batches(
     """
     for pool in count():
         rng = Random(f"{seed}:{pool}")
-        drawn = islice(chats(seed, pool * POOL), POOL)
+        drawn = islice(chats(seed, pool * POOL, skills), POOL)
         whole = (encode_chat(tokenizer, chat, rng) for chat in drawn)
         rows = sorted(
             ((ids[:max_context], weights[:max_context]) for ids, weights in whole), key=lambda row: len(row[0])

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from tools.builtin_batches import Batch, batches
 from tools.builtin_data.compose import chats
+from tools.builtin_data.skills import LAST_SKILLS
 from tools.builtin_export import write_gguf
 from tools.builtin_init import start
 from tools.builtin_memory import give_memory_back, keep_memory
@@ -51,6 +52,7 @@ class Plan:
     seed: int
     vocab_size: int
     workers: int = 1
+    last_steps: int = 0  # more, with LAST_SKILLS, while the learning rate falls once more
 
 
 def get_tokenizer(plan: Plan) -> Tokenizer:
@@ -83,12 +85,13 @@ def optimizers(model: Decoder) -> list[torch.optim.Optimizer]:
 
 
 def lr_scale(step: int, plan: Plan) -> float:
-    """Warm up, stay, then fall linearly to nothing."""
+    """Warm up, stay, then fall linearly to nothing; for the last steps begin as high as they have time to fall."""
     if step < WARM_UP:
         return (step + 1) / WARM_UP
     if step < plan.decay_from:
         return 1.0
-    return max(0.0, (plan.steps - step) / max(1, plan.steps - plan.decay_from))
+    end = plan.steps if step < plan.steps else plan.steps + plan.last_steps
+    return max(0.0, (end - step) / max(1, plan.steps - plan.decay_from))
 
 
 @torch.compile(dynamic=True)
@@ -141,15 +144,16 @@ class Training:
 
     def data(self) -> Iterator[Batch]:
         """The batches of all steps still to go: a resumed run goes on as if it had never stopped."""
-        tokens = self.plan.tokens_per_step // self.plan.workers
-        every = batches(self.tokenizer, self.plan.seed, tokens, self.shape.max_context, self.rank, self.plan.workers)
-        return islice(every, self.step, None)
+        plan = self.plan
+        common = (plan.tokens_per_step // plan.workers, self.shape.max_context, self.rank, plan.workers)
+        if self.step < plan.steps:
+            yield from islice(batches(self.tokenizer, plan.seed, *common), self.step, plan.steps)
+        last = batches(self.tokenizer, plan.seed + 2, *common, LAST_SKILLS)
+        yield from islice(last, self.step - plan.steps, plan.last_steps)
 
     def run(self) -> None:
         since, seen, losses = time.time(), 0, []
         for batch in self.data():
-            if self.step >= self.plan.steps:
-                break
             losses.append(self.update(batch))
             seen += batch.inputs.numel() * self.plan.workers
             if self.step % 20 == 0 and self.rank == 0:
@@ -221,6 +225,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
     parser.add_argument("--steps", type=int, default=4600)
+    parser.add_argument("--last-steps", type=int, default=600, help="more, with more small talk and refusals")
     parser.add_argument("--decay-from", type=int, default=None, help="step at which the learning rate begins to fall")
     parser.add_argument("--tokens-per-step", type=int, default=8192)
     parser.add_argument("--vocab-size", type=int, default=2560)
@@ -231,7 +236,8 @@ def main() -> None:
     torch.set_num_threads(1)
     args.work.mkdir(parents=True, exist_ok=True)
     decay_from = args.steps // 2 if args.decay_from is None else args.decay_from
-    plan = Plan(args.work, args.steps, decay_from, args.tokens_per_step, args.seed, args.vocab_size, args.workers)
+    lengths = (args.steps, decay_from, args.tokens_per_step)
+    plan = Plan(args.work, *lengths, args.seed, args.vocab_size, args.workers, args.last_steps)
     get_tokenizer(plan)
     if args.workers > 1 and not args.export_only:
         (plan.work / "rendezvous").unlink(missing_ok=True)

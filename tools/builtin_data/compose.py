@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
 
 from tools.builtin_data import memory
 from tools.builtin_data.grammar import normalised
 from tools.builtin_data.heldout import HELD_OUT
 from tools.builtin_data.own_name import NAME
-from tools.builtin_data.skills import SKILLS, greeting
+from tools.builtin_data.skills import SKILLS, Skill, greeting
 from tools.builtin_data.system_prompts import prompted
 from tools.builtin_data.talk import Talk
 from tools.builtin_tokenizer import Chat, Message
@@ -27,16 +27,17 @@ def n_steps(rng: Random) -> int:
     return rng.randint(8, 20) if roll < 0.993 else rng.randint(21, 50)  # to the end of the context
 
 
-def compose(rng: Random) -> Talk:
+def compose(rng: Random, skills: Mapping[Skill, float] = SKILLS) -> Talk:
     talk = Talk(rng)
     steps = n_steps(rng)
     if steps > 1 and rng.random() < 0.12:
         greeting(talk)
     if steps > 1 and rng.random() < 0.45:
         memory.tell(talk, NAME if rng.random() < 0.6 else None)
-    skills, weights = [skill for skill, _ in SKILLS], [weight for _, weight in SKILLS]
     for _ in range(steps):
-        skill = memory.recall if talk.facts and rng.random() < 0.30 else rng.choices(skills, weights)[0]
+        skill = (
+            memory.recall if talk.facts and rng.random() < 0.30 else rng.choices(list(skills), list(skills.values()))[0]
+        )
         skill(talk)
     return talk
 
@@ -52,10 +53,10 @@ def held_out(chat: Chat) -> bool:
     return any(m.role == "user" and normalised(m.content) in HELD_OUT for m in chat)
 
 
-def one_chat(seed: int, index: int) -> Chat:
+def one_chat(seed: int, index: int, skills: Mapping[Skill, float] = SKILLS) -> Chat:
     """Chat number `index` of this seed, or an empty one where it would use a phrase kept for evaluation."""
     rng = Random(f"{seed}:{index}")
-    talk = compose(rng)
+    talk = compose(rng, skills)
     prompt = ""
     if rng.random() < 0.10:
         prompt, talk = prompted(rng, talk)
@@ -63,10 +64,10 @@ def one_chat(seed: int, index: int) -> Chat:
     return () if held_out(chat) else chat
 
 
-def chats(seed: int, first: int = 0) -> Iterator[Chat]:
+def chats(seed: int, first: int = 0, skills: Mapping[Skill, float] = SKILLS) -> Iterator[Chat]:
     """Chats number `first`, `first` + 1, … of this seed; the same seed gives the same chats."""
     index = first
     while True:
-        if chat := one_chat(seed, index):
+        if chat := one_chat(seed, index, skills):
             yield chat
         index += 1
