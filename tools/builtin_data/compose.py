@@ -35,9 +35,8 @@ def compose(rng: Random, skills: Mapping[Skill, float] = SKILLS) -> Talk:
     if steps > 1 and rng.random() < 0.45:
         memory.tell(talk, NAME if rng.random() < 0.6 else None)
     for _ in range(steps):
-        skill = (
-            memory.recall if talk.facts and rng.random() < 0.30 else rng.choices(list(skills), list(skills.values()))[0]
-        )
+        recalls = talk.facts and rng.random() < 0.30
+        skill = memory.recall if recalls else rng.choices(list(skills), list(skills.values()))[0]
         skill(talk)
     return talk
 
