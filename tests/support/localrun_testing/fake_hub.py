@@ -66,8 +66,7 @@ class FakeHub:
     def __init__(self, repos: Mapping[str, FakeRepo | dict[str, bytes]], token: str = "") -> None:
         self.repos = {name: repo if isinstance(repo, FakeRepo) else FakeRepo(repo) for name, repo in repos.items()}
         self.token = token
-        self._seen: list[Seen] = []
-        self.n_answering = 0
+        self._seen: list[Seen | None] = []  # None while it is being answered
         self.trouble: dict[str, list[Trouble]] = {}  # by file name, or "api"
         self.bytes_per_second: float | None = None  # of a connection; what changes holds for those under way too
         self.fast_bytes = 0  # of every answer, before that rate
@@ -90,18 +89,21 @@ class FakeHub:
 
     @property
     def seen(self) -> list[Seen]:
-        """Every request, the ones being answered right now included where they come to an end soon."""
+        """Every request, as they came; the ones being answered right now too, where they soon come to an end."""
         give_up = time.monotonic() + 10
-        while self.n_answering and time.monotonic() < give_up:
+        while None in self._seen and time.monotonic() < give_up:
             time.sleep(0.001)
-        return list(self._seen)
+        return [seen for seen in self._seen if seen is not None]
 
-    def note(self, seen: Seen | None) -> None:
-        """A request has come (None), or has been answered."""
+    def has_come(self) -> int:
+        """A request has come; its place among them, to be filled by `has_gone`."""
         with self.lock:
-            self.n_answering += 1 if seen is None else -1
-            if seen is not None:
-                self._seen.append(seen)
+            self._seen.append(None)
+            return len(self._seen) - 1
+
+    def has_gone(self, place: int, seen: Seen) -> None:
+        """The request of this place has been answered, or broken off."""
+        self._seen[place] = seen
 
     def break_file(self, name: str, kind: str, times: int | None = None, at: int = 0, to: str = "") -> None:
         bomb()

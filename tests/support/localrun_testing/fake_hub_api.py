@@ -16,7 +16,7 @@ class HubHandler(FileHandler):
 
     def do_GET(self) -> None:
         self.sent = 0
-        self.hub.note(None)
+        place = self.hub.has_come()
         url = urlsplit(self.path)
         try:
             if self.server.role == "store":
@@ -28,7 +28,7 @@ class HubHandler(FileHandler):
         finally:
             token = self.headers.get("Authorization", "").removeprefix("Bearer ")
             asked = self.headers.get("Range", "")
-            self.hub.note(Seen(self.server.role, self.command, url.path, asked, token, self.sent))
+            self.hub.has_gone(place, Seen(self.server.role, self.command, url.path, asked, token, self.sent))
 
     do_HEAD = do_POST = do_GET
 
