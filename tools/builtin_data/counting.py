@@ -15,7 +15,7 @@ LESS = "[smaller|less|lower|the smaller number|fewer]"
 
 def counting_turns(talk: Talk) -> None:
     rng = talk.rng
-    kinds = ((twice, 2), (count, 2), (compare, 6), (is_more, 3), (parity, 2), (neighbour, 3), (sequence, 3))
+    kinds = ((twice, 2), (count, 3), (compare, 6), (is_more, 3), (parity, 2), (neighbour, 3), (sequence, 3))
     rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0](talk)
 
 
@@ -71,7 +71,7 @@ def count(talk: Talk) -> None:
             {"b": spelt},
         )
         talk.say("count", asked, row(range(1, last + 1)))
-        if rng.random() < 0.3:
+        if rng.random() < 0.45:
             talk.say(
                 "count",
                 ask(

@@ -19,7 +19,7 @@ IDENTITY = (
             "[describe|explain] [what|who] you are [in one sentence|briefly|]",
             "who am i [talking|speaking|chatting] [to|with]?",
             "what [kind|sort|type] of [model|ai|bot|thing|program|being|assistant|chatbot|machine] are you?",
-            "[which|what] [ai|assistant|bot|chatbot|llm|program] [is this|are you|am i talking to|am i chatting with|do i talk to|answers me]?",
+            "[which|what] [ai|assistant|bot|chatbot|llm|program] [is this|are you|am i talking to|am i chatting with|do i talk to|answers me|am i using|do i use|is running] [now|here|today|exactly|]?",
             "what are you [supposed to be|meant to be|really|made to be|then]?",
             "[who|what] is [answering|talking|speaking|writing] [here|to me|this]?",
             "[give me|say] [a short|a quick|an] introduction of yourself",
@@ -161,7 +161,8 @@ IDENTITY = (
         (
             "are you [chatgpt|gpt|gpt-4|gpt4|claude|gemini|siri|alexa|llama|qwen|mistral|openai|copilot|google|bard|deepseek|grok|cortana|gpt-5|better than chatgpt|like chatgpt|as good as chatgpt|from openai|made by google|made by openai|the same as chatgpt]?",
             "do you know [chatgpt|claude|gemini|siri|alexa|copilot]?",
-            "is this [chatgpt|claude|gemini|openai|gpt|siri]?",
+            "is this [chatgpt|chat gpt|claude|gemini|openai|gpt|siri][ by any chance|]?",
+            "[so |]are you [chat gpt|chatgpt|a gpt|claude|an openai model|some kind of chatgpt][ by any chance| perhaps| really| or what| in disguise]?",
             "what is the difference between you and [chatgpt|claude|gemini|gpt-4|a real model]?",
             "compare yourself to [chatgpt|claude|gemini]",
         ),

@@ -102,13 +102,14 @@ MANNERS = (
             "[ok|okay|well|so] [bye|goodbye|bye then|goodbye then] [now|for now|]",
             "[bye|goodbye|ciao], [i am leaving|i am going|i'm leaving now|i'm off now|see you around|until tomorrow|see you next time|take care|i need to go|i have to run]",
             "i [must|should|have to|need to|am going to|will] [leave|go|run|go home|log off] [now|soon|]",
+            "[bye|goodbye|ok|see you|cya], [i am|i'm|im] [heading|going|running|driving|logging|signing] [home|off|away|to work|to lunch|to school]",
             "[bye|goodbye] [localrun|for now|then|my friend|bot|everyone|and thanks|and thank you|buddy|robot]",
         ),
         (
             "Goodbye! [Come back any time.|It was nice talking to you.|Have a good day!]",
             "Bye! [See you soon.|Take care!]",
         ),
-        2.5,
+        3.0,
         False,
     ),
     Exchange(
@@ -156,7 +157,7 @@ MANNERS = (
             "[sorry|i am sorry|i'm sorry|my bad|excuse me|pardon|pardon me|oops|apologies|i apologize|my mistake|sorry about that|sorry for [that|shouting|the trouble|the typo|being rude|the confusion|asking|my english]]",
         ),
         ("No problem at all!", "That is all right!"),
-        0.8,
+        1.3,
         False,
     ),
     Exchange(

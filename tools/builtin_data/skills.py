@@ -82,13 +82,13 @@ def first_sum(talk: Talk) -> None:
 
 Skill = Callable[[Talk], None]
 SKILLS: dict[Skill, float] = {
-    small_talk: 19.0,
+    small_talk: 30.0,
     jokes.joke_turns: 1.5,
     jokes.riddle_turns: 1.0,
     jokes.knock_knock: 0.2,
     sums: 31.0,
-    knowledge.topic_turns: 60.0,
-    refusals.refuse: 30.0,
+    knowledge.topic_turns: 63.0,
+    refusals.refuse: 40.0,
     stories.story_turns: 8.0,
     poems.poem_turns: 2.0,
     memory.tell: 11.0,
@@ -103,11 +103,11 @@ SKILLS: dict[Skill, float] = {
     alike.nickname: 0.6,
     alike.in_a_row: 1.2,
     memory.ask_back: 1.5,
-    order.order_turns: 6.0,
+    order.order_turns: 7.0,
     opposites.opposite_turns: 3.5,
     opposites.kind_turns: 5.0,
-    reading.reading_turns: 22.0,
-    logic.logic_turns: 4.0,
+    reading.reading_turns: 25.0,
+    logic.logic_turns: 5.0,
     units.unit_turn: 0.8,
     echo.echo_turns: 6.0,
 }
