@@ -161,7 +161,7 @@ class Training:
                 since, seen, losses = time.time(), 0, []
             if self.step % 100 == 0 and self.rank == 0:
                 self.save()
-            if self.step % 500 == 0:
+            if self.step % 250 == 0:
                 give_memory_back()  # not often: to take it anew costs some seconds
         if self.rank == 0:
             self.save()
