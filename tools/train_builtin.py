@@ -224,8 +224,8 @@ def start_workers(plan: Plan) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder for vocabulary, checkpoint and GGUF")
-    parser.add_argument("--steps", type=int, default=4600)
-    parser.add_argument("--last-steps", type=int, default=600, help="more, with more small talk and refusals")
+    parser.add_argument("--steps", type=int, default=6400)
+    parser.add_argument("--last-steps", type=int, default=900, help="more, with somewhat other shares of skills")
     parser.add_argument("--decay-from", type=int, default=None, help="step at which the learning rate begins to fall")
     parser.add_argument("--tokens-per-step", type=int, default=8192)
     parser.add_argument("--vocab-size", type=int, default=2560)

@@ -111,5 +111,13 @@ SKILLS: dict[Skill, float] = {
     units.unit_turn: 0.8,
     echo.echo_turns: 6.0,
 }
-# What a training ends with: short answers that everybody meets, and that are soon forgotten beside the long ones.
-LAST_SKILLS = {**SKILLS, small_talk: 45.0, refusals.refuse: 55.0}
+# What a training ends with, while the learning rate falls once more: a little more of what is soon forgotten.
+LAST_SKILLS = {
+    **SKILLS,
+    small_talk: 34.0,
+    sums: 36.0,
+    stories.story_turns: 10.0,
+    memory.tell: 13.0,
+    memory.tell_and_ask: 4.0,
+    echo.echo_turns: 8.0,
+}
