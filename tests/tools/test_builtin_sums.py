@@ -30,6 +30,22 @@ def sample() -> list[Chat]:
     return list(islice(chats(seed=5), N_CHATS))
 
 
+def test_a_count_goes_back_the_way_it_came() -> None:
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        counting.count_and_back(talk)
+        up, down = ([int(n) for n in answer.rstrip(".").split(", ")] for _, answer in talk.turns)
+        assert down == up[::-1]
+        assert all(b == a + 1 for a, b in pairwise(up))
+
+
+def test_a_number_less_itself_is_nothing() -> None:
+    for seed in range(200):
+        talk = Talk(Random(seed))
+        arithmetic.nothing_left(talk)
+        assert re.fullmatch(r"(\d+) - \1( = (\d+) - \3)? = 0\.", talk.turns[0][1])
+
+
 def test_every_sum_is_right(sample: list[Chat]) -> None:
     """Every part between the equals signs of an answer has the same value."""
     checked = worked = 0

@@ -70,6 +70,44 @@ def test_two_facts_of_a_kind_keep_their_owners() -> None:
                 assert answer in said
 
 
+def test_who_is_asked_about_is_the_one_with_that_name() -> None:
+    """What was told of the name in the question is answered, read from what the chat holds."""
+    answered = 0
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        alike.who_is(talk)
+        nouns = {value.lower(): key.removesuffix("'s name") for key, value in talk.facts.items()}
+        for skill, (user, answer) in zip(talk.skills, talk.turns, strict=True):
+            if skill == "recall":
+                name = values_of(answer)[0]
+                assert name in user.lower()
+                assert answer.startswith(f"Your {nouns[name]} is called ")
+                answered += 1
+    assert answered > 300
+
+
+def test_what_is_liked_is_kept_beside_the_name() -> None:
+    for seed in range(200):
+        talk = Talk(Random(seed))
+        alike.liking_beside_name(talk)
+        user, answer = talk.turns[0]
+        assert talk.facts["likes"].lower() in user.lower()
+        assert talk.facts["name"] in answer
+        assert talk.facts["likes"] in answer
+        assert talk.facts["name"] in talk.turns[-1][1] or talk.facts["likes"] in talk.turns[-1][1]
+
+
+def test_a_name_may_begin_as_the_message_before_it() -> None:
+    alike_words = 0
+    for seed in range(300):
+        talk = Talk(Random(seed))
+        alike.like_what_was_said(talk)
+        for value in talk.facts.values():
+            alike_words += value.lower().startswith(re.split(r"[\s,.!?]", talk.turns[0][0].lower())[0])
+            assert value in talk.turns[-1][1]
+    assert alike_words > 150
+
+
 def test_a_corrected_name_is_the_last_one() -> None:
     for seed in range(300):
         talk = Talk(Random(seed))

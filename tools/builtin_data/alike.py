@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from tools.builtin_data import memory, names, things
-from tools.builtin_data.fact import Fact, called, possession
+from tools.builtin_data import memory, names, smalltalk, things
+from tools.builtin_data.fact import Fact, called, possession, sentence
 from tools.builtin_data.grammar import answer, ask
 from tools.builtin_data.kin import KIN, PETS, WITH_A_LIFE, age_of, home_of, job_of, likes_of
 from tools.builtin_data.made_up import nonsense_word, repeated, rough
@@ -15,6 +15,7 @@ from tools.builtin_data.own_facts import AGE, FROM
 from tools.builtin_data.own_name import CORRECTED, CORRECTIONS, NAME, NICKNAMES
 from tools.builtin_data.rare_words import WILD_ANIMALS
 from tools.builtin_data.talk import Talk
+from tools.builtin_data.tastes import LIKES
 from tools.builtin_data.your_facts import BY_KEY, FAVOURITES, OWNABLE, OWNED
 
 OWNERS = (*KIN, *PETS, *OWNABLE)
@@ -99,6 +100,54 @@ def two_new_words(talk: Talk) -> None:
     if rng.random() < 0.4:
         tell(talk, rng.choice([fact for fact in OWNED if fact.key != "nickname"]))
     ask_for(talk, facts)
+
+
+def who_is(talk: Talk) -> None:
+    """One or two names told, and one of them asked about: `who is Imke?`"""
+    rng = talk.rng
+    nouns = rng.sample((*KIN, *KIN, *PETS), rng.choice((1, 2, 2)))
+    facts = [called(noun) for noun in dict.fromkeys(nouns)]
+    if {fact.key for fact in facts} & set(talk.facts):
+        return
+    values = [names.one_word_name(rng) for _ in facts]
+    if len(set(values)) < len(values):
+        return
+    if len(facts) > 1 and rng.random() < 0.6:
+        memory.tell_at_once(talk, facts, values)
+    else:
+        for fact, value in zip(facts, values, strict=True):
+            memory.tell_plainly(talk, fact, value)
+    for fact in rng.sample(facts, rng.choice((1, len(facts)))):
+        query = ("who is {v}[ again|]?", "[and |]who's {v}?", "do you [know|remember] who {v} is?", "{v} is who?")
+        asked = ask(rng, query, {"v": talk.facts[fact.key]})
+        talk.say("recall", asked, sentence(fact.about.replace("{v}", talk.facts[fact.key])))
+
+
+def like_what_was_said(talk: Talk) -> None:
+    """A name that begins as the message before it: `lol`, then `my cat is called lola`."""
+    rng = talk.rng
+    exchange = smalltalk.BY_KEY[rng.choice(("lol", "hello", "ok", "thanks", "bye", "yes", "no"))]
+    said = ask(rng, exchange.patterns, wrap=False)
+    talk.say(f"talk:{exchange.key}", said, answer(rng, exchange.answers))
+    word = said.split()[0].strip(",.!?").lower()
+    if not word.isalpha():
+        return
+    ends = (nonsense_word(rng, 1), rng.choice("aeiouy"), rng.choice(("la", "na", "ri", "bert", "ton")))
+    name = word + rng.choice(ends)
+    fact = rng.choice((NAME, called(owner(rng))))
+    memory.tell_plainly(talk, fact, name if rng.random() < 0.6 else name.capitalize())
+    say_known(talk, fact)
+
+
+def liking_beside_name(talk: Talk) -> None:
+    """`i'm mia and i like chess`, and what is liked is asked for after another question about it."""
+    rng = talk.rng
+    values = [NAME.value(rng), LIKES.value(rng)]
+    memory.tell_at_once(talk, [NAME, LIKES], values)
+    if rng.random() < 0.5:
+        asked = ask(rng, ("do you [like|love|enjoy] {w} [too|]?", "what do you think of {w}?"), {"w": values[1]})
+        talk.say("talk:feelings", asked, answer(rng, smalltalk.BY_KEY["feelings"].answers))
+    say_known(talk, rng.choice((NAME, LIKES, LIKES)))
 
 
 def in_a_row(talk: Talk) -> None:

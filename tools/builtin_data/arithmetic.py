@@ -115,6 +115,14 @@ def sum_turn(talk: Talk) -> None:
     talk.say("sum", ask(rng, patterns, slots), text, number)
 
 
+def nothing_left(talk: Talk) -> None:
+    """`16 - 16`: a number less itself."""
+    rng = talk.rng
+    n = rng.randint(0, rng.choice((20, 99)))
+    spelt = written(rng, n, rng.random() < 0.15)
+    talk.say("sum", ask(rng, PATTERNS["-"], {"a": spelt, "b": spelt}), *solve(n, "-", n))
+
+
 def follow_up(talk: Talk) -> None:
     """`now add 3`, `double it`: carry on from the last result."""
     rng, a = talk.rng, talk.number

@@ -111,6 +111,22 @@ def count(talk: Talk) -> None:
         talk.say("count", asked, row(range(step, top + 1, step)))
 
 
+def count_and_back(talk: Talk) -> None:
+    """A count upwards, and the same one backwards."""
+    rng = talk.rng
+    if rng.random() < 0.6:
+        numbers = range(1, rng.randint(2, 20) + 1)
+        up: tuple[str, ...] = ("count [up |][to|until|till] {b} [for me|please|]", "[can you |please |]count to {b}")
+    else:
+        first = rng.randint(0, 20)
+        numbers = range(first, first + rng.randint(2, 12))
+        up = ("[can you |please |]count from {a} to {b}", "[list|say] the numbers from {a} to {b}")
+    ends = {"a": str(numbers[0]), "b": written(rng, numbers[-1], rng.random() < 0.2)}
+    talk.say("count", ask(rng, up, ends), row(numbers))
+    back = "[and |ok |now |and now |then |][backwards|back|back again|the other way [round|around]|in reverse|reversed|down|down again]"
+    talk.say("count", ask(rng, (back,)), row(numbers[::-1]))
+
+
 def easily_mistaken(rng: Random, a: int) -> int:
     """A number that is easily taken for this one: 45 for 54, 17 for 7, 4 for 42, 61 for 62."""
     tens, ones = divmod(a, 10)

@@ -91,9 +91,9 @@ def tell(talk: Talk, fact: Fact | None = None) -> None:
         correct(talk, fact)
 
 
-def tell_plainly(talk: Talk, fact: Fact) -> None:
-    """This fact in a message of its own; a second name corrects the first."""
-    rng, value = talk.rng, fact.value(talk.rng)
+def tell_plainly(talk: Talk, fact: Fact, value: str = "") -> None:
+    """This fact in a message of its own, with this value or with any; a second name corrects the first."""
+    rng, value = talk.rng, value or fact.value(talk.rng)
     replies = CORRECTED if fact is NAME and "name" in talk.facts else fact.told
     told(talk, fact.key, value)
     about = fact.about.replace("{v}", value)

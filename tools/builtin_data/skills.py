@@ -30,6 +30,9 @@ from tools.builtin_data.grammar import answer, ask
 from tools.builtin_data.made_up import nonsense_word
 from tools.builtin_data.talk import Talk
 
+WITHOUT_A_SUBJECT = (
+    "[but why|and why|why so|why though|why is that|how come|how so|and how|what for|like what|which ones|meaning]?"
+)
 OFFERS_A_STORY = ("im_bad", "bored", "sing")
 EXCHANGE_WEIGHTS = [exchange.weight for exchange in smalltalk.EXCHANGES]
 
@@ -53,6 +56,13 @@ def small_talk(talk: Talk) -> None:
 
 def greeting(talk: Talk) -> None:
     exchanged(talk, smalltalk.BY_KEY["hello"])
+
+
+def nothing_before(talk: Talk) -> None:
+    """A chat that begins with a question about what was said before."""
+    if not talk.turns:
+        reply = answer(talk.rng, smalltalk.BY_KEY["why_bare"].answers)
+        talk.say("talk:why_bare", ask(talk.rng, (WITHOUT_A_SUBJECT,), wrap=False), reply)
 
 
 def sums(talk: Talk) -> None:
@@ -111,7 +121,8 @@ SKILLS: dict[Skill, float] = {
     units.unit_turn: 0.8,
     echo.echo_turns: 6.0,
 }
-# What a training ends with, while the learning rate falls once more: a little more of what is soon forgotten.
+# What a training ends with, while the learning rate falls once more: more of what is soon forgotten, and turns that
+# are understood only by the one before.
 LAST_SKILLS = {
     **SKILLS,
     small_talk: 34.0,
@@ -120,4 +131,11 @@ LAST_SKILLS = {
     memory.tell: 13.0,
     memory.tell_and_ask: 4.0,
     echo.echo_turns: 8.0,
+    logic.logic_turns: 7.0,
+    counting.count_and_back: 3.0,
+    arithmetic.nothing_left: 0.5,
+    nothing_before: 1.5,
+    alike.who_is: 3.0,
+    alike.like_what_was_said: 2.0,
+    alike.liking_beside_name: 2.0,
 }
