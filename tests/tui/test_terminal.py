@@ -1,10 +1,10 @@
-"""The app's terminal after a stop that it could not see coming."""
+"""The app's terminal after stops, those that it could not see coming among them."""
 
 import os
-import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -18,9 +18,10 @@ if sys.platform == "win32":
 import pty
 import termios
 
-# Tells of the terminal that it was told of, of a paste, and of who reads keys.
+# Tells of the terminal that it was told of, of a paste, and of who reads keys; for a key, sends itself a signal while a
+# write to the terminal is under way.
 APP = """
-import sys, threading
+import os, signal, sys, threading, time
 from pathlib import Path
 from textual.app import App
 from localrun_tui.terminal import Terminal
@@ -32,6 +33,11 @@ class Told(App):
     def tell(self, words):
         with Path(sys.argv[1]).open("a") as file:
             file.write(words + "\\n")
+    def on_key(self, event):
+        with self._driver._writer_thread._queue.mutex:
+            os.kill(os.getpid(), {"z": signal.SIGTSTP, "c": signal.SIGCONT}[event.key])
+            time.sleep(0.01)  # the handler runs here
+        self.tell("written")
     def on_paste(self, event):
         readers = [one for one in threading.enumerate() if one.name == "textual-input"]
         self.tell(f"{len(event.text)} characters, {len(readers)} reader")
@@ -41,38 +47,66 @@ Told(driver_class=Terminal).run()
 """
 
 
-def test_one_reads_keys_after_a_stop_and_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    told.touch()
-    master, terminal = pty.openpty()
-    before = termios.tcgetattr(terminal)
-    path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "tui"), *sys.path])
-    app = subprocess.Popen(
-        [sys.executable, "-c", APP, str(told)],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, "PYTHONPATH": path, "TERM": "xterm-256color"},
-    )
-    os.set_blocking(master, False)
+class App:
+    """The app in a terminal of its own."""
 
-    def lines() -> list[str]:
+    def __init__(self, told: Path) -> None:
+        told.touch()
+        self.told = told
+        self.master, self.terminal = pty.openpty()
+        self.before = termios.tcgetattr(self.terminal)
+        path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "tui"), *sys.path])
+        self.process = psutil.Popen(
+            [sys.executable, "-c", APP, str(told)],
+            stdin=self.terminal,
+            stdout=self.terminal,
+            stderr=self.terminal,
+            env={**os.environ, "PYTHONPATH": path, "TERM": "xterm-256color"},
+        )
+        os.set_blocking(self.master, False)
+
+    def lines(self) -> list[str]:
         with suppress(OSError):
-            os.read(master, 1 << 16)  # else the app waits until somebody reads what it draws
-        return told.read_text().splitlines()
+            os.read(self.master, 1 << 16)  # else the app waits until somebody reads what it draws
+        return self.told.read_text().splitlines()
 
-    try:
-        until(lambda: lines() == ["began"])
-        psutil.Process(app.pid).suspend()
-        time.sleep(0.2)
-        psutil.Process(app.pid).resume()
-        until(lambda: lines() == ["began", "resumed"])
-        os.write(master, b"\x1b[200~" + b"word " * 600 + b"\x1b[201~")
-        until(lambda: lines()[2:] == ["3000 characters, 1 reader"])
-        until(lambda: lines() != [] and app.poll() is not None)
-        assert termios.tcgetattr(terminal) == before
-    finally:
-        app.kill()
-        app.wait()
-        os.close(master)
-        os.close(terminal)
+    def tells(self, *lines: str) -> None:
+        until(lambda: self.lines() == list(lines), self.lines)
+
+    def close(self) -> None:
+        with suppress(psutil.NoSuchProcess):
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.terminal)
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[App]:
+    with closing(App(tmp_path / "told")) as app:
+        app.tells("began")
+        yield app
+
+
+def test_one_reads_keys_after_a_stop_and_the_terminal_is_left_as_it_was(app: App) -> None:
+    app.process.suspend()
+    time.sleep(0.2)
+    app.process.resume()
+    app.tells("began", "resumed")
+    os.write(app.master, b"\x1b[200~" + b"word " * 600 + b"\x1b[201~")
+    app.tells("began", "resumed", "3000 characters, 1 reader")
+    until(lambda: app.lines() != [] and app.process.poll() is not None)
+    assert termios.tcgetattr(app.terminal) == app.before
+
+
+def test_a_stop_waits_for_the_write_that_it_interrupts(app: App) -> None:
+    os.write(app.master, b"z")
+    until(lambda: app.lines() != [] and app.process.status() == psutil.STATUS_STOPPED, app.lines)
+    assert termios.tcgetattr(app.terminal) == app.before
+    app.process.resume()
+    app.tells("began", "written", "resumed")
+
+
+def test_taking_up_again_waits_for_the_write_that_it_interrupts(app: App) -> None:
+    os.write(app.master, b"c")
+    app.tells("began", "written", "resumed")
