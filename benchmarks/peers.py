@@ -1,7 +1,8 @@
 """localrun beside the strongest peers of one instruction set: builds what is missing, then measures.
 
     python benchmarks/peers.py avx2 --folder /tmp/peers --models /tmp/models [--peers llama.cpp ik_llama.cpp openvino]
-        [--shape qwen3-0.6b] [--types Q4_K_M Q4_0] [--rounds 5] [--depth 0] [--prompt 512] [--generate 64] [--json FILE]
+        [--shape qwen3-0.6b] [--types Q4_K_M Q4_0] [--rounds 5] [--depth 0] [--kv f16] [--prompt 512]
+        [--generate 64] [--json FILE]
 
 localrun is held to that set by LOCALRUN_ISA, and each of its peers by how build_peers.py makes it; needs the package
 llama-cpp-python of the same version, for its Python side and to make the model files. In every round each case runs on
@@ -54,10 +55,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=usual_threads())
     parser.add_argument("--depth", type=int, default=0)
+    parser.add_argument("--kv", choices=("f16", "q8", "q4"), default="f16", help="the cache of localrun and llama.cpp")
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--generate", type=int, default=64)
     parser.add_argument("--json", type=Path, help="also write every single rate to this file")
     asked = parser.parse_args()
+    if asked.kv != "f16" and asked.peers != ["llama.cpp"]:
+        parser.error("only the cache of llama.cpp can be chosen: --peers llama.cpp")
     os.environ["LOCALRUN_ISA"] = asked.isa  # of the probe as of the worker, and before either loads the library
     if load_library() is None:
         raise SystemExit(why_no_library())
@@ -69,26 +73,31 @@ def main() -> None:
     rows = []
     for qtype in asked.types:
         path = model_file(asked.models, asked.shape, qtype, bindings())
-        rows += compare(path, built, cases, asked.threads, asked.rounds)
+        rows += compare(path, built, cases, asked.threads, asked.rounds, asked.kv)
     if asked.json:
         asked.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def compare(
-    path: Path, built: Mapping[str, Path], cases: Sequence[Case], threads: int, rounds: int
+    path: Path, built: Mapping[str, Path], cases: Sequence[Case], threads: int, rounds: int, kv: str
 ) -> list[dict[str, Any]]:
     """Print and give the rows of one file."""
-    common = {"path": str(path), "threads": threads, "ctx": max(case.depth + case.n for case in cases), "batch": 1}
+    ctx = max(case.depth + case.n for case in cases)
+    common: dict[str, Any] = {"path": str(path), "threads": threads, "ctx": ctx, "batch": 1}
+    if kv != "f16":
+        common["kv"] = kv
     engines = {"localrun": Engine("localrun", **common, flash=False)}
     for peer, place in built.items():
         for setting, flags in SETTINGS[peer].items():
-            engines[f"{peer} ({setting})"] = started(peer, place, **common, **flags)
+            if kv == "f16" or flags["flash"]:  # llama.cpp reads codes only with flash attention
+                engines[f"{peer} ({setting})"] = started(peer, place, **common, **flags)
     probe = BACKENDS["cpu"].limit_probe(threads)
     results = measure(engines, cases, rounds, probe)
     probe.close()
     for engine in engines.values():
         engine.close()
-    rows = [row(path.stem, case, peer, measured) for case, measured in results.items() for peer in built]
+    model = path.stem if kv == "f16" else f"{path.stem}, {kv} cache"
+    rows = [row(model, case, peer, measured) for case, measured in results.items() for peer in built]
     limits = Limits.median([one for measured in results.values() for one in measured.limits])
     print(
         f"\nIn these rounds {limits.read_gbps:.1f} GB/s read, {limits.int8_gmacs:.0f} · 10⁹ int8 products a second.\n"

@@ -5,12 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localrun_testing.chat_app import CHOICE, chat_app, chat_screen, notice, send, type_text, views
+from localrun_testing.chat_app import CHOICE, chat_app, chat_screen, notice, ready, send, type_text, views
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
 from localrun.base.errors import DoesNotFitError
 from localrun.chat.journal import ChatStore
+from localrun_tui.state.messages import LoadBegan
 
 
 def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> None:
@@ -74,5 +75,19 @@ def test_a_load_that_fails_says_why_and_leaves_the_app_usable() -> None:
         assert "it needs 6 GiB" in notice(pilot)
         await type_text(pilot, "still typing")
         assert "still typing" in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_what_a_failed_load_told_outlives_late_news_of_the_load_after_it() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        screen = chat_screen(pilot)
+        screen.pane.notice.say_error(DoesNotFitError("it needs 6 GiB, and 3 are free"))
+        screen.on_load_began(LoadBegan(CHOICE))
+        screen.on_load_ended()
+        assert "it needs 6 GiB" in notice(pilot)
 
     drive(app, steps)

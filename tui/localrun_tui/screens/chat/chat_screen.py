@@ -77,6 +77,8 @@ class ChatScreen(Screen[None]):
     # ---- what the session tells
 
     def on_load_began(self, event: messages.LoadBegan) -> None:
+        if not self.session.model.loading:  # it is over, and what came of it may be told already
+            return
         self.top_bar.show_load(event.choice.stored.name)
         self.pane.notice.say_of_load(event.words)
         self.refresh_bindings()
