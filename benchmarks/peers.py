@@ -84,13 +84,11 @@ def compare(
     """Print and give the rows of one file."""
     ctx = max(case.depth + case.n for case in cases)
     common: dict[str, Any] = {"path": str(path), "threads": threads, "ctx": ctx, "batch": 1}
-    if kv != "f16":
-        common["kv"] = kv
-    engines = {"localrun": Engine("localrun", **common, flash=False)}
+    engines = {"localrun": Engine("localrun", **common, flash=False, kv=kv)}
     for peer, place in built.items():
         for setting, flags in SETTINGS[peer].items():
             if kv == "f16" or flags["flash"]:  # llama.cpp reads codes only with flash attention
-                engines[f"{peer} ({setting})"] = started(peer, place, **common, **flags)
+                engines[f"{peer} ({setting})"] = started(peer, place, kv, **common, **flags)
     probe = BACKENDS["cpu"].limit_probe(threads)
     results = measure(engines, cases, rounds, probe)
     probe.close()
@@ -105,9 +103,9 @@ def compare(
     return rows
 
 
-def started(peer: str, place: Path, **opened: Any) -> Engine:
+def started(peer: str, place: Path, kv: str, **opened: Any) -> Engine:
     if peer == "llama.cpp":
-        return Engine(peer, environment={"LLAMA_CPP_LIB_PATH": str(place)}, **opened)
+        return Engine(peer, environment={"LLAMA_CPP_LIB_PATH": str(place)}, kv=kv, **opened)
     if peer == "ik_llama.cpp":
         return Engine(peer, library=str(place), **opened)
     return Engine(peer, python=place, **opened)
