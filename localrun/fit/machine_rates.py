@@ -14,6 +14,7 @@ from localrun.fit.rates import Rates
 
 IDLE_SECONDS, BUSY_SECONDS = 30 * 86400.0, 600.0  # that figures hold: taken while others computed they may be too low
 GAIN = 1.02  # less is not worth a write
+PROBE = 2  # raised when what is measured changes: older figures are left alone then
 
 
 def machine_rates(refresh: bool = False) -> Rates:
@@ -66,7 +67,7 @@ def _rates(found: Probed) -> Rates:
 def _key() -> str:
     details = usual_backend().details()
     computes = details.get("isa") or details.get("device") or "numpy"
-    return f"{cpu_name()}, {platform.machine()}, {usual_threads()} threads, {computes}"
+    return f"{cpu_name()}, {platform.machine()}, {usual_threads()} threads, {computes}, probe {PROBE}"
 
 
 def _known() -> tuple[Rates | None, float]:

@@ -3,4 +3,4 @@
 The arithmetic of an instruction set counts by its name (`NativeLibrary.arithmetic`), so others keep their blocks.
 """
 
-NUMERICS_VERSION = 4  # LR_NUMERICS_VERSION of kernels/cpu/localrun_cpu.h
+NUMERICS_VERSION = 5  # LR_NUMERICS_VERSION of kernels/cpu/localrun_cpu.h

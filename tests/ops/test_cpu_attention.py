@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from localrun_testing.instruction_sets import codes_16_bits
 from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, Shape, native_library
 from torch import Tensor
 
 from localrun.backends.reference.attention import attend, visible
 
-NMSE = {"f32": 1e-11, "f16": 5e-5}  # against float attention on unrounded keys and values
+NMSE = {"f32": 1e-11, "f16": 5e-5, "codes": 1e-6}  # against float attention on unrounded keys and values
 
 MAPS = Path("/proc/self/maps")
 
@@ -23,6 +24,10 @@ MAPS = Path("/proc/self/maps")
 @pytest.fixture
 def library(isa: str) -> ctypes.CDLL:
     return native_library()
+
+
+def limit(codec: str, isa: str) -> float:
+    return NMSE["codes" if codec == "f16" and codes_16_bits(isa) else codec]
 
 
 def make_rows(shape: Shape, n: int, seed: int, table: list[int], first: int = 0) -> Rows:
@@ -73,10 +78,31 @@ def long_case(head_dim: int, n_options: int) -> tuple[Shape, Rows, Tensor]:
 @pytest.mark.parametrize("n_options", range(len(OPTIONS)), ids=[option.id for option in OPTIONS])
 @pytest.mark.parametrize("head_dim", [8, 24, 40, 64, 80, 96, 128, 256, 512])
 @pytest.mark.parametrize("codec", ["f16", "f32"])
-def test_attention_matches_the_reference(library: ctypes.CDLL, codec: str, head_dim: int, n_options: int) -> None:
+def test_attention_matches_the_reference(
+    library: ctypes.CDLL, isa: str, codec: str, head_dim: int, n_options: int
+) -> None:
     shape, rows, wanted = long_case(head_dim, n_options)
     layer = NativeLayer(library, replace(shape, codec=codec), 12, n_threads=2)
-    assert nmse(layer.run(rows), wanted) < NMSE[codec]
+    assert nmse(layer.run(rows), wanted) < limit(codec, isa)
+    layer.close()
+
+
+@pytest.mark.parametrize("values", ["alike", "one larger"])
+@pytest.mark.parametrize("keys", ["one dim", "all dims"])
+@pytest.mark.parametrize("head_dim", [8, 64, 512])
+def test_sums_of_the_largest_codes_have_room(
+    library: ctypes.CDLL, isa: str, head_dim: int, keys: str, values: str
+) -> None:
+    """Every key lies along every query, and values have one sign: no sums of codes of 16 bits are larger than these."""
+    n, sign = 130, torch.where(torch.arange(130) % 3 > 0, 1.0, -1.0).unsqueeze(-1)
+    along = torch.eye(head_dim)[3] if keys == "one dim" else torch.arange(head_dim).mul(5).cos().sign()
+    v = torch.full((n, head_dim), 60000.0) - torch.arange(head_dim)
+    if values == "one larger":
+        v = torch.where(torch.arange(n).unsqueeze(-1) == 60, v, v / 1e6)
+    shape = Shape(1, 1, head_dim, "f16", scale=1 / float(along.square().sum()) / 900)
+    rows = Rows(0, 30 * along.expand(n, -1).contiguous(), 30 * sign * along, v, [2, 0, 1])
+    layer = NativeLayer(library, shape, 3, n_threads=2)
+    assert nmse(layer.run(rows), expected(shape, rows)) < limit("f16", isa)
     layer.close()
 
 

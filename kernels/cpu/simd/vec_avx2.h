@@ -73,6 +73,7 @@ LR_INLINE void v_store_i8(int8_t* p, i32v v) {
 LR_INLINE void v_store_u8(uint8_t* p, i32v v) {
   _mm_storel_epi64((__m128i*)p, _mm_packus_epi16(v_to_i16(v), _mm_setzero_si128()));
 }
+LR_INLINE void v_store_i16(int16_t* p, i32v v) { _mm_storeu_si128((__m128i*)p, v_to_i16(v)); }
 LR_INLINE void v_store_fp16(uint16_t* p, f32v v) {
   _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
@@ -91,6 +92,16 @@ template <int by> LR_INLINE u8v v_join(u8v code, u8v high, uint8_t mask) {
 
 // GCC would make a tree of a chain of additions, which takes more registers than there are.
 template <class T> LR_INLINE void in_order(T& sum) { __asm__("" : "+x"(sum)); }
+
+// c + two products of 16 bits in each lane.
+LR_INLINE i32v v_dot_i16(i32v c, i32v a, i32v b) {
+#if defined(__AVXVNNI__)
+  return (i32v)_mm256_dpwssd_avx_epi32((__m256i)c, (__m256i)a, (__m256i)b);
+#else
+  return (i32v)_mm256_add_epi32((__m256i)c, _mm256_madd_epi16((__m256i)a, (__m256i)b));
+#endif
+}
+#define LR_HAS_DOT_I16 1
 
 #if defined(__AVXVNNI__)
 LR_INLINE i32v v_dot_unsigned(i32v c, u8v codes, i8v x) {

@@ -5,9 +5,9 @@ from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.foretell.what_if import HEADS, heads_of, with_heads
 from localrun.engine.load import LoadedModel
 from localrun.engine.scratch_runs import ScratchRuns
-from localrun.fit.bytes import kv_bytes, kv_bytes_by_codec, kv_bytes_per_token
+from localrun.fit.bytes import kv_bytes, kv_bytes_by_codec, kv_bytes_per_token, layer_codecs
 from localrun.model.config import ModelConfig
-from localrun.ops.kv import KV_CODECS
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
 
 PARTS = 4  # of the context that are looked at
 
@@ -19,10 +19,8 @@ def explain(model: LoadedModel) -> Lesson:
     figures = [Figure("a token in f16", "bytes", formula, plain, kv_bytes_by_codec(config)["f16"])]
     for part in range(1, PARTS + 1):
         n = model.plan.ctx * part // PARTS
-        rule = f"tokens · {kv_bytes_per_token(config, codec):,} bytes as {codec.name}, in blocks" if part == 1 else ""
-        figures.append(
-            Figure(f"{n:,} tokens, allocated", "bytes", rule, kv_bytes(config, codec, n), allocated(model, n))
-        )
+        rule = blocks_formula(model) if part == 1 else ""
+        figures.append(Figure(f"{n:,} tokens, allocated", "bytes", rule, block_bytes(model, n), allocated(model, n)))
     figures.append(Figure("room for this chat and others", "bytes", "", None, model.plan.kv_bytes))
     by_codec = {name: float(n) for name, n in kv_bytes_by_codec(config).items()}
     heads = {_name(kind, config): float(kv_bytes_by_codec(with_heads(config, kind))["f16"]) for kind in HEADS}
@@ -46,6 +44,22 @@ def allocated(model: LoadedModel, n_tokens: int) -> float:
     with ScratchRuns(runner, store, depth=n_tokens) as run:
         held = [len({*table.held()}) for table in run.caches[0].tables[: len(runner.groups)]]
     return float(sum(n * runner.executor.block_bytes(number) for number, n in enumerate(held)))
+
+
+def block_bytes(model: LoadedModel, n_tokens: int) -> int:
+    """Bytes of the blocks for so many tokens, as the backend lays them out."""
+    total = 0
+    for spec, codec in zip(model.plan.config.layers, layer_codecs(model.plan.config, model.plan.codec), strict=True):
+        block, held = spec.cache.block_bytes(codec, BLOCK_TOKENS), model.backend.block_bytes(codec, spec)
+        total += spec.cache.nbytes(n_tokens, codec) * (held or 0) // max(block, 1)
+    return total
+
+
+def blocks_formula(model: LoadedModel) -> str:
+    config, codec = model.plan.config, model.plan.codec
+    scales = (block_bytes(model, BLOCK_TOKENS) - kv_bytes(config, codec, BLOCK_TOKENS)) // BLOCK_TOKENS
+    more = f" and {scales:,} of scales" if scales else ""
+    return f"tokens · {kv_bytes_per_token(config, codec):,} bytes as {codec.name}{more}, in blocks"
 
 
 def heads_formula(config: ModelConfig) -> tuple[str, float]:

@@ -47,6 +47,11 @@ def model_vectors() -> str | None:
     return next((isa for isa in VECTORS if isa in native()), None)
 
 
+def codes_16_bits(isa: str) -> bool:
+    """Whether this instruction set keeps keys and values of 16 bits as codes with a scale, not as floats."""
+    return (model_vectors() if isa == "amx" else isa) in ("avx2", "avxvnni")
+
+
 def all_here() -> tuple[str, ...]:
     """Every instruction set that tests run on here, for parametrising them."""
     return (*native(), "amx") if model_vectors() else native()
