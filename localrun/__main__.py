@@ -4,10 +4,13 @@ import signal
 import sys
 from types import FrameType
 
+from localrun.base.garbage import look_less_often
+
 
 def main() -> None:
     """Run the command line, or at once the app."""
     waiting = _WaitingInterrupt()
+    look_less_often()
     from localrun.cli.open_app import begins_app, open_app
 
     if begins_app(sys.argv[1:]):

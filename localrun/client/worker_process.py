@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
+from localrun.base.garbage import look_less_often
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError
 from localrun.client.gathering import amid_an_answer, gathered
@@ -57,6 +58,7 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Serve the engine of this process."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    look_less_often()
     serve(_open_local)
 
 

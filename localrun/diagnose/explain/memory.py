@@ -14,7 +14,7 @@ PARTS = 4  # of the context that are looked at
 
 def explain(model: LoadedModel) -> Lesson:
     words = WORDS["memory"]
-    config, codec = model.plan.config, model.plan.codec
+    config = model.plan.config
     formula, plain = heads_formula(config)
     figures = [Figure("a token in f16", "bytes", formula, plain, kv_bytes_by_codec(config)["f16"])]
     for part in range(1, PARTS + 1):
