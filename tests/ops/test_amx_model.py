@@ -68,7 +68,7 @@ def test_bf16_products_are_rounded_as_the_manual_says(driver: str, shape: tuple[
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_processor_gives_the_same_bits(driver: str, folder: Path, shape: tuple[int, int, int], spread: int) -> None:
     if "amx" not in native():
-        pytest.skip("this processor has no AMX")
+        pytest.skip("this processor lacks AMX: an instruction set")
     processor = built(folder / "processor")
     draw = np.random.default_rng(spread)
     for _ in range(20):

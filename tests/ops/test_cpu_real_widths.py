@@ -6,7 +6,6 @@ Between the memory of two threads, and behind every matrix and every row, lies a
 
 import pytest
 import torch
-from localrun_testing.instruction_sets import model_vectors, using
 from localrun_testing.native_ops import NativeMatrix, NativeValue, instruction, linear_op, run, sample
 from localrun_testing.real_widths import CODES, FLOATS, MOST_ROWS, PAIRS, WIDTHS, listed_at, n_rows_of, row_counts
 from torch import Tensor
@@ -94,15 +93,6 @@ def test_every_remainder(isa: str, n_cols: int) -> None:
     if isa == "generic":  # it is slow, and has one code for any number of rows
         counts = counts[::8]
     Case(n_cols, listed_at(index), PAIRS[index % len(PAIRS)], max(counts)).check(counts)
-
-
-@pytest.mark.slow
-def test_the_model_of_amx_runs_on_narrower_vectors() -> None:
-    """As on a machine without AVX-512: codes by tiles, the rest by vectors."""
-    if model_vectors() != "avx512":
-        pytest.skip("on this machine every test does so, or none can: it is a matter of its instruction set")
-    with using("amx", "avx2"):
-        Case(14336, ("Q8_0", "Q4_K", "BF16"), ("Q2_K", "Q3_K"), 208).check([97, 104, 145, 208])
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
-from localrun_testing.instruction_sets import MODEL_FLAGS, SUPPORT, VECTORS, build, model_vectors, native
+from localrun_testing.instruction_sets import MODEL_FLAGS, SUPPORT, build, models_amx, native
 
 pytestmark = pytest.mark.slow
 
@@ -36,11 +36,9 @@ def test_sanitizers_find_nothing_in_the_operations(tmp_path: Path) -> None:
     asan = runtime.stdout.strip()
     if not Path(asan).is_absolute():
         pytest.skip("this compiler has no address sanitizer: windows and macos build theirs in another way")
-    vectors = model_vectors()
-    units = dict.fromkeys((native()[0], native()[-1], *(("amx",) if vectors else ())))
-    options, flags = (VECTORS[vectors], f"{FLAGS} {MODEL_FLAGS}") if vectors else ((), FLAGS)
+    units = dict.fromkeys((native()[0], native()[-1], *(("amx",) if models_amx() else ())))
     folder = tmp_path / "build"
-    build(folder, ";".join(units), *options, flags=flags)
+    build(folder, ";".join(units), flags=f"{FLAGS} {MODEL_FLAGS}" if models_amx() else FLAGS)
     (tmp_path / "sanitized_library.py").write_text(PLUGIN.format(folder=str(folder)))
     environment = {
         **os.environ,

@@ -21,7 +21,7 @@ from . import REPOSITORY
 SOURCES = REPOSITORY / "kernels" / "cpu"
 SUPPORT = REPOSITORY / "tests" / "support"
 MODEL_FLAGS = f"-DLR_AMX_MODEL -I{SUPPORT}"  # of every file; the unit's own are those of its vectors
-VECTORS = {"avx512": (), "avx2": ("-Dflags_amx=-mavx2;-mfma;-mf16c",)}  # what a model computes with, best first
+VECTORS = "avx512"  # what the model computes with: narrower ones do not multiply both signed bytes of a code
 EMULATED = ("neon", "i8mm")
 
 
@@ -40,28 +40,26 @@ def native() -> tuple[str, ...]:
     return loaded.isas if loaded else ()
 
 
-def model_vectors() -> str | None:
-    """The vectors a model of AMX runs with here; None where it is not needed, or no vectors are wide enough."""
-    if sys.platform != "linux" or "amx" in native():
-        return None
-    return next((isa for isa in VECTORS if isa in native()), None)
+def models_amx() -> bool:
+    """Whether tests of AMX run by the model here: the machine has no AMX, but the vectors beside it."""
+    return sys.platform == "linux" and "amx" not in native() and VECTORS in native()
 
 
 def codes_16_bits(isa: str) -> bool:
     """Whether this instruction set keeps keys and values of 16 bits as codes with a scale, not as floats."""
-    return (model_vectors() if isa == "amx" else isa) in ("avx2", "avxvnni")
+    return isa in ("avx2", "avxvnni")
 
 
 def all_here() -> tuple[str, ...]:
     """Every instruction set that tests run on here, for parametrising them."""
-    return (*native(), "amx") if model_vectors() else native()
+    return (*native(), "amx") if models_amx() else native()
 
 
 def said() -> str:
     """One line about who ran what."""
     parts = [f"{', '.join(native()) or 'none'} natively"]
-    if vectors := model_vectors():
-        parts.append(f"amx by a model of its tiles on {vectors}")
+    if models_amx():
+        parts.append(f"amx by a model of its tiles on {VECTORS}")
     if emulated := [isa for isa in EMULATED if isa not in native()]:
         parts.append(f"{', '.join(emulated)} by qemu-user in the slow tests")
     return f"instruction sets: {'; '.join(parts)}"
@@ -94,8 +92,7 @@ def emulated(folder: Path, units: str, driver: str) -> list[str]:
 
 def unit_command(isa: str, folder: Path) -> list[str]:
     """The compiler with the options of the unit of `isa`, without its files. CMake writes them down in `folder`."""
-    vectors = None if isa in native() else model_vectors()
-    model = (*VECTORS[vectors], f"-DCMAKE_CXX_FLAGS={MODEL_FLAGS}") if vectors else ()
+    model = (f"-DCMAKE_CXX_FLAGS={MODEL_FLAGS}",) if isa not in native() and models_amx() else ()
     options = [f"-DLOCALRUN_ISA_UNITS={isa}", f"-DCMAKE_CXX_COMPILER={tool('c++')}", *model]
     command = [tool("cmake"), "-S", str(SOURCES), "-B", str(folder), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options]
     subprocess.run(command, check=True, capture_output=True)
@@ -106,13 +103,13 @@ def unit_command(isa: str, folder: Path) -> list[str]:
 
 
 @cache
-def amx_model(vectors: str) -> NativeLibrary:
+def amx_model() -> NativeLibrary:
     """A library whose only unit is AMX, by the model. Built once a checkout; workers wait for each other."""
-    name = hashlib.sha256(f"{SOURCES} {MODEL_FLAGS} {VECTORS[vectors]}".encode()).hexdigest()[:12]
+    name = hashlib.sha256(f"{SOURCES} {MODEL_FLAGS}".encode()).hexdigest()[:12]
     folder = REPOSITORY / "build" / f"amx-model-{name}"
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / "lock"):
-        return NativeLibrary(build(folder, "amx", *VECTORS[vectors], flags=MODEL_FLAGS))
+        return NativeLibrary(build(folder, "amx", flags=MODEL_FLAGS))
 
 
 _in_use: list[NativeLibrary] = []
@@ -129,11 +126,9 @@ def library_in_use() -> NativeLibrary:
 
 
 @contextmanager
-def using(isa: str, vectors: str | None = None) -> Iterator[NativeLibrary]:
-    """The library that runs `isa`, with it in use. `vectors`: a model's, where they are not to be the best."""
-    if isa not in native():
-        vectors = vectors or model_vectors()
-    library = amx_model(vectors) if vectors else library_in_use()
+def using(isa: str) -> Iterator[NativeLibrary]:
+    """The library that runs `isa`, with it in use."""
+    library = amx_model() if isa not in native() and models_amx() else library_in_use()
     before = library.isa
     library.use_isa(isa)
     _in_use.append(library)
