@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from localrun_testing import REPOSITORY
-from localrun_testing.instruction_sets import MODEL_FLAGS, all_here, models_amx, native, tool
+from localrun_testing.instruction_sets import MODEL_FLAGS, all_here, is_modelled, native, tool
 from torch import Tensor
 
 from localrun.backends.reference.attention import attend, visible
@@ -95,8 +95,7 @@ def best_isa() -> str:
 @pytest.mark.parametrize("isa", dict.fromkeys(all_here()[-1:] + native()[-1:]))
 def test_sanitizers_find_nothing(isa: str, tmp_path: Path) -> None:
     flags = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1"
-    modelled = isa not in native() and models_amx()
-    driver = build(tmp_path, isa, f"{flags} {MODEL_FLAGS}" if modelled else flags, cmake_options=LIGHTLY)
+    driver = build(tmp_path, isa, f"{flags} {MODEL_FLAGS}" if is_modelled(isa) else flags, cmake_options=LIGHTLY)
     for codec in CODECS:
         for window in (0, 100):
             check(run([driver], isa, codec, window), codec, window)

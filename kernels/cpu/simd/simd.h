@@ -42,8 +42,8 @@
 //                                        v_second_fourth, v_store_widened), whose factors are in the activations: AVX2
 //   WideCodeSum<most, n>                 the same of sixteen lanes and two bytes a code, the low one 32 bytes behind the other
 //   v_dot_probabilities(c, x, codes)     x up to kMaxProbabilityCode, less kProbabilityZero, and signed codes as they are
-//   v_dot_i16(c, a, b) v_store_i16(p, v) c + the sum of two products of 16 bits in each lane; narrowing: AVX2 (LR_HAS_DOT_I16)
 //   v_dot_probabilities_4bit(c, x, codes, y, more)  of two vectors, codes of at most 15
+// With LR_HAS_DOT_I16 (AVX2) also v_dot_i16(c, a, b), c + the sum of two products of 16 bits in each lane, and v_store_i16(p, v).
 // With LR_HAS_BF16 also bf16v, v_set2, v_dot_bf16, v_to_bf16, v_store_bf16 and v_store_bf16_n. Matrix units have words of
 // their own: amx.inc, i8mm.inc.
 #pragma once

@@ -45,6 +45,10 @@ def models_amx() -> bool:
     return sys.platform == "linux" and "amx" not in native() and VECTORS in native()
 
 
+def is_modelled(isa: str) -> bool:
+    return isa not in native() and models_amx()
+
+
 def codes_16_bits(isa: str) -> bool:
     """Whether this instruction set keeps keys and values of 16 bits as codes with a scale, not as floats."""
     return isa in ("avx2", "avxvnni")
@@ -92,7 +96,7 @@ def emulated(folder: Path, units: str, driver: str) -> list[str]:
 
 def unit_command(isa: str, folder: Path) -> list[str]:
     """The compiler with the options of the unit of `isa`, without its files. CMake writes them down in `folder`."""
-    model = (f"-DCMAKE_CXX_FLAGS={MODEL_FLAGS}",) if isa not in native() and models_amx() else ()
+    model = (f"-DCMAKE_CXX_FLAGS={MODEL_FLAGS}",) if is_modelled(isa) else ()
     options = [f"-DLOCALRUN_ISA_UNITS={isa}", f"-DCMAKE_CXX_COMPILER={tool('c++')}", *model]
     command = [tool("cmake"), "-S", str(SOURCES), "-B", str(folder), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options]
     subprocess.run(command, check=True, capture_output=True)
@@ -128,7 +132,7 @@ def library_in_use() -> NativeLibrary:
 @contextmanager
 def using(isa: str) -> Iterator[NativeLibrary]:
     """The library that runs `isa`, with it in use."""
-    library = amx_model() if isa not in native() and models_amx() else library_in_use()
+    library = amx_model() if is_modelled(isa) else library_in_use()
     before = library.isa
     library.use_isa(isa)
     _in_use.append(library)
