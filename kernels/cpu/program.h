@@ -47,7 +47,7 @@ typedef struct {
   int32_t* q8_sum;   // [max_rows][stride / 16]: sums of codes times factors, of outliers their low bytes
   uint16_t* bf16;    // [max_rows][stride]
   int32_t width;     // elements of a row that mean something
-  int32_t stride;    // width rounded up to LR_STRIDE; what is beyond width is zero
+  int32_t stride;    // a multiple of 32, width rounded up to LR_STRIDE at least; what is beyond width is zero
   int32_t formats;     // LR_FORMAT_* that consumers of this buffer need
   int32_t reserved;
 } lr_value;

@@ -157,4 +157,8 @@ LR_INLINE void v_store_n(float* p, f32v v, int n) {
 }
 #endif
 
+LR_INLINE void prefetch_floats(const float* p, int n) {
+  for (int i = 0; i < n; i += 16) __builtin_prefetch(p + i);
+}
+
 }  // namespace

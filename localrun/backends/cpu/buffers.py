@@ -8,6 +8,12 @@ from localrun.backends.cpu import abi
 GROUP = 32  # codes that share a scale and a sum
 
 
+def row_stride(width: int) -> int:
+    """Numbers from one row to the next. No power of two: a task of a linear writes a few columns of many rows, and all
+    of them would fall into one set of a cache."""
+    return -(-width // abi.STRIDE) * abi.STRIDE + GROUP
+
+
 @dataclass(slots=True)
 class Buffers:
     """Arena buffers by what they hold; one is used again as soon as nothing reads it."""
@@ -25,7 +31,7 @@ class Buffers:
         self.free.setdefault((value.width, value.formats, copies), []).append(value)
 
     def make(self, width: int, formats: int, rows: int) -> abi.Value:
-        stride = -(-width // abi.STRIDE) * abi.STRIDE
+        stride = row_stride(width)
         value = abi.Value(stride=stride, width=width, formats=formats, f32=self.allocate(4 * rows * stride))
         if code_bytes := formats & (abi.FORMAT_Q8 | abi.FORMAT_Q16):
             value.q8 = self.allocate(code_bytes * rows * stride)
