@@ -28,7 +28,7 @@ class Cursor:
         self.size = size
         self.path = path
         self._fetch = fetch
-        self._buffer = bytearray()
+        self._buffer = b""
         self._elements_left = MAX_ELEMENTS
 
     def fail(self, code: str, message: str, offset: int | None = None, hint: str = "") -> NoReturn:
@@ -37,7 +37,7 @@ class Cursor:
     def head(self, n_bytes: int) -> bytes:
         """The first bytes of the file, as many as there are, without moving."""
         self._fill(min(n_bytes, self.size), "the header")
-        return bytes(self._buffer[:n_bytes])
+        return self._buffer[:n_bytes]
 
     def number(self, code: str, what: str) -> Any:
         """One number, by its struct code."""
@@ -95,23 +95,35 @@ class Cursor:
 
     def _strings(self, count: int, what: str) -> list[str]:
         """Like `string`, unrolled: vocabularies have half a million of them."""
+        buffer, length, end = self._buffer, _U64.unpack_from, self.pos
         values: list[str] = []
-        for _ in range(count):
-            start = self.pos + _U64.size
-            if start > len(self._buffer):
-                self._fill(start, what)
-            end = start + _U64.unpack_from(self._buffer, self.pos)[0]
-            if end > len(self._buffer):
-                self._fill(end, what)
-            values.append(self._decode(start, end, what))
-            self.pos = end
+        try:
+            for _ in range(count):
+                self.pos = end
+                start = end + 8  # behind its length
+                if start > len(buffer):
+                    buffer = self._filled(start, what)
+                end = start + length(buffer, self.pos)[0]
+                if end > len(buffer):
+                    buffer = self._filled(end, what)
+                values.append(str(buffer[start:end], "utf-8"))
+        except UnicodeDecodeError as error:
+            self._fail_decoding(start, error, what)
+        self.pos = end
         return values
 
     def _decode(self, start: int, end: int, what: str) -> str:
         try:
             return self._buffer[start:end].decode()
         except UnicodeDecodeError as error:
-            self.fail("BAD_UTF8", f"{what} is not UTF-8 text", start + error.start)
+            self._fail_decoding(start, error, what)
+
+    def _filled(self, end: int, what: str) -> bytes:
+        self._fill(end, what)
+        return self._buffer
+
+    def _fail_decoding(self, start: int, error: UnicodeDecodeError, what: str) -> NoReturn:
+        self.fail("BAD_UTF8", f"{what} is not UTF-8 text", start + error.start)
 
     def _advance(self, n_bytes: int, what: str) -> None:
         self._fill(self.pos + n_bytes, what)

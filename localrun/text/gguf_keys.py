@@ -78,7 +78,9 @@ class TokenizerKeys:
 
     @cached_property
     def tokens(self) -> list[str]:
-        tokens = [text or f"[EMPTY_{i}]" for i, text in enumerate(self.data.get_array(_G + "tokens", str, []))]
+        tokens: list[str] = self.data.get_array(_G + "tokens", str, [])
+        if "" in tokens:
+            tokens = [text or f"[EMPTY_{i}]" for i, text in enumerate(tokens)]
         if not tokens:
             raise self._bad("the list of tokens is missing or empty")
         if len(tokens) > _MAX_TOKENS:
@@ -94,7 +96,7 @@ class TokenizerKeys:
     @cached_property
     def index(self) -> dict[str, int]:
         """Text -> id."""
-        index = {text: i for i, text in enumerate(self.tokens)}
+        index = dict(zip(self.tokens, range(len(self.tokens)), strict=True))
         if len(index) < len(self.tokens):
             twice = next(text for i, text in enumerate(self.tokens) if index[text] != i)
             raise self._bad(f"the token {shown(twice)} is there twice")
