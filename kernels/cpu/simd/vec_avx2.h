@@ -183,8 +183,8 @@ LR_INLINE u8v v_second_fourth(u8v v) { return (u8v)_mm256_srai_epi16((__m256i)v,
 // half as many as in CodeSum, but there signed codes take four.
 struct WidenedSum {
   x16<i32v> sum;
-  LR_ALWAYS_INLINE void begin(x16<i32v> start, const int32_t*) { sum = start; }
-  LR_ALWAYS_INLINE void add(int, x16<u8v> codes, const int8_t* two) {
+  LR_ALWAYS_INLINE void begin(x16<i32v> start) { sum = start; }
+  LR_ALWAYS_INLINE void add(x16<u8v> codes, const int8_t* two) {
     for (int i = 0; i < 2; i++) {
       sum.v[i] = sum.v[i] + (i32v)_mm256_madd_epi16((__m256i)codes.v[i], (__m256i)v_set4(two));
       in_order(sum.v[i]);
