@@ -52,6 +52,8 @@ LR_API int lr_commit(void* start, int64_t bytes);
 LR_API int lr_release(void* start, int64_t bytes);
 // Bytes of a mapped file that are about to be read: the system may begin with it. Nothing waits.
 LR_API void lr_will_read(const void* start, int64_t bytes);
+// All bytes of a mapped file that starts there are read from the disk now, in large pages where the file system has them.
+LR_API void lr_populate(const void* start, int64_t bytes);
 
 // A program ready to run with the instruction set in use. It keeps the pointers: program and threads outlive it.
 typedef struct lr_executor lr_executor;

@@ -37,8 +37,9 @@ def check_load(options: LoadOptions) -> None:
     for name in ("threads", "ctx", "window"):
         check_number(name, getattr(options, name))
     check(isinstance(options.prefix_cache, bool), "prefix_cache", options.prefix_cache, "True or False is needed")
-    is_size = isinstance(options.disk_cache, int) and not isinstance(options.disk_cache, bool)
-    check(is_size and options.disk_cache >= 0, "disk_cache", options.disk_cache, "bytes are needed, 0 for none")
+    for name, nbytes in (("disk_cache", options.disk_cache), ("packed_weights", options.packed_weights or 0)):
+        is_size = isinstance(nbytes, int) and not isinstance(nbytes, bool)
+        check(is_size and nbytes >= 0, name, nbytes, "bytes are needed, 0 for none")
 
 
 def check_sampling(values: object) -> None:

@@ -26,6 +26,7 @@ class LoadOptions:
     window: int | None = None  # tokens each layer sees besides the first block; None: all that the context holds
     prefix_cache: bool = True
     disk_cache: int = 0  # bytes of disk for what is computed of chats; 0: it goes with the process
+    packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: as is usual
     chat_id: str = ""  # the kept chat that is gone on with: `auto` takes the codec that it is on disk in
 
 

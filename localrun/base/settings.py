@@ -50,10 +50,15 @@ class Settings:
     theme: str | None = None
     notify: bool | None = None
     disk_cache: float | None = None  # GiB
+    packed_weights: float | None = None  # GiB
 
     @property
     def disk_cache_bytes(self) -> int:
         return int((DISK_CACHE_GIB if self.disk_cache is None else self.disk_cache) * 2**30)
+
+    @property
+    def packed_weights_bytes(self) -> int | None:
+        return None if self.packed_weights is None else int(self.packed_weights * 2**30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,12 @@ SETTINGS: dict[str, Setting] = {
         "GiB of disk for what was computed of chats, so that reopening one is quick; 0 keeps nothing",
         real(0, 1 << 20),
         str(DISK_CACHE_GIB),
+    ),
+    "packed_weights": Setting(
+        "GiB of disk for weights as the kernels read them, so that a model starts sooner; 0 keeps only what memory does"
+        " not hold",
+        real(0, 1 << 20),
+        "an eighth of what is free",
     ),
     "theme": Setting("colours of the app", text, "dark, or light where the terminal says so"),
     "notify": Setting(

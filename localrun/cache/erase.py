@@ -9,8 +9,11 @@ from pathlib import Path
 from localrun.base.errors import LocalrunError
 from localrun.base.lock import locked
 from localrun.base.paths import folder
+from localrun.base.settings import read_settings
+from localrun.base.units import gib
 from localrun.cache.claims import Claims, mark_erased
 from localrun.cache.disk import DISK_FOLDER
+from localrun.cache.packed_weights import PACKED_FOLDER, erase_packed, packed_models
 from localrun.cache.stored import LOCK, fingerprints, stored_blocks
 from localrun.cache.total import forget_total
 from localrun.cache.trim import tidy
@@ -74,10 +77,18 @@ def _erase_folders(root: Path, folders: Collection[Path]) -> int:
     return nbytes
 
 
-def keep_nothing() -> int:
-    """Remove all that is kept, where it usually is. Gives the bytes removed. Raises LocalrunError."""
-    home = folder("cache")
+def erase_unwanted(setting: str) -> str:
+    """Remove what was kept, where a setting that was just made says that nothing is to be. Gives what it was, in words.
+
+    Raises LocalrunError.
+    """
+    home, settings = folder("cache"), read_settings()
     try:
-        return erase_all(home / DISK_FOLDER) if home else 0
+        if setting == "disk_cache" and settings.disk_cache_bytes == 0:
+            return f"{gib(erase_all(home / DISK_FOLDER) if home else 0)} of what was computed of chats"
+        if setting == "packed_weights" and settings.packed_weights_bytes == 0:
+            packed = packed_models(home / PACKED_FOLDER) if home else []
+            return f"{gib(erase_packed(packed))} of packed weights"
+        return ""
     except OSError as error:
         raise LocalrunError(f"{error.filename} cannot be removed: {error.strerror}", "check its permissions") from None

@@ -1,7 +1,7 @@
-"""Packed weights on disk, of models that memory does not hold: a folder for each, a file for each matrix.
+"""Packed weights on disk: a folder for each model, a file for each matrix.
 
 What is there of a model is used again by the next start. Files of other models go, the one not used for longest first,
-where the disk has no room for all, and after a month.
+where the disk has no room for all, and after a month; those of the same model in an earlier version go at once.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ PACKED_FOLDER = "weights"  # in the folder of caches
 MAX_AGE_SECONDS = 30 * 86400
 SPARE = 1 << 30  # bytes of the disk that are left to others, or one part of so many where it has less:
 SPARE_PART = 8
+KEPT_PART = 8  # of what the disk has free, for weights that memory holds, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ def room(root: Path) -> int:
     return disk.free + there - min(SPARE, disk.total // SPARE_PART)
 
 
+def usual_limit(root: Path) -> int:
+    """Bytes for packed weights of models that memory holds, where the user does not say: a part of what is free."""
+    return room(root) // KEPT_PART
+
+
 def erase_packed(models: Collection[PackedModel]) -> int:
     """Gives the bytes removed; who runs such a model goes on with what it has mapped. Raises OSError."""
     for model in models:
@@ -69,10 +75,13 @@ def erase_packed(models: Collection[PackedModel]) -> int:
     return sum(model.nbytes for model in models)
 
 
-def packed_files(root: Path, made_of: str, label: Label, sizes: Mapping[str, int]) -> dict[str, PackedFile]:
+def packed_files(
+    root: Path, made_of: str, label: Label, sizes: Mapping[str, int], limit: int | None = None
+) -> dict[str, PackedFile]:
     """A file for each matrix of `sizes` (bytes by name), with room on the disk for those that are not there yet.
 
-    `made_of` says all that their bytes depend on. Raises DiskError where the disk has not enough room.
+    `made_of` says all that their bytes depend on, `limit` how many all models may take together. Raises DiskError where
+    there is not enough room.
     """
     folder = root / hashlib.sha256(made_of.encode()).hexdigest()[:32]
     files = {name: _file(folder, name, nbytes, made_of) for name, nbytes in sizes.items()}
@@ -83,7 +92,8 @@ def packed_files(root: Path, made_of: str, label: Label, sizes: Mapping[str, int
             folder.mkdir(exist_ok=True, mode=0o700)
             write_label(folder, label)
             os.utime(folder)
-            _make_room(root, folder, sum(file.n_bytes for file in files.values() if not file.is_there()))
+            missing = sum(file.n_bytes for file in files.values() if not file.is_there())
+            _make_room(root, folder, label, missing, limit)
     except OSError as error:
         raise DiskError(
             f"weights larger than memory cannot be kept in {root}: {error.strerror or type(error).__name__}",
@@ -97,16 +107,25 @@ def _file(folder: Path, name: str, nbytes: int, made_of: str) -> PackedFile:
     return PackedFile(folder / f"{name}{SUFFIX}", nbytes, seal)
 
 
-def _make_room(root: Path, own: Path, missing: int) -> None:
+def _make_room(root: Path, own: Path, label: Label, missing: int, limit: int | None) -> None:
     """Remove what other models have there, as far as need be. Raises DiskError."""
-    others = [model for model in packed_models(root) if model.folder != own]
+    there = packed_models(root)
+    others = [model for model in there if model.folder != own]
     disk = shutil.disk_usage(root)
-    wanted = missing + min(SPARE, disk.total // SPARE_PART) if missing else 0
-    free, oldest = disk.free, time.time() - MAX_AGE_SECONDS
-    if wanted > free + sum(model.nbytes for model in others):
+    free = disk.free - min(SPARE, disk.total // SPARE_PART)
+    if limit is not None:
+        free = min(free, limit - sum(model.nbytes for model in there))
+    if missing > max(0, free + sum(model.nbytes for model in others)):
         told = f"{gib(missing)} of packed weights do not fit the disk of {root}, where {gib(disk.free)} are free"
         raise DiskError(told, "free some space, set LOCALRUN_HOME to a larger disk, or choose a smaller precision")
+    oldest = time.time() - MAX_AGE_SECONDS
     for model in reversed(others):
-        if free < wanted or model.last_used < oldest or not (model.folder / LABEL_FILE).exists():
+        is_useless = not (model.folder / LABEL_FILE).exists() or _is_earlier(model.label, label)
+        if is_useless or model.last_used < oldest or 0 < missing > free:
             with suppress(OSError):
                 free += erase_packed([model])
+
+
+def _is_earlier(label: Label, now: Label) -> bool:
+    """Whether these are weights that were packed of the same file by an earlier version, or before the file changed."""
+    return bool(now.path) and (label.path, label.precision) == (now.path, now.precision)

@@ -43,7 +43,7 @@ def list_cache(json: JsonSwitch = False) -> int:
             write_table([_columns(chat, titles) for chat in model.chats])
     for one in packed:
         name = "  ".join(part for part in (one.label.model or _OLD, one.label.precision) if part)
-        write(f"{name}  {gib(one.nbytes)} of weights larger than memory, used {when(one.last_used)}\n")
+        write(f"{name}  {gib(one.nbytes)} of packed weights, used {when(one.last_used)}\n")
     total, budget = sum(model.nbytes for model in models), read_settings().disk_cache_bytes
     note(f"{gib(total)} of {gib(budget)} (`localrun config disk_cache N` changes how many GiB)")
     return 0
@@ -65,7 +65,7 @@ def clear_cache(
 ) -> int:
     """Remove it: all, one chat's or one model's. Chats stay, and are computed again when they are reopened.
 
-    Weights of models larger than memory go with all or with their model, and are packed again when it is loaded.
+    Packed weights go with all or with their model; the next load packs them again, and starts slower.
     """
     if chat is not None and model is not None:
         raise UsageError("--chat and --model exclude each other", "call it twice")

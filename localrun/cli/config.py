@@ -6,8 +6,7 @@ import typer
 
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.settings import SETTINGS, check_key, config_file, read_settings, write_setting
-from localrun.base.units import gib
-from localrun.cache.erase import keep_nothing
+from localrun.cache.erase import erase_unwanted
 from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
@@ -40,8 +39,8 @@ def config(
             _check_model(value)
         path = write_setting(key, value)
         note(f"{key} {'taken out of' if unset else 'set in'} {path}")
-        if key == "disk_cache" and read_settings().disk_cache_bytes == 0:
-            note(f"removed {gib(keep_nothing())} of what was computed of chats")
+        if removed := erase_unwanted(key):
+            note(f"removed {removed}")
     elif json:
         write_json(_values() if key is None else {key: _values()[key]})
     elif key is not None:

@@ -37,7 +37,7 @@ def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: J
     for path in removal.files:
         note(f"  {path}")
     for packed in removal.packed:
-        note(f"  {packed.folder}: {gib(packed.nbytes)} of weights larger than memory, packed")
+        note(f"  {packed.folder}: {gib(packed.nbytes)} of packed weights")
     for what in removal.left:
         note(what)
     what = ", ".join(sorted({one.precision or one.format for one in models})) or "unfinished downloads"

@@ -55,11 +55,14 @@ class LLM:
         window: int | None = None,
         prefix_cache: bool = True,
         disk_cache: int = 0,
+        packed_weights: int | None = 0,
     ) -> None:
         """`model`: a path, a name of `localrun list`, or org/repo; `precision` chooses among those on disk.
 
         `ctx=None`: as much as the model allows and memory holds. `window`: see only the first block and the last so
-        many tokens. `disk_cache`: bytes of disk that what was computed may take, to be there the next time.
+        many tokens. `disk_cache`: bytes of disk that what was computed may take, to be there the next time;
+        `packed_weights`: those that weights may take as the kernels read them, for the next start, None: an eighth of
+        what is free.
         """
         check(isinstance(model, str | Path), "model", model, "a name or a path is needed")
         check(isinstance(precision, str), "precision", precision, "a text is needed, such as Q4_K_M")
@@ -73,6 +76,7 @@ class LLM:
             window=window,
             prefix_cache=prefix_cache,
             disk_cache=disk_cache,
+            packed_weights=packed_weights,
         )
         check_load(self.options)
         self._client: LocalClient | None = None

@@ -44,7 +44,7 @@ class LocalClient:
     def __init__(self, options: LoadOptions, progress: Progress = lambda done, total: None) -> None:
         self.model: LoadedModel = load(options, progress)
         self._warming: GenerationHandle | None = None
-        weakref.finalize(self, self.model.engine.close)
+        weakref.finalize(self, self.model.close)
 
     @classmethod
     def over(cls, model: LoadedModel) -> "LocalClient":
@@ -109,7 +109,7 @@ class LocalClient:
         return measure(self.model, topic, watch, LocalClient.over)
 
     def close(self) -> None:
-        self.model.engine.close()
+        self.model.close()
 
     def __enter__(self) -> "LocalClient":
         return self

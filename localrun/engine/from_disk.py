@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from localrun.backends.interface import Backend
 from localrun.base.machine import Memory
@@ -40,10 +41,24 @@ def files_of(plan: MemoryPlan, options: LoadOptions, opened: OpenedModel, layout
     if not plan.mapped or home is None:
         return {}
     weights = (opened.identity or Identity(opened.files)).result() or str(opened.files.stamps)
+    sizes = {part.name: part.nbytes for part in plan.mapped}
+    return packed_files_of(home / PACKED_FOLDER, weights, options, opened, layout, sizes)
+
+
+def packed_files_of(
+    root: Path,
+    weights: str,
+    options: LoadOptions,
+    opened: OpenedModel,
+    layout: Layout,
+    sizes: Mapping[str, int],
+    limit: int | None = None,
+) -> Mapping[str, PackedFile]:
+    """A file below `root` for each matrix of `sizes` of a model whose weights are told by `weights`. Raises DiskError,
+    also where that and the files of other models would take more than `limit` bytes."""
     made_of = fingerprint(weights, options.precision, layout.name, NUMERICS_VERSION, opened.refs)
     label = Label(options.name or options.path.stem, str(options.path), options.precision, weights=weights)
-    sizes = {part.name: part.nbytes for part in plan.mapped}
-    return packed_files(home / PACKED_FOLDER, made_of, replace(label, numerics=NUMERICS_VERSION), sizes)
+    return packed_files(root, made_of, replace(label, numerics=NUMERICS_VERSION), sizes, limit)
 
 
 def notes_of(plan: MemoryPlan, active_bytes: int) -> tuple[str, ...]:

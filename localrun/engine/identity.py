@@ -35,9 +35,7 @@ class Identity:
 
     def __init__(self, source: WeightFiles) -> None:
         self._found = ""
-        self._files = sorted(source.files)
-        if source.path.is_dir():
-            self._files += [path for name in _BESIDE if (path := source.path / name).is_file()]
+        self._files = _files_of(source)
         self._thread = threading.Thread(target=self._look, name="localrun-identity", daemon=True)
         self._thread.start()
 
@@ -50,23 +48,47 @@ class Identity:
         with suppress(OSError):
             contents = [content_of(file) for file in self._files]
             if all(contents):
-                self._found = hashlib.sha256("\n".join(contents).encode()).hexdigest()
+                self._found = _of_all(contents)
+
+
+def known_identity(source: WeightFiles) -> str:
+    """What an Identity would find, where nothing has to be read through for that; else empty."""
+    try:
+        contents = [_known_content(file.resolve()) for file in _files_of(source)]
+    except OSError:
+        return ""
+    return _of_all(contents) if all(contents) else ""
 
 
 def content_of(file: Path) -> str:
     """What stands for the bytes of a file; empty where they changed meanwhile. Raises OSError."""
     real = file.resolve()
-    if _SHA256.fullmatch(real.name):
-        return real.name
-    known, before = _read_known(), _stamp(real)
-    if known.get(str(real), [[], ""])[0] == before:
-        return str(known[str(real)][1])
-    now, found = time.time_ns(), checksum(real)
+    if known := _known_content(real):
+        return known
+    before, now, found = _stamp(real), time.time_ns(), checksum(real)
     if _stamp(real) != before:
         return ""
     if now - max(before[1:3]) > SETTLED_SECONDS * 1e9:
         _remember(str(real), before, found)
     return found
+
+
+def _files_of(source: WeightFiles) -> list[Path]:
+    """Those of weights, and of a folder those that tell how ids come about."""
+    beside = _BESIDE if source.path.is_dir() else ()
+    return sorted(source.files) + [path for name in beside if (path := source.path / name).is_file()]
+
+
+def _of_all(contents: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(contents).encode()).hexdigest()
+
+
+def _known_content(real: Path) -> str:
+    """By its name in the hub's cache, or as it was found before; else empty. Raises OSError."""
+    if _SHA256.fullmatch(real.name):
+        return real.name
+    stamp, found = _read_known().get(str(real), [[], ""])
+    return str(found) if stamp == _stamp(real) else ""
 
 
 def checksum(file: Path) -> str:

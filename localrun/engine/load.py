@@ -22,6 +22,7 @@ from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
 from localrun.engine.fingerprint import fingerprint, without_sinks
 from localrun.engine.from_disk import files_of, mappable_weights
+from localrun.engine.kept_weights import KeptWeights, kept_weights
 from localrun.engine.opened import OpenedModel, open_model
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.view import StoreView
@@ -48,6 +49,7 @@ class LoadedModel:
     threads: int
     file_bytes_per_token: int  # of weights, in the file's own encoding
     macs_per_token: int
+    kept: KeptWeights
 
     def memory(self, held: StoreView) -> tuple[MemoryPart, ...]:
         """What was planned to be taken at most, and what is, while the cache holds that."""
@@ -56,6 +58,11 @@ class LoadedModel:
             MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights)),
             MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),
         )
+
+    def close(self) -> None:
+        """End the engine, once what is to be kept is on the disk."""
+        self.engine.close()
+        self.kept.close()
 
 
 def load(options: LoadOptions, progress: Progress = lambda done, total: None) -> LoadedModel:
@@ -89,13 +96,14 @@ def load_on(
     layout, plan = plan_memory(options, opened, backend, threads)
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
         encode_on_one_thread_each()
-    files = files_of(plan, options, opened, layout)
-    model = load_model(opened.source, layout, backend.device, plan.config, progress, files)
+    files, kept = files_of(plan, options, opened, layout), kept_weights(options, opened, backend, layout, plan)
+    model = load_model(opened.source, layout, backend.device, plan.config, progress, files, kept.matrices)
     engine = start_engine(options, opened, backend, layout, plan, model, threads)
     seconds = time.perf_counter() - started
     info = describe(options, opened, backend, notes, layout, plan, engine, seconds)
     work = work_per_token(opened.source, opened.refs)
-    return LoadedModel(engine, model, backend, opened.text, plan, info, threads, *work)
+    kept.write()
+    return LoadedModel(engine, model, backend, opened.text, plan, info, threads, *work, kept)
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:

@@ -9,6 +9,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from localrun.base.errors import DoesNotFitError
@@ -49,12 +50,23 @@ class PackedFile:
         """
         try:
             if not self.is_there():
-                with locked(self.path.parent / LOCK):
-                    if not self.is_there():
-                        self._write(pack())
+                self.write(pack)
             return self._map(in_parts)
         except OSError as error:
             raise self._failure(error) from error
+
+    def found(self) -> memoryview | None:
+        """The matrix, uint8 [n_bytes], read-only, where it is there."""
+        try:
+            return self._map(in_parts=False)
+        except OSError:
+            return None
+
+    def write(self, pack: Callable[[], Iterator[memoryview]]) -> None:
+        """What `pack` gives piece by piece, where it is not there. Of several processes one writes. Raises OSError."""
+        with locked(self.path.parent / LOCK):
+            if not self.is_there():
+                self._write(pack())
 
     def _is_this(self, fd: int) -> bool:
         if os.fstat(fd).st_size != self.n_bytes + len(self.seal):
@@ -65,7 +77,7 @@ class PackedFile:
     def _map(self, in_parts: bool) -> memoryview:
         with open(self.path, "rb") as file:
             if not self._is_this(file.fileno()):
-                raise OSError(errno.EIO, "it was replaced")
+                raise OSError(errno.EIO, "it is another one")
             mapped = mmap.mmap(file.fileno(), self.n_bytes, access=mmap.ACCESS_READ)
         if in_parts and sys.platform != "win32":
             mapped.madvise(mmap.MADV_RANDOM)
@@ -99,6 +111,14 @@ class PackedFile:
             f"weights larger than memory cannot be kept in {self.path.parent}: {reason}",
             "set LOCALRUN_HOME to a folder on a disk that can be written to",
         )
+
+
+@dataclass(slots=True)
+class KeptMatrix:
+    """One that memory holds, and the disk for the next start: mapped from its file, or packed and written there."""
+
+    file: PackedFile | None = None  # None: nobody knows yet what is there
+    packed: memoryview | None = None  # uint8 [n_bytes], once this process has it
 
 
 def _write_all(fd: int, data: memoryview) -> None:

@@ -27,7 +27,8 @@ def require_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) ->
 
 def _disk_full(cache: Path, missing: int) -> HubError:
     more = f"{gib(missing)} ({missing:,} bytes) more are needed" if missing else "it filled up during the download"
-    hint = "free some space (`localrun list`, `localrun rm`), or set HF_HOME to a larger disk; what has arrived is kept"
+    commands = "`localrun list`, `localrun rm`, `localrun cache clear`"
+    hint = f"free some space ({commands}), or set HF_HOME to a larger disk; what has arrived is kept"
     return HubError(f"the disk of {cache} is full: {more}", hint)
 
 

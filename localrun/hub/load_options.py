@@ -29,5 +29,6 @@ def load_options(
         window=settings.window,
         prefix_cache=prefix_cache,
         disk_cache=settings.disk_cache_bytes if disk_cache and prefix_cache else 0,
+        packed_weights=settings.packed_weights_bytes,
         chat_id=chat_id,
     )

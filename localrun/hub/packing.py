@@ -1,4 +1,4 @@
-"""How much of the disk packed weights may take, of models that are larger than memory: what a download leaves of it."""
+"""How much of the disk weights may take that memory has no room for: what a download leaves of it."""
 
 from pathlib import Path
 

@@ -14,7 +14,7 @@ from localrun.base.units import gib
 from localrun.formats.files import bad_file, map_range, shown
 from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
-from localrun.formats.packed_file import DiskError, PackedFile
+from localrun.formats.packed_file import DiskError, KeptMatrix, PackedFile
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
@@ -117,14 +117,16 @@ def load_model(
     config: ModelConfig | None = None,
     progress: Progress = lambda done, total: None,
     files: Mapping[str, PackedFile] = MappingProxyType({}),
+    kept: Mapping[str, KeptMatrix] = MappingProxyType({}),
 ) -> Model:
     """Load all weights, matrices in `layout`; those with one of `files` stay in it, and are written there if need be.
+    What is there of `kept` is not read and packed again.
 
     Raises ModelFileError, or DoesNotFitError when memory or the disk runs out.
     """
     config = config or read_config(source)
     refs = read_weight_refs(source, config)
-    loader = Loader(source, refs, layout, device, progress, files)
+    loader = Loader(source, refs, layout, device, progress, files, kept)
     try:
         return Model(config, loader.weights(config))
     except DiskError:
@@ -149,10 +151,12 @@ class Loader:
         device: torch.device | None,
         progress: Progress,
         files: Mapping[str, PackedFile] = MappingProxyType({}),
+        kept: Mapping[str, KeptMatrix] = MappingProxyType({}),
     ) -> None:
         self.source, self.refs, self.layout, self.device, self.progress = source, refs, layout, device, progress
-        self.files = files
-        read = (ref for name, ref in refs.items() if name not in files or not files[name].is_there())
+        self.files, self.kept = files, kept
+        on_disk = {**{name: matrix.file for name, matrix in kept.items() if matrix.file}, **files}
+        read = (ref for name, ref in refs.items() if name not in on_disk or not on_disk[name].is_there())
         self.done, self.total = 0, sum(map(self.bytes_read, read))
 
     def weights(self, config: ModelConfig) -> ModelWeights:
@@ -236,8 +240,8 @@ class Loader:
         granule = ref.part_rows if ref.transposed else head_dim
         qtype = self.source.tensors[ref.name].qtype
         in_parts = ref.n_used < ref.n_experts or (name == "embed" and "output" in self.refs)
-        rows = RowReader(qtype, n_rows, n_cols, read, self.device, granule, in_parts, self.files.get(name))
-        return self.layout.pack(rows)
+        on_disk = self.files.get(name), self.kept.get(name)
+        return self.layout.pack(RowReader(qtype, n_rows, n_cols, read, self.device, granule, in_parts, *on_disk))
 
     def mapped(self, name: str) -> Packed:
         """A matrix that stays in the file."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from localrun.formats.packed_file import PackedFile
+from localrun.formats.packed_file import KeptMatrix, PackedFile
 from localrun.formats.quant import QUANT_TYPES
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class RowReader:
     granule: int = 1
     in_parts: bool = False  # a step uses some of the rows: those of experts, or of tokens
     file: PackedFile | None = None  # where the packed matrix stays, and is mapped from; None: it is held in memory
+    kept: KeptMatrix | None = None  # where one that is held in memory may be found, and is left for the next start
 
     def slab_rows(self, multiple: int = 1) -> int:
         """Rows of a slab of about SLAB_BYTES, a multiple of `multiple` and of the granule."""

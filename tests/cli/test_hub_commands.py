@@ -491,7 +491,7 @@ def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, home: Path, monkeypat
     answer = json.loads(out)
     check(answer, "rm")
     assert answer["freed"] == len(hub.repos["org/tiny-GGUF"].files["tiny-F16.gguf"]) + 7
-    assert f"{packed}: {gib(7)} of weights larger than memory, packed" in err
+    assert f"{packed}: {gib(7)} of packed weights" in err
     assert str(packed) in answer["files"]
     assert not packed.exists()
     assert [row["precision"] for row in json.loads(run("list", "--json")[1]) if row["source"] == "hub"] == ["F32"]

@@ -111,7 +111,8 @@ def test_nothing_typed_leaves_every_choice_to_the_model(faces: Faces) -> None:
     faces.run("run", "hello")
     assert faces.request == Request(messages=({"role": "user", "content": "hello"},))
     options = faces.clients[0].options
-    assert options == LoadOptions(path=options.path, name="builtin", precision=options.precision)
+    usual = LoadOptions(path=options.path, name="builtin", precision=options.precision, packed_weights=None)
+    assert options == usual
 
 
 def test_flag_before_environment_before_file(faces: Faces, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

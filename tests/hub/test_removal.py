@@ -81,7 +81,7 @@ def test_bytes_that_another_revision_needs_stay(serve: Serve, home: Path, access
 
 
 def packed(home: Path, name: str, path: Path, nbytes: int) -> Path:
-    """Weights larger than memory, as a load leaves them."""
+    """Packed weights, as a load leaves them."""
     folder = home / "cache" / PACKED_FOLDER / name
     folder.mkdir(parents=True)
     (folder / "layers.0.up.packed").write_bytes(bytes(nbytes))

@@ -14,6 +14,7 @@ int lr_commit(void* start, int64_t bytes) {
 }
 int lr_release(void* start, int64_t) { return start && VirtualFree(start, 0, MEM_RELEASE) ? LR_OK : LR_BAD_ARGUMENT; }
 void lr_will_read(const void*, int64_t) {}
+void lr_populate(const void*, int64_t) {}
 #else
 #include <stdint.h>
 #include <sys/mman.h>
@@ -21,6 +22,10 @@ void lr_will_read(const void*, int64_t) {}
 
 // As much as a kernel reads ahead at once of what it is told, whatever it is told.
 static const int64_t ADVICE_BYTES = 128 << 10;
+
+#if defined(__linux__)
+static const int LR_MADV_POPULATE_READ = 22;  // older headers do not name it
+#endif
 
 // What is large begins at a large page, where the system has them: streaming through weights then seldom waits for the
 // address of a page.
@@ -58,5 +63,13 @@ void lr_will_read(const void* start, int64_t bytes) {
     const uintptr_t n = end - at < (uintptr_t)ADVICE_BYTES ? end - at : (uintptr_t)ADVICE_BYTES;
     madvise((void*)at, n, MADV_WILLNEED);  // a wish
   }
+}
+
+void lr_populate(const void* start, int64_t bytes) {
+#if defined(__linux__)
+  madvise((void*)start, (size_t)bytes, MADV_HUGEPAGE);
+  if (madvise((void*)start, (size_t)bytes, LR_MADV_POPULATE_READ) == 0) return;  // since Linux 5.14
+#endif
+  lr_will_read(start, bytes);
 }
 #endif

@@ -25,6 +25,7 @@ PROTOTYPES = {
     "lr_reserve": (c_void_p, (c_int64,)),
     "lr_commit": (c_int32, (c_void_p, c_int64)),
     "lr_release": (c_int32, (c_void_p, c_int64)),
+    "lr_populate": (None, (c_void_p, c_int64)),
     "lr_first_touch": (c_int32, (c_void_p, c_void_p, c_int64)),
     "lr_probe_read": (c_double, (c_void_p, c_void_p, c_int64)),
     "lr_probe_multiply": (c_double, (c_void_p, c_int32)),
@@ -101,6 +102,10 @@ class CpuCalls:
 
     def release(self, address: int, n_bytes: int) -> None:
         self.check("lr_release", self.c.lr_release(address, n_bytes))
+
+    def populate(self, address: int, n_bytes: int) -> None:
+        """Have all of a mapped file in memory, and its pages ready to be read."""
+        self.c.lr_populate(address, n_bytes)
 
     def first_touch(self, threads: int, address: int, n_bytes: int) -> None:
         self.check("lr_first_touch", self.c.lr_first_touch(threads, address, n_bytes))

@@ -83,7 +83,7 @@ def loaded(model: LoadedModel, opened: OpenedModel, source: TensorSource) -> Ite
     try:
         yield found
     finally:
-        found.engine.close()
+        found.close()
 
 
 def measured(first: LoadedModel, other: LoadedModel, texts: Texts, source: TensorSource) -> Taken:

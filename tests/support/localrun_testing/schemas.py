@@ -505,7 +505,7 @@ HISTORY_RM = rows("`history rm --json`: what was removed", field(TEXT, "id of a 
 CACHE_LIST = rows(
     "`cache list --json`: what is kept on disk of what was computed, the model used last first",
     record(
-        "a model in one KV codec, computed in one way; or its weights, where they are larger than memory",
+        "a model in one KV codec, computed in one way; or its packed weights",
         model=field(TEXT, "its name; empty where an earlier version kept it"),
         path=field(TEXT, "where it was"),
         precision=field(TEXT, "which of several"),

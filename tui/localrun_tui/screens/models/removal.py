@@ -38,7 +38,7 @@ def ask_to_remove(screen: Screen[Any], model: StoredModel, loaded: str, removed:
         folder = removal.files[0].parent if removal.files else model.path.parent
         facts = [("frees", gib(removal.freed)), ("files", names), ("in", str(folder))]
         packed = sum(one.nbytes for one in removal.packed)
-        facts += [("and", f"{gib(packed)} of its weights, packed as they are larger than memory")] if packed else []
+        facts += [("and", f"{gib(packed)} of packed weights")] if packed else []
         facts += [("stays", "\n".join(removal.left))] if removal.left else []
         screen.app.push_screen(
             ConfirmScreen(f"Delete {name} from the disk?", facts, "Delete", "Keep", danger=True),

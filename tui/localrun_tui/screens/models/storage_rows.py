@@ -49,7 +49,7 @@ def _copies(models: Sequence[StoredModel]) -> StorageRow:
 def _packed() -> StorageRow:
     packed = packed_models(_cache(PACKED_FOLDER))
     size = sum(one.nbytes for one in packed)
-    about = "of models larger than memory; the next load packs them again"
+    about = "so that models start sooner; the next load packs them again"
     return StorageRow("Packed weights", size, size, about, (lambda: erase_packed(packed)) if packed else None)
 
 

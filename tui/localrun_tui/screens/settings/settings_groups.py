@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "titles": "Titles of chats",
         "notify": "Notifications",
         "disk_cache": "Disk for chats",
+        "packed_weights": "Disk for weights",
     },
     "Machine": {
         "backend": "Compute on",

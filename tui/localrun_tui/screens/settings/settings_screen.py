@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from localrun.base.errors import LocalrunError
-from localrun.base.settings import config_file, read_settings, write_setting
+from localrun.base.settings import config_file, write_setting
 from localrun.client.endpoint import Endpoint
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
@@ -227,7 +227,6 @@ class SettingsScreen(Screen[bool]):
 def _set(key: str, value: str | None) -> None:
     """Write a setting; one that keeps nothing on disk removes what an earlier one kept."""
     write_setting(key, value)
-    if key == "disk_cache" and read_settings().disk_cache_bytes == 0:
-        from localrun.cache.erase import keep_nothing
+    from localrun.cache.erase import erase_unwanted
 
-        keep_nothing()
+    erase_unwanted(key)

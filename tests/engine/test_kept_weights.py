@@ -1,0 +1,234 @@
+"""Weights that memory holds stay packed on disk for the next start: the same answers, nothing read again, bounded."""
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from localrun_testing.cli import localrun
+from localrun_testing.tiny_models import save
+
+from localrun.backends.cpu.backend import CpuBackend
+from localrun.backends.cpu.bindings import CpuCalls
+from localrun.backends.cpu.library import load_library
+from localrun.base.request import LoadOptions
+from localrun.base.resources import resource
+from localrun.cache.packed_weights import erase_packed, packed_models
+from localrun.engine import identity, kept_weights
+from localrun.engine.generation import GenerationRequest
+from localrun.engine.handle import Finished
+from localrun.engine.identity import Identity, known_identity
+from localrun.engine.kept_weights import KeptWeights
+from localrun.engine.load import LoadedModel, load
+from localrun.engine.sampler import SamplerSettings
+from localrun.formats.detect import open_model_file
+from localrun.formats.packed_file import PackedFile
+from localrun.model.load import Progress, allocated_bytes
+
+BUILTIN = resource("builtin/localrun-tiny.gguf")
+MUCH = 100 << 20  # bytes of disk, more than a model here takes
+pytestmark = pytest.mark.skipif(load_library() is None, reason="weights are mapped by the native library")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(kept_weights, "LEAST_BYTES", 0)
+    monkeypatch.setattr(kept_weights, "memory_nodes", lambda: [[0, 1]])
+    monkeypatch.setattr(identity, "SETTLED_SECONDS", -1.0)
+    return tmp_path / "home" / "cache" / "weights"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    copy = tmp_path / "model.gguf"
+    copy.write_bytes(BUILTIN.read_bytes())
+    return copy
+
+
+@pytest.fixture
+def packed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows of every slab that is packed from now on."""
+    slabs: list[int] = []
+    pack = CpuCalls.pack
+
+    def count(self: CpuCalls, matrix: object, gguf_id: int, raw: int, first_row: int, n_rows: int) -> None:
+        slabs.append(n_rows)
+        pack(self, matrix, gguf_id, raw, first_row, n_rows)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CpuCalls, "pack", count)
+    return slabs
+
+
+def start(path: Path, limit: int = MUCH, progress: Progress = lambda done, total: None) -> LoadedModel:
+    return load(LoadOptions(path, threads=2, ctx=256, kv="f16", packed_weights=limit), progress)
+
+
+def wait_for_files(loaded: LoadedModel) -> LoadedModel:
+    if loaded.kept._thread.ident is not None:
+        loaded.kept._thread.join()
+    return loaded
+
+
+def answer(loaded: LoadedModel) -> list[int]:
+    prompt = tuple(n * 7 % min(loaded.plan.config.vocab_size, 300) for n in range(100))
+    request = GenerationRequest(prompt, 40, frozenset(), SamplerSettings(temperature=0.0), seed=0)
+    *_, last = loaded.engine.submit(request)
+    assert isinstance(last, Finished)
+    wait_for_files(loaded).close()
+    return last.sequence.token_ids
+
+
+def names(home: Path) -> set[str]:
+    return {file.name for file in home.glob("*/*.packed")}
+
+
+@pytest.mark.parametrize("kind", ["builtin", "qwen3", "qwen3-moe", "gemma4-moe", "nemotron-h-moe"])
+def test_the_next_start_packs_nothing_and_answers_the_same(
+    kind: str, path: Path, tmp_path: Path, packed: list[int]
+) -> None:
+    path = path if kind == "builtin" else save(kind, tmp_path)
+    first = wait_for_files(start(path))
+    assert sum(packed) > 0
+    packed.clear()
+    done: list[tuple[int, int]] = []
+    second = start(path, progress=lambda *at: done.append(at))
+    assert packed == []
+    assert done[-1][0] == done[-1][1], "what is not read again is not waited for"
+    assert second.plan.weights_bytes == first.plan.weights_bytes == allocated_bytes(second.model.weights)
+    assert second.info.mapped_bytes == 0
+    assert second.kept._thread.ident is None, "nothing is left to write"
+    assert answer(second) == answer(first)
+
+
+def test_one_that_ends_early_leaves_whole_matrices_and_the_next_goes_on(
+    home: Path, path: Path, packed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = PackedFile._write
+    written: set[str] = set()
+
+    def end_after_three(file: PackedFile, pieces: Iterator[memoryview]) -> None:
+        if len(written) == 3:
+            first.kept.close()
+        write(file, pieces)
+        written.add(file.path.name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptWeights, "write", lambda _: None)
+        first = start(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(PackedFile, "_write", end_after_three)
+        first.kept.write()
+        expected = answer(first)
+    assert names(home) == written
+    assert len(written) == 3
+    assert not list(home.glob("*/*.tmp")), "nothing half written is left"
+    n_rows = sum(packed)
+    packed.clear()
+    assert answer(start(path)) == expected
+    assert 0 < sum(packed) < n_rows
+    assert names(home) == {f"{name}.packed" for name in first.kept.matrices}
+
+
+def test_damaged_files_are_not_used_and_written_anew(home: Path, path: Path) -> None:
+    expected = answer(start(path))
+    whole = {file: file.read_bytes() for file in home.glob("*/*.packed")}
+    cut, other = sorted(whole)[:2]
+    cut.write_bytes(whole[cut][:-40])
+    other.write_bytes(bytes(len(whole[other])))
+    assert answer(start(path)) == expected
+    assert {file: file.read_bytes() for file in home.glob("*/*.packed")} == whole
+
+
+def test_those_of_a_file_that_changed_go(home: Path, path: Path) -> None:
+    expected = answer(start(path))
+    data = bytearray(path.read_bytes())
+    info = open_model_file(path).tensors["blk.5.ffn_down.weight"]
+    for at in range(info.offset + 2, info.offset + info.nbytes, 34):
+        data[at] ^= 0x7F
+    path.write_bytes(data)
+    changed = answer(start(path, limit=0))
+    assert changed != expected
+    assert answer(start(path)) == changed
+    assert answer(start(path)) == changed
+    assert len(list(home.glob("*/label.json"))) == 1
+
+
+def test_it_takes_no_more_of_the_disk_than_it_may(home: Path, path: Path) -> None:
+    answer(start(path))
+    (own,) = packed_models(home)
+    erase_packed([own])
+    for name, age in (("a", 3), ("b", 2), ("c", 1)):
+        (home / name).mkdir(parents=True)
+        (home / name / "label.json").write_text("{}")
+        (home / name / "output.packed").write_bytes(bytes(1 << 20))
+        os.utime(home / name, (time.time() - age, time.time() - age))
+    answer(start(path, limit=own.nbytes - (1 << 16)))
+    assert {folder.name for folder in home.iterdir() if folder.is_dir()} >= set("abc"), "what is too much is not begun"
+    assert not own.folder.exists() or not list(own.folder.glob("*.packed"))
+    answer(start(path, limit=own.nbytes + (1 << 20)))
+    assert len(list(own.folder.glob("*.packed"))) == own.n_files
+    assert {name for name in "abc" if (home / name).exists()} == {"c"}, "the oldest go, no more than must"
+
+
+def test_nothing_is_kept_where_nobody_wants_it(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert LoadOptions(path).packed_weights == 0, "who loads a model by hand gets no files unasked"
+    answer(start(path, limit=0))
+    for name, value in (
+        ("memory_nodes", lambda: [[0], [1]]),
+        ("writable_folder", lambda _: None),
+        ("LEAST_BYTES", 1 << 30),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(kept_weights, name, value)
+            answer(start(path))
+    assert not home.exists()
+
+
+def test_a_disk_that_fills_up_stops_nobody(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int, data: memoryview) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    expected = answer(start(path, limit=0))
+    monkeypatch.setattr("localrun.formats.packed_file._write_all", full)
+    assert answer(start(path)) == expected
+    assert not list(home.glob("*/*.packed")) + list(home.glob("*/*.tmp"))
+
+
+def test_weights_are_known_at_once_when_they_were_read_before(path: Path) -> None:
+    source = open_model_file(path)
+    assert known_identity(source) == ""
+    found = Identity(source).result()
+    assert known_identity(source) == found != ""
+    path.write_bytes(path.read_bytes())
+    assert known_identity(source) == "", "it was written to"
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells which pages are there")
+def test_all_pages_of_a_file_are_there_at_once(tmp_path: Path) -> None:
+    file = PackedFile(tmp_path / "a.packed", 3 << 20, b"seal")
+    file.write(lambda: iter([memoryview(bytes(3 << 20))]))
+    found = file.found()
+    assert found is not None
+    plane = np.frombuffer(found, np.uint8)
+    assert resident_kib(file.path) == 0
+    CpuBackend().calls.populate(plane.ctypes.data, plane.nbytes)
+    assert resident_kib(file.path) == 3 << 10
+
+
+def resident_kib(path: Path) -> int:
+    rows = Path("/proc/self/smaps").read_text().split(str(path), 1)[1].splitlines()
+    return int(next(row for row in rows if row.startswith("Rss:")).split()[1])
+
+
+def test_the_setting_0_removes_what_is_there(home: Path, path: Path) -> None:
+    answer(start(path))
+    (row,) = localrun("cache", "list", "--json", LOCALRUN_HOME=os.environ["LOCALRUN_HOME"]).json
+    assert (row["model"], row["blocks"]) == ("model", len(names(home)))
+    told = localrun("config", "packed_weights", "0", LOCALRUN_HOME=os.environ["LOCALRUN_HOME"]).err
+    assert "removed" in told
+    assert "of packed weights" in told
+    assert names(home) == set()
