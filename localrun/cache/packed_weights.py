@@ -112,7 +112,7 @@ def _make_room(root: Path, own: Path, label: Label, missing: int, limit: int | N
     there = packed_models(root)
     others = [model for model in there if model.folder != own]
     disk = shutil.disk_usage(root)
-    free = disk.free - min(SPARE, disk.total // SPARE_PART)
+    free = max(0, disk.free - min(SPARE, disk.total // SPARE_PART))
     if limit is not None:
         free = min(free, limit - sum(model.nbytes for model in there))
     if missing > max(0, free + sum(model.nbytes for model in others)):
@@ -121,7 +121,7 @@ def _make_room(root: Path, own: Path, label: Label, missing: int, limit: int | N
     oldest = time.time() - MAX_AGE_SECONDS
     for model in reversed(others):
         is_useless = not (model.folder / LABEL_FILE).exists() or _is_earlier(model.label, label)
-        if is_useless or model.last_used < oldest or 0 < missing > free:
+        if is_useless or model.last_used < oldest or free < missing:
             with suppress(OSError):
                 free += erase_packed([model])
 

@@ -16,7 +16,7 @@ from localrun.cache.disk import DISK_FOLDER
 from localrun.cache.erase import erase_all, erase_chats, erase_fingerprints
 from localrun.cache.inventory import KeptChat, KeptModel, inventory
 from localrun.cache.label import Label
-from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, packed_models
+from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, packed_models, usual_limit
 from localrun.chat.export import iso_date
 from localrun.chat.find import find_chat
 from localrun.chat.journal import ChatStore
@@ -45,7 +45,11 @@ def list_cache(json: JsonSwitch = False) -> int:
         name = "  ".join(part for part in (one.label.model or _OLD, one.label.precision) if part)
         write(f"{name}  {gib(one.nbytes)} of packed weights, used {when(one.last_used)}\n")
     total, budget = sum(model.nbytes for model in models), read_settings().disk_cache_bytes
-    note(f"{gib(total)} of {gib(budget)} (`localrun config disk_cache N` changes how many GiB)")
+    note(f"{gib(total)} of {gib(budget)} of chats (`localrun config disk_cache N` changes how many GiB)")
+    if packed:
+        limit = read_settings().packed_weights_bytes
+        most = usual_limit(_packed_root()) if limit is None else limit
+        note(f"{gib(sum(one.nbytes for one in packed))} of {gib(most)} of packed weights (`… packed_weights N`)")
     return 0
 
 

@@ -6,12 +6,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from localrun_testing.cli import localrun
 from localrun_testing.tiny_models import save
 
-from localrun.backends.cpu.backend import CpuBackend
 from localrun.backends.cpu.bindings import CpuCalls
 from localrun.backends.cpu.library import load_library
 from localrun.base.request import LoadOptions
@@ -172,6 +170,8 @@ def test_it_takes_no_more_of_the_disk_than_it_may(home: Path, path: Path) -> Non
     answer(start(path, limit=own.nbytes + (1 << 20)))
     assert len(list(own.folder.glob("*.packed"))) == own.n_files
     assert {name for name in "abc" if (home / name).exists()} == {"c"}, "the oldest go, no more than must"
+    answer(start(path, limit=own.nbytes))
+    assert not (home / "c").exists(), "a limit that was lowered holds for what is there"
 
 
 def test_nothing_is_kept_where_nobody_wants_it(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,23 +205,6 @@ def test_weights_are_known_at_once_when_they_were_read_before(path: Path) -> Non
     assert known_identity(source) == found != ""
     path.write_bytes(path.read_bytes())
     assert known_identity(source) == "", "it was written to"
-
-
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells which pages are there")
-def test_all_pages_of_a_file_are_there_at_once(tmp_path: Path) -> None:
-    file = PackedFile(tmp_path / "a.packed", 3 << 20, b"seal")
-    file.write(lambda: iter([memoryview(bytes(3 << 20))]))
-    found = file.found()
-    assert found is not None
-    plane = np.frombuffer(found, np.uint8)
-    assert resident_kib(file.path) == 0
-    CpuBackend().calls.populate(plane.ctypes.data, plane.nbytes)
-    assert resident_kib(file.path) == 3 << 10
-
-
-def resident_kib(path: Path) -> int:
-    rows = Path("/proc/self/smaps").read_text().split(str(path), 1)[1].splitlines()
-    return int(next(row for row in rows if row.startswith("Rss:")).split()[1])
 
 
 def test_the_setting_0_removes_what_is_there(home: Path, path: Path) -> None:

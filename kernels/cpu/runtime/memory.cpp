@@ -57,9 +57,29 @@ int lr_release(void* start, int64_t bytes) {
   return start && bytes > 0 && munmap(start, (size_t)bytes) == 0 ? LR_OK : LR_BAD_ARGUMENT;
 }
 
+// Whether all pages of a mapped file of ours are in memory. To ask is a small part of what it takes to advise; the system
+// tells of nobody else's files, and says yes.
+static bool are_there([[maybe_unused]] uintptr_t first, [[maybe_unused]] uintptr_t n_pages) {
+#if defined(__linux__)
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  unsigned char there[256];
+  for (uintptr_t done = 0; done < n_pages; done += sizeof there) {
+    const uintptr_t n = n_pages - done < sizeof there ? n_pages - done : sizeof there;
+    if (mincore((void*)(first + done * page), n * page, there)) return false;
+    for (uintptr_t i = 0; i < n; i++)
+      if (!(there[i] & 1)) return false;
+  }
+  return true;
+#else
+  return false;
+#endif
+}
+
 void lr_will_read(const void* start, int64_t bytes) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)start + (uintptr_t)bytes;
-  for (uintptr_t at = (uintptr_t)start / page * page; at < end; at += ADVICE_BYTES) {
+  const uintptr_t first = (uintptr_t)start / page * page;
+  if (are_there(first, (end - first + page - 1) / page)) return;
+  for (uintptr_t at = first; at < end; at += ADVICE_BYTES) {
     const uintptr_t n = end - at < (uintptr_t)ADVICE_BYTES ? end - at : (uintptr_t)ADVICE_BYTES;
     madvise((void*)at, n, MADV_WILLNEED);  // a wish
   }
