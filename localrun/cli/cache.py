@@ -49,7 +49,8 @@ def list_cache(json: JsonSwitch = False) -> int:
     if packed:
         limit = read_settings().packed_weights_bytes
         most = usual_limit(_packed_root()) if limit is None else limit
-        note(f"{gib(sum(one.nbytes for one in packed))} of {gib(most)} of packed weights (`… packed_weights N`)")
+        taken = sum(one.nbytes for one in packed)
+        note(f"{gib(taken)} of {gib(most)} of packed weights (`localrun config packed_weights N`)")
     return 0
 
 
