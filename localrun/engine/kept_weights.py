@@ -46,7 +46,7 @@ class KeptWeights:
             self._thread.start()
 
     def close(self) -> None:
-        """Go on for moments, and leave the rest to the next start."""
+        """Go on for CLOSE_SECONDS at most, and leave the rest to the next start."""
         if self._thread.is_alive() and threading.current_thread() is not self._thread:  # a finalizer may run anywhere
             self._thread.join(CLOSE_SECONDS)
         self._stopped.set()

@@ -60,7 +60,7 @@ class LoadedModel:
         )
 
     def close(self) -> None:
-        """End the engine, once what is to be kept is on the disk."""
+        """End the engine, and what writes packed weights."""
         self.engine.close()
         self.kept.close()
 

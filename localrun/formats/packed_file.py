@@ -77,7 +77,7 @@ class PackedFile:
     def _map(self, in_parts: bool) -> memoryview:
         with open(self.path, "rb") as file:
             if not self._is_this(file.fileno()):
-                raise OSError(errno.EIO, "it is another one")
+                raise OSError(errno.EIO, "it was replaced")
             mapped = mmap.mmap(file.fileno(), self.n_bytes, access=mmap.ACCESS_READ)
         if in_parts and sys.platform != "win32":
             mapped.madvise(mmap.MADV_RANDOM)
