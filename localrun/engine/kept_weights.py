@@ -38,17 +38,17 @@ class KeptWeights:
     def __init__(self, matrices: Mapping[str, KeptMatrix], files: Callable[[], Files]) -> None:
         self.matrices, self._files = matrices, files
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._write, name="localrun-weights", daemon=True)
+        self.thread = threading.Thread(target=self._write, name="localrun-weights", daemon=True)
 
     def write(self) -> None:
         """Begin to write what this start has packed."""
         if any(matrix.packed is not None for matrix in self.matrices.values()):
-            self._thread.start()
+            self.thread.start()
 
     def close(self) -> None:
         """Go on for CLOSE_SECONDS at most, and leave the rest to the next start."""
-        if self._thread.is_alive() and threading.current_thread() is not self._thread:  # a finalizer may run anywhere
-            self._thread.join(CLOSE_SECONDS)
+        if self.thread.is_alive() and threading.current_thread() is not self.thread:  # a finalizer may run anywhere
+            self.thread.join(CLOSE_SECONDS)
         self._stopped.set()
 
     def _write(self) -> None:

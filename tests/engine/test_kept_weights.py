@@ -66,8 +66,8 @@ def start(path: Path, limit: int = MUCH, progress: Progress = lambda done, total
 
 
 def wait_for_files(loaded: LoadedModel) -> LoadedModel:
-    if loaded.kept._thread.ident is not None:
-        loaded.kept._thread.join()
+    if loaded.kept.thread.ident is not None:
+        loaded.kept.thread.join()
     return loaded
 
 
@@ -98,7 +98,7 @@ def test_the_next_start_packs_nothing_and_answers_the_same(
     assert done[-1][0] == done[-1][1], "what is not read again is not waited for"
     assert second.plan.weights_bytes == first.plan.weights_bytes == allocated_bytes(second.model.weights)
     assert second.info.mapped_bytes == 0
-    assert second.kept._thread.ident is None, "nothing is left to write"
+    assert second.kept.thread.ident is None, "nothing is left to write"
     assert answer(second) == answer(first)
 
 
