@@ -63,9 +63,9 @@ def room(root: Path) -> int:
     return disk.free + there - min(SPARE, disk.total // SPARE_PART)
 
 
-def usual_limit(root: Path) -> int:
-    """Bytes for packed weights of models that memory holds, where the user does not say: a part of what is free."""
-    return room(root) // KEPT_PART
+def most_bytes(root: Path, wanted: int | None) -> int:
+    """Of packed weights of models that memory holds: as many as the user wants, None: a part of what is free."""
+    return room(root) // KEPT_PART if wanted is None else wanted
 
 
 def erase_packed(models: Collection[PackedModel]) -> int:

@@ -16,7 +16,7 @@ from localrun.cache.disk import DISK_FOLDER
 from localrun.cache.erase import erase_all, erase_chats, erase_fingerprints
 from localrun.cache.inventory import KeptChat, KeptModel, inventory
 from localrun.cache.label import Label
-from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, packed_models, usual_limit
+from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, most_bytes, packed_models
 from localrun.chat.export import iso_date
 from localrun.chat.find import find_chat
 from localrun.chat.journal import ChatStore
@@ -47,8 +47,7 @@ def list_cache(json: JsonSwitch = False) -> int:
     total, budget = sum(model.nbytes for model in models), read_settings().disk_cache_bytes
     note(f"{gib(total)} of {gib(budget)} of chats (`localrun config disk_cache N` changes how many GiB)")
     if packed:
-        limit = read_settings().packed_weights_bytes
-        most = usual_limit(_packed_root()) if limit is None else limit
+        most = most_bytes(_packed_root(), read_settings().packed_weights_bytes)
         taken = sum(one.nbytes for one in packed)
         note(f"{gib(taken)} of {gib(most)} of packed weights (`localrun config packed_weights N`)")
     return 0

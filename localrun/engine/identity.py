@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -54,7 +54,8 @@ class Identity:
 def known_identity(source: WeightFiles) -> str:
     """What an Identity would find, where nothing has to be read through for that; else empty."""
     try:
-        contents = [_known_content(file.resolve()) for file in _files_of(source)]
+        known = _read_known()
+        contents = [_known_content(file.resolve(), known) for file in _files_of(source)]
     except OSError:
         return ""
     return _of_all(contents) if all(contents) else ""
@@ -63,7 +64,7 @@ def known_identity(source: WeightFiles) -> str:
 def content_of(file: Path) -> str:
     """What stands for the bytes of a file; empty where they changed meanwhile. Raises OSError."""
     real = file.resolve()
-    if known := _known_content(real):
+    if known := _known_content(real, _read_known()):
         return known
     before, now, found = _stamp(real), time.time_ns(), checksum(real)
     if _stamp(real) != before:
@@ -83,11 +84,11 @@ def _of_all(contents: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(contents).encode()).hexdigest()
 
 
-def _known_content(real: Path) -> str:
+def _known_content(real: Path, known: Mapping[str, list[object]]) -> str:
     """By its name in the hub's cache, or as it was found before; else empty. Raises OSError."""
     if _SHA256.fullmatch(real.name):
         return real.name
-    stamp, found = _read_known().get(str(real), [[], ""])
+    stamp, found = known.get(str(real), ([], ""))
     return str(found) if stamp == _stamp(real) else ""
 
 

@@ -16,7 +16,7 @@ from localrun.base.errors import DoesNotFitError
 from localrun.base.paths import writable_folder
 from localrun.base.processors import memory_nodes
 from localrun.base.request import LoadOptions
-from localrun.cache.packed_weights import PACKED_FOLDER, usual_limit
+from localrun.cache.packed_weights import PACKED_FOLDER, most_bytes
 from localrun.engine.from_disk import packed_files_of
 from localrun.engine.identity import Identity, known_identity
 from localrun.engine.opened import OpenedModel
@@ -78,13 +78,13 @@ def kept_weights(
     matrices = {name: ref for name, ref in opened.refs.items() if len(ref.shape) == 2 and not ref.mapped}
     tensors = opened.source.tensors
     sizes = {name: layout.nbytes(tensors[ref.name].qtype, *ref.shape) for name, ref in matrices.items()}
-    is_wanted = options.packed_weights != 0 and backend.maps_weights and not plan.mapped
-    is_wanted &= len(memory_nodes()) == 1  # where there are several, weights lie on that of whoever reads them
+    is_one_node = len(memory_nodes()) == 1  # where there are several, weights lie on that of whoever reads them
+    is_wanted = options.packed_weights != 0 and backend.maps_weights and not plan.mapped and is_one_node
     home = writable_folder("cache") if is_wanted and sum(sizes.values()) >= LEAST_BYTES else None
     if home is None:
         return KeptWeights({}, dict)
     root = home / PACKED_FOLDER
-    limit = usual_limit(root) if options.packed_weights is None else options.packed_weights
+    limit = most_bytes(root, options.packed_weights)
 
     def files(weights: str) -> Files:
         return packed_files_of(root, weights, options, opened, layout, sizes, limit) if weights else {}
@@ -92,7 +92,8 @@ def kept_weights(
     there: Files = {}
     with suppress(DoesNotFitError):
         there = files(known_identity(opened.files))
-    kept = {name: KeptMatrix(there.get(name)) for name in sizes}
+    found = {name: file.found() for name, file in there.items()}
+    kept = {name: KeptMatrix(found.get(name)) for name in sizes}
     return KeptWeights(kept, lambda: there or files((opened.identity or Identity(opened.files)).result()))
 
 

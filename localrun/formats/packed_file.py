@@ -115,10 +115,10 @@ class PackedFile:
 
 @dataclass(slots=True)
 class KeptMatrix:
-    """One that memory holds, and the disk for the next start: mapped from its file, or packed and written there."""
+    """One that memory holds, and the disk for the next start: found there, or packed by this one. uint8 [n_bytes]"""
 
-    file: PackedFile | None = None  # None: nobody knows yet what is there
-    packed: memoryview | None = None  # uint8 [n_bytes], once this process has it
+    found: memoryview | None = None
+    packed: memoryview | None = None
 
 
 def _write_all(fd: int, data: memoryview) -> None:

@@ -155,9 +155,9 @@ class Loader:
     ) -> None:
         self.source, self.refs, self.layout, self.device, self.progress = source, refs, layout, device, progress
         self.files, self.kept = files, kept
-        on_disk = {**{name: matrix.file for name, matrix in kept.items() if matrix.file}, **files}
-        read = (ref for name, ref in refs.items() if name not in on_disk or not on_disk[name].is_there())
-        self.done, self.total = 0, sum(map(self.bytes_read, read))
+        found = {name for name, matrix in kept.items() if matrix.found is not None}
+        found |= {name for name, file in files.items() if file.is_there()}
+        self.done, self.total = 0, sum(self.bytes_read(ref) for name, ref in refs.items() if name not in found)
 
     def weights(self, config: ModelConfig) -> ModelWeights:
         with self.layout.packing():

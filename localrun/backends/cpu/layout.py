@@ -18,7 +18,6 @@ from localrun.backends.cpu.threads import start_threads
 from localrun.base.errors import ModelFileError
 from localrun.base.processors import memory_nodes
 from localrun.formats.decode_iq import grid_table
-from localrun.formats.packed_file import KeptMatrix
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader
 
@@ -101,8 +100,8 @@ class CpuLayout:
         if rows.file is not None:
             plane = np.frombuffer(rows.file.mapped(lambda: self.pieces(rows, gguf_type), rows.in_parts), np.uint8)
             return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (plane,), mapped=True)
-        if rows.kept is not None and (found := self.found(rows.kept)) is not None:
-            return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (found,))
+        if rows.kept is not None and rows.kept.found is not None:
+            return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (self.mapped(rows.kept.found),))
         memory = self.memory.take(n_bytes)
         if self.touching is not None:  # pages lie on the node of whoever touches them first
             self.calls.first_touch(self.touching, memory.ctypes.data, n_bytes)
@@ -123,11 +122,9 @@ class CpuLayout:
             rows.kept.packed = memory.data
         return packed
 
-    def found(self, kept: KeptMatrix) -> np.ndarray | None:
+    def mapped(self, found: memoryview) -> np.ndarray:
         """A matrix that an earlier start left on the disk; its pages come while other matrices are packed."""
-        if kept.file is None or (mapped := kept.file.found()) is None:
-            return None
-        plane = np.frombuffer(mapped, np.uint8)
+        plane = np.frombuffer(found, np.uint8)
         if self.threads is not None:
             self.slabs.append(self.threads.submit(self.calls.populate, plane.ctypes.data, plane.nbytes))
         return plane
