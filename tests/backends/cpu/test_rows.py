@@ -141,7 +141,7 @@ def test_activations_of_any_size_are_rounded_to_the_nearest(isa: str, size: floa
 
 
 def test_the_largest_codes_have_the_largest_factors(isa: str) -> None:
-    """The activations by which test_cpu_twins.py shows that no sum runs over."""
+    """The activations by which test_twins.py shows that no sum runs over."""
     made = NativeValue(1, 32, 1, data=torch.full((1, 32), 15 * 127 / 2048))
     matrix, out = NativeMatrix(sample("Q4_0", 16, 32), "Q4_0", 32), NativeValue(1, 16)
     run([instruction(linear_op(made.c, [matrix], [out.c]))], 1)

@@ -12,7 +12,7 @@ from localrun_testing.instruction_sets import MODEL_FLAGS, SUPPORT, build, model
 pytestmark = pytest.mark.slow
 
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -g1"
-FILES = tuple(f"test_cpu_{name}.py" for name in ("layouts", "linear", "rows", "choose", "real_widths"))
+FILES = tuple(f"test_{name}.py" for name in ("layouts", "linear", "rows", "choose", "real_widths"))
 EXPERTS = (
     "everybody_at_one_expert",
     "weights_residual_and_scale",
@@ -21,7 +21,7 @@ EXPERTS = (
     "experts_without_gates",
     "experts_are_chosen_from_the_best_groups",
 )
-TESTS = (*FILES, "test_cpu_states.py", *(f"test_cpu_experts.py::test_{name}" for name in EXPERTS))
+TESTS = (*FILES, "test_states.py", *(f"test_experts.py::test_{name}" for name in EXPERTS))
 # Each number of rows is as small as has its remainder: all of them once.
 PLUGIN = """
 import localrun.backends.cpu
@@ -46,7 +46,7 @@ def test_sanitizers_find_nothing_in_the_operations(tmp_path: Path) -> None:
         "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0",
         "PYTHONPATH": f"{tmp_path}:{SUPPORT}",
     }
-    tests = [str(REPOSITORY / "tests" / "ops" / name) for name in TESTS]
+    tests = [str(Path(__file__).with_name(name)) for name in TESTS]
     quick = ["-q", "-n", "2", "-m", "not slow", "-p", "sanitized_library", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *quick, *tests]
     done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True)
