@@ -1,6 +1,7 @@
 """Files of our own: nobody else's to read, and never half written."""
 
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -18,6 +19,9 @@ with suppress(ImportError):
 _LOCKED_AT = (1 << 31) - 2  # a byte that no file of ours has
 
 _BUSY_SECONDS = (0.01, 0.1, 0.5, 1.0)
+
+_UNFINISHED = re.compile(r"tmp[a-z0-9_]{8}")  # as tempfile names files
+_UNFINISHED_SECONDS = 3600.0  # that nobody takes to write a small file
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -43,13 +47,15 @@ def replace_file(fresh: Path | str, path: Path | str) -> None:
     return os.replace(fresh, path)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put `text` in the place of a file, all of it or, with OSError, none. What a link leads to is written, not it."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put `content` in the place of a file, all of it or, with OSError, none. A link stays, what it leads to is
+    written. UnicodeEncodeError for text with lone surrogates."""
     path = Path(os.path.realpath(path))
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:  # mode 0600
+    data = content.encode() if isinstance(content, str) else content
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:  # mode 0600
         fresh = Path(file.name)
         try:
-            file.write(text)
+            file.write(data)
             file.close()
             replace_file(fresh, path)
         except BaseException:
@@ -57,6 +63,17 @@ def write_whole(path: Path, text: str) -> None:
             with suppress(OSError):
                 fresh.unlink()
             raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what `write_whole` left in a folder of our own when its process was killed."""
+    oldest = time.time() - _UNFINISHED_SECONDS
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                        os.unlink(entry.path)
 
 
 def append(fd: int, data: bytes) -> None:

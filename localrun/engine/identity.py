@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import threading
 import time
 import zlib
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from localrun.base.files import replace_file
+from localrun.base.files import remove_unfinished, write_whole
 from localrun.base.paths import writable_folder
 from localrun.formats.weights import WeightFiles
 
@@ -123,7 +122,6 @@ def _remember(path: str, stamp: Stamp, found: str) -> None:
     known: dict[str, Iterable[object]] = {**_read_known()}
     known.pop(path, None)
     kept = [*known.items()][-REMEMBERED:]
-    with suppress(OSError), tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, delete=False) as file:
-        json.dump({**dict(kept), path: [stamp, found]}, file)
-        file.close()
-        replace_file(file.name, folder / FILE)
+    remove_unfinished(folder)
+    with suppress(OSError):
+        write_whole(folder / FILE, json.dumps({**dict(kept), path: [stamp, found]}))

@@ -2,12 +2,12 @@
 
 import hashlib
 import sys
-import tempfile
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from localrun.base.files import replace_file
+from localrun.base.files import remove_unfinished, write_whole
 from localrun.base.paths import writable_folder
 from localrun.text.specials import TokenType
 
@@ -25,6 +25,8 @@ def spm_merges(
     else:
         folder = writable_folder("cache")
         path = folder / "merges" / sha256 if folder else None
+        if path:
+            remove_unfinished(path.parent)
         stored = _read(path, len(tokens)) if path else None
         pairs = stored or _find_pairs(tokens, index, types, scores)
         if path and not stored:
@@ -74,13 +76,6 @@ def _write(path: Path, pairs: "array[int]") -> None:
     if sys.byteorder == "big":
         stored.byteswap()
     body = stored.tobytes()
-    try:
+    with suppress(OSError):  # nothing is lost: the next start computes again
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(_MAGIC + hashlib.sha256(body).digest() + body)
-        try:
-            replace_file(file.name, path)
-        finally:
-            Path(file.name).unlink(missing_ok=True)
-    except OSError:  # nothing is lost: the next start computes again
-        return
+        write_whole(path, _MAGIC + hashlib.sha256(body).digest() + body)

@@ -3,13 +3,15 @@
 import os
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.full_disk import full_disk
 
 from localrun.base import files, lock
-from localrun.base.files import make_private, replace_file, write_whole
+from localrun.base.files import make_private, remove_unfinished, replace_file, write_whole
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="windows has no such modes")
 
@@ -58,6 +60,35 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
         write_whole(tmp_path / "file", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "old"
+
+
+@posix_only
+@pytest.mark.parametrize("content", ["new" * 5000, b"new" * 5000])
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, content: str | bytes) -> None:
+    (tmp_path / "file").write_text("old")
+    with full_disk(), pytest.raises(OSError, match="too large"):
+        write_whole(tmp_path / "file", content)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_text_that_has_no_encoding_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(tmp_path / "file", "\udcff")
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_old_files_with_the_name_of_an_unfinished_one_are_removed(tmp_path: Path) -> None:
+    old = time.time() - 2 * 3600
+    for name in ("tmpabcd_123", "tmpabcd_124", "tmp.txt", "weights.json"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (old, old))
+    (tmp_path / "tmpabcd_124").write_text("being written now")
+    (tmp_path / "tmpabcd_125").mkdir()
+    os.utime(tmp_path / "tmpabcd_125", (old, old))
+    remove_unfinished(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tmp.txt", "tmpabcd_124", "tmpabcd_125", "weights.json"]
+    remove_unfinished(tmp_path / "nothing")
 
 
 class Calls(list[tuple[object, ...]]):

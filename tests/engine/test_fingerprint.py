@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from localrun_testing.full_disk import full_disk
 from localrun_testing.small_model import FULL
 
 from localrun.base.resources import resource
@@ -124,6 +125,17 @@ def test_what_was_remembered_may_be_damaged(model: Path, home: Path, content: st
     (home / "cache").mkdir(parents=True, exist_ok=True)
     (home / "cache" / "weights.json").write_text(content)
     assert of(model) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="windows has no such limits")
+def test_a_full_disk_leaves_nothing_behind(model: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time_ns()
+    monkeypatch.setattr("localrun.engine.identity.time.time_ns", lambda: now + 10**10)
+    with full_disk():
+        assert of(model)
+    assert not list((home / "cache").iterdir())
+    assert of(model)
+    assert (home / "cache" / "weights.json").stat().st_size
 
 
 def test_a_file_of_the_hubs_cache_is_known_by_its_name(model: Path, tmp_path: Path, read: list[Path]) -> None:

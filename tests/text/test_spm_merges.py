@@ -1,8 +1,10 @@
 """Merges of large SentencePiece vocabularies are kept on disk; a damaged file is as good as none."""
 
+import os
 from pathlib import Path
 
 import pytest
+from localrun_testing.full_disk import full_disk
 from localrun_testing.vocabularies import sentencepiece
 
 from localrun.text import spm_merges
@@ -55,6 +57,17 @@ def test_a_damaged_file_is_replaced(stored: Path) -> None:
     stored.write_bytes(b"")
     assert tokenizer_from_gguf(sentencepiece()).encode("hello hell he") == IDS
     assert stored.read_bytes() == whole
+
+
+@pytest.mark.skipif(os.name != "posix", reason="windows has no such limits")
+def test_a_full_disk_leaves_nothing_behind(stored: Path) -> None:
+    stored.unlink()
+    left = stored.parent / "tmpabcd_123"  # by an earlier version
+    left.touch()
+    os.utime(left, (0, 0))
+    with full_disk():
+        assert tokenizer_from_gguf(sentencepiece()).encode("hello hell he") == IDS
+    assert not list(stored.parent.iterdir())
 
 
 def test_nothing_can_be_written(stored: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from localrun.base.files import write_whole
 from localrun.base.paths import writable_folder
 
 if TYPE_CHECKING:
@@ -82,4 +83,4 @@ def _keep(mark: Path | None, text: str) -> None:
     if mark:
         with suppress(OSError):
             mark.parent.mkdir(parents=True, exist_ok=True)
-            mark.write_text(text)
+            write_whole(mark, text)
