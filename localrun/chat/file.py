@@ -1,12 +1,12 @@
 """The file of one chat: records are appended, never changed. Several processes may do so at once."""
 
 import os
-import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from localrun.base.files import append, make_private, sync, sync_folder
+from localrun.base.small_file import open_regular
 from localrun.chat.records import split
 
 
@@ -75,16 +75,10 @@ class JournalFile:
 
 def read_file(path: Path, offset: int = 0) -> bytes:
     """A regular file from `offset` on; anything else that stands there is refused, since a pipe may never end."""
-    with open(path, "rb", opener=_open_at_once) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise FileNotFoundError(f"{path} is not a file")
+    with open_regular(path) as file:
         make_private(file.fileno())
         file.seek(offset)
         return file.read()
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _append(path: Path, data: bytes, new: bool, durable: bool) -> None:

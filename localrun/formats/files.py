@@ -1,23 +1,20 @@
 """Opening and reading files that may be anything: pipes, devices, half a download, replaced while in use."""
 
 import os
-import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from localrun.base import small_file
 from localrun.base.errors import DoesNotFitError, ModelFileError, NotFoundError
 from localrun.base.sanitize import clean
+from localrun.base.small_file import NotAFileError, TooBigError
 
 Fetch = Callable[[int, int], bytes | bytearray]  # (offset, n_bytes) -> n_bytes, or fewer at the end of the file
 
-_OPEN_FLAGS = os.O_RDONLY
-for _flag in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"):  # non-blocking: a pipe must not stop us in open()
-    _OPEN_FLAGS |= getattr(os, _flag, 0)
-
-_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 _MAX_SHOWN = 80
 
 
@@ -40,16 +37,14 @@ def bad_file(code: str, message: str, path: Path, offset: int | None = None, hin
 
 def open_regular(path: Path) -> BinaryIO:
     """An unbuffered file to read from. Never blocks on a pipe; anything but a regular file is refused."""
-    try:
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode):
-            kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
-            raise bad_file("NOT_A_FILE", f"this is {kind}, not a file", path, hint="give the path of a model file")
-        return os.fdopen(os.open(path, _OPEN_FLAGS), "rb", buffering=0)
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # ValueError: a NUL in the path
-        raise NotFoundError(f"no such file: {shown(str(path))}", "check the path, or see `localrun list`") from error
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with _model_file_errors(path):
+        return small_file.open_regular(path)
+
+
+def read_small(path: Path, max_bytes: int) -> bytes:
+    """A whole file that has to be small."""
+    with _model_file_errors(path):
+        return small_file.read_small(path, max_bytes)
 
 
 def list_folder(folder: Path) -> list[str]:
@@ -58,6 +53,21 @@ def list_folder(folder: Path) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError as error:
         raise _unreadable(folder, error) from error
+
+
+@contextmanager
+def _model_file_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says about opening a file into an error of our family."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # ValueError: a NUL in the path
+        raise NotFoundError(f"no such file: {shown(str(path))}", "check the path, or see `localrun list`") from error
+    except NotAFileError as error:
+        raise bad_file("NOT_A_FILE", error.strerror, path, hint="give the path of a model file") from error
+    except TooBigError as error:
+        raise bad_file("TOO_BIG", error.strerror, path) from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def _unreadable(path: Path, error: OSError) -> ModelFileError:
@@ -121,12 +131,3 @@ def map_range(path: Path, offset: int, n_bytes: int) -> memoryview:
     if sys.platform != "win32":
         mapped.madvise(mmap.MADV_RANDOM)  # rows are far apart: reading ahead would be for nothing
     return memoryview(mapped)[offset - start :]
-
-
-def read_small(path: Path, max_bytes: int) -> bytes:
-    """A whole file that has to be small."""
-    with open_regular(path) as file:
-        size = stamp_of(file).size
-        if size > max_bytes:
-            raise bad_file("TOO_BIG", f"{size:,} bytes, where at most {max_bytes:,} are sensible", path)
-        return bytes(read_up_to(file, path, 0, size))

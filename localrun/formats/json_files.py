@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from localrun.base.errors import LocalrunError
 from localrun.formats.files import bad_file, read_small
 
 MAX_CONFIG_BYTES = 8 << 20
@@ -16,6 +17,14 @@ MAX_ITEMS = 1 << 20  # a bound on what parsing allocates, taken before parsing
 def read_json(path: Path, code: str, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]:
     """The object in a JSON file; ModelFileError `code` for anything else."""
     return parse_json(read_small(path, max_bytes), path, code)
+
+
+def read_object(path: Path, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]:
+    """Likewise, and empty where there is no such file or none that can be read: files that can be done without."""
+    try:
+        return read_json(path, "BAD_CONFIG", max_bytes)
+    except LocalrunError:
+        return {}
 
 
 def parse_json(

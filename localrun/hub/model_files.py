@@ -1,8 +1,10 @@
 """Which files of a folder belong to the model in it, by their names: weights, index, configs and tokenizer."""
 
-import json
 import re
 from pathlib import Path
+
+from localrun.formats.json_files import read_object
+from localrun.formats.safetensors_shards import MAX_INDEX_BYTES
 
 SAFETENSORS_INDEX = "model.safetensors.index.json"
 _SHARD = re.compile(r"(?:model|consolidated)(?:-\d{5}-of-\d{5})?\.safetensors")
@@ -30,8 +32,5 @@ def files_of_folder(folder: Path) -> list[Path]:
 
 def _indexed(index: Path) -> set[str]:
     """The files that an index names; none where there is no index that can be read."""
-    try:
-        names = json.loads(index.read_text("utf-8"))["weight_map"].values()
-    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
-        return set()
-    return {name for name in names if isinstance(name, str)}
+    names = read_object(index, MAX_INDEX_BYTES).get("weight_map")
+    return {name for name in names.values() if isinstance(name, str)} if isinstance(names, dict) else set()

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, read_object
+from localrun.formats.json_files import read_object
+from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _MODEL_LAYER = "application/vnd.ollama.image.model"

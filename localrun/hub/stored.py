@@ -1,6 +1,5 @@
 """One model on disk, and how files and folders become one: names and sizes, and contents only where they must be."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.errors import LocalrunError
+from localrun.formats.json_files import read_object
 from localrun.hub.names import parse_file_name
 
 Source = Literal["builtin", "models", "hub", "lmstudio", "ollama", "path"]
@@ -76,12 +76,14 @@ def shards_of(path: Path) -> list[Path]:
 
 
 def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredModel]:
-    weights = [path for path in entries(place) if path.suffix == ".safetensors" and path.is_file()]
-    config = read_object(place / "config.json")
-    if weights and config:
+    """The model of weights beside a config.json; one that cannot be read is told by `stored_obstacle`."""
+    paths = entries(place)
+    weights = [path for path in paths if path.suffix == ".safetensors" and path.is_file()]
+    config = place / "config.json"
+    if weights and config in paths:
         size = sum(path.stat().st_size for path in weights)
         model = name or place.absolute().name.lower()
-        yield StoredModel(model, config_precision(config), place, size, "safetensors", source)
+        yield StoredModel(model, config_precision(read_object(config)), place, size, "safetensors", source)
 
 
 def config_precision(config: Mapping[str, Any]) -> str:
@@ -93,14 +95,6 @@ def config_precision(config: Mapping[str, Any]) -> str:
         return "mxfp4"
     dtype = str(config.get("dtype") or config.get("torch_dtype") or "")
     return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype.removeprefix("torch."), "")
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def folders_below(root: Path, depth: int) -> Iterator[Path]:

@@ -1,28 +1,34 @@
 """What the headers of a model tell is told before its first byte of weights is fetched, as the loader would tell it."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import gguf
 import numpy as np
 import pytest
+import safetensors.numpy
 from localrun_testing.fake_hub import FakeHub
 from localrun_testing.mxfp4_checkpoint import save_mxfp4
 from localrun_testing.stub_gguf import stub_gguf, tensors_of
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.detect import open_model_file
+from localrun.formats.safetensors import open_safetensors
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.http import Http
+from localrun.hub.library import scan
 from localrun.hub.loadable import require_runnable, stored_obstacle
+from localrun.hub.model_files import files_of_folder
 from localrun.hub.stored import stored_at
 from localrun.model.load import read_config, read_weight_refs
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
 Files = dict[str, bytes]
+TINY = safetensors.numpy.save({"x": np.zeros(2, np.float32)})
 
 
 def loader_says(folder: Path, files: Files) -> str:
@@ -212,3 +218,36 @@ def test_what_is_on_disk_is_listed_with_its_rope(tmp_path: Path, reason: str) ->
     model.path.write_bytes(files["m-F16.gguf"])
     assert ("unknown rope scaling 'wobble'" in stored_obstacle(model)) == (reason == "unknown rope")
     assert bool(stored_obstacle(model)) == (reason == "unknown rope")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices of Unix")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("zero", "this is a device, not a file"),
+        ("pipe", "this is a pipe, not a file"),
+        ("big", "26,000,000 bytes, where at most 8,388,608 are sensible"),
+        ("nested", "nested too deeply"),
+        ("cut", "this is not valid JSON"),
+    ],
+)
+def test_a_small_file_that_is_none_costs_its_own_model_only(home: Path, name: str, why: str) -> None:
+    for model in ("good", "evil"):
+        (home / f"models/{model}").mkdir(parents=True)
+        (home / f"models/{model}/model.safetensors").write_bytes(TINY)
+        (home / f"models/{model}/config.json").write_text("{}")
+    for file in ("config.json", "model.safetensors.index.json"):
+        path = home / "models/evil" / file
+        path.unlink(missing_ok=True)
+        if name == "zero":
+            path.symlink_to("/dev/zero")
+        elif name == "pipe":
+            os.mkfifo(path)
+        else:
+            path.write_text({"big": " " * 26_000_000, "nested": "[" * 100_000, "cut": '{"a": '}[name])
+    evil, good = (model for model in scan() if model.source == "models")
+    assert why in stored_obstacle(evil)
+    assert (good.name, good.precision) == ("good", "")
+    with pytest.raises(ModelFileError, match=why):
+        open_safetensors(evil.path)
+    assert evil.path / "model.safetensors" in files_of_folder(evil.path)
