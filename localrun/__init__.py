@@ -1,14 +1,15 @@
 """localrun: run a language model on your own machine."""
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers take it; typing takes a while to import, and Ctrl-C is not yet taken care of
 if TYPE_CHECKING:
+    from typing import Any
+
     from localrun.client.llm import LLM
 
 __all__ = ["LLM", "__version__"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """`LLM` and `__version__` cost an import each, so they wait until someone asks."""
     if name == "LLM":
         from localrun.client.llm import LLM

@@ -1,43 +1,62 @@
-"""`localrun` and `python -m localrun`."""
+"""`localrun` and `python -m localrun`. Nothing else is imported before Ctrl-C is taken care of."""
 
 import signal
 import sys
-from types import FrameType
 
-from localrun.base.garbage import look_less_often
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 def main() -> None:
     """Run the command line, or at once the app."""
-    waiting = _WaitingInterrupt()
+    interrupt = _Interrupt()
+    from localrun.base.garbage import look_less_often
+
     look_less_often()
     from localrun.cli.open_app import begins_app, open_app
 
-    if begins_app(sys.argv[1:]):
-        waiting.end()
-        sys.exit(130 if waiting.pressed else open_app())
-    from localrun.cli.app import run_command_line
-    from localrun.cli.failure import report
+    try:
+        if begins_app(sys.argv[1:]):
+            interrupt.end_waiting()
+            code = open_app()
+        else:
+            from localrun.cli.app import run_command_line
 
-    waiting.end()
-    arguments = sys.argv[1:]
-    code = report(KeyboardInterrupt(), arguments) if waiting.pressed else run_command_line(arguments)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is said: nothing that still closes has a traceback to print
+            code = run_command_line(sys.argv[1:], interrupt.end_waiting)
+    except KeyboardInterrupt:  # before the app has begun, or while an error is told
+        code = 130
+    interrupt.leave_to_system()
     sys.exit(code)
 
 
-class _WaitingInterrupt:
-    """Ctrl-C while the command line is being imported: what it ends needs those imports. A second one ends at once."""
+class _Interrupt:
+    """Ctrl-C. While the command line is being imported it waits: what it ends needs those imports. A second one ends
+    at once.
+
+    A process that was started with it ignored, as shells start jobs in the background, goes on ignoring it.
+    """
 
     def __init__(self) -> None:
-        self.pressed = False
-        self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        self._pressed = False
+        self._before = signal.signal(signal.SIGINT, self._on_interrupt)
+        self._is_ignored = self._before is signal.SIG_IGN
+        if self._is_ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def end(self) -> None:
-        signal.signal(signal.SIGINT, self._previous)
+    def end_waiting(self) -> None:
+        """From now on it raises KeyboardInterrupt; here, if it was pressed."""
+        signal.signal(signal.SIGINT, self._before)
+        if self._pressed and not self._is_ignored:
+            raise KeyboardInterrupt
 
-    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        self.pressed = True
+    def leave_to_system(self) -> None:
+        """All is said: nothing that still closes has a traceback to print."""
+        if not self._is_ignored:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def _on_interrupt(self, number: int, frame: "FrameType | None") -> None:
+        self._pressed = True
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Annotated
 
@@ -94,13 +94,12 @@ def _alone(
     return command(chat)()
 
 
-def run_command_line(arguments: list[str]) -> int:
-    """Run `localrun` with these arguments; gives the exit code and never raises."""
+def run_command_line(arguments: list[str], begin: Callable[[], None] = lambda: None) -> int:
+    """Run `localrun` with these arguments; gives the exit code and never raises. `begin` may raise what ends it."""
     open_streams()
-    if VARIABLE in os.environ:
-        return complete(command_line())
     try:
-        code = _invoke(arguments)
+        begin()
+        code = complete(command_line()) if VARIABLE in os.environ else _invoke(arguments)
     except BaseException as error:
         code = report(error, arguments)
     leave_quietly()

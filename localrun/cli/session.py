@@ -116,7 +116,8 @@ class Answering:
 
 
 class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
-    """While open, Ctrl-C cancels the running answer instead of the program; a second one ends the program."""
+    """While open, Ctrl-C cancels the running answer instead of the program; a second one ends the program. Where it is
+    ignored, as in the background of a shell, it stays so."""
 
     def __init__(self) -> None:
         self._generation: Generation | None = None
@@ -131,6 +132,8 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
 
     def __enter__(self) -> "CancelOnInterrupt":
         self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        if self._previous is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         around = getattr(self._previous, "__self__", None)
         if isinstance(around, CancelOnInterrupt):  # pressed before the answer began: it is to be cancelled, too
             self.pressed = around.pressed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from localrun_testing.cli import COMMAND, Terminal, environment, localrun, localrun_in_shell
+from localrun_testing.cli import COMMAND, Terminal, environment, hear_interrupts, localrun, localrun_in_shell
 from localrun_testing.schemas import check
 
 from localrun.base.resources import resource
@@ -47,7 +47,12 @@ def test_text_json_and_jsonl_are_one_answer() -> None:
 
 def test_ctrl_c_keeps_the_partial_answer(endless: tuple[str, ...]) -> None:
     process = subprocess.Popen(
-        [*COMMAND, *endless, "--jsonl"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, *endless, "--jsonl"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_interrupts,
     )
     assert process.stdout is not None
     lines = []
@@ -67,7 +72,11 @@ def test_ctrl_c_before_the_first_token_is_an_answer_that_was_cancelled(endless: 
     bias = endless[endless.index("--logit-bias") :]
     arguments = ("run", "--no-stdin", "--jsonl", *bias, "Tell me a long story. " * 100)
     process = subprocess.Popen(
-        [*COMMAND, *arguments], env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        [*COMMAND, *arguments],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        preexec_fn=hear_interrupts,
     )
     assert process.stdout is not None
     assert json.loads(process.stdout.readline()) == {"type": "start"}

@@ -15,6 +15,7 @@ from localrun.base.errors import EngineDiedError, PromptTooLongError
 from localrun.base.events import Event
 from localrun.base.request import Request
 from localrun.chat.journal import Chat, ChatStore
+from localrun.cli.session import CancelOnInterrupt
 
 Patch = pytest.MonkeyPatch
 
@@ -370,6 +371,24 @@ def test_foreign_text_cannot_steer_the_terminal(faces: Faces, monkeypatch: Patch
     assert "red" in err
 
 
+@pytest.fixture
+def hears_interrupts() -> Iterator[None]:
+    """Also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_where_ctrl_c_is_ignored_no_answer_is_cancelled(hears_interrupts: None) -> None:
+    for before, pressed in ((signal.SIG_IGN, False), (signal.default_int_handler, True)):
+        signal.signal(signal.SIGINT, before)
+        with CancelOnInterrupt() as ctrl_c:
+            signal.raise_signal(signal.SIGINT)
+        assert ctrl_c.pressed is pressed
+        assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.usefixtures("hears_interrupts")
 def test_ctrl_c_when_an_answer_has_just_ended_leaves_the_chat_open(
     faces: Faces, monkeypatch: Patch, chats: ChatStore
 ) -> None:

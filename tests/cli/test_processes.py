@@ -180,10 +180,9 @@ def test_a_stdin_that_says_nothing_is_talked_about_and_can_be_left() -> None:
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("module", ["localrun.cli.failure", "localrun.cli.run", "localrun.base.machine", "typer.main"])
-@pytest.mark.parametrize("how", ["--json", "--jsonl"])
-def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
+def press_at_import(module: str, folder: Path) -> str:
+    """A shell line for a `localrun` that gets Ctrl-C in the moment it imports `module`."""
+    (folder / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
         "class Press:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
@@ -191,11 +190,47 @@ def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str,
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Press())\n"
     )
-    ran = localrun_in_shell(f'export PYTHONPATH="{tmp_path}:$PYTHONPATH"; "$@"', "run", "hello", how)
+    return f'export PYTHONPATH="{folder}:$PYTHONPATH"; "$@"'
+
+
+EARLY_AND_LATE = ("typing", "localrun.base.garbage", "localrun.cli.failure", "localrun.cli.run", "typer.main")
+
+
+@pytest.mark.parametrize("module", EARLY_AND_LATE)
+@pytest.mark.parametrize("how", ["--json", "--jsonl"])
+def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str, tmp_path: Path) -> None:
+    ran = localrun_in_shell(press_at_import(module, tmp_path), "run", "hello", how)
     assert ran.code == 130
     check(ran.json, "error")
     assert ran.json["error"]["kind"] == "cancelled"
     assert "Traceback" not in ran.err
+
+
+def test_ctrl_c_at_the_start_of_the_installed_command(tmp_path: Path) -> None:
+    script = "import re, sys; from localrun.__main__ import main; sys.argv[1:] = ['tokenize', 'x']; sys.exit(main())"
+    line = press_at_import("localrun.base.garbage", tmp_path).replace('"$@"', f'"$1" -c "{script}"')
+    ran = localrun_in_shell(line)
+    assert (ran.code, ran.out) == (130, "")
+    assert "Traceback" not in ran.err
+
+
+def test_ctrl_c_once_more_while_the_first_is_told() -> None:
+    script = (
+        "import localrun.cli.app as app\n"
+        "def press(*_): raise KeyboardInterrupt\n"
+        "app.report = press\n"
+        "from localrun.__main__ import main\n"
+        "main()\n"
+    )
+    ran = localrun_in_shell('"$1" -c "$4" nonsense', script)
+    assert (ran.code, ran.err) == (130, "")
+
+
+@pytest.mark.parametrize("module", ["localrun.base.garbage", "localrun.cli.tokenize", "localrun.text.tokenizer"])
+def test_where_a_shell_has_ctrl_c_ignored_it_stays_so(module: str, tmp_path: Path) -> None:
+    line = press_at_import(module, tmp_path)
+    ran = localrun_in_shell(f"trap '' INT; {line}", "tokenize", "hello")
+    assert (ran.code, ran.err) == (0, "")
 
 
 def test_an_end_of_input_is_no_to_a_question(home: Path) -> None:

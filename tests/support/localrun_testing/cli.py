@@ -46,6 +46,11 @@ class Ran:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
+def hear_interrupts() -> None:
+    """For a child before it begins: Ctrl-C is not ignored, though the tests may run in the background of a shell."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def localrun(
     *arguments: str | Path, stdin: str | bytes | None = b"", cwd: Path | None = None, **env: str | None
 ) -> Ran:
@@ -58,6 +63,7 @@ def localrun(
         timeout=TIMEOUT,
         cwd=cwd,
         env=environment(**env),
+        preexec_fn=hear_interrupts,
     )
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -70,6 +76,7 @@ def localrun_in_shell(line: str, *arguments: str | Path, **env: str | None) -> R
         capture_output=True,
         timeout=TIMEOUT,
         env=environment(**env),
+        preexec_fn=hear_interrupts,
     )
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -164,4 +171,4 @@ def _take_terminal(slave: int) -> None:
     import termios
 
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    hear_interrupts()
