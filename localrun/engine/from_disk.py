@@ -1,5 +1,6 @@
 """Weights that memory has no room for: which may stay on disk, where they are kept, and what a user is told of it."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +41,10 @@ def files_of(plan: MemoryPlan, options: LoadOptions, opened: OpenedModel, layout
     home = writable_folder("cache")
     if not plan.mapped or home is None:
         return {}
-    weights = (opened.identity or Identity(opened.files)).result() or str(opened.files.stamps)
+    weights = (opened.identity or Identity(opened.files)).result()
+    weights = weights or secrets.token_hex(
+        16
+    )  # they may be of a file that is another now: nobody is to find them again
     sizes = {part.name: part.nbytes for part in plan.mapped}
     return packed_files_of(home / PACKED_FOLDER, weights, options, opened, layout, sizes)
 

@@ -6,7 +6,6 @@ what was found is remembered by size, times and inode: a file that was only touc
 
 import hashlib
 import json
-import os
 import re
 import threading
 import time
@@ -15,8 +14,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.base.errors import LocalrunError
 from localrun.base.files import remove_unfinished, write_whole
 from localrun.base.paths import writable_folder
+from localrun.formats.files import Stamp, stamp_at
 from localrun.formats.weights import WeightFiles
 
 CHUNK_BYTES = 1 << 20
@@ -24,9 +25,6 @@ SETTLED_SECONDS = 2.0  # since the last change of a file, before its times tell 
 REMEMBERED = 256  # files
 FILE = "weights.json"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json")  # tell how ids come about
-
-Stamp = list[int]
 
 
 class Identity:
@@ -39,13 +37,13 @@ class Identity:
         self._thread.start()
 
     def result(self) -> str:
-        """Empty where a file cannot be read, or changed while it was."""
+        """Empty where a file cannot be read, or may have changed since it was opened."""
         self._thread.join()
         return self._found
 
     def _look(self) -> None:
-        with suppress(OSError):
-            contents = [content_of(file) for file in self._files]
+        with suppress(OSError, LocalrunError):
+            contents = [content_of(file, stamp) for file, stamp in self._files]
             if all(contents):
                 self._found = _of_all(contents)
 
@@ -54,41 +52,51 @@ def known_identity(source: WeightFiles) -> str:
     """What an Identity would find, where nothing has to be read through for that; else empty."""
     try:
         known = _read_known()
-        contents = [_known_content(file.resolve(), known) for file in _files_of(source)]
-    except OSError:
+        contents = [_known_content(file.resolve(), stamp, known) for file, stamp in _files_of(source)]
+    except (OSError, LocalrunError):
         return ""
     return _of_all(contents) if all(contents) else ""
 
 
-def content_of(file: Path) -> str:
-    """What stands for the bytes of a file; empty where they changed meanwhile. Raises OSError."""
+def content_of(file: Path, opened: Stamp) -> str:
+    """What stands for the bytes that a file had when it was opened; empty where it may have others now.
+
+    Raises OSError or LocalrunError.
+    """
     real = file.resolve()
-    if known := _known_content(real, _read_known()):
+    if known := _known_content(real, opened, _read_known()):
         return known
-    before, now, found = _stamp(real), time.time_ns(), checksum(real)
-    if _stamp(real) != before:
+    now, found = time.time_ns(), checksum(real)
+    if not _is_still(real, opened):
         return ""
-    if now - max(before[1:3]) > SETTLED_SECONDS * 1e9:
-        _remember(str(real), before, found)
+    if now - max(opened.exact[1:3]) > SETTLED_SECONDS * 1e9:
+        _remember(str(real), opened, found)
     return found
 
 
-def _files_of(source: WeightFiles) -> list[Path]:
-    """Those of weights, and of a folder those that tell how ids come about."""
-    beside = _BESIDE if source.path.is_dir() else ()
-    return sorted(source.files) + [path for name in beside if (path := source.path / name).is_file()]
+def _files_of(source: WeightFiles) -> list[tuple[Path, Stamp]]:
+    """Those of weights, and those that tell how ids come about, as they were opened."""
+    return [*sorted(source.stamps.items()), *source.beside.items()]
 
 
 def _of_all(contents: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(contents).encode()).hexdigest()
 
 
-def _known_content(real: Path, known: Mapping[str, list[object]]) -> str:
-    """By its name in the hub's cache, or as it was found before; else empty. Raises OSError."""
+def _known_content(real: Path, opened: Stamp, known: Mapping[str, list[object]]) -> str:
+    """By its name in the hub's cache, or as it was found before; else empty. Raises OSError or LocalrunError."""
+    if not _is_still(real, opened):
+        return ""
     if _SHA256.fullmatch(real.name):
         return real.name
     stamp, found = known.get(str(real), ([], ""))
-    return str(found) if stamp == _stamp(real) else ""
+    return str(found) if stamp == list(opened.exact) else ""
+
+
+def _is_still(real: Path, opened: Stamp) -> bool:
+    """Whether a file is the one that was opened: whoever writes to it changes its size, its times or its inode, even
+    where the time was put back. One that was just written, where clocks are coarse, may be another."""
+    return opened.is_settled and stamp_at(real).exact == opened.exact
 
 
 def checksum(file: Path) -> str:
@@ -98,12 +106,6 @@ def checksum(file: Path) -> str:
         while n := opened.readinto(buffer):
             hashed.update(n.to_bytes(4, "little") + zlib.crc32(buffer[:n]).to_bytes(4, "little"))
     return hashed.hexdigest()
-
-
-def _stamp(file: Path) -> Stamp:
-    """Size, times and inode: whoever writes to a file changes one of them, even where the time was put back."""
-    status = os.stat(file)
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
 
 
 def _read_known() -> dict[str, list[object]]:
@@ -124,4 +126,4 @@ def _remember(path: str, stamp: Stamp, found: str) -> None:
     kept = [*known.items()][-REMEMBERED:]
     remove_unfinished(folder)
     with suppress(OSError):
-        write_whole(folder / FILE, json.dumps({**dict(kept), path: [stamp, found]}))
+        write_whole(folder / FILE, json.dumps({**dict(kept), path: [stamp.exact, found]}))

@@ -2,9 +2,10 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,14 +17,21 @@ from localrun.base.small_file import NotAFileError, TooBigError
 Fetch = Callable[[int, int], bytes | bytearray]  # (offset, n_bytes) -> n_bytes, or fewer at the end of the file
 
 _MAX_SHOWN = 80
+_COARSE_NS = 2_000_000_000  # from one time to the next, on file systems that know no parts of a second
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells one version of a file from the next. No inode: network file systems invent new ones."""
+    """What tells one version of a file from the next: `exact`, with all that the system knows of it.
+
+    Two are equal by size and time alone: network file systems invent new inodes. `is_settled`: the file was last
+    written so long before this was taken that its time would tell the next change, too.
+    """
 
     size: int
     mtime_ns: int
+    exact: tuple[int, ...] = field(default=(), compare=False)  # size, mtime, ctime, inode, device
+    is_settled: bool = field(default=True, compare=False)
 
 
 def shown(text: str) -> str:
@@ -77,7 +85,15 @@ def _unreadable(path: Path, error: OSError) -> ModelFileError:
 
 def stamp_of(file: BinaryIO) -> Stamp:
     status = os.fstat(file.fileno())
-    return Stamp(status.st_size, status.st_mtime_ns)
+    size, mtime = status.st_size, status.st_mtime_ns
+    is_fine = mtime % 1_000_000_000 != 0
+    exact = (size, mtime, status.st_ctime_ns, status.st_ino, status.st_dev)
+    return Stamp(size, mtime, exact, is_fine or abs(time.time_ns() - mtime) > _COARSE_NS)
+
+
+def stamp_at(path: Path) -> Stamp:
+    with open_regular(path) as file:
+        return stamp_of(file)
 
 
 def read_up_to(file: BinaryIO, path: Path, offset: int, n_bytes: int) -> bytearray:
@@ -116,13 +132,16 @@ def read_range(path: Path, offset: int, n_bytes: int, stamp: Stamp) -> bytearray
     raise bad_file("CHANGED", "the file changed after it was opened", path, offset, "load the model again")
 
 
-def map_range(path: Path, offset: int, n_bytes: int) -> memoryview:
-    """`n_bytes` of a file, read as they are looked at and never all at once; the file is open as long as the view."""
+def map_range(path: Path, offset: int, n_bytes: int, stamp: Stamp) -> memoryview:
+    """`n_bytes` of a file that was `stamp` when it was checked, read as they are looked at and never all at once.
+
+    The file is open as long as the view.
+    """
     import mmap  # few models have tensors that stay in the file
 
     start = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
     with open_regular(path) as file:
-        if stamp_of(file).size < offset + n_bytes:
+        if stamp_of(file) != stamp or stamp.size < offset + n_bytes:
             raise bad_file("CHANGED", "the file changed after it was opened", path, offset, "load the model again")
         try:
             mapped = mmap.mmap(file.fileno(), offset - start + n_bytes, access=mmap.ACCESS_READ, offset=start)

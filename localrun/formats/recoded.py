@@ -54,6 +54,9 @@ class RecodedSource(ABC):
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
         return self._recoded(name, self.source.read(name, first_row, n_rows))
 
+    def mapped(self, name: str) -> memoryview:
+        return self.source.mapped(name)
+
     def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
         return self._recoded(name, self.source.read_turned(name, matrix, columns))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.errors import NotFoundError
-from localrun.formats.files import bad_file, list_folder, open_regular, read_small, shown
+from localrun.formats.files import bad_file, list_folder, open_regular, read_small, shown, stamp_at
 from localrun.formats.json_files import read_json
 from localrun.formats.metadata import Metadata
 from localrun.formats.mxfp4_pairs import Mxfp4Pair, find_pairs, join_blocks, join_pairs
@@ -16,6 +16,7 @@ from localrun.formats.weights import WeightFiles
 
 INDEX_NAME = "model.safetensors.index.json"
 MAX_TEMPLATE_BYTES = 1 << 20
+_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json")  # tell how ids come about
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -46,6 +47,10 @@ class SafetensorsFolder(WeightFiles):
         codes = np.frombuffer(self.read_rows(pair.codes, first_row * n_blocks, len(scales)), np.uint8)
         return join_blocks(codes, scales)
 
+    def mapped(self, name: str) -> memoryview:
+        """As of every file; a tensor that lies there as codes and scales is read at once."""
+        return memoryview(self.read(name)) if name in self.pairs else super().mapped(name)
+
     @property
     def chat_template(self) -> str | None:
         return self.chat_templates.get("default")
@@ -64,6 +69,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
         open_regular(path).close()
         folder, asked = path.parent, path.name
     names = set(list_folder(folder))
+    beside = {folder / name: stamp_at(folder / name) for name in _BESIDE if name in names}
     shards = _open_weights(folder, names, asked)
     if not shards and not names & {"config.json", "tokenizer.json"}:
         raise NotFoundError(f"there is no model in the folder {shown(str(path))}", "it holds no .safetensors or .gguf")
@@ -81,6 +87,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
         tensors=join_pairs(tensors, pairs),
         pairs=pairs,
         stamps={shard.path: shard.stamp for shard in shards},
+        beside=beside,
     )
 
 

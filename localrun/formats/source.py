@@ -35,6 +35,10 @@ class TensorSource(Protocol):
         """The raw bytes of a tensor (or of some of its rows), read from the file, not mapped."""
         ...
 
+    def mapped(self, name: str) -> memoryview:
+        """The raw bytes of a tensor, which stay in the file and are read as they are looked at."""
+        ...
+
     def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
         """Some columns of a matrix of a tensor of floats [n, rows, columns], as rows of the type in `tensors`."""
         ...

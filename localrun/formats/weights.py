@@ -1,11 +1,11 @@
 """Tensors on disk, whatever their container: how many, and the bytes of one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-from localrun.formats.files import Stamp, bad_file, read_range, shown
+from localrun.formats.files import Stamp, bad_file, map_range, read_range, shown
 from localrun.formats.metadata import Metadata
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
@@ -13,12 +13,14 @@ from localrun.formats.source import TensorInfo
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFiles:
-    """What GGUF files and safetensors folders share. `stamps` holds every file as it was when it was checked."""
+    """What GGUF files and safetensors folders share. `stamps` holds every file as it was when it was checked, `beside`
+    those without tensors that tell how ids come about, as they were before they were read."""
 
     path: Path
     metadata: Metadata
     tensors: Mapping[str, TensorInfo]
     stamps: Mapping[Path, Stamp]
+    beside: Mapping[Path, Stamp] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # odd, but harmless
 
     @property
@@ -42,6 +44,11 @@ class WeightFiles:
         CHANGED when the file is not the one that was checked; ValueError for rows that do not exist.
         """
         return self.read_rows(self.info(name), first_row, n_rows)
+
+    def mapped(self, name: str) -> memoryview:
+        """The bytes of a tensor, read from the file as they are looked at. Raises as `read` does."""
+        info = self.info(name)
+        return map_range(info.file, info.offset, info.nbytes, self.stamps[info.file])
 
     def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
         """Some columns of a matrix of a tensor of floats [n, rows, columns], as rows. Raises as `read` does."""

@@ -56,6 +56,9 @@ class RemoteModel:
             raise HubError(f"{self.path} is not downloaded")
         return bytearray(self.fetches[info.file](info.offset, info.nbytes))
 
+    def mapped(self, name: str) -> memoryview:
+        raise HubError(f"{self.path} is not downloaded")
+
     def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
         raise HubError(f"{self.path} is not downloaded")
 

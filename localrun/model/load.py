@@ -11,7 +11,7 @@ import numpy as np
 
 from localrun.base.errors import DoesNotFitError
 from localrun.base.units import gib
-from localrun.formats.files import bad_file, map_range, shown
+from localrun.formats.files import bad_file, shown
 from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
 from localrun.formats.packed_file import DiskError, KeptMatrix, PackedFile
@@ -247,7 +247,7 @@ class Loader:
         """A matrix that stays in the file."""
         info = self.source.tensors[self.refs[name].name]
         n_rows, n_cols = self.refs[name].shape
-        rows = np.frombuffer(map_range(info.file, info.offset, info.nbytes), np.uint8)
+        rows = np.frombuffer(self.source.mapped(info.name), np.uint8)
         return Packed(MAPPED, info.qtype, n_rows, n_cols, (rows.reshape(n_rows, -1),), mapped=True)
 
     def number(self, name: str, default: float) -> float:

@@ -3,18 +3,22 @@
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from localrun_testing.full_disk import full_disk
 from localrun_testing.small_model import FULL
+from localrun_testing.tiny_models import save
 
 from localrun.base.resources import resource
 from localrun.engine import identity
 from localrun.engine.fingerprint import fingerprint
-from localrun.engine.identity import CHUNK_BYTES, Identity
+from localrun.engine.identity import CHUNK_BYTES, Identity, known_identity
+from localrun.formats.files import stamp_at
 from localrun.formats.gguf import open_gguf
+from localrun.formats.safetensors import open_safetensors
 
 HUB_NAME = "ab" * 32
 
@@ -73,7 +77,7 @@ def test_every_byte_counts_though_size_and_time_stay(model: Path) -> None:
     seen = {before}
     for at in sorted(places):
         flipped(model, at)
-        found = Identity(source).result()
+        found = Identity(replace(source, stamps={model: stamp_at(model)})).result()
         assert found not in seen, at
         seen.add(found)
         flipped(model, at)
@@ -104,6 +108,52 @@ def test_a_file_is_read_once_and_again_when_it_may_have_changed(
     flipped(model, 100_000)
     assert of(model) == before
     assert len(read) == 5
+
+
+def renamed(path: Path, at: int) -> None:
+    """Put another file in its place, of the same size and time."""
+    fresh = path.with_name("fresh")
+    shutil.copy2(path, fresh)
+    flipped(fresh, at)
+    fresh.replace(path)
+
+
+@pytest.mark.parametrize("change", [flipped, renamed])
+@pytest.mark.parametrize("at_name_of_the_hub", [False, True])
+def test_a_file_that_changed_since_it_was_opened_is_nobody(
+    model: Path, change: Callable[[Path, int], None], at_name_of_the_hub: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was read of the old one is kept under the name of the new, though that is known already."""
+    monkeypatch.setattr(identity, "SETTLED_SECONDS", -1.0)
+    if at_name_of_the_hub:
+        model = model.rename(model.with_name(HUB_NAME))
+    opened = open_gguf(model)
+    assert Identity(opened).result() == known_identity(opened) != ""
+    change(model, 100_000)
+    assert of(model) == known_identity(open_gguf(model)) != ""
+    assert Identity(opened).result() == known_identity(opened) == ""
+
+
+def test_one_of_several_files_that_changed_is_enough(tmp_path: Path) -> None:
+    """Shards, and what tells how ids come about; also where one file of a folder was asked for."""
+    folder = save("qwen3", tmp_path)
+    (weights,) = folder.glob("*.safetensors")
+    found = Identity(open_safetensors(folder)).result()
+    assert Identity(open_safetensors(weights)).result() == found
+    for name in ("config.json", "tokenizer.json", weights.name):
+        opened = open_safetensors(weights)
+        os.utime(folder / name, (1, 1))
+        assert Identity(opened).result() == "", name
+        assert Identity(open_safetensors(weights)).result() == found, name
+
+
+def test_where_clocks_are_coarse_a_file_of_this_moment_is_nobody(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time_ns() // 10**9 * 10**9
+    os.utime(model, ns=(now, now))
+    monkeypatch.setattr("localrun.formats.files.time.time_ns", lambda: now + 10**6)
+    assert Identity(open_gguf(model)).result() == ""
+    monkeypatch.setattr("localrun.formats.files.time.time_ns", lambda: now + 10**10)
+    assert Identity(open_gguf(model)).result() != ""
 
 
 def test_a_file_that_changes_while_it_is_read_is_nobody(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

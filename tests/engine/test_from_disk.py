@@ -17,12 +17,13 @@ from localrun.backends.cpu import abi
 from localrun.backends.cpu.executor import CpuExecutor
 from localrun.backends.cpu.library import load_library
 from localrun.backends.registry import BACKENDS
-from localrun.base.errors import DoesNotFitError
+from localrun.base.errors import DoesNotFitError, ModelFileError
 from localrun.base.machine import Memory
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.cache import packed_weights
 from localrun.engine import load as load_module
+from localrun.engine.from_disk import files_of
 from localrun.engine.generation import GenerationRequest
 from localrun.engine.handle import Finished
 from localrun.engine.load import LoadedModel, load
@@ -160,6 +161,22 @@ def test_another_model_under_the_same_name_has_its_own(
     assert after != before, "what was packed of the file before it changed is gone"
     with_free(monkeypatch, 1 << 30)
     assert answer_of(path)[0] == found
+
+
+def test_files_of_a_model_that_changes_while_it_loads_are_never_found_again(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(BUILTIN.read_bytes())
+    least_free(monkeypatch, path)
+    opened = open_model(options(path))
+    os.utime(path, (1, 1))
+    backend = BACKENDS["cpu"]
+    layout, plan = load_module.plan_memory(options(path), opened, backend, 2)
+    found = [next(iter(files_of(plan, options(path), opened, layout).values())).path.parent for _ in range(2)]
+    assert found[0] != found[1]
+    with pytest.raises(ModelFileError, match="the file changed after it was opened"):
+        load_module.load_on(backend, (), options(path), opened, lambda *_: None, 0.0)
 
 
 def test_a_full_disk_is_told_before_and_while_it_is_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

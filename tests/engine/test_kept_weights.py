@@ -80,6 +80,15 @@ def answer(loaded: LoadedModel) -> list[int]:
     return last.sequence.token_ids
 
 
+def changed_bytes(path: Path) -> bytes:
+    """Of the built-in model with another matrix."""
+    data = bytearray(path.read_bytes())
+    info = open_model_file(path).tensors["blk.5.ffn_down.weight"]
+    for at in range(info.offset + 2, info.offset + info.nbytes, 34):
+        data[at] ^= 0x7F
+    return bytes(data)
+
+
 def names(home: Path) -> set[str]:
     return {file.name for file in home.glob("*/*.packed")}
 
@@ -143,16 +152,32 @@ def test_damaged_files_are_not_used_and_written_anew(home: Path, path: Path) -> 
 
 def test_those_of_a_file_that_changed_go(home: Path, path: Path) -> None:
     expected = answer(start(path))
-    data = bytearray(path.read_bytes())
-    info = open_model_file(path).tensors["blk.5.ffn_down.weight"]
-    for at in range(info.offset + 2, info.offset + info.nbytes, 34):
-        data[at] ^= 0x7F
-    path.write_bytes(data)
+    path.write_bytes(changed_bytes(path))
     changed = answer(start(path, limit=0))
     assert changed != expected
     assert answer(start(path)) == changed
     assert answer(start(path)) == changed
     assert len(list(home.glob("*/label.json"))) == 1
+
+
+@pytest.mark.parametrize("disk_cache", [0, MUCH])
+def test_a_file_that_is_replaced_while_it_loads_answers_for_itself_next_time(
+    home: Path, path: Path, tmp_path: Path, disk_cache: int
+) -> None:
+    """What was read of the old file is kept under its own name, or not at all."""
+    fresh = tmp_path / "fresh.gguf"
+    fresh.write_bytes(changed_bytes(path))
+    expected = answer(start(fresh, limit=0))
+
+    def replace_at_the_end(done: int, total: int) -> None:
+        if done == total and fresh.exists():
+            fresh.replace(path)
+
+    options = LoadOptions(path, threads=2, ctx=256, kv="f16", packed_weights=MUCH, disk_cache=disk_cache)
+    assert answer(load(options, replace_at_the_end)) != expected
+    assert disk_cache or names(home) == set(), "which file it was is found out afterwards"
+    assert [answer(start(path)) for _ in range(3)] == [expected] * 3
+    assert names(home) != set()
 
 
 def test_it_takes_no_more_of_the_disk_than_it_may(home: Path, path: Path) -> None:
