@@ -96,7 +96,7 @@ def _open_weights(folder: Path, names: set[str], asked: str | None) -> list[Shar
     single = asked or ("model.safetensors" if "model.safetensors" in names else None)
     if INDEX_NAME in names and single != "model.safetensors":
         index = read_index(folder / INDEX_NAME)
-        if single is None or single in index.weight_map.values():
+        if single is None or single in index.shards:
             return open_set(index)
     if single is not None:
         return [open_shard(folder / single)]

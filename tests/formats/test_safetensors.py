@@ -126,20 +126,6 @@ def test_pickled_weights_are_refused(tmp_path: Path) -> None:
     assert caught.value.code == "PICKLE"
 
 
-def test_total_size_as_real_writers_count_it(tmp_path: Path) -> None:
-    """Exactly, as a float, with a tied tensor twice or left out, as the sum of file sizes, or not at all."""
-    n_bytes = write_set(tmp_path)
-    tied = WEIGHTS["matrix.weight"].nbytes
-    n_files = sum((tmp_path / name).stat().st_size for name in SHARDS)
-    for total in (n_bytes, float(n_bytes), n_bytes + tied, n_bytes - tied, n_files):
-        write_set(tmp_path, total, {"total_parameters": 1})
-        assert_same_weights(open_safetensors(tmp_path), ["F32", "matrix.weight", "I8"])
-    index = tmp_path / "model.safetensors.index.json"
-    weight_map = json.loads(index.read_text())["weight_map"]
-    write_json(index, {"weight_map": weight_map})
-    assert_same_weights(open_safetensors(tmp_path), ["F32", "matrix.weight", "I8"])
-
-
 def test_a_tokenizer_alone_opens(tmp_path: Path) -> None:
     write_json(tmp_path / "tokenizer.json", {})
     model = open_safetensors(tmp_path)

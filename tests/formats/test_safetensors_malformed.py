@@ -1,12 +1,15 @@
 """Malformed safetensors files, indexes and configs: each ends in a ModelFileError that names the rule."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 from localrun_testing.file_opener import FileOpener
 from localrun_testing.raw_files import Entry, safetensors_file, u64
+
+from localrun.formats.safetensors import open_safetensors
 
 ONE = {"a": Entry()}
 TWO = {"a": Entry(), "b": Entry("F32", (2,), (8, 16))}
@@ -149,7 +152,6 @@ INDEX_CASES: dict[str, tuple[str, str, dict[str, bytes]]] = {
     "no weight_map": ("BAD_INDEX", "{}", FILES),
     "empty weight_map": ("BAD_INDEX", index({}), FILES),
     "weight_map is a list": ("BAD_INDEX", index(["a"]), FILES),
-    "duplicate tensor": ("DUP_KEY", '{"weight_map": {"a": "1.safetensors", "a": "2.safetensors"}}', FILES),
     "shard ../x": ("BAD_SHARD_NAME", index({"a": "../x.safetensors"}), FILES),
     "shard /x": ("BAD_SHARD_NAME", index({"a": "/x.safetensors"}), FILES),
     "shard a/b": ("BAD_SHARD_NAME", index({"a": "a/b.safetensors"}), FILES),
@@ -165,16 +167,7 @@ INDEX_CASES: dict[str, tuple[str, str, dict[str, bytes]]] = {
     "very long shard name": ("BAD_SHARD_NAME", index({"a": "x" * 5000 + ".safetensors"}), FILES),
     "missing shard": ("MISSING_SHARD", index(), {"1.safetensors": FILES["1.safetensors"]}),
     "tensor in two shards": ("DUP_TENSOR", index(total_size=24), A_IN_BOTH),
-    "tensor in no shard": ("MISSING_TENSOR", index({**WEIGHT_MAP, "c": "1.safetensors"}), FILES),
-    "tensor in another shard": ("MISSING_TENSOR", index({"a": "2.safetensors", "b": "1.safetensors"}), FILES),
     "broken shard": ("TRUNCATED", index(), FILES | {"2.safetensors": FILES["2.safetensors"][:-1]}),
-    "total_size too small": ("BAD_INDEX", index(total_size=1), FILES),
-    "total_size too large": ("BAD_INDEX", index(total_size=17), FILES),
-    "total_size negative": ("BAD_INDEX", index(total_size=-16), FILES),
-    "total_size a text": ("BAD_INDEX", index(total_size="16"), FILES),
-    "total_size true": ("BAD_INDEX", index(total_size=True), FILES),
-    "total_size half a byte": ("BAD_INDEX", index(total_size=16.5), FILES),
-    "total_size 1e999": ("BAD_INDEX", index().replace("16", "1e999"), FILES),
 }
 
 
@@ -187,11 +180,25 @@ def test_malformed_index_is_refused(name: str, tmp_path: Path, opener: FileOpene
     opener.assert_refused(code, tmp_path, "safetensors")
 
 
-def test_the_good_index_is_good(tmp_path: Path, opener: FileOpener) -> None:
+INDEXES = {
+    "right": index(),
+    "names a tensor that no shard has": index({**WEIGHT_MAP, "c": "1.safetensors"}),
+    "names another shard": index({"a": "2.safetensors", "b": "1.safetensors"}),
+    "leaves a tensor out": index({"a": "1.safetensors", "c": "2.safetensors"}),
+    "names a tensor twice": '{"weight_map": {"a": "1.safetensors", "b": "1.safetensors", "b": "2.safetensors"}}',
+    "no metadata": json.dumps({"weight_map": WEIGHT_MAP}),
+    "metadata is a list": json.dumps({"metadata": [1], "weight_map": WEIGHT_MAP}),
+    **{f"total_size {size!r}": index(total_size=size) for size in (0, 1, 17, -16, 16.5, "16", True, None, math.inf)},
+}
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_an_index_says_which_shards_there_are_and_they_say_the_rest(name: str, tmp_path: Path) -> None:
     for file, raw in FILES.items():
         (tmp_path / file).write_bytes(raw)
-    (tmp_path / INDEX).write_text(index())
-    assert opener.open(tmp_path, "safetensors").code == "opened"
+    (tmp_path / INDEX).write_text(INDEXES[name])
+    opened = open_safetensors(tmp_path)
+    assert {tensor: info.file.name for tensor, info in opened.tensors.items()} == WEIGHT_MAP
 
 
 CONFIG_CASES: dict[str, tuple[str, bytes]] = {
@@ -200,10 +207,6 @@ CONFIG_CASES: dict[str, tuple[str, bytes]] = {
     "web page": ("BAD_CONFIG", b"<!DOCTYPE html>"),
     "git-lfs pointer": ("BAD_CONFIG", LFS),
     "list": ("BAD_CONFIG", b"[]"),
-    "NaN": ("BAD_CONFIG", b'{"a": NaN}'),
-    "Infinity": ("BAD_CONFIG", b'{"a": -Infinity}'),
-    "1e999": ("BAD_CONFIG", b'{"a": 1e999}'),
-    "-1e999 in a list": ("BAD_CONFIG", b'{"a": [1, -1e999]}'),
     "number of 5,000 digits": ("BAD_CONFIG", b'{"a": ' + b"9" * 5000 + b"}"),
     "10 MB of nesting": ("TOO_BIG", b'{"a":' + b"[" * 10_000_000),
     "7 MB of nesting": ("BAD_CONFIG", b'{"a":' + b"[" * 7_000_000),
