@@ -1,4 +1,4 @@
-"""JSON from files that nobody checked: bounded in size, depth and number, and only what JSON allows."""
+"""JSON from files that nobody checked: bounded in size, depth and number of items."""
 
 import json
 import math
@@ -10,6 +10,7 @@ from localrun.base.errors import LocalrunError
 from localrun.formats.files import bad_file, read_small
 
 MAX_CONFIG_BYTES = 8 << 20
+_TAGGED = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}  # {"__float__": "NaN"}, of transformers 5
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 MAX_ITEMS = 1 << 20  # a bound on what parsing allocates, taken before parsing
 
@@ -27,19 +28,21 @@ def read_object(path: Path, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]
         return {}
 
 
-def parse_json(
-    raw: bytes, path: Path, code: str, unique_keys: bool = False, max_items: int = MAX_ITEMS
-) -> dict[str, Any]:
-    """The object that `raw` holds. NaN, infinities, endless nesting and lone surrogates are errors; with
-    `unique_keys` so is a key that is there twice (otherwise the last one counts)."""
+def parse_json(raw: bytes, path: Path, code: str, strict: bool = False, max_items: int = MAX_ITEMS) -> dict[str, Any]:
+    """The object that `raw` holds. Endless nesting and lone surrogates are errors.
+
+    Python writes NaN and infinities, and of a key that is there twice it takes the last one, as is done here; `strict`
+    refuses both, as readers do that are not in Python.
+    """
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > max_items:
         raise bad_file(code, f"the JSON has more than {max_items:,} items", path)
     try:
         value = json.loads(
             raw.decode(),
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            object_pairs_hook=_unique if unique_keys else None,
+            parse_constant=_refuse_constant if strict else None,
+            parse_float=_finite if strict else None,
+            object_pairs_hook=_unique if strict else None,
+            object_hook=_untagged,  # unless there is a hook for pairs
         )
         if _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate has no encoding
@@ -69,6 +72,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise _DuplicateKeyError(repr(key[:80]))
         value[key] = item
     return value
+
+
+def _untagged(value: dict[str, Any]) -> Any:
+    tag = value.get("__float__")
+    return _TAGGED.get(tag, value) if len(value) == 1 and isinstance(tag, str) else value
 
 
 def _refuse_constant(name: str) -> float:

@@ -21,8 +21,9 @@ class Metadata(Mapping[str, Any]):
     """
 
     def __init__(self, values: Mapping[str, Any], path: Path) -> None:
+        """`path` is the file that they are in."""
+        self.path = path
         self._values = values
-        self._path = path
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -34,7 +35,7 @@ class Metadata(Mapping[str, Any]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"Metadata({len(self)} keys of {shown(str(self._path))})"
+        return f"Metadata({len(self)} keys of {shown(str(self.path))})"
 
     def get_int(self, key: str, default: int | None = None) -> int:
         return self._scalar(key, int, default)
@@ -68,9 +69,9 @@ class Metadata(Mapping[str, Any]):
         if value is None:
             value = default
         if value is None:
-            raise bad_file("MISSING_KEY", f"the key {shown(key)} is missing", self._path)
+            raise bad_file("MISSING_KEY", f"the key {shown(key)} is missing", self.path)
         return value
 
     def _wrong_type(self, key: str, expected: str) -> ModelFileError:
         found = type(self._values[key]).__name__
-        return bad_file("BAD_TYPE", f"{shown(key)} has to be {expected}, and is of type {found}", self._path)
+        return bad_file("BAD_TYPE", f"{shown(key)} has to be {expected}, and is of type {found}", self.path)

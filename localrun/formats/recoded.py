@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from localrun.formats.metadata import Metadata
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
 
@@ -40,7 +41,7 @@ class RecodedSource(ABC):
         return self.source.format
 
     @property
-    def metadata(self) -> Mapping[str, Any]:
+    def metadata(self) -> Metadata:
         return self.source.metadata
 
     @property

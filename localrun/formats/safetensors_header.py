@@ -36,7 +36,7 @@ def read_header(fetch: Fetch, size: int, path: Path) -> dict[str, TensorInfo]:
     raw = bytes(fetch(8, length))
     if len(raw) != length:
         raise bad_file("CHANGED", "the file became shorter while it was read", path, hint="load the model again")
-    entries = parse_json(raw, path, "BAD_HEADER", unique_keys=True)
+    entries = parse_json(raw, path, "BAD_HEADER", strict=True)
     _check_user_metadata(entries.pop("__metadata__", None), path)
     if not entries:
         raise bad_file("NO_TENSORS", "there is no tensor in it", path, 8)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
+
+from localrun.formats.metadata import Metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class TensorSource(Protocol):
     @property
     def format(self) -> str: ...  # "gguf" | "safetensors"
     @property
-    def metadata(self) -> Mapping[str, Any]: ...  # GGUF key-values, or config.json
+    def metadata(self) -> Metadata: ...  # GGUF key-values, or config.json
     @property
     def tensors(self) -> Mapping[str, TensorInfo]: ...
     @property

@@ -41,7 +41,7 @@ class RemoteModel:
 
     path: Path
     format: str
-    metadata: Mapping[str, Any]
+    metadata: Metadata
     fetched: int
     tensors: Mapping[str, TensorInfo] = field(default_factory=dict)
     fetches: Mapping[Path, Fetch] = field(default_factory=dict)
@@ -97,8 +97,7 @@ def read_remote(http: Http, repo: RemoteRepo, variant: Variant) -> RemoteModel:
     file = variant.files[0]
     path = Path(repo.name) / file.path
     if variant.format == "safetensors":
-        raw = read_small_file(http, repo, "config.json")
-        return RemoteModel(path, "safetensors", Metadata(parse_json(raw, path, "BAD_CONFIG"), path), len(raw))
+        return RemoteModel(path, "safetensors", *_read_config(http, repo))
     reader = RangeReader(http, repo, file)
     return RemoteModel(path, "gguf", read_key_values(reader, file.size, path), reader.fetched)
 
@@ -127,9 +126,15 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> R
             values = values or header.metadata
         tensors |= header.tensors if is_gguf else read_safetensors_header(fetch, file.size, place)
     if not is_gguf:
-        values = parse_json(read_small_file(http, repo, "config.json"), path, "BAD_CONFIG")
         tensors = join_pairs(tensors, find_pairs(tensors))
-    return RemoteModel(path, path.suffix[1:], Metadata(values, path), 0, tensors, fetches)
+    metadata = Metadata(values, path) if is_gguf else _read_config(http, repo)[0]
+    return RemoteModel(path, path.suffix[1:], metadata, 0, tensors, fetches)
+
+
+def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:
+    """config.json, and how many bytes that took."""
+    path, raw = Path(repo.name) / "config.json", read_small_file(http, repo, "config.json")
+    return Metadata(parse_json(raw, path, "BAD_CONFIG"), path), len(raw)
 
 
 def skim_gguf(fetch: Fetch, size: int, path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -171,6 +172,14 @@ class Fields(Mapping[str, Any]):
             if name not in listed:
                 _ = self[name]
 
+    def value(self, key: str) -> Any:
+        """What the file says under one of its own keys; None where it does not. ModelFileError for a number that is
+        none, wherever in the value it stands: JSON as Python writes it may have some."""
+        value = self.values_by_key.get(key)
+        if (found := _not_finite(key, value)) is not None:
+            raise self.error(f"{found}, not a finite number")
+        return value
+
     def key(self, field: Field) -> str:
         """The name of a field in this file; empty when the format has none."""
         gguf = self.format == "gguf"
@@ -180,7 +189,7 @@ class Fields(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         field = FIELDS[name]
         key = self.key(field)
-        value = self.values_by_key.get(key) if key else None
+        value = self.value(key) if key else None
         if name in self.defaults and not (key and key in self.values_by_key):
             return self.defaults[name]
         if value is None:
@@ -221,3 +230,16 @@ class Fields(Mapping[str, Any]):
 
     def error(self, message: str) -> ModelFileError:
         return ModelFileError("BAD_HPARAM" if self.format == "gguf" else "BAD_CONFIG", message, path=self.path)
+
+
+def _not_finite(where: str, value: object) -> str | None:
+    """What a value holds of NaN and infinities, as "key.part[0] is nan"; None where it holds none."""
+    if isinstance(value, float):
+        return None if isfinite(value) else clean(f"{where} is {value}")
+    if isinstance(value, dict):
+        parts = ((f"{where}.{key}", item) for key, item in value.items())
+    elif isinstance(value, list):
+        parts = ((f"{where}[{index}]", item) for index, item in enumerate(value))
+    else:
+        return None
+    return next((found for part in parts if (found := _not_finite(*part)) is not None), None)

@@ -56,9 +56,7 @@ def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int
 
 def rope_from_hf(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int) -> RopeSpec:
     """The rope of a config.json: `scaling` is its rope_scaling or rope_parameters dictionary."""
-    original = scaling.get("original_max_position_embeddings") or fields.values_by_key.get(
-        "original_max_position_embeddings"
-    )
+    original = scaling.get("original_max_position_embeddings") or fields.value("original_max_position_embeddings")
     rope_type = scaling.get("rope_type") or scaling.get("type")
     if rope_type is None and "factor" in scaling:
         raise fields.error("rope_scaling has a factor and no rope_type")

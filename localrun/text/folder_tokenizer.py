@@ -29,7 +29,7 @@ def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
     path = folder / "tokenizer.json"
     raw = read_small(path, _MAX_BYTES)
     check_entries(raw, path)
-    data = parse_json(raw, path, "BAD_TOKENIZER", unique_keys=True, max_items=_MAX_ITEMS)
+    data = parse_json(raw, path, "BAD_TOKENIZER", strict=True, max_items=_MAX_ITEMS)
     kind = model_kind(data.get("model"), path)
     index = token_ids(kind, data["model"], path)
     added = _added_tokens(data, path)

@@ -1,5 +1,6 @@
 """The text side of an opened model: tokenizer, chat template, reasoning tags, and its own generation settings."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,6 +10,8 @@ from typing import Any
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.request import Request, Sampling
 from localrun.base.settings import SETTINGS
+from localrun.formats.files import bad_file
+from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.text.history import change, note, splice
@@ -147,11 +150,14 @@ def load_text(source: TensorSource) -> ModelText:
     return ModelText(tokenizer, template, reasoning_tags(template_source or ""), sampling, tuple(notes))
 
 
-def read_sampling(values: Mapping[str, Any], names: Mapping[str, str], prefix: str = "") -> Sampling:
-    """Generation settings that a model brings along; what is no number or out of range is passed over."""
+def read_sampling(values: Metadata, names: Mapping[str, str], prefix: str = "") -> Sampling:
+    """Generation settings that a model brings along; what is no number or out of range is passed over. Raises
+    ModelFileError for NaN and infinities."""
     found: dict[str, Any] = {}
     for ours, theirs in names.items():
         value = values.get(prefix + theirs)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise bad_file("BAD_CONFIG", f"{prefix}{theirs} is {value}, not a finite number", values.path)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             with suppress(ValueError, OverflowError):
                 found[ours] = SETTINGS[ours].parse(int(value) if ours in INTEGERS else float(value))

@@ -62,7 +62,10 @@ def arch_of(source: TensorSource) -> Arch:
         known = ", ".join(arch.name for arch in ARCHS)
         shown = clean(", ".join(str(name) for name in names))
         raise ModelFileError(
-            "UNSUPPORTED", f"architecture {shown!r} is not supported", path=str(source.path), hint=f"supported: {known}"
+            "UNSUPPORTED",
+            f"architecture {shown!r} is not supported",
+            path=str(source.metadata.path),
+            hint=f"supported: {known}",
         )
     return found
 
@@ -73,4 +76,4 @@ def _declared(source: TensorSource) -> str:
     if isinstance(name, str) and name:
         return name
     code, what = ("MISSING_KEY", "is missing") if name in (None, "") else ("BAD_TYPE", "has to be a text")
-    raise ModelFileError(code, f"general.architecture {what}", path=str(source.path))
+    raise ModelFileError(code, f"general.architecture {what}", path=str(source.metadata.path))

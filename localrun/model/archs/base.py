@@ -81,7 +81,7 @@ class Arch:
     def check_supported(self, fields: Fields) -> None:
         if fields["n_experts"] and self.experts is None:
             raise ModelFileError("UNSUPPORTED", NO_MIXTURE, path=fields.path)
-        quantization = None if fields.format == "gguf" else fields.values_by_key.get("quantization_config")
+        quantization = None if fields.format == "gguf" else fields.value("quantization_config")
         if quantization and not (
             isinstance(quantization, dict) and quantization.get("quant_method") == self.quantization
         ):
@@ -150,7 +150,7 @@ class Arch:
 
     def layers_with_experts(self, fields: Fields) -> list[bool]:
         """Which layers of a model with experts have some: all of them, but for those that the file keeps dense."""
-        dense = fields.values_by_key.get("mlp_only_layers") or []
+        dense = fields.value("mlp_only_layers") or []
         if not isinstance(dense, list):
             raise fields.error("mlp_only_layers should be a list")
         first, every = fields["n_dense_layers"], fields["expert_every"]
@@ -174,7 +174,7 @@ class Arch:
 
     def window(self, fields: Fields) -> int | None:
         """The window in tokens, or None where the model has none."""
-        flagged = self.windows == "flagged" and fields.values_by_key.get("use_sliding_window") is True
+        flagged = self.windows == "flagged" and fields.value("use_sliding_window") is True
         return fields["window"] or None if flagged or self.windows == "always" else None
 
     def windowed_layers(self, fields: Fields) -> list[bool]:
@@ -192,10 +192,10 @@ class Arch:
     def window_pattern(self, fields: Fields) -> list[bool] | int | None:
         """Which layers are windowed as the file says it: one flag a layer, or n for all but every n-th."""
         gguf = fields.format == "gguf"
-        if not gguf and (kinds := fields.values_by_key.get("layer_types")) is not None:
+        if not gguf and (kinds := fields.value("layer_types")) is not None:
             return windowed_kinds(fields, kinds)
         key = f"{fields.prefix}.attention.sliding_window_pattern" if gguf else "sliding_window_pattern"
-        pattern = fields.values_by_key.get(key)
+        pattern = fields.value(key)
         if isinstance(pattern, list):
             return [bool(windowed) for windowed in pattern]
         if pattern is None or (isinstance(pattern, int) and pattern >= 0):
@@ -213,7 +213,7 @@ class Arch:
     def read_activation(self, fields: Fields) -> Activation:
         if fields.format == "gguf":
             return self.activation
-        name = fields.values_by_key.get("hidden_activation") or fields.values_by_key.get("hidden_act")
+        name = fields.value("hidden_activation") or fields.value("hidden_act")
         if name is None:
             return self.activation
         if not isinstance(name, str) or name not in ACTIVATIONS:

@@ -69,7 +69,7 @@ class Gemma4(Gemma3):
 
     def check_supported(self, fields: Fields) -> None:
         super().check_supported(fields)
-        if fields.values_by_key.get("use_bidirectional_attention") == "all":
+        if fields.value("use_bidirectional_attention") == "all":
             raise ModelFileError("UNSUPPORTED", "its tokens see those after them, too", path=fields.path)
 
     def layers(self, fields: Fields) -> tuple[LayerSpec, ...]:
@@ -77,7 +77,7 @@ class Gemma4(Gemma3):
         n_own = len(layers) - fields["n_shared_kv"]
         if n_own < 1:
             raise fields.error("no layer has keys and values of its own")
-        wider = 2 if fields.values_by_key.get("use_double_wide_mlp") is True else 1
+        wider = 2 if fields.value("use_double_wide_mlp") is True else 1
         return (
             *layers[:n_own],
             *(
@@ -97,7 +97,7 @@ class Gemma4(Gemma3):
         spec = replace(super().layer(fields, index, base, windowed), v_norm=True)
         if fields.format == "gguf":
             return replace(spec, head_dim=fields["window_head_dim"] or base.head_dim) if windowed else spec
-        one_matrix = not windowed and fields.values_by_key.get("attention_k_eq_v") is True
+        one_matrix = not windowed and fields.value("attention_k_eq_v") is True
         head_dim, n_kv_heads = self.heads(fields, index, windowed, one_matrix)
         if base.n_heads % n_kv_heads:
             raise fields.error(f"{base.n_heads} query heads cannot share {n_kv_heads} key-value heads")
@@ -105,7 +105,7 @@ class Gemma4(Gemma3):
 
     def heads(self, fields: Fields, index: int, windowed: bool, one_matrix: bool) -> tuple[int, int]:
         """Size and number of a layer's key-value heads in a checkpoint, which says it by layer or of all full ones."""
-        by_layer = fields.values_by_key.get("per_layer_config")
+        by_layer = fields.value("per_layer_config")
         if by_layer is not None:
             own = by_layer.get(str(index), {}) if isinstance(by_layer, dict) else None
             if not isinstance(own, dict):
@@ -133,7 +133,7 @@ class Gemma4(Gemma3):
                 raise ModelFileError("MISSING_TENSOR", "tensor 'rope_freqs.weight' is missing", path=fields.path)
             every = rope_from_gguf(source, fields, fields["rope_theta"], full)
             return every, RopeSpec(theta, fields["window_rope_dims"] or windowed)
-        if fields.values_by_key.get("rope_parameters") is None:
+        if fields.value("rope_parameters") is None:
             return scaled_rope(fields, FULL_ROPE, fields["rope_theta"], full), RopeSpec(theta, windowed)
         kinds = (hf_rope_parameters(fields, kind) for kind in ("full_attention", "sliding_attention"))
         return tuple(

@@ -29,7 +29,7 @@ class GptOss(Arch):
     def check_supported(self, fields: Fields) -> None:
         super().check_supported(fields)
         for key, built_in in (("swiglu_limit", CLAMP), ("swiglu_alpha", SLOPE)):
-            if fields.format != "gguf" and fields.values_by_key.get(key, built_in) != built_in:
+            if fields.format != "gguf" and fields.value(key) not in (None, built_in):
                 raise ModelFileError("UNSUPPORTED", f"{key} has to be {built_in}", path=fields.path)
 
     def base_layer(self, fields: Fields) -> LayerSpec:

@@ -52,5 +52,5 @@ class GraniteHybrid(MambaArch, Granite):
 
     def uses_rope(self, fields: Fields) -> bool:
         if fields.format == "gguf":
-            return fields.values_by_key.get(f"{fields.prefix}.rope.scaling.finetuned") is not False
-        return fields.values_by_key.get("position_embedding_type") == "rope"
+            return fields.value(f"{fields.prefix}.rope.scaling.finetuned") is not False
+        return bool(fields.value("position_embedding_type") == "rope")

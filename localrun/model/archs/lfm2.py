@@ -44,7 +44,7 @@ class Lfm2(Arch):
 
     def check_supported(self, fields: Fields) -> None:
         super().check_supported(fields)
-        if fields.values_by_key.get("conv_bias"):
+        if fields.value("conv_bias"):
             raise ModelFileError("UNSUPPORTED", "short convolutions with biases cannot be run", path=fields.path)
 
     def base_layer(self, fields: Fields) -> LayerSpec:
@@ -52,8 +52,8 @@ class Lfm2(Arch):
 
     def ffn_size(self, fields: Fields) -> int:
         """A config.json has that of a network without a gate, which one with a gate is made to equal in size."""
-        size, values = int(fields["ffn_size"]), fields.values_by_key
-        if fields.format == "gguf" or not values.get("block_auto_adjust_ff_dim", True):
+        size, adjusts = int(fields["ffn_size"]), fields.value("block_auto_adjust_ff_dim")
+        if fields.format == "gguf" or not (adjusts is None or adjusts):
             return size
         multiple = int(fields["ffn_multiple"])
         wanted = int(fields["ffn_factor"] * int(2 * size / 3))
@@ -69,7 +69,7 @@ class Lfm2(Arch):
         """In a GGUF, layers without heads of keys; else as the file says it of each, or those it does not name."""
         if fields.format == "gguf":
             return not fields.of_layer(index)["n_kv_heads"]
-        said, attends = is_recurrent(fields, index, "layer_types", KINDS), fields.values_by_key.get("full_attn_idxs")
+        said, attends = is_recurrent(fields, index, "layer_types", KINDS), fields.value("full_attn_idxs")
         if said is not None:
             return said
         if not isinstance(attends, list):

@@ -11,7 +11,7 @@ from localrun.model.fields import Fields
 from localrun.model.mamba2 import Mamba2
 from localrun.model.weight_ref import Stretches
 
-NO_LIMITS = (None, [0.0, inf], [0.0, {"__float__": "Infinity"}])
+NO_LIMITS = (None, [0.0, inf])
 BIASES = ("mamba_proj_bias", "use_bias")
 CONV_BIASES = ("mamba_conv_bias", "use_conv_bias")
 GGUF_IN = "blk.{}.ssm_in.weight"
@@ -37,11 +37,11 @@ class MambaArch(Arch):
 
     def check_supported(self, fields: Fields) -> None:
         super().check_supported(fields)
-        values = fields.values_by_key
-        if any(values.get(key) for key in BIASES) or any(values.get(key) is False for key in CONV_BIASES):
+        if any(fields.value(key) for key in BIASES) or any(fields.value(key) is False for key in CONV_BIASES):
             raise ModelFileError("UNSUPPORTED", "Mamba-2 with such biases cannot be run", path=fields.path)
-        if values.get("time_step_limit") not in NO_LIMITS:
-            raise ModelFileError("UNSUPPORTED", "Mamba-2 with limited time steps cannot be run", path=fields.path)
+        if fields.values_by_key.get("time_step_limit") not in NO_LIMITS:
+            message = "Mamba-2 with limited time steps (time_step_limit) cannot be run"
+            raise ModelFileError("UNSUPPORTED", message, path=fields.path)
 
     def mamba(self, fields: Fields) -> Mamba2:
         names = ("n_value_heads", "n_key_heads", "state_key_dim", "conv_taps")

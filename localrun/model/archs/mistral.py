@@ -28,6 +28,8 @@ class Mistral(Arch):
         if kind not in TEXT_KINDS:
             shown = clean(str(kind)[:40])
             raise ModelFileError(
-                "UNSUPPORTED", f"its language model, of the kind {shown!r}, is not supported", path=str(source.path)
+                "UNSUPPORTED",
+                f"its language model, of the kind {shown!r}, is not supported",
+                path=str(source.metadata.path),
             )
         return super().config(source)

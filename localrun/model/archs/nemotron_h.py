@@ -57,7 +57,7 @@ class NemotronH(MambaArch):
     def check_supported(self, fields: Fields) -> None:
         super().check_supported(fields)
         latent = f"{fields.prefix}.moe_latent_size" if fields.format == "gguf" else "moe_latent_size"
-        if size := fields.values_by_key.get(latent):
+        if size := fields.value(latent):
             what = f"its experts read a latent of {clean(str(size)[:20])} numbers (moe_latent_size, Nemotron 3 Super)"
             raise ModelFileError("UNSUPPORTED", f"{what}, which cannot be run", path=fields.path)
 
@@ -86,7 +86,7 @@ class NemotronH(MambaArch):
         """What each layer is: in a GGUF by the sizes it has, else as the file says it."""
         if fields.format == "gguf":
             return [self.block_of_sizes(fields.of_layer(index)) for index in range(fields["n_layers"])]
-        said = next((said for key in LISTS if (said := fields.values_by_key.get(key))), None)
+        said = next((said for key in LISTS if (said := fields.value(key))), None)
         if not isinstance(said, (list, str)) or len(said) != fields["n_layers"]:
             raise fields.error(f"{LISTS[0]} should say of each layer what it is")
         unknown = next((str(word) for word in said if not isinstance(word, str) or word not in BLOCKS), None)
@@ -107,7 +107,7 @@ class NemotronH(MambaArch):
         )
 
     def read_activation(self, fields: Fields) -> Activation:
-        name = None if fields.format == "gguf" else fields.values_by_key.get("mlp_hidden_act")
+        name = None if fields.format == "gguf" else fields.value("mlp_hidden_act")
         if name not in (None, "relu2"):
             raise ModelFileError("UNSUPPORTED", f"unknown activation {clean(str(name))!r}", path=fields.path)
         return self.activation

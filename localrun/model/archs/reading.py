@@ -17,18 +17,19 @@ def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
     """The hyperparameter view of a source; multimodal configs keep their language model under `text_config`."""
     values: Mapping[str, Any] = source.metadata
     prefix = str(values.get("general.architecture", ""))
-    fields = Fields(values, source.format, prefix, str(source.path), defaults)
+    fields = Fields(values, source.format, prefix, str(source.metadata.path), defaults)
     if source.format != "gguf" and (text := values.get("text_config")) is not None:
         if not isinstance(text, dict):
             raise fields.error("text_config should be a dictionary")
         fields = Fields({**values, **text}, source.format, prefix, fields.path, defaults)
-    fields.check()
+    if source.format == "gguf":
+        fields.check()
     return fields
 
 
 def hf_rope_parameters(fields: Fields, layer_type: str = "") -> dict[str, Any]:
     """The rope dictionary of a config.json: `rope_parameters` (one, or one a layer type) or older `rope_scaling`."""
-    values = fields.values_by_key.get("rope_parameters") or fields.values_by_key.get("rope_scaling") or {}
+    values = fields.value("rope_parameters") or fields.value("rope_scaling") or {}
     if not isinstance(values, dict):
         raise fields.error("rope_parameters should be a dictionary")
     nested = values.get(layer_type or "full_attention")
@@ -76,7 +77,7 @@ def is_recurrent(fields: Fields, index: int, key: str, kinds: Mapping[str, bool]
 
     None where the file has no such list.
     """
-    said = fields.values_by_key.get(key)
+    said = fields.value(key)
     if said is None:
         return None
     if not isinstance(said, list) or len(said) < fields["n_layers"]:

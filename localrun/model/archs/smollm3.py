@@ -27,7 +27,7 @@ class SmolLM3(Arch):
     def uses_rope(self, fields: Fields) -> list[bool]:
         """Whether each layer encodes positions: `no_rope_layers` holds, despite its name, 1 where it does."""
         n_layers = fields["n_layers"]
-        flags = fields.values_by_key.get("no_rope_layers")
+        flags = fields.value("no_rope_layers")
         if flags is None:
             return [(index + 1) % fields["no_rope_step"] != 0 for index in range(n_layers)]
         if not isinstance(flags, list) or len(flags) != n_layers:
