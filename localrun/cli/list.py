@@ -1,7 +1,6 @@
 """`localrun list`: the models on disk."""
 
 import time
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from localrun.base.units import gib
@@ -42,7 +41,8 @@ def list_models(duplicates: Duplicates = False, json: JsonSwitch = False) -> int
 def as_row(model: StoredModel) -> dict[str, Any]:
     """The fields of `list --json`."""
     used = None if model.last_used is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(model.last_used))
-    return {**asdict(model), "path": str(model.path), "last_used": used, "obstacle": stored_obstacle(model) or None}
+    fields = {name: getattr(model, name) for name in ("name", "precision", "path", "bytes", "format", "source")}
+    return {**fields, "path": str(model.path), "last_used": used, "obstacle": stored_obstacle(model) or None}
 
 
 def _columns(model: StoredModel) -> tuple[str, ...]:

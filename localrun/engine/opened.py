@@ -8,6 +8,7 @@ from localrun.engine.identity import Identity
 from localrun.formats.detect import open_model_file
 from localrun.formats.source import TensorSource
 from localrun.formats.weights import WeightFiles
+from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.load import read_config, read_weight_refs
 from localrun.model.precision import in_precision
@@ -34,6 +35,7 @@ class OpenedModel:
 def open_model(options: LoadOptions) -> OpenedModel:
     """Open and check the files. Raises ModelFileError or NotFoundError."""
     opened = open_model_file(options.path)
+    arch_of(opened)  # before what else may be missing of a file that is no model
     identity = Identity(opened) if options.disk_cache and options.prefix_cache else None
     text = load_text(opened)
     source = in_precision(opened, options.precision)

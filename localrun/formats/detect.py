@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 from localrun.formats.files import bad_file, list_folder, open_regular, read_up_to
-from localrun.formats.gguf import SHARD_NAME, GgufFile, open_gguf
+from localrun.formats.gguf import GgufFile, open_gguf
+from localrun.formats.gguf_names import is_gguf, part_number
+from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.formats.kinds import HEAD_BYTES, is_safetensors, recognise
 from localrun.formats.safetensors import SafetensorsFolder, open_safetensors
 
@@ -31,7 +33,7 @@ def open_model_file(path: str | Path) -> GgufFile | SafetensorsFolder:
 def _open_folder(folder: Path) -> GgufFile | SafetensorsFolder:
     """A folder that holds nothing but one GGUF model opens like that model."""
     names = list_folder(folder)
-    models = [name for name in names if name.endswith(".gguf") and not _is_later_shard(name)]
+    models = _models_among([name for name in names if is_gguf(name) and part_number(name)[0] == 1], folder)
     if not models or any(name.endswith(".safetensors") for name in names):
         return open_safetensors(folder)
     if len(models) > 1:
@@ -41,6 +43,7 @@ def _open_folder(folder: Path) -> GgufFile | SafetensorsFolder:
     return open_gguf(folder / models[0])
 
 
-def _is_later_shard(name: str) -> bool:
-    match = SHARD_NAME.fullmatch(name)
-    return match is not None and int(match["number"]) != 1
+def _models_among(names: list[str], folder: Path) -> list[str]:
+    """The GGUFs that are models of their own, and not something for the model beside them."""
+    models = [name for name in names if not helper_at(folder / name)]
+    return [name for name in models if not helper_beside_model(name, folder.absolute().name)] or models

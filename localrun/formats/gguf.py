@@ -1,6 +1,5 @@
 """GGUF model files: one file, or a set of shards of which any opens all."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Literal
 from localrun.base.errors import NotFoundError
 from localrun.formats.files import Stamp, bad_file, open_regular, read_up_to, shown, stamp_of
 from localrun.formats.gguf_header import GgufHeader, read_header
+from localrun.formats.gguf_names import part_names, part_number
 from localrun.formats.metadata import Metadata
 from localrun.formats.source import TensorInfo
 from localrun.formats.weights import WeightFiles
 
-SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 _SHARD_HINT = "put all parts of the model into one folder, under the names they had"
 
 
@@ -64,13 +63,12 @@ def _open_shard(path: Path) -> _Shard:
 
 def _open_set(opened: _Shard, n_shards: int) -> list[_Shard]:
     """All shards in order, given one of them."""
-    match = SHARD_NAME.fullmatch(opened.path.name)
-    if match is None or int(match["count"]) != n_shards:
+    if part_number(opened.path.name)[1] != n_shards:
         message = f"this is one of {n_shards:,} parts of a model, but its name does not say so"
         raise bad_file("BAD_SPLIT", message, opened.path, hint=_SHARD_HINT)
     shards = []
-    for number in range(1, n_shards + 1):
-        path = opened.path.with_name(f"{match['stem']}-{number:05d}-of-{n_shards:05d}.gguf")
+    for number, name in enumerate(part_names(opened.path.name), 1):
+        path = opened.path.with_name(name)
         try:
             shard = opened if path == opened.path else _open_shard(path)
         except NotFoundError:

@@ -39,6 +39,7 @@ _MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\x89HDF", Kind("an HDF5 file (Keras weights)")),
     (b"\x7fELF", Kind("a program, not a model")),
     (b"MZ", Kind("a Windows program, not a model")),
+    (b"\0\5\x16\7", Kind("what macOS notes about another file (AppleDouble)", hint="name the file without `._`")),
     (b"%PDF", Kind("a PDF document")),
 )
 _TEXT_KINDS: tuple[tuple[re.Pattern[bytes], Kind], ...] = (

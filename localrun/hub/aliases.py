@@ -36,7 +36,7 @@ def _identity(model: StoredModel) -> Hashable:
         files = frozenset((stat.st_dev, stat.st_ino) for stat in map(Path.stat, _weights(model)))
     except OSError:  # gone since it was listed
         return model.path
-    return model.source, model.name.lower(), model.format, files
+    return model.source, (model.repo or model.name).lower(), model.format, files
 
 
 def _weights(model: StoredModel) -> list[Path]:

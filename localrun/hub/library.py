@@ -16,14 +16,27 @@ from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.journal import Head
 from localrun.hub.other_programs import lm_studio_models, ollama_models
 from localrun.hub.partial import find_partials
-from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, safetensors_in, stored_at
+from localrun.hub.stored import (
+    StoredModel,
+    entries,
+    folders_below,
+    ggufs_in,
+    ggufs_of_repo,
+    safetensors_in,
+    stored_at,
+)
 
 _USED_FILE = "last-used.json"
 _MAX_DEPTH = 4  # below the models folder: org/repo/variant/file
 
 
 def scan() -> list[StoredModel]:
-    """Everything on disk that can be named, by name and then by size."""
+    """Every model on disk, by name and then by size."""
+    return [model for model in scan_files() if not model.helper]
+
+
+def scan_files() -> list[StoredModel]:
+    """The same, and the files that only help a model."""
     found = [*builtin_models(), *_models_folder(), *_hub_cache(), *lm_studio_models(), *ollama_models()]
     used = _read_used()
     found += _elsewhere(used, found)
@@ -95,7 +108,7 @@ def _hub_cache() -> Iterator[StoredModel]:
         seen: set[tuple[str, str]] = set()
         for snapshot in _snapshots(repo):
             places = list(folders_below(snapshot, 2))
-            models = [model for place in places for model in ggufs_in(place, "hub", name)]
+            models = ggufs_of_repo(places, "hub", name)
             models += safetensors_in(snapshot, "hub", name)
             for model in models:
                 key = (model.precision, str(model.path.relative_to(snapshot)))

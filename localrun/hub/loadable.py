@@ -5,11 +5,12 @@ from pathlib import Path
 
 from localrun.base.errors import LocalrunError, ModelFileError
 from localrun.formats.files import fetch_from
+from localrun.formats.gguf_names import is_weights
 from localrun.formats.json_files import read_json
 from localrun.formats.metadata import Metadata
 from localrun.hub.http import Http
 from localrun.hub.instead import instead_of
-from localrun.hub.remote import WEIGHTS, RemoteModel, read_headers, read_key_values, without_rope_tensors
+from localrun.hub.remote import RemoteModel, read_headers, read_key_values, without_rope_tensors
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.stored import StoredModel
 from localrun.model.capability import check_loadable, obstacle
@@ -21,7 +22,7 @@ def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) 
 
     Files that are no weights are not looked at.
     """
-    if not any(file.path.endswith(WEIGHTS) for file in files):
+    if not any(is_weights(file.path) for file in files):
         return
     try:
         check_loadable(read_headers(http, repo, files))

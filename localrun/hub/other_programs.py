@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localrun.formats.json_files import read_object
-from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in
+from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, ggufs_of_repo
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _MODEL_LAYER = "application/vnd.ollama.image.model"
@@ -20,7 +20,8 @@ def lm_studio_models(environ: Mapping[str, str] = os.environ) -> Iterator[Stored
     for root in {os.path.realpath(root): root for root in roots}.values():  # the old one is often a link to the new
         for place in folders_below(root, 2):
             parts = place.relative_to(root).parts
-            yield from ggufs_in(place, "lmstudio", "/".join(parts) if len(parts) == 2 else "")
+            is_repo = len(parts) == 2
+            yield from ggufs_of_repo([place], "lmstudio", "/".join(parts)) if is_repo else ggufs_in(place, "lmstudio")
 
 
 def ollama_models(environ: Mapping[str, str] = os.environ) -> Iterator[StoredModel]:

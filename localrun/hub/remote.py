@@ -8,8 +8,9 @@ from typing import Any
 
 from localrun.base.errors import HubError
 from localrun.formats.files import Fetch, fetch_from
-from localrun.formats.gguf_cursor import ARRAY, Cursor
 from localrun.formats.gguf_header import read_header
+from localrun.formats.gguf_names import is_gguf, is_weights
+from localrun.formats.gguf_skim import skim_gguf
 from localrun.formats.json_files import parse_json
 from localrun.formats.metadata import Metadata
 from localrun.formats.mxfp4_pairs import find_pairs, join_pairs
@@ -25,11 +26,9 @@ from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.variants import Variant
 from localrun.model.rope import LONGROPE
 
-WEIGHTS = (".gguf", ".safetensors")
 MAX_HEADER_BYTES = 64 << 20
 MAX_TENSOR_BYTES = 1 << 16
 _TOKENS = "tokenizer.ggml.tokens"
-_LONG_ARRAY = 4096  # elements; longer ones are vocabularies
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,9 @@ def read_key_values(fetch: Fetch, size: int, path: Path) -> Metadata:
 
 def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> RemoteModel:
     """All key-values and tensors of a model, from the disk where they are there. Raises like read_remote."""
-    weights = [file for file in files if file.path.endswith(WEIGHTS)]
+    weights = [file for file in files if is_weights(file.path)]
     path = Path(repo.name) / weights[0].path
-    is_gguf = path.suffix == ".gguf"
+    form = "gguf" if is_gguf(path.name) else "safetensors"
     values: Mapping[str, Any] = {}
     tensors: dict[str, TensorInfo] = {}
     fetches: dict[Path, Fetch] = {}
@@ -121,52 +120,20 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> R
         fetch = RangeReader(http, repo, file) if stored is None else fetch_from(stored)
         place = Path(repo.name) / file.path
         fetches[place] = fetch
-        if is_gguf:
+        if form == "gguf":
             header = read_header(fetch, file.size, place)
             values = values or header.metadata
-        tensors |= header.tensors if is_gguf else read_safetensors_header(fetch, file.size, place)
-    if not is_gguf:
+        tensors |= header.tensors if form == "gguf" else read_safetensors_header(fetch, file.size, place)
+    if form == "safetensors":
         tensors = join_pairs(tensors, find_pairs(tensors))
-    metadata = Metadata(values, path) if is_gguf else _read_config(http, repo)[0]
-    return RemoteModel(path, path.suffix[1:], metadata, 0, tensors, fetches)
+    metadata = Metadata(values, path) if form == "gguf" else _read_config(http, repo)[0]
+    return RemoteModel(path, form, metadata, 0, tensors, fetches)
 
 
 def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:
     """config.json, and how many bytes that took."""
     path, raw = Path(repo.name) / "config.json", read_small_file(http, repo, "config.json")
     return Metadata(parse_json(raw, path, "BAD_CONFIG"), path), len(raw)
-
-
-def skim_gguf(fetch: Fetch, size: int, path: Path) -> dict[str, Any]:
-    """Key-values up to the first long array, which is the vocabulary: of that only the length, as a range."""
-    cursor = Cursor(fetch, size, path)
-    if cursor.head(4) != b"GGUF":
-        cursor.fail("NOT_GGUF", "this is not a GGUF file", 0)
-    cursor.number("I", "the magic")
-    version = cursor.number("I", "the version")
-    if version not in (2, 3):
-        cursor.fail("BAD_VERSION", f"GGUF version {version}; versions 2 and 3 can be read", 4)
-    cursor.number("Q", "the number of tensors")
-    values: dict[str, Any] = {}
-    for _ in range(cursor.number("Q", "the number of keys")):
-        key = cursor.string("a key", 1 << 16, "BAD_KEY")
-        value_type = cursor.number("I", f"the type of {key!r}")
-        if value_type == ARRAY:
-            count = _peek_count(cursor)
-            if count > _LONG_ARRAY:
-                values[key] = range(count)
-                break
-        values[key] = cursor.value(value_type, f"the value of {key!r}")
-    return values
-
-
-def _peek_count(cursor: Cursor) -> int:
-    """The length of the array that begins here, without moving."""
-    start = cursor.pos
-    cursor.number("I", "an array")
-    count: int = cursor.number("Q", "an array")
-    cursor.pos = start
-    return count
 
 
 def _is_enough(values: Mapping[str, Any]) -> bool:

@@ -9,6 +9,8 @@ from localrun.base.errors import HubError, NotFoundError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import FILE_NAME, read_sources, write_setting
 from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, packed_of
+from localrun.formats.gguf_names import is_gguf, is_weights
+from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.hub.access import hub_cache
 from localrun.hub.cached_repo import CachedRepo, freed_by, needed, unneeded
 from localrun.hub.hf_cache import repo_folder
@@ -121,12 +123,12 @@ def _from_folder(models: Sequence[StoredModel]) -> Removal:
 def _from_cache(models: Sequence[StoredModel]) -> Removal:
     """With the last weights goes the rest of the repository; a blob that another revision or repository needs stays."""
     cache = hub_cache()
-    repo = CachedRepo(cache, models[0].name)
+    repo = CachedRepo(cache, models[0].repo or models[0].name)
     paths = [path for model in models for path in _files_of(model)]
     for path in paths:
         refuse_links(cache, path)
     wanted = set(map(repo.inside_snapshot, paths))
-    weights = {path for path in repo.named if path.suffix in (".gguf", ".safetensors")}
+    weights = {path for path in repo.named if is_weights(path.name) and not _only_helps(path, repo.name)}
     is_all = {repo.inside_snapshot(path) for path in weights} <= wanted
     gone = [path for path in repo.named if _goes(path, is_all) or repo.inside_snapshot(path) in wanted]
     others = sorted(set(repo.named) - set(gone)) if is_all else []
@@ -144,9 +146,14 @@ def _from_cache(models: Sequence[StoredModel]) -> Removal:
     )
 
 
+def _only_helps(path: Path, repo: str) -> bool:
+    """Whether a file is of no use once the models of its repository are gone."""
+    return is_gguf(path.name) and bool(helper_at(path) or helper_beside_model(path.name, repo))
+
+
 def _goes(path: Path, is_all: bool) -> bool:
     """Whether a name in the cache goes with the last weights: every link does, and files that are part of a model."""
-    return is_all and (path.is_symlink() or path.suffix in (".gguf", ".safetensors") or is_beside_weights(path.name))
+    return is_all and (path.is_symlink() or is_weights(path.name) or is_beside_weights(path.name))
 
 
 def _paths_of(name: str) -> list[Path]:

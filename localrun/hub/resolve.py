@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.base.errors import NotFoundError
+from localrun.formats.gguf_names import is_gguf
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.aliases import with_aliases
 from localrun.hub.catalogue import BUILTIN, read_catalogue
-from localrun.hub.library import builtin_models, scan
-from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
+from localrun.hub.library import builtin_models, scan_files
+from localrun.hub.names import RECOMMENDED, of_precision, parse_hub_name
 from localrun.hub.stored import StoredModel, stored_at
 from localrun.hub.suggest import near_names, same_names
 from localrun.hub.unsynced import require_whole
@@ -36,7 +37,9 @@ def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
     """Every precision on disk that `model` means: all of a name, one of `NAME:PRECISION` by all names that its files
     have. Raises like resolve."""
     name, wanted, found = _find(model, precision)
-    return with_aliases(_choose(found, name, wanted), found) if wanted else found
+    chosen = [_choose(found, name, wanted)] if wanted else _meant(found)
+    same = (one for each in chosen for one in with_aliases(each, found))
+    return list({one.path: one for one in same}.values())
 
 
 def _find(model: str, precision: str) -> tuple[str, str, list[StoredModel]]:
@@ -46,32 +49,33 @@ def _find(model: str, precision: str) -> tuple[str, str, list[StoredModel]]:
     for name, wanted in _spellings(model, asked):
         found = _at_path(name) or (builtin_models() if name.lower() == BUILTIN else [])
         if not found and not _is_path_like(name):
-            stored = scan() if stored is None else stored
+            stored = scan_files() if stored is None else stored
             found = _named(name, stored)
         if found:
             return name, wanted, found
+    models = [one for one in stored or () if not one.helper]
     for name, wanted in _spellings(model, asked):
-        same = same_names(name, (one.name for one in stored or ())) if not _is_path_like(name) else []
+        same = same_names(name, (one.name for one in models)) if not _is_path_like(name) else []
         if len(same) == 1:
-            return name, wanted, [one for one in stored or () if one.name == same[0]]
-    raise _not_found(model, stored or [])
+            return name, wanted, [one for one in models if one.name == same[0]]
+    raise _not_found(model, models)
 
 
 def _spellings(model: str, wanted: str) -> Iterator[tuple[str, str]]:
-    """The readings of `model` in turn: whole, a repository of the hub, split at its last colon.
+    """The readings of `model` in turn: whole, split at its last colon, a repository of the hub.
 
     A name of the catalogue also means the repositories that it stands for.
     """
     yield model, wanted
     yield from _repositories_of(model, wanted)
-    hub = parse_hub_name(model)
-    if hub:
-        yield hub.repo, hub.wanted or wanted
     name, colon, precision = model.rpartition(":")
     if colon and name:
         tag = wanted if precision.lower() == "latest" else precision  # Ollama's word for any
         yield name, tag
         yield from _repositories_of(name, tag)
+    hub = parse_hub_name(model)
+    if hub:
+        yield hub.repo, hub.wanted or wanted
 
 
 def _repositories_of(name: str, wanted: str) -> Iterator[tuple[str, str]]:
@@ -94,7 +98,7 @@ def _at_path(text: str) -> list[StoredModel]:
         return []
     if path.suffix == ".safetensors" or path.name in ("config.json", "model.safetensors.index.json"):
         return stored_at(path.parent) or stored_at(path)
-    return stored_at(path) if path.suffix == ".gguf" or _is_path_like(text) else []
+    return stored_at(path) if is_gguf(path.name) or _is_path_like(text) else []
 
 
 def _tokenizer_only(path: Path) -> list[StoredModel]:
@@ -113,25 +117,38 @@ def _is_path_like(text: str) -> bool:
 
 
 def _named(name: str, stored: list[StoredModel]) -> list[StoredModel]:
-    """The models called `name`; else those whose repository or file is called so without its owner or folder."""
+    """The files called `name`, or in the repository `name`; else the same without its owner or folder."""
     wanted = name.lower()
-    exact = [model for model in stored if model.name.lower() == wanted]
-    return exact or [model for model in stored if wanted in (_last_part(model.name), model.path.name.lower())]
+    if not wanted:
+        return []
+    exact = [model for model in stored if wanted in (model.name.lower(), model.repo.lower())]
+    return exact or [
+        model for model in stored if wanted in (_last_part(model.name), _last_part(model.repo), model.path.name.lower())
+    ]
+
+
+def _meant(found: list[StoredModel]) -> list[StoredModel]:
+    """The precisions of the one model that a name means, of all files in its repository or folder."""
+    return [one for one in found if one.is_main] or [one for one in found if not one.helper] or found
 
 
 def _last_part(name: str) -> str:
     return name.lower().rpartition("/")[2]
 
 
-def _choose(models: list[StoredModel], name: str, wanted: str) -> StoredModel:
-    """One precision of a model: the wanted one, else the last used, else the usual one, else the smallest."""
+def _choose(found: list[StoredModel], name: str, wanted: str) -> StoredModel:
+    """One precision of a model, or a file: the wanted, else the last used, else the usual one, else the smallest."""
+    models = _meant(found)
     if wanted:
-        matching = [m for m in models if same_precision(m.precision, wanted) or m.path.name.lower() == wanted.lower()]
+        matching = [one for one in found if one.path.name.lower() == wanted.lower()]
+        matching = matching or of_precision(models, wanted, lambda one: one.precision)
         if not matching and wanted.lower() in PRECISIONS:  # quantised while it is loaded
             matching = [replace(m, precision=wanted.lower()) for m in models if m.format == "safetensors"]
         if not matching:
             there = ", ".join(sorted({m.precision or m.path.name for m in models}))
-            raise NotFoundError(f"{name} is not on disk as {wanted}", f"it is there as {there}")
+            others = ", ".join(sorted(one.path.name for one in found if not one.helper and one not in models))
+            more = f"; another model lies beside it: {others}" if others else ""
+            raise NotFoundError(f"{name} is not on disk as {wanted}", f"it is there as {there}{more}")
         models = matching
     used = [model for model in models if model.last_used is not None]
     if used:

@@ -1,14 +1,17 @@
 """One model on disk, and how files and folders become one: names and sizes, and contents only where they must be."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.errors import LocalrunError
+from localrun.formats.gguf_names import is_gguf, part_names
+from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.formats.json_files import read_object
+from localrun.hub.main_model import main_model
 from localrun.hub.names import parse_file_name
 
 Source = Literal["builtin", "models", "hub", "lmstudio", "ollama", "path"]
@@ -16,7 +19,11 @@ Source = Literal["builtin", "models", "hub", "lmstudio", "ollama", "path"]
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """One model in one precision. `bytes` counts all shards; `last_used` is seconds since 1970, None for never."""
+    """One model in one precision. `bytes` counts all shards; `last_used` is seconds since 1970, None for never.
+
+    `repo` is what the repository or folder around it is called, where that name stands for one of the models in it:
+    `is_main` for that one. `helper` says what a file is that is no model of its own.
+    """
 
     name: str
     precision: str
@@ -25,29 +32,55 @@ class StoredModel:
     format: Literal["gguf", "safetensors"]
     source: Source
     last_used: float | None = None
+    repo: str = ""
+    is_main: bool = True
+    helper: str = ""
 
 
 def stored_at(path: Path, source: Source = "path", name: str = "") -> list[StoredModel]:
     """The models in a file or folder: one for a .gguf (any shard) or a safetensors folder, several for GGUFs."""
     if path.is_dir():
-        return [*safetensors_in(path, source, name), *ggufs_in(path, source, name)]
-    return [_gguf(path, shards_of(path) or [path], source, name)]
+        ggufs = _sorted_out(ggufs_in(path, source), path.absolute().name)
+        return [*safetensors_in(path, source, name), *(replace(model, name=name or model.name) for model in ggufs)]
+    model = _gguf(path, shards_of(path) or [path], source)
+    return [replace(model, name=name or model.name)]
 
 
-def ggufs_in(place: Path, source: Source, name: str = "") -> Iterator[StoredModel]:
+def ggufs_of_repo(places: Iterable[Path], source: Source, repo: str) -> list[StoredModel]:
+    """The GGUFs in the folders of one repository: one model goes by the repository's name, any other by both names."""
+    found = _sorted_out([model for place in places for model in ggufs_in(place, source)], repo)
+    return [replace(model, name=repo if model.is_main else f"{repo}:{model.name}") for model in found]
+
+
+def ggufs_in(place: Path, source: Source) -> Iterator[StoredModel]:
+    """The GGUFs in a folder, each called as its file."""
     for path in entries(place):
-        if path.suffix != ".gguf" or path.name.startswith("mmproj") or not path.is_file():
-            continue
-        shards = shards_of(path)
-        if shards and shards[0] == path:
-            yield _gguf(path, shards, source, name)
+        if is_gguf(path.name) and path.is_file():
+            shards = shards_of(path)
+            if shards and shards[0] == path:
+                yield _gguf(path, shards, source)
 
 
-def _gguf(path: Path, shards: list[Path], source: Source, name: str) -> StoredModel:
-    parts = parse_file_name(path.name)
+def _sorted_out(found: Iterable[StoredModel], repo: str) -> list[StoredModel]:
+    """GGUFs that one name stands for: which is the model that is meant by it, and which are helpers of a model."""
+    models = [replace(model, repo=repo) for model in found]
+    beside = {model.path: helper_beside_model(model.path.name, repo) for model in models if not model.helper}
+    if not all(beside.values()):  # there is a model for them to help
+        models = [replace(model, helper=model.helper or beside[model.path]) for model in models]
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for model in models:
+        if not model.helper:
+            sizes[model.name].append(model.bytes)
+    main = main_model(repo, sizes)
+    return [replace(model, is_main=not model.helper and model.name == main) for model in models]
+
+
+def _gguf(path: Path, shards: list[Path], source: Source) -> StoredModel:
+    parts = parse_file_name(path)
     size = sum(shard.stat().st_size for shard in shards)
     precision = parts.precision or _precision_inside(shards[0])
-    return StoredModel(name or parts.model, precision, shards[0], size, "gguf", source)
+    name = parts.model or path.stem.lower()
+    return StoredModel(name, precision, shards[0], size, "gguf", source, helper=helper_at(shards[0]))
 
 
 def _precision_inside(path: Path) -> str:
@@ -66,13 +99,8 @@ def _precision_inside(path: Path) -> str:
 
 def shards_of(path: Path) -> list[Path]:
     """Every file of the split model that `path` belongs to, the first one first; empty when one is missing."""
-    parts = parse_file_name(path.name)
-    if parts.n_shards == 1:
-        return [path]
-    of = f"-of-{parts.n_shards:05d}.gguf"
-    head = path.name[: -len(of) - 6]
-    shards = [path.with_name(f"{head}-{number:05d}{of}") for number in range(1, parts.n_shards + 1)]
-    return shards if all(shard.is_file() for shard in shards) else []
+    shards = [path.with_name(name) for name in part_names(path.name)]
+    return shards if len(shards) == 1 or all(shard.is_file() for shard in shards) else []
 
 
 def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredModel]:

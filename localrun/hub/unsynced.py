@@ -45,7 +45,7 @@ def require_whole(model: StoredModel) -> None:
     for path in shards_of(model.path) or [model.path] if one else filter(Path.is_file, entries(model.path)):
         blob = path.resolve()
         if recover(blob) or not path.exists():
-            name = f"{_repo_of(blob)}:{model.precision or model.path.name}"
+            name = f"{_repo_of(blob)}:{(model.is_main and model.precision) or model.path.name}"
             raise NotFoundError(
                 f"{model.name} is not whole: the machine went down before the disk had all of it",
                 f"`localrun pull {name}` fetches what is missing and keeps the rest",

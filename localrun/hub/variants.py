@@ -1,6 +1,5 @@
 """The precisions of a repository: which files belong to each, whole GGUFs, split ones, or a safetensors folder."""
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +8,13 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from localrun.base.errors import NotFoundError
+from localrun.formats.gguf_names import is_gguf, is_weights, whole_name
+from localrun.formats.helper_files import named_helper
 from localrun.formats.requantize import PRECISIONS
+from localrun.hub.main_model import main_model
 from localrun.hub.model_files import SAFETENSORS_INDEX, is_beside_weights
-from localrun.hub.names import parse_file_name, same_precision, words_of
+from localrun.hub.names import of_precision, parse_file_name
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
-
-_NOT_A_MODEL = re.compile(r"mmproj|imatrix", re.IGNORECASE)
-_HELPER = re.compile(r"(?:^|[-_.])(?:draft|mtp|eagle3?|dflash|lora|adapter)(?:$|[-_.])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Variant:
 
     @property
     def weights(self) -> tuple[RemoteFile, ...]:
-        return tuple(file for file in self.files if file.path.endswith((".gguf", ".safetensors")))
+        return tuple(file for file in self.files if is_weights(file.path))
 
     @property
     def names(self) -> set[str]:
@@ -53,7 +52,8 @@ def variants_of(repo: RemoteRepo, wanted: str = "") -> list[Variant]:
     """
     models = _models(repo)
     named = {model: variants for model, variants in models.items() if any(wanted in each.names for each in variants)}
-    main = max(named or models, key=lambda model: _is_main(repo.name, model, models[model]), default="")
+    sizes = {model: [variant.bytes for variant in variants] for model, variants in (named or models).items()}
+    main = main_model(repo.name, sizes)
     return sorted([*models.get(main, ()), *_safetensors(repo)], key=lambda variant: variant.bytes)
 
 
@@ -66,34 +66,33 @@ def other_models(repo: RemoteRepo, variants: Sequence[Variant]) -> list[str]:
 
 def _models(repo: RemoteRepo) -> dict[str, list[Variant]]:
     """The precisions of every model that is there as GGUF, by the name that their files share."""
-    ggufs: dict[tuple[str, str, str, int], list[RemoteFile]] = defaultdict(list)
-    for file in repo.files:
-        path = PurePosixPath(file.path)
-        if path.suffix == ".gguf" and not _NOT_A_MODEL.search(path.name):
-            parts = parse_file_name(path.name)
-            precision = parts.precision or parse_file_name(f"x-{path.parent.name}.gguf").precision
-            ggufs[parts.model, str(path.parent), precision or path.stem, parts.n_shards].append(file)
+    wholes: dict[str, list[RemoteFile]] = defaultdict(list)
+    for file in sorted(repo.files, key=lambda file: file.path):
+        if is_gguf(file.path) and not named_helper(file.path):
+            wholes[whole_name(file.path)].append(file)
+    found = [(parse_file_name(files[0].path), files) for files in wholes.values()]
+    plain = {(name.model, name.precision) for name, _ in found if not name.remark}
     models: dict[str, list[Variant]] = defaultdict(list)
-    for (model, _, precision, n_shards), files in ggufs.items():
-        if len(files) == n_shards:
-            models[model].append(Variant(precision, "gguf", tuple(sorted(files, key=lambda file: file.path))))
+    for name, files in found:
+        if len(files) == name.n_shards:
+            precision = name.precision or PurePosixPath(files[0].path).stem
+            is_second = name.remark and (name.model, name.precision) in plain
+            label = f"{precision}-{name.remark}" if is_second else precision
+            models[name.model].append(Variant(label, "gguf", tuple(files)))
     return models
-
-
-def _is_main(repo: str, model: str, variants: Sequence[Variant]) -> tuple[bool, int, int, int]:
-    """The larger, the more likely a repository is about this model."""
-    words, of_repo = set(words_of(model)), set(words_of(repo))
-    is_helper = bool(_HELPER.search(model)) and not _HELPER.search(repo)
-    return not is_helper, -len(words ^ of_repo), len(variants), max(variant.bytes for variant in variants)
 
 
 def choose_variant(repo: str, variants: Sequence[Variant], wanted: str) -> Variant:
     """The precision or file that was asked for. NotFoundError says which ones the repository has."""
+    if is_gguf(wanted) and (helper := named_helper(wanted)):
+        raise NotFoundError(f"{wanted} of {repo} is {helper}, not a model of its own", f"`localrun pull {repo}`")
     if not variants:
         raise NotFoundError(f"{repo} holds no model that localrun reads", "a .gguf, or .safetensors, is needed")
+    at_path = [variant for variant in variants if any(file.path == wanted for file in variant.weights)]
+    named = [variant for variant in variants if wanted in variant.names]
+    for variant in at_path or named or of_precision(variants, wanted, lambda variant: variant.precision):
+        return variant
     for variant in variants:
-        if same_precision(variant.precision, wanted) or wanted in variant.names:
-            return variant
         if wanted.lower() in PRECISIONS and variant.format == "safetensors":  # quantised while it is loaded
             return variant
     there = list(dict.fromkeys(variant.precision or "safetensors" for variant in variants))

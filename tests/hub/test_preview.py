@@ -156,6 +156,34 @@ def test_precisions_split_models_and_what_is_none(serve: Serve, access_to: Acces
 
 
 @pytest.mark.parametrize(
+    ("files", "labels"),
+    [
+        (["m-IQ4_XS-imat.gguf", "m-Q4_K_M-imat.gguf"], ["IQ4_XS", "Q4_K_M"]),
+        (["m-Q4_K_M.gguf", "m-Q4_K_M-imat.gguf"], ["Q4_K_M", "Q4_K_M-imat"]),
+        (["m-Q4_K_M.GGUF", "M-Q8_0.Gguf"], ["Q4_K_M", "Q8_0"]),
+        (["m-Q8_0.gguf", "M-Q8_0.gguf"], ["Q8_0", "Q8_0"]),
+        (["Q4_K_M.gguf", "Q8_0.gguf"], ["Q4_K_M", "Q8_0"]),
+        (["Q4_K_M/m.gguf", "UD-Q2_K_XL/m.gguf"], ["Q4_K_M", "UD-Q2_K_XL"]),
+        (["Q4_K_M/m.gguf", "m.gguf"], ["Q4_K_M", "m"]),
+        (["m-Q4_K_M-imat-00001-of-00002.gguf", "m-Q4_K_M-imat-00002-of-00002.gguf"], ["Q4_K_M"]),
+        (["m-Q4_K_M.gguf", "._m-Q4_K_M.gguf", "__MACOSX/m-Q8_0.gguf"], ["Q4_K_M"]),
+    ],
+)
+def test_a_precision_is_found_wherever_it_stands_in_a_name(
+    serve: Serve, access_to: AccessTo, files: list[str], labels: list[str]
+) -> None:
+    contents = {name: bytes(5000 + number) for number, name in enumerate(files)}
+    variants = variants_of(read_repo(Http(access_to(serve({"a/m": contents}))), "a/m"))
+    assert [variant.precision for variant in variants] == labels
+    for variant in variants:
+        for file in variant.files:
+            assert choose_variant("a/m", variants, file.path) == variant
+    if len(set(labels)) == len(labels):
+        for label in labels:
+            assert choose_variant("a/m", variants, label.lower().removeprefix("ud-")).precision == label
+
+
+@pytest.mark.parametrize(
     ("repo", "files", "main", "others"),
     [
         ("a/m-GGUF", {"m-F16.gguf": 9000, "draft-BF16.gguf": 5000}, ["m-F16.gguf"], ["draft-BF16.gguf"]),

@@ -1,6 +1,7 @@
 """MODEL to path: the order of readings, the choice of a precision, and errors that name what there is."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,9 @@ def test_a_folder_resolves_to_its_model(models: Path, tmp_path: Path) -> None:
     for text in ("checkpoint", str(folder), str(folder / "model.safetensors"), str(folder / "config.json")):
         found = resolve(text)
         assert (found.path.resolve(), found.precision, found.format) == (folder, "bf16", "safetensors")
-    assert resolve(str(models), "Q8_0").path.name == "tiny-Q8_0.gguf"
-    assert resolve(f"{models}:Q8_0").path.name == "tiny-Q8_0.gguf"
+    shutil.copyfile(models / "other-Q2_K.gguf", folder / "other-Q2_K.gguf")
+    assert resolve("checkpoint", "Q2_K").path.resolve() == folder / "other-Q2_K.gguf"
+    assert resolve("checkpoint:q2_k").path.resolve() == folder / "other-Q2_K.gguf"
 
 
 def test_a_folder_of_the_same_name_that_holds_no_model_is_in_nobodys_way(models: Path, tmp_path: Path) -> None:

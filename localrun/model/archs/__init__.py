@@ -2,6 +2,7 @@
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
+from localrun.formats.helper_files import declared_helper
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.gemma2 import Gemma2
@@ -52,6 +53,9 @@ ARCHS: tuple[Arch, ...] = (
 def arch_of(source: TensorSource) -> Arch:
     """The architecture a file or folder declares. Raises ModelFileError (UNSUPPORTED) for one we do not know."""
     if source.format == "gguf":
+        if helper := declared_helper(source.metadata):
+            hint = "name the model that it belongs to"
+            raise ModelFileError("UNSUPPORTED", f"this is {helper}, not a model", path=str(source.path), hint=hint)
         names: list[object] = [_declared(source)]
         found = next((arch for arch in ARCHS if names[0] in arch.gguf), None)
     else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from localrun.base.errors import LocalrunError
 from localrun.base.request import KVCodecName
+from localrun.formats.gguf_names import is_gguf
 from localrun.hub.catalogue import shown_name
 from localrun.hub.names import parse_file_name
 from localrun_tui.state.choice import ModelChoice
@@ -62,7 +63,7 @@ class Download:
 def download_key(repo: str, file: str) -> str:
     """One for all files of a precision."""
     path = PurePosixPath(file)
-    if path.suffix != ".gguf":
+    if not is_gguf(path.name):
         return f"{repo} safetensors"
     parts = parse_file_name(path.name)
     return f"{repo} {path.parent / parts.model} {parts.precision}"

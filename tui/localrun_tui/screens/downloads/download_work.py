@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.base.settings import read_settings, write_setting
+from localrun.formats.gguf_names import is_gguf
 from localrun.hub.access import read_access
 from localrun.hub.api import read_repo
 from localrun.hub.http import Http
@@ -63,8 +64,8 @@ def remove_parts(download: Download) -> int:
 
 def find_arrived(download: Download, paths: Sequence[Path]) -> tuple[Download, bool]:
     """With the model on disk; the first one that is downloaded becomes the default (True)."""
-    path = paths[0] if paths[0].suffix == ".gguf" else paths[0].parent
-    form = "gguf" if path.suffix == ".gguf" else "safetensors"
+    path = paths[0] if is_gguf(paths[0].name) else paths[0].parent
+    form = "gguf" if is_gguf(path.name) else "safetensors"
     stored = next(model for model in stored_at(path, "hub", download.repo) if model.format == form)
     is_default = read_settings().model is None
     if is_default:

@@ -1,0 +1,90 @@
+"""GGUF files that lie beside a model and are none: projectors, importance matrices, adapters, models that draft.
+
+The file itself says what it is (`general.type`, `general.architecture`); its name counts where it is not here to be
+read, and for a model that drafts, which may be a whole model that lies beside a larger one.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from localrun.base.errors import LocalrunError
+from localrun.formats.files import fetch_from
+from localrun.formats.gguf_skim import skim_gguf
+
+PROJECTOR = "a projector, through which a model sees or hears (mmproj)"
+IMATRIX = "an importance matrix (imatrix), which is used to quantize a model"
+ADAPTER = "an adapter (LoRA), which changes another model"
+CONTROL_VECTOR = "a control vector, which steers another model"
+DRAFT = "a draft model, which guesses tokens for a larger one"
+VOCODER = "a vocoder, which turns the tokens of a model into sound"
+APPLE_DOUBLE = "what macOS notes about another file (AppleDouble)"
+
+_TYPES = {"mmproj": PROJECTOR, "projector": PROJECTOR, "imatrix": IMATRIX, "adapter": ADAPTER}
+_ARCHITECTURES = (
+    (re.compile(r"clip|mmproj"), PROJECTOR),
+    (re.compile(r"imatrix"), IMATRIX),
+    (re.compile(r"control_?vector"), CONTROL_VECTOR),
+    (re.compile(r"wavtokenizer-dec"), VOCODER),
+    (re.compile(r"(?:.*[-_])?(?:assistant|draft(?:er)?|mtp|eagle\d?|dflash|medusa)"), DRAFT),
+)
+_KEYS = {"adapter.type": ADAPTER, "imatrix.chunk_count": IMATRIX, "clip.projector_type": PROJECTOR}
+
+
+def _word(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![a-z0-9])(?:{pattern})(?![a-z0-9])", re.IGNORECASE)
+
+
+_IMATRIX_NAME = re.compile("imatrix", re.IGNORECASE)
+_WEIGHTS_NAME = _word(r"I?Q\d+(?:_[A-Z0-9]{1,3})*|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4")  # an imatrix has none of these types
+_BESIDE = (
+    (_word(r"draft(?:er)?|mtp|eagle\d?|dflash|medusa|assistant|speculator"), DRAFT),
+    (_word(r"q?lora|adapter"), ADAPTER),
+    (_word(r"control[-_]?vectors?|cvector|steering[-_]?vectors?"), CONTROL_VECTOR),
+    (_word(r"vocoder|wavtokenizer"), VOCODER),
+)
+
+
+def declared_helper(values: Mapping[str, Any]) -> str:
+    """What a GGUF is in place of a model, by its key-values; empty for a model."""
+    kind, arch = values.get("general.type"), values.get("general.architecture")
+    if isinstance(kind, str) and kind.lower() in _TYPES:
+        return _TYPES[kind.lower()]
+    if isinstance(arch, str):
+        for pattern, helper in _ARCHITECTURES:
+            if pattern.fullmatch(arch.lower()):
+                return helper
+    return next((helper for key, helper in _KEYS.items() if key in values), "")
+
+
+def helper_at(path: Path) -> str:
+    """What a GGUF on disk is in place of a model: by what it says itself, and by its name where it cannot be read."""
+    try:
+        return declared_helper(skim_gguf(fetch_from(path), path.stat().st_size, path))
+    except (LocalrunError, OSError):
+        return named_helper(path.name)
+
+
+def named_helper(path: str) -> str:
+    """What a GGUF is in place of a model, by its name, whatever lies beside it; empty for what may be a model."""
+    name = PurePath(path).name
+    if name.startswith("._") or "__MACOSX" in PurePath(path).parts:
+        return APPLE_DOUBLE
+    if re.search(r"mm[-_]?proj", name, re.IGNORECASE):
+        return PROJECTOR
+    if _IMATRIX_NAME.match(name) or (_IMATRIX_NAME.search(name) and not _WEIGHTS_NAME.search(name)):
+        return IMATRIX
+    return ""
+
+
+def helper_beside_model(name: str, repo: str) -> str:
+    """What a file is by its name where a model lies beside it: `mtp-gem-Q8_0.gguf` beside `gem-Q4_K_M.gguf`.
+
+    A word that the repository or folder `repo` has in its own name says nothing.
+    """
+    for pattern, helper in _BESIDE:
+        said = {found.lower() for found in pattern.findall(name)}
+        if said - {found.lower() for found in pattern.findall(repo)}:
+            return helper
+    return ""
