@@ -7,6 +7,7 @@ begins. What is damaged costs itself only: a record is also found inside of a li
 import json
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from localrun.chat.tree import Message
 
 _START = b'{"kind":'
 _END = re.compile(rb',"crc32":"([0-9a-f]{8})"\}')
+_START_OR_END = re.compile(re.escape(_START) + b"|" + _END.pattern)
 _END_LENGTH = len(b',"crc32":"00000000"}')
 _LATEST = 1 << 35  # seconds; the year 3058
 _MAX_STARTS = 16  # places tried as the start of a record inside of a damaged line
@@ -112,16 +114,36 @@ def _is_whole(record: bytes) -> bool:
 
 
 def _salvage(line: bytes) -> Iterator[tuple[int, bytes | None]]:
-    """Records inside of a line that is not one. Quotes inside of texts are escaped, so only records look like one."""
-    done = 0
-    for end in _END.finditer(line):
-        starts = [match.start() for match in re.finditer(re.escape(_START), line[done : end.end()])]
-        for start in (done + start for start in starts[-_MAX_STARTS:]):
-            if _is_whole(line[start : end.end()]):
-                if start > done:
-                    yield start, None
-                yield end.end(), line[start : end.end()]
-                done = end.end()
-                break
+    """Records inside of a line that is not one. Quotes inside of texts are escaped, so only records look like one.
+
+    Every byte is looked at once for each start of a record that is still open, of which there are few.
+    """
+    view, done = memoryview(line), 0
+    opened: deque[_Opened] = deque(maxlen=_MAX_STARTS)
+    for match in _START_OR_END.finditer(line):
+        if match[1] is None:
+            opened.append(_Opened(match.start()))
+            continue
+        for one in opened:
+            one.read(view, match.start())
+        whole = next((one.start for one in opened if one.crc == int(match[1], 16)), None)
+        if whole is not None:
+            if whole > done:
+                yield whole, None
+            done = match.end()
+            yield done, line[whole:done]
+            opened.clear()
     if done < len(line):
         yield len(line), None
+
+
+class _Opened:
+    """A place where a record may begin, and the checksum of the bytes from there up to `end`."""
+
+    def __init__(self, start: int) -> None:
+        self.start = self.end = start
+        self.crc = 0
+
+    def read(self, line: memoryview, end: int) -> None:
+        self.crc = zlib.crc32(line[self.end : end], self.crc)
+        self.end = end

@@ -1,7 +1,7 @@
 """A conversation as a tree of messages: every edit and every second answer is a branch, and nothing is replaced."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 LOST_TEXT = "[this message is damaged and could not be read]"
@@ -30,16 +30,25 @@ class Message:
 
 
 class ChatTree:
-    """Messages by id. `head` is the last message of the branch that is shown; None where that branch is empty."""
+    """Messages by id, and one branch that is shown."""
 
     def __init__(self) -> None:
-        self.head: str | None = None
+        self._head: str | None = None
+        self._goes_on = False  # the branch, to what follows its head; found out when somebody asks for that
         self._messages: dict[str, Message] = {}
         self._children: dict[str | None, list[str]] = {}
-        self._chosen: dict[str | None, str] = {}  # which child the branch last shown went through
+        self._shown: dict[str, None] = {}  # ids of messages that branches ended at, the last one last
+        self._chosen: dict[str | None, str] | None = None  # see _choices; None where they have to be found anew
 
     def __len__(self) -> int:
         return len(self._messages)
+
+    @property
+    def head(self) -> str | None:
+        """The last message of the branch that is shown; None where that branch is empty."""
+        if self._goes_on and self._head is not None:
+            self.select(self.leaf_below(self._head))
+        return self._head
 
     def __contains__(self, message_id: object) -> bool:
         return message_id in self._messages
@@ -49,27 +58,55 @@ class ChatTree:
 
     def add(self, message: Message) -> None:
         """Put in a message and select it. One whose id is there already is only selected, unless that one was lost or
-        unfinished."""
+        unfinished: then it gives way, and the branch goes on to what follows it."""
         known = self._messages.get(message.id)
+        gives_way = known is not None and (known.lost or known.unfinished)
         if known is None:
             self._children.setdefault(message.parent, []).append(message.id)
-        if known is None or ((known.lost or known.unfinished) and message.parent == known.parent):
             self._messages[message.id] = message
-        if message.parent == self.head:  # the path to the head is chosen already
-            self._chosen[self.head] = self.head = message.id
-        else:
-            self.select(message.id)
+        elif gives_way:
+            self._replace(known, message)
+        self.select(message.id)
+        self._goes_on = gives_way
 
     def add_reply(self, message: Message, grandparent: object) -> None:
         """Put in a message whose parent may be lost: something stands in for that, after `grandparent` if that is the
-        id of a message or None, else at the end of the selected branch."""
+        id of a message or None, else where something stood in for the message itself, else at the end of the selected
+        branch."""
         lost = message.parent
         if lost is not None and lost not in self:
             role = "assistant" if message.role == "user" else "user"
             known = grandparent is None or (isinstance(grandparent, str) and grandparent in self)
-            above = cast(str | None, grandparent) if known else self.head
+            stood_in = self._messages.get(message.id)
+            guess = stood_in.parent if stood_in else self.head
+            above = cast(str | None, grandparent) if known else guess
             self.add(Message(lost, above, role, LOST_TEXT, created=message.created, lost=True))
         self.add(message)
+
+    def _replace(self, known: Message, message: Message) -> None:
+        """Put a message in the place of what stood in for it, with all that follows that, under its own parent.
+
+        Where that one was taken for a descendant, because something that is lost was guessed to be there, the guess
+        moves; where nothing is lost, parents go round in a circle, and the message stays where it was guessed to be.
+        """
+        above = self.path(message.parent)
+        ids = [one.id for one in above]
+        if known.id in ids:
+            guessed = [one for one in above[ids.index(known.id) + 1 :] if one.lost]
+            if not guessed:
+                message = replace(message, parent=known.parent)
+            else:
+                self._move(replace(guessed[-1], parent=known.parent))
+        self._move(message)
+
+    def _move(self, message: Message) -> None:
+        """Take a message, as it is now, from the parent it has to that of `message`."""
+        before = self._messages[message.id].parent
+        self._messages[message.id] = message
+        if before != message.parent:
+            self._children[before].remove(message.id)
+            self._children.setdefault(message.parent, []).append(message.id)
+            self._chosen = None
 
     def messages(self) -> list[Message]:
         """All messages of all branches, oldest first."""
@@ -93,12 +130,30 @@ class ChatTree:
 
     def select(self, message_id: str | None) -> None:
         """Make the branch end at this message; None empties it."""
-        self.head = message_id
-        for message in self.path(message_id):
-            self._chosen[message.parent] = message.id
+        self._head, self._goes_on = message_id, False
+        if message_id is not None and message_id in self:
+            self._shown.pop(message_id, None)
+            self._shown[message_id] = None
+            self._chosen = None
 
     def leaf_below(self, message_id: str) -> str:
         """The end of the branch last shown through this message."""
+        choices = self._choices()
         while replies := self._children.get(message_id):
-            message_id = self._chosen.get(message_id, replies[-1])
+            message_id = choices.get(message_id, replies[-1])
         return message_id
+
+    def _choices(self) -> dict[str | None, str]:
+        """The reply that the branch last shown went through, for each message that one went through.
+
+        From the branch shown last to the first: where an earlier one meets a later one, all above is chosen already. So
+        each message is looked at once, not once for each branch.
+        """
+        if self._chosen is None:
+            self._chosen = {}
+            for leaf in reversed(self._shown):
+                one = self._messages.get(leaf)
+                while one is not None and one.parent not in self._chosen:
+                    self._chosen[one.parent] = one.id
+                    one = self._messages.get(one.parent) if one.parent is not None else None
+        return self._chosen

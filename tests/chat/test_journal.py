@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zlib
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from localrun_testing import REPOSITORY
 
 from localrun.base.errors import LocalrunError, NotFoundError
+from localrun.chat import records
 from localrun.chat.conversation import Chat
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import LOST_TEXT
@@ -216,6 +218,49 @@ def test_flipped_bits_cost_one_record_each(tmp_path: Path) -> None:
         read = [message for message in other.tree.messages() if not message.lost]
         assert len(read) >= 7, f"bit at {at}"
         assert {message.id for message in read} <= {message.id for message in chat.tree.messages()}
+
+
+@pytest.mark.parametrize("filler", [b"", b'{"kind":', b'{"kind":"x"', b'x{"kind":"message"y'])
+def test_a_line_of_many_ends_of_records_is_read_once_for_each_beginning(
+    monkeypatch: pytest.MonkeyPatch, filler: bytes
+) -> None:
+    read: list[int] = []
+
+    def counted(data: bytes, crc: int = 0) -> int:
+        read.append(len(data))
+        return crc32(data, crc)
+
+    crc32 = zlib.crc32
+    monkeypatch.setattr("localrun.chat.records.zlib.crc32", counted)
+    whole = records.pack("select", head=None)[1:]
+    for n in (100, 1000):
+        read.clear()
+        line = (filler + b',"crc32":"00000000"}') * n + whole + b"torn"
+        found = list(records.split(line))
+        assert [record for _, record in found] == [None, whole, None]
+        assert sum(read) <= 20 * len(line)
+        assert len(read) <= 20 * n + 20
+
+
+def test_records_inside_of_a_record_that_is_torn(tmp_path: Path) -> None:
+    """Up to sixteen that were cut before the one that is whole."""
+    inner = records.pack("select", head=None)[1:]
+    outer = records.pack("message", stats={"kind": "x", "crc32": "00000000"}, text="all of it")[1:]
+    for torn in (0, 1, 7, 15):
+        for whole in (inner, outer):
+            line = b'{"kind":"message","te' * torn + whole + b"!" + whole
+            assert [record for _, record in records.split(line) if record] == [whole, whole]
+
+
+def test_blocks_of_a_file_that_changed_places_lose_nothing(tmp_path: Path) -> None:
+    chat = ChatStore(tmp_path).create(model="m")
+    talk(chat)
+    before = texts(chat)
+    path = journal(tmp_path)
+    _, head, *lines = path.read_bytes().split(b"\n")
+    for order in permutations(range(len(lines))):
+        path.write_bytes(b"\n" + b"\n".join([head, *(lines[number] for number in order)]))
+        assert texts(reopened(tmp_path)) == before
 
 
 def test_zeros_after_a_power_cut_are_passed_over(tmp_path: Path) -> None:

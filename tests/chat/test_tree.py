@@ -1,6 +1,11 @@
 """The tree of a conversation against a list of parents, which is all it is."""
 
-from hypothesis import given
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from localrun.chat.tree import ChatTree, Message
@@ -64,3 +69,79 @@ def test_what_stood_in_for_a_lost_message_gives_way_to_it() -> None:
     assert len(tree) == 2
     assert "a" in tree
     assert "b" not in tree
+
+
+@st.composite
+def told(draw: st.DrawFn) -> tuple[list[int | None], list[int], set[int]]:
+    """The parent of each message, the order in which blocks of them stand in the file, and which are damaged there."""
+    n = draw(st.integers(1, 12))
+    parents = [draw(st.sampled_from([None, *range(number)])) for number in range(n)]
+    cuts = sorted(draw(st.sets(st.integers(1, n), max_size=4)) | {0, n})
+    blocks = [list(range(start, end)) for start, end in pairwise(cuts)]
+    order = [number for block in draw(st.permutations(blocks)) for number in block]
+    return parents, order, draw(st.sets(st.sampled_from(order), max_size=2))
+
+
+@given(told())
+@example(([None, 0, 1, 2, 3, 4], [0, 3, 4, 1, 2, 5], set()))
+@example(([None, 0, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0], set()))
+def test_intact_messages_are_shown_wherever_their_records_stand(
+    file: tuple[list[int | None], list[int], set[int]],
+) -> None:
+    parents, order, damaged = file
+    tree = ChatTree()
+    for number in order:
+        parent = parents[number]
+        if number not in damaged:
+            above = None if parent is None else parents[parent]
+            tree.add_reply(message(number, parent), None if above is None else str(above))
+    intact = set(order) - damaged
+    for number in intact:
+        one = tree[str(number)]
+        assert one == message(number, parents[number])
+        assert tree.path(one.id)[-1] == one
+        assert tree.siblings(one.id).count(one.id) == 1
+        assert one.id in [other.id for other in tree.path(tree.leaf_below(one.id))]
+    assert {int(one.id) for one in tree.messages() if one.lost} <= damaged
+    assert len(list(walked(tree))) == len(tree), "each is reached once from the beginning"
+    assert not tree.children(tree.head) if tree.head else not intact, "the branch that is shown ends with its last"
+
+
+class Counted(dict[str, Message]):
+    """Messages by id, and how often one was looked for."""
+
+    looks = 0
+
+    def __getitem__(self, key: str) -> Message:
+        self.looks += 1
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.looks += 1
+        return super().get(key, default)
+
+
+N = 300
+LONG: dict[str, list[tuple[int, int | None]]] = {
+    "two branches, by turns": [(number, number - 2 if number > 1 else None) for number in range(N)],
+    "backwards": [(number, number - 1 if number else None) for number in reversed(range(N))],
+    "each the first known of its branch": [(number, number + 1) for number in range(0, 2 * N, 2)],
+}
+
+
+@pytest.mark.parametrize("records", LONG.values(), ids=LONG)
+def test_a_long_chat_is_not_walked_through_for_each_message(records: list[tuple[int, int | None]]) -> None:
+    tree = ChatTree()
+    tree._messages = looked_at = Counted()
+    for number, parent in records:
+        tree.add_reply(message(number, parent), "unknown")
+    for number, _ in records:
+        tree.select(str(number))
+    assert tree.leaf_below(str(records[0][0]))
+    assert looked_at.looks < 12 * len(records)
+
+
+def walked(tree: ChatTree, above: str | None = None) -> Iterator[str]:
+    for child in tree.children(above):
+        yield child
+        yield from walked(tree, child)
