@@ -88,7 +88,7 @@ class Builder:
         place = self.folder / "src" / LLAMA_CPP
         if not place.exists():
             name, _, version = LLAMA_CPP.rpartition("-")
-            wanted = ("--no-binary", ":all:", "--no-deps", f"{name}=={version}")
+            wanted = ("--no-binary", name, "--no-deps", f"{name}=={version}")
             run(sys.executable, "-m", "pip", "download", *wanted, "--dest", place.parent)
             run("tar", "xzf", f"{place}.tar.gz", "-C", place.parent)
         return place

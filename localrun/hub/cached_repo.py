@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from localrun.hub.hf_cache import repo_folder
+from localrun.hub.model_files import entries
 from localrun.hub.partial import ABANDONED_SECONDS
 from localrun.hub.safe_names import is_commit, is_etag
-from localrun.hub.stored import entries
 
 Bytes = Path | tuple[int, int]  # what a name leads to: the place of a blob, or device and inode of a hard link
 

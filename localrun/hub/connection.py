@@ -3,17 +3,16 @@
 import http.client
 import socket
 import ssl
-import urllib.request
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from localrun.base.errors import HubError
 from localrun.base.sanitize import clean
 from localrun.base.timer import calling_after
-from localrun.hub.origin import DEFAULT_PORTS, Origin, is_public, is_this_machine
+from localrun.hub.origin import DEFAULT_PORTS, Origin, is_public
+from localrun.hub.proxy import proxy_for
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 30.0  # without a byte
@@ -25,9 +24,9 @@ class _Response(http.client.HTTPResponse):
     """An answer whose body can be read as it comes: `readinto` waits until the buffer is full, `read1` copies."""
 
     def readinto1(self, buffer: Any) -> int:
-        if self.chunked or not self.length:
+        if self.chunked or self.length is None:
             return super().readinto1(buffer)
-        n_read = self.fp.readinto1(memoryview(buffer)[: self.length])
+        n_read = self.fp.readinto1(memoryview(buffer)[: self.length]) if self.length else 0
         self.length -= n_read
         if not self.length:
             self.read()  # nothing is left: frees the connection
@@ -43,17 +42,16 @@ class Connection(http.client.HTTPConnection):
         self._origin = origin
         self._may_be_private = may_be_private
         scheme, host, port = origin
-        proxy = _proxy_for(scheme, host)
-        at = urlsplit(proxy if "//" in proxy else f"http://{proxy}") if proxy else None
-        place = (at.hostname or "", at.port or 80) if at else (host, port)
-        super().__init__(*place, timeout=CONNECT_SECONDS)
-        self._through_proxy = at is not None
-        self._absolute = at is not None and scheme == "http"
-        if at is not None and scheme == "https":
-            self.set_tunnel(host, port)
+        proxy = proxy_for(origin)
+        super().__init__(*((proxy.host, proxy.port) if proxy else (host, port)), timeout=CONNECT_SECONDS)
+        self.over = f" over the proxy {proxy.host}:{proxy.port}" if proxy else ""  # for messages
+        self._absolute = proxy is not None and scheme == "http"
+        self._for_proxy = {"Proxy-Authorization": proxy.authorization} if proxy and proxy.authorization else {}
+        if proxy is not None and scheme == "https":
+            self.set_tunnel(host, port, self._for_proxy)
 
     def connect(self) -> None:
-        if self._through_proxy:
+        if self.over:
             super().connect()
         else:
             self.sock = _dial(self._origin, self._may_be_private)
@@ -66,6 +64,7 @@ class Connection(http.client.HTTPConnection):
     ) -> tuple[http.client.HTTPResponse, socket.socket]:
         """GET, or POST with a body, and wait some seconds for the headers of the answer."""
         scheme, host, port = self._origin
+        more = self._for_proxy if self._absolute else {}
         if self._absolute:
             path = f"{scheme}://{_in_url(host)}:{port}{path}"
         host_header = _in_url(host) + ("" if port == DEFAULT_PORTS[scheme] else f":{port}")
@@ -73,7 +72,7 @@ class Connection(http.client.HTTPConnection):
             self.connect()
         sock: socket.socket = self.sock
         with deadline(sock, seconds):
-            self.request("GET" if body is None else "POST", path, body, {"Host": host_header, **headers})
+            self.request("GET" if body is None else "POST", path, body, {"Host": host_header, **more, **headers})
             return self.getresponse(), sock
 
 
@@ -100,11 +99,6 @@ def reason_of(error: Exception) -> str:
 @cache
 def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
-
-
-def _proxy_for(scheme: str, host: str) -> str:
-    direct = is_this_machine(host) or urllib.request.proxy_bypass(host)
-    return "" if direct else urllib.request.getproxies().get(scheme, "")
 
 
 def _in_url(host: str) -> str:

@@ -20,6 +20,8 @@ from localrun.hub.origin import Origin, host_of, may_see_token, origin_of
 LONGEST_WAIT = 60.0  # that a hub which is too busy may ask for; a person would rather know
 MAX_BODY = 16 << 20
 MAX_REDIRECTS = 6
+_PIECE_BYTES = 64 << 10
+_MAX_CRUMBS, _CRUMB_BYTES = 10_000, 64  # so many pieces of an answer have to be as long as that on average
 USER_AGENT = "localrun"
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -54,16 +56,22 @@ class Response:
 
     def read(self, limit: int = MAX_BODY) -> bytes:
         """The whole body; HubError when it is larger than `limit`, NetworkError when it takes too long."""
+        body, n_pieces = bytearray(), 0
         try:
             with deadline(self.sock):
-                body = self._raw.read(limit + 1)
+                buffer = memoryview(bytearray(_PIECE_BYTES))
+                while len(body) <= limit and (n_read := self._raw.readinto1(buffer)):
+                    body += buffer[:n_read]
+                    n_pieces += 1
+                    if n_pieces > _MAX_CRUMBS and len(body) < n_pieces * _CRUMB_BYTES:
+                        raise HubError(f"{host_of(self.url)} sends an answer in pieces of a few bytes", MIRROR_HINT)
         except (OSError, http.client.HTTPException) as error:
             raise _broken(error) from None
         if len(body) > limit:
             raise HubError(f"{host_of(self.url)} sends more than {limit:,} bytes where a little is expected")
         if self._raw.length:
             raise NetworkError("the connection broke off: the answer was cut short", "try again")
-        return body
+        return bytes(body)
 
     @property
     def is_read(self) -> bool:
@@ -140,7 +148,7 @@ class Http:
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             connection.close()
             hint = "check the network; models on disk work without one"
-            raise NetworkError(f"{host_of(url)} cannot be reached: {reason_of(error)}", hint) from None
+            raise NetworkError(f"{host_of(url)} cannot be reached{connection.over}: {reason_of(error)}", hint) from None
 
     def _redirected(self, url: str, target: str) -> str:
         try:

@@ -8,6 +8,7 @@ from localrun.hub.access import Access
 from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.http import NetworkError, Response
 from localrun.hub.origin import host_of
+from localrun.hub.rate_limit import seconds_to_wait
 
 _TOKEN_PAGE = "a token comes from huggingface.co/settings/tokens and goes into HF_TOKEN"
 
@@ -34,9 +35,8 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
     if code == "RevisionNotFound":
         return NotFoundError(f"{repo} has no such revision", "leave the revision out")
     if status == 429:
-        asked = response.headers.get("Retry-After", "")
-        seconds = int(asked) if asked.isdecimal() and asked.isascii() and len(asked) < 6 else 0
-        wait = f"try again in {seconds} s" if seconds else "try again in a few minutes"
+        seconds = seconds_to_wait(response.headers)
+        wait = f"try again {_in_a_while(seconds)}"
         hint = wait if access.token else f"{wait}; with HF_TOKEN set the limit is higher"
         return NetworkError(f"{host} asks us to slow down (too many requests)", hint, seconds or math.inf)
     if status == 401:
@@ -48,8 +48,19 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
     if status == 404:
         return NotFoundError(f"{host} has no {clean(file or repo, keep_newlines=False)}", MIRROR_HINT)
     if status >= 500 or status == 408:
-        return NetworkError(f"{host} has trouble of its own (status {status})", "try again in a minute")
+        seconds = seconds_to_wait(response.headers) or 0.0
+        hint = f"try again {_in_a_while(seconds) if seconds else 'in a minute'}"
+        return NetworkError(f"{host} has trouble of its own (status {status})", hint, seconds)
     return HubError(f"{host} gives an unexpected answer (status {status})", MIRROR_HINT)
+
+
+def _in_a_while(seconds: float | None) -> str:
+    if seconds is None:
+        return "in a few minutes"
+    if seconds <= 600:
+        return f"in {seconds:.0f} s"
+    minutes = math.ceil(seconds / 60)
+    return f"in {minutes} minutes" if minutes <= 120 else f"in {math.ceil(minutes / 60)} hours"
 
 
 def _gated(repo: str, access: Access) -> HubError:

@@ -14,17 +14,10 @@ from localrun.base.resources import resource
 from localrun.hub.access import hub_cache
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.journal import Head
+from localrun.hub.model_files import entries
 from localrun.hub.other_programs import lm_studio_models, ollama_models
 from localrun.hub.partial import find_partials
-from localrun.hub.stored import (
-    StoredModel,
-    entries,
-    folders_below,
-    ggufs_in,
-    ggufs_of_repo,
-    safetensors_in,
-    stored_at,
-)
+from localrun.hub.stored import StoredModel, folders_below, ggufs_in, ggufs_of_repo, safetensors_in, stored_at
 
 _USED_FILE = "last-used.json"
 _MAX_DEPTH = 4  # below the models folder: org/repo/variant/file

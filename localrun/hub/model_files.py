@@ -1,6 +1,7 @@
 """Which files of a folder belong to the model in it, by their names: weights, index, configs and tokenizer."""
 
 import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from localrun.formats.json_files import read_object
@@ -8,6 +9,7 @@ from localrun.formats.safetensors_shards import MAX_INDEX_BYTES
 
 SAFETENSORS_INDEX = "model.safetensors.index.json"
 _SHARD = re.compile(r"(?:model|consolidated)(?:-\d{5}-of-\d{5})?\.safetensors")
+_SECOND_COPY = re.compile(r"consolidated[-.].*|adapter_.*|.*\.(?:fp|bf|int)(?:4|8|16|32)[-.].*")  # or an adapter
 _BESIDE_WEIGHTS = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template"
     r"|preprocessor_config|processor_config|quantize_config|tekken)\.json"
@@ -18,6 +20,23 @@ _BESIDE_WEIGHTS = re.compile(
 def is_beside_weights(name: str) -> bool:
     """Whether a file of this name is what weights need to be a model."""
     return _BESIDE_WEIGHTS.fullmatch(name) is not None
+
+
+def weights_of(names: Iterable[str], indexed: Collection[str] = ()) -> list[str]:
+    """The files that loading opens, of all names in a folder: model.safetensors, else those of its index, else whatever
+    is there once. `indexed` are the names in that index, where it could be read."""
+    weights = sorted(name for name in names if name.endswith(".safetensors"))
+    if "model.safetensors" in weights:
+        return ["model.safetensors"]
+    if known := [name for name in weights if name in indexed]:
+        return known
+    return [name for name in weights if not _SECOND_COPY.fullmatch(name)] or weights
+
+
+def weights_in(folder: Path) -> list[Path]:
+    """The files of weights that loading a folder opens."""
+    names = [path.name for path in entries(folder) if path.is_file()]
+    return [folder / name for name in weights_of(names, _indexed(folder / SAFETENSORS_INDEX))]
 
 
 def files_of_folder(folder: Path) -> list[Path]:
@@ -34,3 +53,11 @@ def _indexed(index: Path) -> set[str]:
     """The files that an index names; none where there is no index that can be read."""
     names = read_object(index, MAX_INDEX_BYTES).get("weight_map")
     return {name for name in names.values() if isinstance(name, str)} if isinstance(names, dict) else set()
+
+
+def entries(place: Path) -> list[Path]:
+    """What is in a folder, sorted; empty when it cannot be read."""
+    try:
+        return sorted(place.iterdir())
+    except OSError:
+        return []

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from localrun.formats.json_files import read_object
-from localrun.hub.stored import StoredModel, entries, folders_below, ggufs_in, ggufs_of_repo
+from localrun.hub.model_files import entries
+from localrun.hub.stored import StoredModel, folders_below, ggufs_in, ggufs_of_repo
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _MODEL_LAYER = "application/vnd.ollama.image.model"

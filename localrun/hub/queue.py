@@ -10,7 +10,7 @@ from localrun.base.errors import HubError, LocalrunError
 from localrun.hub import transfer
 from localrun.hub.access import Access
 from localrun.hub.download import download
-from localrun.hub.http import Http, NetworkError
+from localrun.hub.http import LONGEST_WAIT, Http, NetworkError
 from localrun.hub.loadable import require_runnable
 from localrun.hub.progress import CancelledError, Control, Event, Notice, Progress
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
@@ -144,10 +144,10 @@ class DownloadQueue:
                 require_runnable(http, repo, files)
                 return
             except NetworkError as error:
-                if seconds is None:
+                if seconds is None or error.wait_seconds > LONGEST_WAIT:
                     raise
                 self._update(number, {"note": f"{error.message}: trying again"}, "running")
-                control.pause(seconds)
+                control.pause(max(seconds, error.wait_seconds))
 
     def _next(self) -> int | None:
         """The first queued job, when there is one; None once closed."""

@@ -12,6 +12,7 @@ from localrun.formats.gguf_names import is_gguf, part_names
 from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.formats.json_files import read_object
 from localrun.hub.main_model import main_model
+from localrun.hub.model_files import entries, weights_in
 from localrun.hub.names import parse_file_name
 
 Source = Literal["builtin", "models", "hub", "lmstudio", "ollama", "path"]
@@ -105,10 +106,8 @@ def shards_of(path: Path) -> list[Path]:
 
 def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredModel]:
     """The model of weights beside a config.json; one that cannot be read is told by `stored_obstacle`."""
-    paths = entries(place)
-    weights = [path for path in paths if path.suffix == ".safetensors" and path.is_file()]
-    config = place / "config.json"
-    if weights and config in paths:
+    weights, config = weights_in(place), place / "config.json"
+    if weights and config in entries(place):
         size = sum(path.stat().st_size for path in weights)
         model = name or place.absolute().name.lower()
         yield StoredModel(model, config_precision(read_object(config)), place, size, "safetensors", source)
@@ -132,11 +131,3 @@ def folders_below(root: Path, depth: int) -> Iterator[Path]:
         for entry in entries(root) if depth else ():
             if not entry.is_symlink() and not re.match(r"[._]", entry.name):
                 yield from folders_below(entry, depth - 1)
-
-
-def entries(place: Path) -> list[Path]:
-    """What is in a folder, sorted; empty when it cannot be read."""
-    try:
-        return sorted(place.iterdir())
-    except OSError:
-        return []

@@ -28,9 +28,10 @@ from localrun.hub.journal import (
     read_head,
     replace_journal,
 )
+from localrun.hub.model_files import entries
 from localrun.hub.partial import remove_partial, write_out
 from localrun.hub.safe_names import is_etag
-from localrun.hub.stored import StoredModel, entries, shards_of
+from localrun.hub.stored import StoredModel, shards_of
 
 DELAY_SECONDS = 2.0  # a command that ends sooner leaves it to the next one, and nobody waits for the disk
 _READ_BYTES = 1 << 20

@@ -12,7 +12,7 @@ from localrun.formats.gguf_names import is_gguf, is_weights, whole_name
 from localrun.formats.helper_files import named_helper
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.main_model import main_model
-from localrun.hub.model_files import SAFETENSORS_INDEX, is_beside_weights
+from localrun.hub.model_files import is_beside_weights, weights_of
 from localrun.hub.names import of_precision, parse_file_name
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 
@@ -104,9 +104,7 @@ def choose_variant(repo: str, variants: Sequence[Variant], wanted: str) -> Varia
 def _safetensors(repo: RemoteRepo) -> list[Variant]:
     """The model in the root of the repository, if there is one."""
     root = {file.path: file for file in repo.files if "/" not in file.path}
-    weights = [file for name, file in sorted(root.items()) if name.endswith(".safetensors")]
-    if SAFETENSORS_INDEX in root:  # some repositories hold the same weights twice
-        weights = [file for file in weights if file.path.startswith("model")] or weights
+    weights = [root[name] for name in weights_of(root)]  # some repositories hold the same weights twice
     if not weights or "config.json" not in root:
         return []
     beside = [file for name, file in sorted(root.items()) if is_beside_weights(name)]

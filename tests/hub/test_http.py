@@ -20,7 +20,7 @@ from localrun.hub.origin import is_public, may_see_token
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
-FILES = {"big.gguf": bytes(10_000), "small.json": b"{}"}
+FILES = {"big.gguf": bytes(10_000), "small.json": b"{}", "empty.json": b""}
 
 
 def fetch(access: Access, url: str, limit: int = 1 << 20) -> tuple[int, bytes]:
@@ -54,6 +54,8 @@ def test_connections_are_used_again(serve: Serve, access_to: AccessTo, monkeypat
     for _ in range(3):
         with http.get(f"{hub.url}/a/b/resolve/main/big.gguf") as response:
             response.read()
+        with http.get(f"{hub.url}/a/b/resolve/main/empty.json") as response:
+            assert response.read() == b""
     assert len(dials) == 2
     http.close()
     gc.collect()
@@ -157,6 +159,14 @@ def test_answers_have_limits_in_bytes_and_seconds(
     with pytest.raises(HubError, match=says):
         fetch(access_to(hub), f"{hub.url}/api/models")
     assert time.monotonic() - started < 60
+
+
+def test_an_answer_in_crumbs_is_refused_before_it_takes_memory(serve: Serve, access_to: AccessTo) -> None:
+    hub = serve({})
+    hub.break_file("api", "crumbs", at=100)
+    with pytest.raises(HubError, match="pieces of a few bytes"):
+        fetch(access_to(hub), f"{hub.url}/api/models")
+    assert hub.seen[0].sent < 100 * 60_000
 
 
 def test_a_refused_connection_is_a_network_error(serve: Serve, access_to: AccessTo) -> None:

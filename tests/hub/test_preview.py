@@ -125,6 +125,50 @@ def test_a_safetensors_model_is_read_from_its_config(serve: Serve, access_to: Ac
         assert recommended_variant(Http(access_to(hub)), asked, 8 * GIB)[0].precision == "bf16"
 
 
+SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "mtp.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("there", "taken"),
+    [
+        (["model.safetensors", "consolidated.safetensors", "params.json"], ["model.safetensors"]),
+        (["model.safetensors", "model.fp16.safetensors"], ["model.safetensors"]),
+        (["model.safetensors", "adapter_model.safetensors", "original/consolidated.00.pth"], ["model.safetensors"]),
+        (["model.safetensors", "pytorch_model.bin", "flax_model.msgpack", "onnx/model.onnx"], ["model.safetensors"]),
+        (
+            ["model.safetensors", "model.safetensors.index.json", "model-00001-of-00001.safetensors"],
+            ["model.safetensors"],
+        ),
+        (
+            [
+                *SHARDS,
+                "model.safetensors.index.json",
+                "consolidated.safetensors",
+                "model.fp16-00001-of-00002.safetensors",
+            ],
+            SHARDS,
+        ),
+        (["consolidated.safetensors"], ["consolidated.safetensors"]),
+        (["model.fp16.safetensors"], ["model.fp16.safetensors"]),
+        (["weights.safetensors", "consolidated.safetensors"], ["weights.safetensors"]),
+    ],
+)
+def test_weights_are_downloaded_once(
+    serve: Serve, access_to: AccessTo, tmp_path: Path, there: list[str], taken: list[str]
+) -> None:
+    """Those that loading opens, and the same are counted on disk."""
+    index = json.dumps({"weight_map": {name: name for name in taken}}).encode()
+    files = {name: index if "index" in name else bytes(5000 + 100 * i) for i, name in enumerate(there)}
+    files["config.json"] = json.dumps(CONFIG).encode()
+    (variant,) = variants_of(read_repo(Http(access_to(serve({"a/b": files}))), "a/b"))
+    assert [file.path for file in variant.weights] == taken
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (stored,) = stored_at(tmp_path)
+    assert stored.bytes == sum(len(files[name]) for name in taken)
+
+
 def test_what_floats_would_be_quantised_to_is_close_to_what_is_loaded(
     serve: Serve, access_to: AccessTo, tmp_path: Path
 ) -> None:

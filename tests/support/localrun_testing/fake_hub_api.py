@@ -69,6 +69,13 @@ class HubHandler(FileHandler):
                 return False
             case "rate-limit":
                 self.answer(429, {"error": "Too many requests"}, {"Retry-After": str(trouble.at or 77)})
+            case "limits":  # whatever headers say so
+                self.answer(429, {"error": "Too many requests"}, json.loads(trouble.to))
+            case "crumbs":  # chunks of one byte
+                self.send_response(200)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                self.pour(b"1\r\nx\r\n" * 10_000, trouble.at)
             case "busy":
                 self.answer(503, {"error": "busy"})
             case "bad-token":

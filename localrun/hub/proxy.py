@@ -1,0 +1,50 @@
+"""Which proxy a connection goes over: as the environment says (http_proxy, https_proxy, all_proxy, no_proxy), or the
+settings of macOS and Windows."""
+
+import base64
+import urllib.request
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from localrun.base.errors import HubError
+from localrun.hub.origin import Origin, is_this_machine
+
+_HINT = "localrun speaks to http:// proxies: set {name} to one, name the host in no_proxy, or unset it"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """An HTTP proxy. `authorization` is a header, and shows nowhere."""
+
+    host: str
+    port: int
+    authorization: str = field(default="", repr=False)
+
+
+def proxy_for(origin: Origin) -> Proxy | None:
+    """The proxy to an origin; None for a direct connection. HubError for a proxy of a kind that we do not speak to."""
+    scheme, host, port = origin
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if is_this_machine(host) or urllib.request.proxy_bypass(host) or urllib.request.proxy_bypass(place):
+        return None
+    proxies = urllib.request.getproxies()
+    name = scheme if proxies.get(scheme) else "all"
+    address = proxies.get(name, "")
+    return _parse(address, f"{name}_proxy") if address else None
+
+
+def _parse(address: str, name: str) -> Proxy:
+    """HubError names the variable, and nothing of what is in it but the scheme: there may be a password."""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port or 80
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    except ValueError:
+        host = ""
+    if not host or not host.isascii() or not host.isprintable() or " " in host:
+        raise HubError(f"{name} is not the address of a proxy", "set it to http://HOST:PORT, or unset it")
+    if scheme != "http":
+        kind = "SOCKS" if scheme.startswith("socks") else scheme[:20]
+        raise HubError(f"{name} names a {kind} proxy, which localrun does not speak to", _HINT.format(name=name))
+    return Proxy(host, port, f"Basic {token}" if user or password else "")

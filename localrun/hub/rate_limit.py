@@ -1,0 +1,58 @@
+"""When a hub that is too busy may be asked again: `Retry-After`, and the `RateLimit` headers of the IETF's drafts.
+
+Retry-After: 55                               or Thu, 26 Nov 2026 18:00:00 GMT
+RateLimit: "api";r=0;t=55, "day";r=9;t=3600   requests that remain, and the seconds until there are new ones
+RateLimit: limit=500, remaining=0, reset=55   of an older draft, as is RateLimit-Reset: 55
+"""
+
+import email.utils
+import math
+import re
+import time
+from email.message import Message
+
+MOST_SECONDS = 366 * 86400.0  # beyond, a number means nothing
+_NUMBER = r"\s*=\s*\"?(\d{1,12}(?:\.\d{1,9})?)"
+_REMAINING = re.compile(rf"(?<![\w-])(?:r|remaining){_NUMBER}", re.IGNORECASE)
+_SECONDS = re.compile(rf"(?<![\w-])(?:t|reset){_NUMBER}", re.IGNORECASE)
+_PLAIN = re.compile(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*(?:;.*)?")
+_EPOCH = 1e9  # a Reset as large as that is a time, in seconds since 1970
+
+
+def seconds_to_wait(headers: Message, now: float | None = None) -> float | None:
+    """Seconds until a request may be answered, 1 at least; None where the headers do not say, or say nonsense."""
+    clock = _date(headers.get("Date")) or (
+        time.time() if now is None else now
+    )  # the hub's own, which ours may differ from
+    seconds = _retry_after(headers.get("Retry-After", ""), clock)
+    if seconds is None:
+        seconds = _rate_limit(", ".join(headers.get_all("RateLimit", [])))
+    for name in ("RateLimit-Reset", "X-RateLimit-Reset"):
+        if seconds is None and (match := _PLAIN.fullmatch(headers.get(name, ""))):
+            seconds = float(match[1]) - (clock if float(match[1]) > _EPOCH else 0.0)
+    return None if seconds is None or seconds > MOST_SECONDS else max(1.0, float(math.ceil(seconds)))
+
+
+def _retry_after(text: str, clock: float) -> float | None:
+    if match := _PLAIN.fullmatch(text):
+        return float(match[1])
+    date = _date(text)
+    return None if date is None else date - clock
+
+
+def _rate_limit(text: str) -> float | None:
+    """The longest that a policy without a remaining request asks for; of all policies where none says so."""
+    by_remaining: dict[bool, list[float]] = {True: [], False: []}
+    draft7 = "reset" in text.lower()
+    for policy in [text] if draft7 else text.split(","):
+        if seconds := _SECONDS.search(policy):
+            remaining = _REMAINING.search(policy)
+            by_remaining[remaining is not None and float(remaining[1]) > 0].append(float(seconds[1]))
+    return max(by_remaining[False] or by_remaining[True], default=None)
+
+
+def _date(text: str | None) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(text or "").timestamp()
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None
