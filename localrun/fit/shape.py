@@ -12,6 +12,7 @@ from localrun.model.archs.reading import fields_of
 from localrun.model.capability import obstacle
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
+from localrun.model.weights import Namer
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,14 @@ def shape_of(source: TensorSource) -> Shape:
     """
     why = obstacle(source)
     caches: tuple[CacheKind, ...] = ()
+    tied = source.metadata.get("tie_word_embeddings") is not False or source.format == "gguf"
     try:
-        config, experts = arch_of(source).config(source), None
+        arch = arch_of(source)
+        config, experts = arch.config(source), None
+        tied = Namer(arch, config, source).tied if source.tensors else tied
     except ModelFileError:
         config = _plain_config(fields_of(source, {"rms_eps": 1e-6}), source)
         caches, experts = unsupported_layers(source.metadata, config), _experts(source)
-    tied = source.metadata.get("tie_word_embeddings") is not False or source.format == "gguf"
     return replace(make_shape(config, tied, experts, why), caches=caches)
 
 

@@ -61,6 +61,9 @@ class RecodedSource(ABC):
     def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
         return self._recoded(name, self.source.read_turned(name, matrix, columns))
 
+    def same(self, name: str, other: str) -> bool:
+        return self.source.same(name, other)
+
     def _recoded(self, name: str, raw: bytearray) -> bytearray:
         """Whole rows of a tensor, as it appears."""
         stored, info = QUANT_TYPES[self.source.tensors[name].qtype], self.tensors[name]

@@ -44,3 +44,7 @@ class TensorSource(Protocol):
     def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
         """Some columns of a matrix of a tensor of floats [n, rows, columns], as rows of the type in `tensors`."""
         ...
+
+    def same(self, name: str, other: str) -> bool:
+        """Whether two tensors agree in shape, type and every byte."""
+        ...

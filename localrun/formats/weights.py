@@ -10,6 +10,8 @@ from localrun.formats.metadata import Metadata
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
 
+_PIECE_BYTES = 8 << 20
+
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFiles:
@@ -22,6 +24,7 @@ class WeightFiles:
     stamps: Mapping[Path, Stamp]
     beside: Mapping[Path, Stamp] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # odd, but harmless
+    _compared: dict[tuple[str, str], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -59,6 +62,22 @@ class WeightFiles:
             rows, self.info(name).shape[2], -1
         )
         return bytearray(np.ascontiguousarray(numbers[:, columns].swapaxes(0, 1)).data)
+
+    def same(self, name: str, other: str) -> bool:
+        """Whether two tensors agree in shape, type and every byte. They are read piece by piece up to the first
+        difference, and once. Raises as `read` does."""
+        pair = (name, other)
+        if pair not in self._compared:
+            self._compared[pair] = self._compare(self.info(name), self.info(other))
+        return self._compared[pair]
+
+    def _compare(self, one: TensorInfo, other: TensorInfo) -> bool:
+        if (one.shape, one.qtype) != (other.shape, other.qtype):
+            return False
+        row_bytes = QUANT_TYPES[one.qtype].nbytes(one.shape[-1:])
+        n_rows, step = one.nbytes // row_bytes, max(1, _PIECE_BYTES // row_bytes)
+        pieces = ((first, min(step, n_rows - first)) for first in range(0, n_rows, step))
+        return all(self.read_rows(one, *piece) == self.read_rows(other, *piece) for piece in pieces)
 
     def info(self, name: str) -> TensorInfo:
         """Of a tensor by its name; ModelFileError where there is none."""

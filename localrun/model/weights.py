@@ -25,6 +25,7 @@ HF_FUSED = {
     "qkv_bias": "layers.{}.self_attn.qkv_proj.bias",
     "gate_up": "layers.{}.mlp.gate_up_proj.weight",
 }
+PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
 
@@ -50,16 +51,15 @@ class Namer:
         self.arch, self.config, self.source = arch, config, source
         self.gguf = source.format == "gguf"
         self.fused = GGUF_FUSED if self.gguf else HF_FUSED
-        self.prefix = "" if self.gguf else hf_prefix(source, arch.hf_names.get("embed", HF_NAMES["embed"]))
+        names = {**HF_NAMES, **arch.hf_names}
+        self.prefix = "" if self.gguf else hf_prefix(source, names["embed"], names["output_norm"])
 
     def refs(self) -> Iterator[tuple[str, WeightRef]]:
         config = self.config
-        yield "embed", self.ref("embed", (config.vocab_size, config.hidden_size))
+        yield "embed", self.embedding(self.ref("embed", (config.vocab_size, config.hidden_size)))
         yield "output_norm", self.ref("output_norm", (config.hidden_size,))
-        output = self.ref("output", (config.vocab_size, config.hidden_size))
-        tied = self.says_tied()
-        if tied is False or (tied is None and output.name in self.source.tensors):
-            yield "output", output
+        if not self.tied:
+            yield "output", self.ref("output", (config.vocab_size, config.hidden_size))
         if config.per_layer_size:
             yield from self.per_layer_refs(config.per_layer_size, config.n_layers * config.per_layer_size)
         for index, spec in enumerate(config.layers):
@@ -199,7 +199,7 @@ class Namer:
         if self.gguf:
             return (self.arch.gguf_names.get(weight) or GGUF_NAMES[weight]).format(index)
         if weight == "output":
-            return next((name for name in self.source.tensors if name.endswith("lm_head.weight")), "lm_head.weight")
+            return next((name for name in self.outputs if name in self.source.tensors), HF_NAMES["output"])
         template = self.arch.hf_names.get(weight) or HF_NAMES.get(weight, "")
         return self.prefix + template.format(index)
 
@@ -208,8 +208,23 @@ class Namer:
             return None
         return n_heads, self.config.ropes[0].dims
 
+    def embedding(self, ref: WeightRef) -> WeightRef:
+        """One that is missing is the output, where a file says that they are tied."""
+        missing = ref.name not in self.source.tensors and self.name("output") in self.source.tensors
+        return replace(ref, name=self.name("output")) if missing and self.says_tied() else ref
+
+    @cached_property
+    def tied(self) -> bool:
+        """Whether the output is the embedding: as a file says it, unless it has both and they differ."""
+        embed, output = self.name("embed"), self.name("output")
+        if output not in self.source.tensors:
+            return self.says_tied() is not False
+        if embed not in self.source.tensors:
+            return self.says_tied() is True
+        return self.says_tied() is True and self.source.same(embed, output)
+
     def says_tied(self) -> bool | None:
-        """Whether the output shares the embedding; None where only the presence of a tensor tells."""
+        """What config.json says; None where only the presence of a tensor tells."""
         tied = None if self.gguf else self.source.metadata.get("tie_word_embeddings")
         return tied if isinstance(tied, bool) else None
 
@@ -219,9 +234,17 @@ class Namer:
         if self.gguf:
             drafting = range(self.config.n_layers, self.config.n_layers + self.config.n_draft_layers)
             return name in self.unread or any(name.startswith(f"blk.{index}.") for index in drafting)
-        if name in self.unread or name.endswith(("rotary_emb.inv_freq", "lm_head.weight")):
+        if name in self.unread or name.endswith("rotary_emb.inv_freq"):
             return True
+        if name == self.name("output"):
+            return self.tied
         return not name.startswith(self.prefix)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Where a checkpoint may have the output: beside its layers, or beside the model that they belong to."""
+        parts = self.prefix.split(".")[:-1]
+        return tuple(".".join([*parts[:n], HF_NAMES["output"]]) for n in range(len(parts), -1, -1))
 
     @cached_property
     def unread(self) -> set[str]:
@@ -237,7 +260,9 @@ def made_of_a_token(spec: LayerSpec) -> tuple[str, ...]:
     return ("k",) if spec.k_is_v else ("k", "v")
 
 
-def hf_prefix(source: TensorSource, ending: str) -> str:
-    """What stands before the embedding, `ending`, in a checkpoint: `model.`, `language_model.model.`, …"""
-    name = next((name for name in source.tensors if name.endswith(ending)), "model." + ending)
-    return name[: -len(ending)]
+def hf_prefix(source: TensorSource, embed: str, norm: str) -> str:
+    """What stands before the embedding in a checkpoint, or before the last norm where an output is all there is of
+    it: `model.`, `language_model.model.`, …"""
+    found = next((name.removesuffix(embed) for name in source.tensors if name.endswith(embed)), None)
+    usual = (prefix for prefix in PREFIXES if prefix + norm in source.tensors)
+    return next(usual, PREFIXES[0]) if found is None else found
