@@ -8,7 +8,7 @@ from typing import Any
 from localrun.base.errors import StorageError, UsageError
 from localrun.base.sanitize import clean
 from localrun.chat.conversation import Chat
-from localrun.chat.requests import request_messages
+from localrun.chat.requests import exported_messages
 from localrun.chat.tree import Message
 
 _NAMES = {"system": "System", "user": "You", "assistant": "Model"}
@@ -58,7 +58,7 @@ def as_data(chat: Chat) -> dict[str, Any]:
         "title": chat.title,
         "model": chat.model,
         "created": iso_date(chat.created),
-        "messages": request_messages(chat.tree.path(chat.tree.head), chat.system),
+        "messages": exported_messages(chat.tree.path(chat.tree.head), chat.system),
         "head": chat.tree.head,
         "tree": [_node(message) for message in chat.tree.messages()],
     }

@@ -8,13 +8,19 @@ from localrun.chat.tree import Message
 _ROLES = ("system", "user", "assistant")
 
 
-def request_messages(messages: Sequence[Message], system: str = "") -> list[RequestMessage]:
+def exported_messages(messages: Sequence[Message], system: str = "") -> list[RequestMessage]:
     """Messages in the OpenAI shape. A stand-in for a lost one is left out where turns would no longer take turns."""
     shown = [message for message in messages if message.role in _ROLES]
     roles_before = [None, *(message.role for message in shown)]
     turns = [m for before, m in zip(roles_before, shown, strict=False) if not (m.lost and m.role == before)]
     first = [{"role": "system", "content": system}] if system else []
     return [*first, *map(_request_message, turns)]
+
+
+def request_messages(messages: Sequence[Message], system: str = "") -> list[RequestMessage]:
+    """The same for an engine. An answer without a thought says so: its text is all answer, whatever tags it spells."""
+    shown = exported_messages(messages, system)
+    return [{"reasoning_content": "", **message} if message["role"] == "assistant" else message for message in shown]
 
 
 def _request_message(message: Message) -> RequestMessage:

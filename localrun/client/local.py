@@ -64,7 +64,7 @@ class LocalClient:
         prompt = text.prepare(request)
         watch = Watch()
         handle = self.model.engine.submit(self._generation(request, prompt))
-        answer = AnswerStream(text, request.stop, text.splitter(prompt.ids, text.within_thinking(request)))
+        answer = AnswerStream(text.parser(request, prompt.ids), request.stop)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
 
     def warm(self, token_ids: list[int], chat: str = "") -> None:

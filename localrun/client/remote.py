@@ -7,7 +7,7 @@ from types import TracebackType
 from localrun.base.check import check_request
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import CacheView, Done, Event, Loop, ModelInfo, PromptView
-from localrun.base.request import Request
+from localrun.base.request import Message, Request
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
 from localrun.client.json_fields import Json
@@ -128,4 +128,9 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
         body["chat_template_kwargs"] = {"enable_thinking": request.think == "on"}
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
-    return "/chat/completions", {**body, "messages": list(request.messages)}
+    return "/chat/completions", {**body, "messages": list(map(_message, request.messages))}
+
+
+def _message(message: Message) -> Message:
+    """Without a thought that is empty: not every server knows the field."""
+    return {name: value for name, value in message.items() if name != "reasoning_content" or value}

@@ -19,7 +19,7 @@ def rewritten_history(text: ModelText, request: Request, answer: str, thinking: 
 
     def next_prompt(question: str) -> Request:
         turn: tuple[dict[str, Any], ...] = (
-            {"role": "assistant", "content": answer, **({"reasoning_content": thinking} if thinking else {})},
+            {"role": "assistant", "content": answer, "reasoning_content": thinking},
             {"role": "user", "content": question},
         )
         return replace(request, messages=request.messages + turn, known_ids=tuple(known))

@@ -8,33 +8,29 @@ from typing import TypedDict
 from localrun.base.events import Channel, Completion, Loop, ModelInfo, Prefill, Token
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken
-from localrun.text.detokenizer import Detokenizer
-from localrun.text.model_text import ModelText, PromptIds
-from localrun.text.reasoning import Splitter
+from localrun.text.answer_parser import AnswerParser
+from localrun.text.model_text import PromptIds
 from localrun.text.stop import StopStrings
 
 
 class AnswerStream:
     """The text of one generation. `hit` is set when a stop string ended the answer."""
 
-    def __init__(self, text: ModelText, stops: Iterable[str], splitter: Splitter | None) -> None:
-        self.detokenizer = Detokenizer(text.tokenizer, text.visible_ids)
+    def __init__(self, parser: AnswerParser, stops: Iterable[str]) -> None:
+        self.parser = parser
         self.stops = StopStrings(stops)
-        self.splitter = splitter
         self.hit = False
         self.texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
 
     def push(self, token_id: int) -> Iterator[Token]:
         """The events of one new token: one, or two when its text spans thinking and answer."""
-        pieces = self.split(self.detokenizer.push(token_id)) or [("answer", "")]
+        pieces = self.parser.push(token_id) or [("answer", "")]
         for index, (channel, text) in enumerate(pieces):
             yield self.token(token_id if index == 0 else None, channel, text)
 
     def flush(self) -> Iterator[Token]:
         """What was held back, once no more tokens come."""
-        pieces = self.split(self.detokenizer.flush())
-        pieces += self.splitter.flush() if self.splitter else []
-        for channel, text in pieces:
+        for channel, text in self.parser.flush():
             yield self.token(None, channel, text)
         rest = "" if self.hit else self.stops.flush()
         if rest:
@@ -43,9 +39,6 @@ class AnswerStream:
 
     def text(self, channel: Channel) -> str:
         return "".join(self.texts[channel])
-
-    def split(self, text: str) -> list[tuple[Channel, str]]:
-        return self.splitter.push(text) if self.splitter else [("answer", text)]
 
     def token(self, token_id: int | None, channel: Channel, text: str) -> Token:
         if channel == "answer":

@@ -1,6 +1,7 @@
 """Harmony, the format of gpt-oss: every message has a header that names its channel, and a text."""
 
 import re
+from collections.abc import Callable
 
 from localrun.base.events import Channel
 from localrun.text.stop import first_partial
@@ -15,12 +16,15 @@ class HarmonySplitter:
     """Splits a stream into thinking (the channel `analysis`) and answer (`final`, `commentary`), wherever it is cut.
 
     Headers are dropped, but for the function that a message calls. An empty line parts messages of one kind. `prompt`
-    is the end of what the stream goes on from.
+    is the end of what the stream goes on from, and `spell` says how marks are written in both.
     """
 
-    def __init__(self, prompt: str = ASSISTANT) -> None:
-        self._channel: Channel = "thinking" if prompt.endswith(f"{CHANNEL}analysis{MESSAGE}") else "answer"
-        self._header = "" if prompt.endswith(ASSISTANT) else None  # what there is of one; None within a text
+    def __init__(self, prompt: str = ASSISTANT, spell: Callable[[str], str] = str) -> None:
+        self._start, self._message, self._analysis = map(spell, (START, MESSAGE, f"{CHANNEL}analysis"))
+        self._ends = tuple(map(spell, ENDS))
+        self._begins = (self._start, spell(CHANNEL))
+        self._channel: Channel = "thinking" if prompt.endswith(self._analysis + self._message) else "answer"
+        self._header = "" if prompt.endswith(spell(ASSISTANT)) else None  # what there is of one; None within a text
         self._said: dict[Channel, bool] = {"answer": False, "thinking": False}
         self._fresh = False  # nothing of this message was told yet
         self._held = ""
@@ -41,13 +45,16 @@ class HarmonySplitter:
 
     def flush(self) -> list[tuple[Channel, str]]:
         """The rest, which turned out to be no header."""
-        rest, self._header, self._held = (self._header or "") + self._held, None, ""
         pieces: list[tuple[Channel, str]] = []
-        self._take(rest, pieces)
+        self._show_header(pieces)
+        self._take(self._held, pieces)
+        self._held = ""
         return pieces
 
     def _marks(self) -> tuple[str, ...]:
-        return (START, CHANNEL, *ENDS) if self._header is None else (MESSAGE,)
+        if self._header is None:
+            return (*self._begins, *self._ends)
+        return (self._message, self._start, *self._ends)
 
     def _next_mark(self) -> tuple[int, str] | None:
         found = [(start, mark) for mark in self._marks() if (start := self._held.find(mark)) >= 0]
@@ -55,16 +62,23 @@ class HarmonySplitter:
 
     def _pass(self, mark: str, pieces: list[tuple[Channel, str]]) -> None:
         """Go over a mark: into a header, out of one, or out of a message."""
-        if mark in ENDS:
-            self._channel = "answer"
-        elif mark == MESSAGE:
+        if mark == self._message:
             header, self._header = self._header or "", None
-            self._channel = "thinking" if CHANNEL + "analysis" in header else "answer"
+            self._channel = "thinking" if self._analysis in header else "answer"
             self._fresh = True
             if called := _RECIPIENT.search(header):
                 self._take(f"{called[1]} ", pieces)
+            return
+        self._show_header(pieces)
+        if mark in self._ends:
+            self._channel = "answer"
         else:
             self._header = mark
+
+    def _show_header(self, pieces: list[tuple[Channel, str]]) -> None:
+        """A header that no message follows is text: nothing that a model writes is lost."""
+        header, self._header = self._header or "", None
+        self._take(header, pieces)
 
     def _take(self, text: str, pieces: list[tuple[Channel, str]]) -> None:
         """Text that is no mark, of a header or of a message."""

@@ -54,6 +54,23 @@ def splice(tokenizer: Tokenizer, known: Sequence[int], encoded: Sequence[int]) -
     return Spliced([*known[:kept], *encoded[base + new.starts.index(cut) :]], kept, kept if rewritten else None)
 
 
+def with_spaces(
+    tokenizer: Tokenizer, known: Sequence[int], messages: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """`messages` whose answers begin with the space that the model wrote before them: SentencePiece puts one before
+    every text, and the texts that are kept are without it."""
+    said = tokenizer.decode(known, special=True)
+    spaced, position = [], 0
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, str) and content and (found := said.find(content, position)) >= 0:
+            position = found + len(content)
+            if message.get("role") == "assistant" and found and said[found - 1] == " ":
+                message = {**message, "content": f" {content}"}
+        spaced.append(message)
+    return spaced
+
+
 def rewritten_turn(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> int:
     """The turn, from 1 on, in which the known ids no longer said the same; 0 for what comes before the first."""
     before = tokenizer.decode(spliced.ids[: spliced.n_kept], special=True)

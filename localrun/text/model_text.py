@@ -4,19 +4,23 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from localrun.base.errors import ModelFileError, UsageError
+from localrun.base.events import Channel
 from localrun.base.request import Request, Sampling
 from localrun.base.settings import SETTINGS
 from localrun.formats.files import bad_file
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
-from localrun.text.history import change, note, splice
-from localrun.text.prompt import encode_rendered, render_chat
-from localrun.text.reasoning import ReasoningTags, Splitter, reasoning_tags
+from localrun.text.answer_parser import AnswerParser
+from localrun.text.detokenizer import text_of
+from localrun.text.history import change, note, splice, with_spaces
+from localrun.text.marks import NO_MARKS, Marks
+from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
+from localrun.text.reasoning import ReasoningTags, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
 
@@ -62,6 +66,11 @@ class ModelText:
     tags: ReasoningTags | None
     sampling: Sampling
     notes: tuple[str, ...]
+    marks: Marks = field(init=False)  # the tokens among the tags
+
+    def __post_init__(self) -> None:
+        marks = Marks.of(self.tokenizer, self.tags.texts) if self.tags else NO_MARKS
+        object.__setattr__(self, "marks", marks)
 
     def encode_request(self, request: Request) -> list[int]:
         """The ids of a request. Control tokens spelled in messages stay text; in a raw prompt they are parsed."""
@@ -79,38 +88,66 @@ class ModelText:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
         if request.continues:
             return self._begun(request)
-        messages = list(request.messages)
-        tools = [dict(tool) for tool in request.tools] or None
-        kwargs = self.thinking(request.think)
+        rendered, render_ms = self._render(request, request.messages)
         started = time.perf_counter()
-        rendered = render_chat(self.tokenizer, self.template.at(request.now), messages, tools=tools, **kwargs)
-        if not rendered.text:
-            what = "the chat template writes nothing for these messages"
-            raise ModelFileError("BAD_TEMPLATE", what, hint=RAW_HINT)
-        render_ms, started = _ms_since(started), time.perf_counter()
         encoded = encode_rendered(self.tokenizer, rendered)
         if not request.known_ids:
             return PromptIds(encoded, 0, "", render_ms, _ms_since(started))
         spliced = splice(self.tokenizer, request.known_ids, encoded)
-        changed = change(self.tokenizer, spliced, messages)
+        if spliced.rewritten_at is not None and self.tokenizer.vocabulary.answers_after_space:
+            spaced = with_spaces(self.tokenizer, request.known_ids, request.messages)
+            rendered, more_ms = self._render(request, spaced)
+            render_ms += more_ms
+            other = splice(self.tokenizer, request.known_ids, encode_rendered(self.tokenizer, rendered))
+            spliced = max(spliced, other, key=lambda spliced: spliced.n_kept)
+        changed = change(self.tokenizer, spliced, request.messages)
         why = "" if changed is None else note(*changed)
         return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed)
+
+    def _render(self, request: Request, messages: Sequence[Mapping[str, Any]]) -> tuple[RenderedChat, float]:
+        """The text of a chat, and the milliseconds that it took."""
+        started = time.perf_counter()
+        rendered = render_chat(
+            self.tokenizer,
+            self.template.at(request.now),
+            messages,
+            tools=[dict(tool) for tool in request.tools] or None,
+            tags=(*self.tags.texts, *self.marks.by_text) if self.tags else (),
+            **self.thinking(request.think),
+        )
+        if not rendered.text:
+            what = "the chat template writes nothing for these messages"
+            raise ModelFileError("BAD_TEMPLATE", what, hint=RAW_HINT)
+        return rendered, _ms_since(started)
 
     def thinking(self, wish: str) -> dict[str, Any]:
         """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""
         return {} if wish == "auto" else self.template.capabilities.thinking_arguments(wish == "on")
 
-    def splitter(self, prompt: Sequence[int], within: bool | None = None) -> Splitter | None:
-        """Tells thinking from answer, starting where the prompt left off; `within` as ReasoningTags.splitter."""
-        end = self.tokenizer.decode(prompt[-TAIL_TOKENS:], special=True)
-        return None if self.tags is None else self.tags.splitter(end, within)
+    def parser(self, request: Request, prompt: Sequence[int]) -> AnswerParser:
+        """Reads the ids of an answer to `request`, whose own are `prompt`: whether it begins within a thought is told
+        by the end of these, or by the answer that is gone on with."""
+        channel = begun_channel(request)
+        splitter = None
+        if self.tags is not None:
+            splitter = self.tags.splitter(
+                self._end_of(prompt),
+                inside=self._opens_thought(prompt) if channel is None else channel == "thinking",
+                goes_on=channel is not None,
+                marks=self.marks,
+            )
+        strips_space = request.prompt is None and channel != "answer" and self.tokenizer.vocabulary.answers_after_space
+        return AnswerParser(self.tokenizer, self.marks, splitter, strips_space)
 
-    def within_thinking(self, request: Request) -> bool | None:
-        """Whether an answer that is gone on with was cut while it thought; None where none is."""
-        if not request.continues:
-            return None
-        begun = request.messages[-1]
-        return not begun.get("content") and bool(begun.get("reasoning_content"))
+    def _opens_thought(self, prompt: Sequence[int]) -> bool:
+        """Whether a prompt ends with the tag that opens the thinking, so that the model goes on with it."""
+        if self.tags is None:
+            return False
+        tag = self._end_of(self.tokenizer.encode(self.tags.open, special=True))
+        return self._end_of(prompt).rstrip().endswith(tag.strip())
+
+    def _end_of(self, ids: Sequence[int]) -> str:
+        return text_of(self.tokenizer, ids[-TAIL_TOKENS:], self.marks)
 
     def _begun(self, request: Request) -> PromptIds:
         """The ids of an answer that is gone on with: as the engine had them, else the prompt and the text of it."""
@@ -118,15 +155,18 @@ class ModelText:
             return PromptIds(list(request.known_ids), len(request.known_ids), "", 0.0, 0.0)
         begun = str(request.messages[-1].get("content") or "")
         prompt = self.prepare(replace(request, messages=request.messages[:-1], continues=False))
-        end, closed = self.tokenizer.decode(prompt.ids[-TAIL_TOKENS:], special=True), []
-        if self.tags is not None and self.tags.starts_inside(end):
+        closed = []
+        if self.tags is not None and self._opens_thought(prompt.ids):
             closed = self.tokenizer.encode(f"{self.tags.close}\n\n", special=True)
         return replace(prompt, ids=[*prompt.ids, *closed, *self.tokenizer.encode(begun)])
 
-    @property
-    def visible_ids(self) -> frozenset[int]:
-        """Control tokens that have to reach the splitter."""
-        return frozenset() if self.tags is None else self.tags.visible_ids(self.tokenizer)
+
+def begun_channel(request: Request) -> Channel | None:
+    """In which text an answer that is gone on with was cut; None where it begins anew, as thoughts without ids do."""
+    begun = request.messages[-1] if request.continues else {}
+    if begun.get("content"):
+        return "answer"
+    return "thinking" if begun.get("reasoning_content") and request.known_ids else None
 
 
 def load_text(source: TensorSource) -> ModelText:

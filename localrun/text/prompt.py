@@ -44,9 +44,17 @@ def render_chat(
     *,
     tools: Sequence[Mapping[str, Any]] | None = None,
     add_generation_prompt: bool = True,
+    tags: Sequence[str] = (),
     **kwargs: Any,
 ) -> RenderedChat:
-    """The text of a chat; `kwargs` are the template's own variables. Raises like `ChatTemplate.render`."""
+    """The text of a chat; `kwargs` are the template's own variables. Raises like `ChatTemplate.render`.
+
+    A template that looks for the `tags` around a thought sees none in an answer whose thought is told apart from it:
+    what looks like one there is what the model wrote about tags.
+    """
+    stand_ins = _stand_ins({tag[0] for tag in tags}, _texts(messages))
+    back = str.maketrans({mark: letter for letter, mark in stand_ins.items()})
+    messages = [_hide(tags, stand_ins, message) for message in messages]
 
     def render(inputs: Inputs) -> str:
         return template.render(add_generation_prompt=add_generation_prompt, **inputs)
@@ -55,15 +63,12 @@ def render_chat(
     prompt, marked = _render_marked(tokenizer, render, inputs)
     if _shows_python(messages, prompt):
         prompt, marked = _render_marked(tokenizer, render, inputs | {"messages": plain_messages(messages)})
-    return RenderedChat(prompt, marked)
+    return RenderedChat(prompt.translate(back), marked)
 
 
 def encode_rendered(tokenizer: Tokenizer, rendered: RenderedChat) -> list[int]:
     """The ids of that text. Control tokens are those of the template, with exactly one BOS if the model wants one."""
-    ids = _encode_marked(tokenizer, rendered.text, rendered.marked)
-    if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
-        ids.insert(0, tokenizer.bos_id)
-    return ids
+    return tokenizer.with_bos(_encode_marked(tokenizer, rendered.text, rendered.marked))
 
 
 def _render_marked(tokenizer: Tokenizer, render: Render, inputs: Inputs) -> tuple[str, str]:
@@ -117,6 +122,16 @@ def _encode_marked(tokenizer: Tokenizer, prompt: str, marked: str) -> list[int]:
         if strips_right:
             position += len(prompt[position:]) - len(prompt[position:].lstrip())
     return ids + tokenizer.encode(prompt[position:])
+
+
+def _hide(tags: Sequence[str], stand_ins: Mapping[str, str], message: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(message, Mapping) or message.get("reasoning_content") is None:
+        return message
+    if not isinstance(content := message.get("content"), str):
+        return message
+    for tag in tags:
+        content = content.replace(tag, stand_ins[tag[0]] + tag[1:])
+    return {**message, "content": content}
 
 
 def _shows_python(messages: Sequence[Mapping[str, Any]], prompt: str) -> bool:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from localrun.base.events import Channel
-from localrun.text.harmony import ENDS, START, HarmonySplitter
+from localrun.text.harmony import ASSISTANT, ENDS, START, HarmonySplitter
+from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.stop import first_partial
-from localrun.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,24 +21,24 @@ class ReasoningTags:
     hidden: tuple[str, ...] = ()
     headers: bool = False
 
-    def starts_inside(self, prompt: str) -> bool:
-        """Whether the prompt itself opens the thinking, so that the model goes on with it."""
-        return prompt.rstrip().endswith(self.open.rstrip())
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.open, self.close, *self.hidden
 
-    def splitter(self, prompt: str, within: bool | None = None) -> "Splitter":
-        """Tells thinking from answer, starting where the end of the prompt left off. `within`: the prompt ends in the
-        middle of a text, which is one of thinking or not."""
+    def splitter(
+        self, prompt: str = "", *, inside: bool = False, goes_on: bool = False, marks: Marks = NO_MARKS
+    ) -> "Splitter":
+        """Tells thinking from answer in a stream where the tokens among `marks` are their stand-ins.
+
+        `inside`: it begins within a thought; `goes_on`: in the middle of a text, be it thinking or answer. A format
+        with headers begins where the end of `prompt` left off, which is text of the stream, too.
+        """
         if self.headers:
-            channel = f"{START}assistant<|channel|>{'analysis' if within else 'final'}<|message|>"
-            return HarmonySplitter(prompt if within is None else channel)
-        if within is None:
-            return ReasoningSplitter(self.open, self.close, self.starts_inside(prompt), self.hidden)
-        return ReasoningSplitter(self.open, self.close, within, self.hidden, after_tag=False)
-
-    def visible_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
-        """Control tokens the tags are made of: a Detokenizer has to show them, or the tags are never seen."""
-        texts = (self.open, self.close, *self.hidden)
-        return frozenset(i for i in tokenizer.control_ids if any(tokenizer.token_text(i) in text for text in texts))
+            channel = f"{ASSISTANT}<|channel|>{'analysis' if inside else 'final'}<|message|>"
+            return HarmonySplitter(marks.spell(channel) if goes_on else prompt, marks.spell)
+        spelled = map(marks.spell, self.texts)
+        return ReasoningSplitter(next(spelled), next(spelled), inside, tuple(spelled), after_tag=not goes_on)
 
 
 # What a template says, and the tags it means; the first that is found counts.

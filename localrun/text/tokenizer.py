@@ -71,12 +71,18 @@ class Tokenizer:
 
     def encode(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
         """Ids of `text`. `special`: the text of a control token becomes that token, else it stays text.
-        `bos`: begin with BOS if the model wants one. Text that is not Unicode (lone surrogates) becomes U+FFFD."""
+        `bos`: begin with exactly one BOS if the model wants one. Text that is not Unicode (lone surrogates) becomes U+FFFD."""
         text = _SURROGATES.sub("\ufffd", text)
         ids = self._encode(text, special)
         if not special and not self.control_ids.isdisjoint(ids):
             ids = self._spell_out(ids, text)
-        return [self.bos_id, *ids] if bos and self.add_bos and self.bos_id is not None else ids
+        return self.with_bos(ids) if bos else ids
+
+    def with_bos(self, ids: list[int]) -> list[int]:
+        """`ids` behind exactly one BOS if the model wants one."""
+        if not self.add_bos or self.bos_id is None or ids[:1] == [self.bos_id]:
+            return ids
+        return [self.bos_id, *ids]
 
     def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
         """Text of `ids`, without control tokens unless `special`; bytes that are not UTF-8 become U+FFFD."""

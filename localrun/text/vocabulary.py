@@ -36,6 +36,11 @@ class Vocabulary:
     sha256: str
     notes: tuple[str, ...] = ()
 
+    @property
+    def answers_after_space(self) -> bool:
+        """Whether a text begins with a space that is none of its own, which decoding takes away."""
+        return self.space_prefix and self.spelling == "metaspace"
+
     def piece(self, token_id: int) -> bytes:
         """The bytes of an id; UTF-8 characters may be spread over several ids."""
         text, kind = self.tokens[token_id], self.types[token_id]

@@ -91,6 +91,6 @@ def said(splitter: Splitter, text: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("tags", [TAGS, HARMONY])
 def test_thinking_that_was_cut_goes_on_as_thinking(tags: ReasoningTags) -> None:
-    assert said(tags.splitter("", within=True), "\nmore") == [("thinking", "\nmore")]
-    assert said(tags.splitter("", within=False), "\nmore") == [("answer", "\nmore")]
-    assert said(TAGS.splitter("", within=True), " a</think>b") == [("thinking", " a"), ("answer", "b")]
+    assert said(tags.splitter(inside=True, goes_on=True), "\nmore") == [("thinking", "\nmore")]
+    assert said(tags.splitter(goes_on=True), "\nmore") == [("answer", "\nmore")]
+    assert said(TAGS.splitter(inside=True, goes_on=True), " a</think>b") == [("thinking", " a"), ("answer", "b")]

@@ -49,6 +49,9 @@ def test_bos_only_where_the_model_adds_it() -> None:
     adds = bpe(add_bos_token=True)
     assert adds.encode("hello", bos=True) == [adds.bos_id, *adds.encode("hello")]
     assert adds.encode("", bos=True) == [adds.bos_id]
+    assert adds.encode("<|bos|>hello", special=True, bos=True) == [adds.bos_id, *adds.encode("hello")]
+    spelled = adds.encode("<|bos|>hello", bos=True)
+    assert spelled == [adds.bos_id, *adds.encode("<|bos|>hello")]
     assert bpe(pre="llama-bpe").add_bos
     assert not bpe(pre="llama-bpe", add_bos_token=False).add_bos
     assert not bpe(pre="llama-bpe", bos_token_id=None).add_bos

@@ -82,7 +82,7 @@ def test_the_ids_of_an_answer_become_its_channels(text: ModelText) -> None:
     tokenizer = text.tokenizer
     assert {tokenizer.token_text(i) for i in tokenizer.eog_ids} == {"<|return|>", "<|call|>"}
     said = "<|channel|>analysis<|message|>hello?<|end|><|start|>assistant<|channel|>final<|message|>hello world"
-    answer = AnswerStream(text, (), text.splitter(text.encode_request(ask("hi"))))
+    answer = AnswerStream(text.parser(ask("hi"), text.encode_request(ask("hi"))), ())
     for token_id in tokenizer.encode(said, special=True):
         list(answer.push(token_id))
     list(answer.flush())

@@ -41,8 +41,5 @@ def test_its_thoughts_begin_in_the_prompt(template: str) -> None:
     def prompt(text: str) -> str:
         return chat.render([{"role": "user", "content": text}], add_generation_prompt=True)
 
-    assert tags.starts_inside(prompt("hello"))
-    assert not tags.starts_inside(prompt("hello /no_think"))
-    pieces = tags.splitter(prompt("hello")).push("why not</think>\nhi")
-    assert pieces == [("thinking", "why not"), ("answer", "hi")]
-    assert tags.splitter(prompt("hello /no_think")).push("hi") == [("answer", "hi")]
+    assert prompt("hello").endswith("<think>\n")
+    assert not prompt("hello /no_think").endswith("<think>\n")

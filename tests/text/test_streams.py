@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localrun.text.detokenizer import Detokenizer
+from localrun.text.marks import Marks
 from localrun.text.reasoning import KNOWN_TAGS, ReasoningSplitter, ReasoningTags, reasoning_tags
 from localrun.text.stop import StopStrings
 
@@ -39,8 +40,9 @@ def test_streamed_text_is_the_text_of_all_bytes(ids: list[int]) -> None:
     assert pushed == b"".join(PIECES[i] for i in ids if i).decode("utf-8", "replace")
 
 
-def test_the_tags_around_a_thought_are_shown_even_as_control_tokens() -> None:
-    assert Detokenizer(tokenizer(), visible={0}).push(0) == "<s>"
+def test_a_mark_is_no_text_and_ends_a_character_that_is_incomplete() -> None:
+    stream = Detokenizer(tokenizer(), Marks({0: "\ud800"}, {"<s>": "\ud800"}))
+    assert [stream.push(3), stream.push(0), stream.push(1)] == ["", "\ufffd\ud800", "a"]
 
 
 @given(st.text("abc", max_size=40), st.lists(st.text("abc", min_size=1, max_size=4), max_size=3), CUTS)
@@ -97,18 +99,6 @@ def test_channels_are_those_of_the_whole_text(parts: list[str], sizes: list[int]
 @pytest.mark.parametrize(("mark", "tags"), KNOWN_TAGS, ids=[tags.open.strip() for _, tags in KNOWN_TAGS])
 def test_a_template_tells_its_tags(mark: str, tags: ReasoningTags) -> None:
     assert reasoning_tags(f"{{{{ messages[0].content }}}}{mark}") == tags
-
-
-def test_gemma_4_thinks_in_a_channel_that_its_prompt_may_open_or_leave_empty() -> None:
-    tags = reasoning_tags("{{ '<|turn>model\n' }}{% if not enable_thinking %}{{ '<|channel>thought\n<channel|>' }}")
-    assert tags is not None
-    assert tags.starts_inside("<bos><|turn>user\nHi<turn|>\n<|turn>model\n<|channel>thought\n")
-    assert not tags.starts_inside("<bos><|turn>user\nHi<turn|>\n<|turn>model\n<|channel>thought\n<channel|>")
-    splitter = ReasoningSplitter(tags.open, tags.close, starts_inside=False, hidden=tags.hidden)
-    text = "<|channel>thought\nhm<channel|>Hello"
-    pieces = [piece for part in cut(text, [3]) for piece in splitter.push(part)] + splitter.flush()
-    assert "".join(piece for name, piece in pieces if name == "thinking") == "hm"
-    assert "".join(piece for name, piece in pieces if name == "answer") == "Hello"
 
 
 def test_a_template_without_tags_does_not_think_aloud() -> None:

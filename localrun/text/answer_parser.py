@@ -1,0 +1,44 @@
+"""What a model writes, from token ids to thinking and answer."""
+
+from localrun.base.events import Channel
+from localrun.text.detokenizer import Detokenizer
+from localrun.text.marks import Marks
+from localrun.text.reasoning import Splitter
+from localrun.text.tokenizer import Tokenizer
+
+Piece = tuple[Channel, str]
+
+
+class AnswerParser:
+    """The one parser of answers, streamed or whole: ids go in one at a time, pieces of text come out.
+
+    With `strips_space` the answer begins without the space that encoding puts before a text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, marks: Marks, splitter: Splitter | None, strips_space: bool) -> None:
+        self._detokenizer = Detokenizer(tokenizer, marks)
+        self._marks = marks
+        self._splitter = splitter
+        self._strips_space = strips_space
+
+    def push(self, token_id: int) -> list[Piece]:
+        """The pieces that are certain, in order; none is empty."""
+        return self._shown(self._split(self._detokenizer.push(token_id)))
+
+    def flush(self) -> list[Piece]:
+        """What was held back, once no more tokens come."""
+        pieces = self._split(self._detokenizer.flush())
+        return self._shown(pieces + (self._splitter.flush() if self._splitter else []))
+
+    def _split(self, text: str) -> list[Piece]:
+        return self._splitter.push(text) if self._splitter else [("answer", text)]
+
+    def _shown(self, pieces: list[Piece]) -> list[Piece]:
+        shown: list[Piece] = []
+        for channel, text in pieces:
+            text = self._marks.plain(text)
+            if text and channel == "answer" and self._strips_space:
+                text, self._strips_space = text.removeprefix(" "), False
+            if text:
+                shown.append((channel, text))
+        return shown
