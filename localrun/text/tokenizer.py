@@ -71,7 +71,7 @@ class Tokenizer:
 
     def encode(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
         """Ids of `text`. `special`: the text of a control token becomes that token, else it stays text.
-        `bos`: begin with exactly one BOS if the model wants one. Text that is not Unicode (lone surrogates) becomes U+FFFD."""
+        `bos`: begin with exactly one BOS if the model wants one. Lone surrogates, which are no text, become U+FFFD."""
         text = _SURROGATES.sub("\ufffd", text)
         ids = self._encode(text, special)
         if not special and not self.control_ids.isdisjoint(ids):
