@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,7 +54,7 @@ def read_small(path: Path, max_bytes: int, follow_links: bool = True) -> bytes:
         return bytes(data)
 
 
-def open_regular(path: Path, follow_links: bool = True) -> BinaryIO:
+def open_regular(path: Path, follow_links: bool = True) -> FileIO:
     """An unbuffered file to read from. Raises OSError: NotAFileError where opening could wait or reading never end."""
     _require_regular(os.stat(path, follow_symlinks=follow_links).st_mode, path)  # opening alone can set off a device
     fd = os.open(path, _FLAGS if follow_links else _FLAGS | _NOFOLLOW)

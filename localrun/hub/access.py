@@ -7,8 +7,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from localrun.base.errors import HubError, UsageError
+from localrun.base.small_file import NotAFileError, TooBigError, read_small
 
 HUGGING_FACE = "https://huggingface.co"
+_MAX_TOKEN_BYTES = 4 << 10
 _TRUE = ("1", "on", "yes", "true")
 
 
@@ -61,9 +63,14 @@ def _token(environ: Mapping[str, str]) -> str:
     """HF_TOKEN, else what `hf auth login` has stored."""
     token = environ.get("HF_TOKEN") or environ.get("HUGGING_FACE_HUB_TOKEN") or ""
     if not token:
+        path = Path(environ.get("HF_TOKEN_PATH") or _hf_home(environ) / "token").expanduser()
         try:
-            token = Path(environ.get("HF_TOKEN_PATH") or _hf_home(environ) / "token").expanduser().read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
+            token = read_small(path, _MAX_TOKEN_BYTES).decode()
+        except (NotAFileError, TooBigError) as error:
+            raise HubError(
+                f"no token can be read from {path}: {error.strerror}", "set HF_TOKEN, or unset HF_TOKEN_PATH"
+            ) from None
+        except (OSError, ValueError):
             return ""
     token = token.strip()
     if not token.isascii() or not token.isprintable() or " " in token:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from localrun.base.small_file import open_regular
 from localrun.hub.hf_cache import repo_folder
 from localrun.hub.model_files import entries
 from localrun.hub.partial import ABANDONED_SECONDS
@@ -103,7 +104,7 @@ def _is_blob(path: Path) -> bool:
 
 def _first_words(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(64).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""

@@ -10,9 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.files import replace_file
+from localrun.base.small_file import read_small
 from localrun.hub.inside import refuse_links
+from localrun.hub.own_files import replace_own
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.safe_names import is_etag
+
+MAX_REF_BYTES = 1 << 10
 
 
 def repo_folder(cache: Path, repo: str) -> Path:
@@ -74,11 +78,9 @@ def remember_commit(cache: Path, repo: RemoteRepo, revision: str = "main") -> st
     ref = repo_folder(cache, repo.name) / "refs" / revision
     before = ""
     with suppress(OSError, UnicodeDecodeError):
-        before = ref.read_text("utf-8").strip()
+        before = read_small(ref, MAX_REF_BYTES).decode().strip()
     if before != repo.commit:
         refuse_links(repo_folder(cache, repo.name), ref)
         ref.parent.mkdir(parents=True, exist_ok=True)
-        fresh = ref.with_name(f".{uuid.uuid4().hex}.localrun")
-        fresh.write_text(repo.commit, "utf-8")
-        replace_file(fresh, ref)
+        replace_own(ref, repo.commit.encode())
     return "" if before == repo.commit else before

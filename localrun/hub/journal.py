@@ -16,8 +16,9 @@ from typing import Any
 
 import psutil
 
-from localrun.base.files import replace_file
+from localrun.base.small_file import open_regular, read_small
 from localrun.hub.boot import boot_id
+from localrun.hub.own_files import replace_own
 from localrun.hub.remote_repo import RemoteFile
 
 CHUNK_BYTES = 1 << 20  # what a kill can cost, a connection
@@ -42,8 +43,8 @@ class Head:
 def read_head(journal: Path) -> Head | None:
     """None for a journal that cannot be read."""
     try:
-        with open(journal, "rb") as file:
-            head = Head(**json.loads(file.readline(_MAX_HEAD)))
+        with open_regular(journal, follow_links=False) as file:
+            head = Head(**json.loads(file.read(_MAX_HEAD).partition(b"\n")[0]))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     words = (head.repo, head.file, head.host, head.boot)
@@ -54,21 +55,26 @@ def read_head(journal: Path) -> Head | None:
 def read_chunks(journal: Path, n_chunks: int) -> dict[int, int]:
     """Checksums by chunk; lines that are cut or make no sense count for nothing, nor does a file of endless ones."""
     chunks: dict[int, int] = {}
-    if size_of(journal) > _MAX_HEAD + _MAX_LINES * max(n_chunks, 1):
-        return chunks
-    with suppress(OSError), open(journal, "rb") as file:
-        file.readline()
-        for line in file:
-            number, _, checksum = line.partition(b" ")
-            with suppress(ValueError):
-                chunk, value = int(number), int(checksum, 16)
-                if not line.endswith(b"\n") or not 0 <= chunk < n_chunks:
-                    continue
-                if value < 0:
-                    chunks.pop(chunk, None)
-                elif len(checksum.strip()) == 8:
-                    chunks[chunk] = value
+    for line in read_lines(journal, n_chunks).split(b"\n")[:-1]:
+        number, _, checksum = line.partition(b" ")
+        with suppress(ValueError):
+            chunk, value = int(number), int(checksum, 16)
+            if not 0 <= chunk < n_chunks:
+                continue
+            if value < 0:
+                chunks.pop(chunk, None)
+            elif len(checksum.strip()) == 8:
+                chunks[chunk] = value
     return chunks
+
+
+def read_lines(journal: Path, n_chunks: int) -> bytes:
+    """What follows the first line; nothing where the journal cannot be read, or is larger than so many chunks need."""
+    try:
+        whole = read_small(journal, _MAX_HEAD + _MAX_LINES * max(n_chunks, 1), follow_links=False)
+    except OSError:
+        return b""
+    return whole.partition(b"\n")[2]
 
 
 def write_journal(journal: Path, repo: str, file: RemoteFile, chunks: dict[int, int]) -> None:
@@ -80,9 +86,7 @@ def write_journal(journal: Path, repo: str, file: RemoteFile, chunks: dict[int, 
 
 def replace_journal(journal: Path, head: Head, lines: bytes) -> None:
     """Write a journal of that head and these lines in the place of what is there."""
-    fresh = journal.with_name(f"{journal.name}.new")
-    fresh.write_bytes(json.dumps(asdict(head)).encode() + b"\n" + lines)
-    replace_file(fresh, journal)
+    replace_own(journal, json.dumps(asdict(head)).encode() + b"\n" + lines)
 
 
 def journals_of(blob: Path) -> list[Path]:
@@ -104,7 +108,7 @@ def n_chunks_of(size: int) -> int:
 
 def checksums(path: Path) -> Iterator[int]:
     """CRC-32 of every chunk of a file as it is on the disk."""
-    with open(path, "rb", buffering=0) as file:
+    with open_regular(path) as file:
         while data := file.read(CHUNK_BYTES):
             yield zlib.crc32(data)
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
 from localrun.base.resources import resource
+from localrun.base.small_file import read_small
 from localrun.hub.access import hub_cache
 from localrun.hub.catalogue import BUILTIN, read_catalogue
+from localrun.hub.hf_cache import MAX_REF_BYTES
 from localrun.hub.journal import Head
 from localrun.hub.model_files import entries
 from localrun.hub.other_programs import lm_studio_models, ollama_models
@@ -112,7 +114,7 @@ def _hub_cache() -> Iterator[StoredModel]:
 
 def _snapshots(repo: Path) -> list[Path]:
     try:
-        main = (repo / "refs" / "main").read_text().strip()
+        main = read_small(repo / "refs" / "main", MAX_REF_BYTES).decode().strip()
     except (OSError, UnicodeDecodeError):
         main = ""
     return sorted(entries(repo / "snapshots"), key=lambda path: (path.name != main, path.name))

@@ -37,6 +37,7 @@ from localrun.hub.journal import (
     size_of,
     write_journal,
 )
+from localrun.hub.own_files import is_own, open_own
 from localrun.hub.remote_repo import RemoteFile
 
 ABANDONED_SECONDS = 60.0  # without a sign of life
@@ -55,14 +56,14 @@ class Partial:
         self.path = part_of(journal)
         self.size = size
         self.n_chunks = n_chunks_of(size)
-        self.chunks = read_chunks(journal, self.n_chunks) if self.path.exists() else {}
+        self.chunks = read_chunks(journal, self.n_chunks) if is_own(self.path) else {}
         self._claim = str(journal)  # asked for often
-        self._lines: BinaryIO = open(journal, "ab", buffering=0)  # noqa: SIM115  (closed by close)
+        self._lines = open_own(journal, "ab")
         self._lines.write(b"\n")  # ends a line that a crash has cut
 
     def reserve(self) -> None:
         """Make room for the whole file. OSError (ENOSPC) where there is none."""
-        with open(self.path, "ab", buffering=0) as file:
+        with open_own(self.path, "ab") as file:
             allocate(file.fileno(), self.size)
 
     def record(self, chunk: int, checksum: int) -> None:
@@ -127,12 +128,14 @@ def open_partial(blob: Path, repo: str, file: RemoteFile) -> Partial | None:
     me = uuid.uuid4().hex[:12]
     for journal in sorted(journals_of(blob), key=lambda path: -size_of(path)):  # the one that got furthest first
         head = read_head(journal)
-        if head is None and not journal.exists():  # taken over since it was listed: its part has an owner
+        if head is None and not os.path.lexists(journal):  # taken over since it was listed: its part has an owner
             return None
         if head is None or head.size != file.size:
             remove_partial(journal)
         elif is_alive(journal, head):
             return None
+        elif _is_planted(part_of(journal)):
+            remove_partial(journal)
         else:
             taken = _take_over(journal, me, repo, file)
             return Partial(taken, file.size) if taken else None
@@ -142,6 +145,11 @@ def open_partial(blob: Path, repo: str, file: RemoteFile) -> Partial | None:
         mine.unlink(missing_ok=True)
         return None
     return Partial(mine, file.size)
+
+
+def _is_planted(part: Path) -> bool:
+    """Whether a link or a device stands where a part should be: somebody else's, which must not be written to."""
+    return os.path.lexists(part) and not is_own(part)
 
 
 def _goes_first(journal: Path, mine: Path) -> bool:

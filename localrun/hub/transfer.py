@@ -13,6 +13,7 @@ from localrun.hub.http import LONGEST_WAIT, Headers, Http, NetworkError, Respons
 from localrun.hub.http_errors import check_status
 from localrun.hub.journal import CHUNK_BYTES
 from localrun.hub.origin import host_of
+from localrun.hub.own_files import open_own
 from localrun.hub.partial import Partial
 from localrun.hub.progress import Control, Meter
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
@@ -81,7 +82,7 @@ class Transfer:
         try:
             self._wait_for_turn(number)
             buffer = memoryview(bytearray(CHUNK_BYTES))
-            with open(self._partial.path, "r+b", buffering=0) as part:
+            with open_own(self._partial.path, "r+b") as part:
                 rate = 0.0
                 while span := self._next_span(rate):
                     started = time.monotonic()

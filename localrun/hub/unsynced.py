@@ -15,6 +15,7 @@ from pathlib import Path
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.base.files import replace_file, sync_folder
+from localrun.base.small_file import open_regular
 from localrun.hub.boot import boot_id
 from localrun.hub.cached_repo import files_below, leads_to
 from localrun.hub.journal import (
@@ -26,9 +27,11 @@ from localrun.hub.journal import (
     part_of,
     read_chunks,
     read_head,
+    read_lines,
     replace_journal,
 )
 from localrun.hub.model_files import entries
+from localrun.hub.own_files import open_own
 from localrun.hub.partial import remove_partial, write_out
 from localrun.hub.safe_names import is_etag
 from localrun.hub.stored import StoredModel, shards_of
@@ -134,7 +137,7 @@ def _distrust(mark: Path) -> None:
     """Have the file checked whatever the boot."""
     head = read_head(mark)
     if head is not None:
-        replace_journal(mark, replace(head, boot=""), mark.read_bytes().partition(b"\n")[2])
+        replace_journal(mark, replace(head, boot=""), read_lines(mark, n_chunks_of(head.size)))
 
 
 def _lost_chunks(blob: Path, mark: Path) -> list[int]:
@@ -149,7 +152,7 @@ def _lost_chunks(blob: Path, mark: Path) -> list[int]:
 
 def _hash_of(path: Path) -> str:
     digest = begin_hash(path.name, path.stat().st_size)
-    with open(path, "rb", buffering=0) as file:
+    with open_regular(path) as file:
         while data := file.read(_READ_BYTES):
             digest.update(data)
     return str(digest.hexdigest())
@@ -163,7 +166,7 @@ def _take_back(blob: Path, mark: Path, lost: list[int]) -> int:
     head = read_head(mark)
     n_bytes = blob.stat().st_size if head is None else min(head.size, len(lost) * CHUNK_BYTES)
     with suppress(FileNotFoundError):  # another process has done it
-        with open(mark, "r+b") as lines:
+        with open_own(mark, "r+b") as lines:
             lines.seek(0, os.SEEK_END)
             lines.write(b"\n" + b"".join(b"%d -1\n" % chunk for chunk in lost))
         os.utime(mark, (0, 0))

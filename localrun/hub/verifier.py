@@ -3,6 +3,7 @@
 import zlib
 from collections import deque
 
+from localrun.base.small_file import open_regular
 from localrun.hub.journal import CHUNK_BYTES, begin_hash
 from localrun.hub.partial import Partial
 from localrun.hub.remote_repo import RemoteFile
@@ -15,7 +16,7 @@ class Verifier:
         self._hash = begin_hash(file.etag, file.size)
         self._partial = partial
         self._arrived = arrived
-        self._part = open(partial.path, "rb", buffering=0)  # noqa: SIM115  (closed by close)
+        self._part = open_regular(partial.path, follow_links=False)
         self._buffer = memoryview(bytearray(CHUNK_BYTES))
         self._next = 0  # for the hash
 
