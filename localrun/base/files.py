@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 import sys
 import tempfile
@@ -103,3 +104,8 @@ def sync_folder(folder: Path) -> None:
             sync(fd)
         finally:
             os.close(fd)
+
+
+def disk_usage(path: Path) -> "shutil._ntuple_diskusage":
+    """Of the disk that a path is on, or will be on. Raises OSError."""
+    return shutil.disk_usage(next(place for place in (path, *path.parents) if place.exists()))

@@ -1,8 +1,10 @@
 """Which processors this process may use, and how many threads are worth starting on them. Torch-free."""
 
 import math
+import os
 import platform
 import sys
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -101,3 +103,10 @@ def numbers(text: str) -> set[int]:
     """Those of a list as Linux writes it: "0-3,8"."""
     spans = (span.partition("-") for span in text.strip().split(",") if span)
     return {number for first, _, last in spans for number in range(int(first), int(last or first) + 1)}
+
+
+def let_others_go_first() -> None:
+    """This thread gets what time of the processors others leave."""
+    if sys.platform == "linux":  # where a thread has a priority of its own
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

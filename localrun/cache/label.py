@@ -14,7 +14,10 @@ FILE = "label.json"
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """`weights` and `numerics` are those that the fingerprint counts with; a block holds `block_tokens` tokens."""
+    """`weights` and `numerics` are those that the fingerprint counts with; a block holds `block_tokens` tokens.
+
+    `form`: of files of packed weights; 0 for those from before it was told.
+    """
 
     model: str = ""
     path: str = ""
@@ -23,6 +26,7 @@ class Label:
     weights: str = ""
     numerics: int = 0
     block_tokens: int = BLOCK_TOKENS
+    form: int = 0
 
     def outlives(self, other: "Label") -> bool:
         """Blocks of `other` are of no use to anybody any more: its model is gone or changed, or computes otherwise."""

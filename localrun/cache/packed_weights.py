@@ -1,7 +1,8 @@
 """Packed weights on disk: a folder for each model, a file for each matrix.
 
 What is there of a model is used again by the next start. Files of other models go, the one not used for longest first,
-where the disk has no room for all, and after a month; those of the same model in an earlier version go at once.
+where the disk has no room for all, and after a month; those of the same model in an earlier version, and all of an
+earlier form, go at once.
 """
 
 import hashlib
@@ -10,15 +11,14 @@ import shutil
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localrun.base.files import make_private
+from localrun.base.files import disk_usage, make_private
 from localrun.base.lock import locked
 from localrun.base.units import gib
-from localrun.cache.label import FILE as LABEL_FILE
 from localrun.cache.label import Label, read_label, write_label
-from localrun.formats.packed_file import LOCK, SUFFIX, DiskError, PackedFile
+from localrun.formats.packed_file import FORM, LOCK, SUFFIX, DiskError, PackedFile
 
 PACKED_FOLDER = "weights"  # in the folder of caches
 MAX_AGE_SECONDS = 30 * 86400
@@ -58,7 +58,7 @@ def packed_of(root: Path, paths: Collection[Path]) -> list[PackedModel]:
 
 def room(root: Path) -> int:
     """Bytes that packed weights may take of the disk, with those that are there already."""
-    disk = shutil.disk_usage(next(path for path in (root, *root.parents) if path.exists()))
+    disk = disk_usage(root)
     there = sum(model.nbytes for model in packed_models(root))
     return disk.free + there - min(SPARE, disk.total // SPARE_PART)
 
@@ -83,6 +83,7 @@ def packed_files(
     `made_of` says all that their bytes depend on, `limit` how many all models may take together. Raises DiskError where
     there is not enough room.
     """
+    made_of, label = f"{made_of}\nform {FORM}", replace(label, form=FORM)
     folder = root / hashlib.sha256(made_of.encode()).hexdigest()[:32]
     files = {name: _file(folder, name, nbytes, made_of) for name, nbytes in sizes.items()}
     try:
@@ -120,7 +121,7 @@ def _make_room(root: Path, own: Path, label: Label, missing: int, limit: int | N
         raise DiskError(told, "free some space, set LOCALRUN_HOME to a larger disk, or choose a smaller precision")
     oldest = time.time() - MAX_AGE_SECONDS
     for model in reversed(others):
-        is_useless = not (model.folder / LABEL_FILE).exists() or _is_earlier(model.label, label)
+        is_useless = model.label.form != FORM or _is_earlier(model.label, label)
         if is_useless or model.last_used < oldest or free < missing:
             with suppress(OSError):
                 free += erase_packed([model])

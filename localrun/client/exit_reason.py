@@ -7,13 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from localrun.base.errors import EngineDiedError
+from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.base.sanitize import clean
+from localrun.formats.files import Stamp, stamp_at
 from localrun.hub.stored import shards_of
 
 VMSTAT = Path("/proc/vmstat")
 _AGAIN = "send the message again: the model is loaded for it"
 _SMALLER = "choose a smaller context or precision, or close other programs"
+_WEIGHTS = (".safetensors", ".gguf")
 _LAST_LINES, _LAST_CHARS = 3, 400
 _CRASHES = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGTRAP", "SIGSYS")
 _WINDOWS_FAULT = 0xC0000000  # exit codes from here on are exceptions of the system
@@ -27,19 +29,19 @@ def oom_kills() -> int:
     return 0
 
 
-def sizes_of(model: Path) -> dict[Path, int]:
-    """The files of a model and their bytes, to tell later what became of them."""
-    with suppress(OSError):
-        files = model.iterdir() if model.is_dir() else shards_of(model) or [model]
-        return {file: file.stat().st_size for file in files}
+def stamps_of(model: Path) -> dict[Path, Stamp]:
+    """The files of a model's weights as they are, to tell later what became of them."""
+    with suppress(OSError, LocalrunError):
+        folder = [file for file in model.iterdir() if file.suffix in _WEIGHTS] if model.is_dir() else []
+        return {file: stamp_at(file) for file in folder or shards_of(model) or [model]}
     return {}
 
 
 def exit_error(
-    exit_code: int | None, said: bytes, *, was_oom: bool, files: Mapping[Path, int] = MappingProxyType({})
+    exit_code: int | None, said: bytes, *, was_oom: bool, files: Mapping[Path, Stamp] = MappingProxyType({})
 ) -> EngineDiedError:
     """The error for a process that ended by itself. `exit_code` as subprocess gives it, `said` the end of stderr,
-    `files` those of the model, with the bytes they had when it was loaded."""
+    `files` those of the model, as they were when it was loaded."""
     what, hint = _words(exit_code, was_oom)
     if _signal_name(exit_code) == "SIGBUS" and (lost := _lost(files)):
         what, hint = f"{lost} while the engine read it (SIGBUS)", f"get the whole file again; then {_AGAIN}"
@@ -47,15 +49,17 @@ def exit_error(
     return EngineDiedError(f"{what}; it last printed: {last}" if last else what, hint)
 
 
-def _lost(files: Mapping[Path, int]) -> str:
+def _lost(files: Mapping[Path, Stamp]) -> str:
     """Which of them is not what it was."""
-    for path, nbytes in files.items():
+    for path, then in files.items():
         try:
-            now = path.stat().st_size
-        except OSError:
+            now = stamp_at(path)
+        except LocalrunError:
             return f"{path} went away"
-        if now < nbytes:
-            return f"{path} was cut to {now:,} of {nbytes:,} bytes"
+        if now.size < then.size:
+            return f"{path} was cut to {now.size:,} of {then.size:,} bytes"
+        if now != then:
+            return f"{path} was changed"
     return ""
 
 

@@ -1,6 +1,7 @@
 """An engine in this process."""
 
 import secrets
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,6 +30,7 @@ from localrun.engine.answer import AnswerStream, completion, stream_answer
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle
 from localrun.engine.load import LoadedModel, load
+from localrun.engine.mapped_files import DamagedWeightsError
 from localrun.engine.sampler import MAX_SEED, resolve_settings
 from localrun.fit.machine_rates import learn
 from localrun.model.load import Progress
@@ -39,18 +41,28 @@ if TYPE_CHECKING:
 
 
 class LocalClient:
-    """One loaded model. One that nobody holds any more is closed."""
+    """One loaded model. One that nobody holds any more is closed.
+
+    Where packed weights were damaged on the disk, the next request has the model loaded again, and them packed.
+    """
 
     def __init__(self, options: LoadOptions, progress: Progress = lambda done, total: None) -> None:
-        self.model: LoadedModel = load(options, progress)
+        self._options: LoadOptions | None = options
+        self._lock = threading.Lock()  # held while it is loaded again
+        self._note = ""  # for whoever gets the next answer
+        self._load(progress)
+
+    def _load(self, progress: Progress = lambda done, total: None) -> None:
+        assert self._options is not None
+        self.model: LoadedModel = load(self._options, progress)
         self._warming: GenerationHandle | None = None
-        weakref.finalize(self, self.model.close)
+        self._closing = weakref.finalize(self, self.model.close)
 
     @classmethod
     def over(cls, model: LoadedModel) -> "LocalClient":
         """A client of what is loaded already; whoever loaded it closes it."""
         client = cls.__new__(cls)
-        client.model, client._warming = model, None
+        client.model, client._warming, client._options, client._note = model, None, None, ""
         return client
 
     @property
@@ -63,7 +75,7 @@ class LocalClient:
         text = self.model.text
         prompt = text.prepare(request)
         watch = Watch()
-        handle = self.model.engine.submit(self._generation(request, prompt))
+        handle = self._submit(self._generation(request, prompt))
         answer = AnswerStream(text.parser(request, prompt.ids), request.stop)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
 
@@ -119,6 +131,23 @@ class LocalClient:
     ) -> None:
         self.close()
 
+    def _submit(self, generation: GenerationRequest) -> GenerationHandle:
+        """Begin a generation, with the model loaded again if need be."""
+        model = self.model
+        try:
+            return model.engine.submit(generation)
+        except DamagedWeightsError as error:
+            if self._options is None:
+                raise
+            damage = error.message
+        with self._lock:
+            if self.model is model:  # nobody else has loaded it meanwhile
+                model.close()
+                self._closing.detach()
+                self._load()
+                self._note = f"{damage} and packed again"
+        return self.model.engine.submit(generation)
+
     def _events(
         self, request: Request, prompt: PromptIds, handle: GenerationHandle, answer: AnswerStream, watch: Watch
     ) -> Iterator[Event]:
@@ -126,7 +155,7 @@ class LocalClient:
             if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
                 learn(figures)
-                figures = replace(self._with_disk_notes(figures), meanwhile=watch.meanwhile(event, prompt.changed))
+                figures = replace(self._with_notes(figures), meanwhile=watch.meanwhile(event, prompt.changed))
                 yield Done(figures, tuple(prompt.ids))
                 again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
                 if again:
@@ -134,10 +163,11 @@ class LocalClient:
             else:
                 yield event
 
-    def _with_disk_notes(self, figures: Completion) -> Completion:
+    def _with_notes(self, figures: Completion) -> Completion:
         disk = self.model.engine.disk
         notes = () if disk is None else disk.notes
-        return replace(figures, cache_note="; ".join(note for note in (figures.cache_note, *notes) if note))
+        note, self._note = self._note, ""
+        return replace(figures, cache_note="; ".join(note for note in (figures.cache_note, *notes, note) if note))
 
     def _generation(self, request: Request, prompt: PromptIds) -> GenerationRequest:
         rolls = request.overflow == "roll"

@@ -16,7 +16,7 @@ import localrun
 from localrun.base.errors import EngineDiedError, UsageError
 from localrun.client import vitals
 from localrun.client.codec import WireError
-from localrun.client.exit_reason import exit_error, oom_kills, sizes_of
+from localrun.client.exit_reason import exit_error, oom_kills, stamps_of
 from localrun.client.watchdog import Watchdog
 from localrun.client.wire import (
     Alive,
@@ -32,6 +32,7 @@ from localrun.client.wire import (
     pack,
     read_messages,
 )
+from localrun.formats.files import Stamp
 
 Ask = Load | Generate | View | Preview | Explain
 
@@ -64,7 +65,7 @@ class WorkerProcess:
         self._n_calls = self._n_heard = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._said = b""
-        self._files: dict[Path, int] = {}  # of the model that it was asked to load
+        self._files: dict[Path, Stamp] = {}  # of the model that it was asked to load
         self._death: EngineDiedError | None = None
         started = threading.Event()
         self._life = threading.Thread(target=self._live, args=(started,), name="localrun-worker", daemon=True)
@@ -89,7 +90,7 @@ class WorkerProcess:
     def call(self, ask: Ask) -> Inbox:
         """Send a call. UsageError for what cannot be sent."""
         if isinstance(ask, Load):
-            self._files = sizes_of(ask.options.path)
+            self._files = stamps_of(ask.options.path)
         with self._lock:
             self._n_calls += 1
             inbox = Inbox(self._n_calls)

@@ -33,7 +33,7 @@ def describe(
     slow = slow_parts(backend, layout, plan)
     from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
     is_lost = opened.identity is not None and engine.disk is None
-    lost = ("nothing is kept on disk: the model's files cannot be read twice",) if is_lost else ()
+    lost = ("nothing is kept on disk: the model's files changed, or cannot be read twice",) if is_lost else ()
     return ModelInfo(
         name=options.name or options.path.stem,
         path=str(options.path),

@@ -7,6 +7,7 @@ goes before writing: a user waits for what is read.
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -14,9 +15,12 @@ from weakref import WeakSet
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.disk import DiskTier, Found
+from localrun.cache.erase import erase_fingerprints
 from localrun.cache.keys import Key
+from localrun.cache.label import read_label
 from localrun.cache.node import Node
 from localrun.cache.store import CacheStore
+from localrun.cache.stored import fingerprints
 from localrun.engine.disk_writer import DiskWriter, Unwritten
 
 Read = Callable[[int, int], bytes]  # (pool, block) -> the backend's private bytes
@@ -113,6 +117,15 @@ class DiskCache:
     def close(self) -> None:
         """Save all that is left, and wait for it as long as the disk gets on."""
         self.writer.close(self._left())
+
+    def discard(self) -> None:
+        """Keep nothing, and remove what anybody computed with these weights: it may be wrong."""
+        self._unsaved.clear()
+        self.writer.problem = "what was computed with damaged weights is not kept"
+        self.writer.close(())
+        root, weights = self.disk.root, self.disk.label.weights
+        with suppress(OSError):
+            erase_fingerprints(root, [one.name for one in fingerprints(root) if read_label(one).weights == weights])
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """The thread that writes blocks to the disk, beside the engine. Reading goes before writing: a user waits for that."""
 
+import errno
+import os
 import queue
 import threading
 import time
@@ -8,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from localrun.base.files import disk_usage
 from localrun.cache.disk import DiskTier
 from localrun.cache.keys import Key
 from localrun.cache.total import known_total, note_total
@@ -130,6 +133,8 @@ class DiskWriter:
         self.nbytes = known or 0
         if known is None or known > self.budget:
             self._trim()
+        if disk_usage(self.disk.root).free < sum(self.disk.sizes):  # tell now whoever asks only once
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _write(self, block: Unwritten) -> None:
         self._write_claims()

@@ -14,6 +14,7 @@ from localrun.engine.disk_cache import DiskCache
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.generations import Generations
 from localrun.engine.handle import GenerationHandle
+from localrun.engine.mapped_files import LOOKED_AT, DamagedWeightsError, MappedFiles
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler, StepPlan
@@ -33,12 +34,21 @@ class Engine:
     """Owns the cache and the runner. All computing happens on its own thread."""
 
     def __init__(
-        self, runner: Runner, store: CacheStore, ctx: int, endless: bool = True, disk: DiskCache | None = None
+        self,
+        runner: Runner,
+        store: CacheStore,
+        ctx: int,
+        endless: bool = True,
+        disk: DiskCache | None = None,
+        files: MappedFiles | None = None,
     ) -> None:
-        """The store's `copy` must be the runner's. `endless`: positions may grow past the context."""
+        """The store's `copy` must be the runner's. `endless`: positions may grow past the context. `files`: those that
+        weights are mapped from."""
         self.runner, self.store, self.ctx = runner, store, ctx
         self.can_roll = endless and all(group.kind.is_bounded for group in store.groups)
         self.disk = disk
+        self.files = files or MappedFiles()
+        self.resting = threading.Event()  # set while there has been nothing to do for a while
         # None: look what there is to do
         self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
         self.scheduler = Scheduler(store, max_sequences(ctx), disk, partial(self.inbox.put, None), runner.bulk_span)
@@ -56,8 +66,11 @@ class Engine:
     def submit(self, request: GenerationRequest) -> GenerationHandle:
         """Start a generation. Raises PromptTooLongError, UsageError or EngineError before anything is computed."""
         request.check(self.runner.vocab_size, self.ctx, self.can_roll)
+        if self.files.look() is not None:
+            self.wake()
         if (why := self.why_gone()) is not None:
             raise why
+        self.resting.clear()
         handle = GenerationHandle(GenerationState(request, self.runner.bulk_span), self.interrupt, self.why_gone)
         self.has_arrived |= not request.background
         self.inbox.put(handle)
@@ -96,10 +109,14 @@ class Engine:
             elif not self.in_step:
                 self.inbox.put(None)
 
+    def wake(self) -> None:
+        """Have the thread look what there is to do."""
+        self.inbox.put(None)
+
     def why_gone(self) -> LocalrunError | None:
         """A new error for whoever waits for an engine that does nothing any more; None while it lives."""
         if self.thread.is_alive() and not (self.is_closed or self.has_ended):
-            return None
+            return None if self.files.problem is None else self.files.problem.twin()
         if os.getpid() != self.process:
             what = "the model was loaded before this process was forked, and its engine stayed behind"
             return EngineError(what, "load the model in the process that uses it")
@@ -159,14 +176,18 @@ class Engine:
         return True
 
     def _next_handle(self) -> GenerationHandle | Stop | None:
-        """The next of the inbox; while there is none, what was computed goes to the disk."""
+        """The next of the inbox; while there is none, what was computed goes to the disk, and then it rests."""
         seconds: float | None = IDLE_SECONDS
-        while self.disk is not None and seconds is not None:
+        while (self.disk is not None or self.files.packed) and seconds is not None:
             try:
                 return self.inbox.get(timeout=seconds)
             except queue.Empty:
                 seconds = self._save_one()
-        return self.inbox.get()
+        self.resting.set()
+        try:
+            return self.inbox.get()
+        finally:
+            self.resting.clear()
 
     def _save_one(self) -> float | None:
         try:
@@ -189,6 +210,9 @@ class Engine:
 
     def _step(self) -> None:
         """Schedule, run, postprocess."""
+        if self.files.problem is not None:
+            self._refuse()
+            return
         with self.lock:
             self.generations.drop_cancelled()
             plan = self.scheduler.schedule()
@@ -202,10 +226,34 @@ class Engine:
             except Exception as error:  # nothing tells whose it is
                 self.generations.fail([sequence for sequence, _ in plan.work], error)
                 return
+            seconds = time.perf_counter() - started
+            if self._why_wrong(plan, logits) is not None:
+                self._refuse()
+                return
             with self.lock:
-                self.generations.take(plan, logits, time.perf_counter() - started)
+                self.generations.take(plan, logits, seconds)
+        if self.generations.has_ended and self.files.look() is not None:
+            self._refuse()
+            return
         with self.lock:
             self.generations.finish_ended()
+
+    def _why_wrong(self, plan: StepPlan, logits: Logits) -> LocalrunError | None:
+        """What a step read of files was not what it should have been."""
+        why = self.files.look(LOOKED_AT)
+        if why is None and not all(bool(logits.finite[row]) for row in range(len(plan.work))):
+            why = self.files.explain_not_finite()
+        return why
+
+    def _refuse(self) -> None:
+        """Nothing is computed any more. Of what was computed with damaged weights nothing is kept."""
+        problem = self.files.problem
+        assert problem is not None
+        with self.lock:
+            self.generations.fail(self.generations.sequences, problem)
+        if self.disk is not None and isinstance(problem, DamagedWeightsError):
+            self.disk.discard()
+            self.disk = None
 
     def _run(self, plan: StepPlan) -> Logits:
         with self.step_lock:

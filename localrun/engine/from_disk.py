@@ -1,7 +1,7 @@
 """Weights that memory has no room for: which may stay on disk, where they are kept, and what a user is told of it."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,6 +63,13 @@ def packed_files_of(
     made_of = fingerprint(weights, options.precision, layout.name, NUMERICS_VERSION, opened.refs)
     label = Label(options.name or options.path.stem, str(options.path), options.precision, weights=weights)
     return packed_files(root, made_of, replace(label, numerics=NUMERICS_VERSION), sizes, limit)
+
+
+def changed_note(files: Iterable[PackedFile]) -> tuple[str, ...]:
+    """What a user should know where packed weights are not what was written; empty where they are."""
+    n = sum(file.was_changed() for file in files)
+    what = "a file" if n == 1 else f"{n} files"
+    return (f"{what} of packed weights on the disk changed since they were written: packed again",) * bool(n)
 
 
 def notes_of(plan: MemoryPlan, active_bytes: int) -> tuple[str, ...]:

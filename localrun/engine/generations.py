@@ -28,6 +28,11 @@ class Generations:
     def sequences(self) -> list[GenerationState]:
         return [handle.sequence for handle in self.handles.values()]
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether some are about to be told so."""
+        return any(sequence.stop_reason is not None for sequence in self.sequences)
+
     def add(self, handle: GenerationHandle) -> None:
         handle.sequence.n_ahead = sum(not other.background for other in self.sequences)
         self.handles[handle.sequence.number] = handle

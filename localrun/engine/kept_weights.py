@@ -4,17 +4,15 @@ A thread writes them once the model is loaded, while nobody else wants its proce
 what it got done, and the next goes on with the rest.
 """
 
-import os
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
 from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError
 from localrun.base.paths import writable_folder
-from localrun.base.processors import memory_nodes
+from localrun.base.processors import let_others_go_first, memory_nodes
 from localrun.base.request import LoadOptions
 from localrun.cache.packed_weights import PACKED_FOLDER, most_bytes
 from localrun.engine.from_disk import packed_files_of
@@ -33,10 +31,17 @@ Files = Mapping[str, PackedFile]
 
 class KeptWeights:
     """The matrices of one load. `files` says where they are kept; it may take as long as reading all weights does, and
-    raises OSError or DoesNotFitError where they cannot be."""
+    raises OSError or DoesNotFitError where they cannot be. `found` are files of those that were there, `missing` of
+    others."""
 
-    def __init__(self, matrices: Mapping[str, KeptMatrix], files: Callable[[], Files]) -> None:
-        self.matrices, self._files = matrices, files
+    def __init__(
+        self,
+        matrices: Mapping[str, KeptMatrix],
+        files: Callable[[], Files],
+        found: Sequence[PackedFile] = (),
+        missing: Sequence[PackedFile] = (),
+    ) -> None:
+        self.matrices, self._files, self.found, self.missing = matrices, files, found, missing
         self._stopped = threading.Event()
         self.thread = threading.Thread(target=self._write, name="localrun-weights", daemon=True)
 
@@ -94,11 +99,10 @@ def kept_weights(
         there = files(known_identity(opened.files))
     found = {name: file.found() for name, file in there.items()}
     kept = {name: KeptMatrix(found.get(name)) for name in sizes}
-    return KeptWeights(kept, lambda: there or files((opened.identity or Identity(opened.files)).result()))
+    identity = opened.identity
 
+    def all_files() -> Files:
+        return there or files((identity or Identity(opened.files)).result())
 
-def let_others_go_first() -> None:
-    """This thread gets what time of the processors others leave."""
-    if sys.platform == "linux":  # where a thread has a priority of its own
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+    missing = [there[name] for name, matrix in found.items() if matrix is None]
+    return KeptWeights(kept, all_files, [file for file in there.values() if file not in missing], missing)

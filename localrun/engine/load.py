@@ -21,8 +21,10 @@ from localrun.engine.describe import describe
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
 from localrun.engine.fingerprint import fingerprint, without_sinks
-from localrun.engine.from_disk import files_of, mappable_weights
+from localrun.engine.from_disk import changed_note, files_of, mappable_weights
+from localrun.engine.idle_check import IdleCheck
 from localrun.engine.kept_weights import KeptWeights, kept_weights
+from localrun.engine.mapped_files import MappedFiles
 from localrun.engine.opened import OpenedModel, open_model
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.view import StoreView
@@ -30,7 +32,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import plan_load
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
-from localrun.model.load import Progress, allocated_bytes, held_bytes, load_model, work_per_token
+from localrun.model.load import Progress, allocated_bytes, files_in_use, held_bytes, load_model, work_per_token
 from localrun.ops.layouts import F32, Layout
 from localrun.ops.numerics import NUMERICS_VERSION
 from localrun.text.model_text import ModelText
@@ -50,6 +52,7 @@ class LoadedModel:
     file_bytes_per_token: int  # of weights, in the file's own encoding
     macs_per_token: int
     kept: KeptWeights
+    check: IdleCheck
 
     def memory(self, held: StoreView) -> tuple[MemoryPart, ...]:
         """What was planned to be taken at most, and what is, while the cache holds that."""
@@ -60,8 +63,9 @@ class LoadedModel:
         )
 
     def close(self) -> None:
-        """End the engine, and what writes packed weights."""
+        """End the engine, and what writes and checks packed weights."""
         self.engine.close()
+        self.check.close()
         self.kept.close()
 
 
@@ -97,13 +101,19 @@ def load_on(
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
         encode_on_one_thread_each()
     files, kept = files_of(plan, options, opened, layout), kept_weights(options, opened, backend, layout, plan)
+    notes = (*notes, *changed_note([*files.values(), *kept.missing]))
     model = load_model(opened.source, layout, backend.device, plan.config, progress, files, kept.matrices)
-    engine = start_engine(options, opened, backend, layout, plan, model, threads)
+    tables = {file: opened.files.stamps[file] for file in files_in_use(opened.source, opened.refs)}
+    mapped = MappedFiles(tables, [*files.values(), *kept.found])
+    engine = start_engine(options, opened, backend, layout, plan, model, threads, mapped)
     seconds = time.perf_counter() - started
     info = describe(options, opened, backend, notes, layout, plan, engine, seconds)
     work = work_per_token(opened.source, opened.refs)
     kept.write()
-    return LoadedModel(engine, model, backend, opened.text, plan, info, threads, *work, kept)
+    check = IdleCheck(mapped, engine.resting, engine.wake)
+    if kept.found:
+        check.start()
+    return LoadedModel(engine, model, backend, opened.text, plan, info, threads, *work, kept, check)
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:
@@ -136,6 +146,7 @@ def start_engine(
     plan: MemoryPlan,
     model: Model,
     threads: int,
+    mapped: MappedFiles,
 ) -> Engine:
     """The engine over a loaded model, with what is kept on disk of earlier chats."""
     runner = Runner(plan.config, start_executor(backend, model, plan, threads), plan.codecs)
@@ -148,7 +159,7 @@ def start_engine(
         label = Label(name, str(options.path), *made_with)
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
-    return Engine(runner, store, plan.ctx, endless, disk)
+    return Engine(runner, store, plan.ctx, endless, disk, mapped)
 
 
 def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: int) -> Executor:

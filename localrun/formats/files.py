@@ -33,6 +33,10 @@ class Stamp:
     exact: tuple[int, ...] = field(default=(), compare=False)  # size, mtime, ctime, inode, device
     is_settled: bool = field(default=True, compare=False)
 
+    @property
+    def inode(self) -> int:
+        return self.exact[3]
+
 
 def shown(text: str) -> str:
     """Untrusted text as it may stand in a message: quoted, escapes visible, cut when long."""
@@ -94,6 +98,18 @@ def stamp_of(file: BinaryIO) -> Stamp:
 def stamp_at(path: Path) -> Stamp:
     with open_regular(path) as file:
         return stamp_of(file)
+
+
+def was_written_to(path: Path, stamp: Stamp) -> bool:
+    """Whether the file that was `stamp` has changed. One that is gone, or whose place another has taken, has not: it
+    stays as it was for whoever has it open or mapped."""
+    try:
+        now = os.stat(path)
+    except (FileNotFoundError, PermissionError):
+        return False
+    except OSError:  # it cannot be read any more
+        return True
+    return now.st_ino == stamp.inode and (now.st_size, now.st_mtime_ns) != (stamp.size, stamp.mtime_ns)
 
 
 def read_up_to(file: BinaryIO, path: Path, offset: int, n_bytes: int) -> bytearray:

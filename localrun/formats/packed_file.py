@@ -2,13 +2,18 @@
 
 Pages of it come from the disk when they are looked at, are never dirty, and go when memory is short. The file appears
 by rename, whole; nobody else has a reason to touch it, and one that is removed stays readable for those who mapped it.
+Behind the matrix stand its seal (what it was made of, and how), the time that the file is given, and a checksum.
 """
 
 import errno
 import mmap
 import os
+import struct
 import sys
+import time
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +21,16 @@ from localrun.base.errors import DoesNotFitError
 from localrun.base.files import replace_file, sync, sync_folder
 from localrun.base.lock import locked
 from localrun.base.units import gib
+from localrun.formats.files import Stamp, stamp_of
 
 SUFFIX, UNFINISHED = ".packed", ".tmp"
 LOCK = "lock"  # in a folder of such files: whoever writes one holds it
 SYNC_BYTES = 64 << 20  # written at a time: what is not on the disk yet takes memory that nobody can take back
+CHECKED_BYTES = 1 << 20  # read at a time: whoever is in a hurry waits for so many at most
+FORM = 2  # of these files; raised where they come to mean something else
+_FOOTER = struct.Struct("<32sqI")  # seal, the file's time (ns since 1970), CRC-32 of the matrix
+FOOTER_BYTES = _FOOTER.size
+_WHOLE_NS = 2_000_000_000  # times in these steps are kept as they are by every file system
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
 
@@ -28,18 +39,31 @@ class DiskError(DoesNotFitError):
 
 
 class PackedFile:
-    """`n_bytes` of a matrix and, behind them, its `seal`: what it was made of and how. Without that it is another."""
+    """`n_bytes` of a matrix. With another seal it is another; one that was written to since is none.
+
+    `stamp`: as the file was when it was mapped.
+    """
 
     def __init__(self, path: Path, n_bytes: int, seal: bytes) -> None:
         self.path, self.n_bytes, self.seal = path, n_bytes, seal
+        self.stamp: Stamp | None = None
+
+    @property
+    def known_by(self) -> list[int]:
+        """What tells the file that was mapped from any other, and from itself once it is written to."""
+        return list(self.stamp.exact) if self.stamp else []
 
     def is_there(self) -> bool:
-        """Whether it is whole, and this one."""
+        """Whether it is whole, this one, and as it was written, as far as its size and time tell."""
         try:
             with open(self.path, "rb") as file:
                 return self._is_this(file.fileno())
         except OSError:
             return False
+
+    def was_changed(self) -> bool:
+        """Whether something else lies in its place."""
+        return self.path.exists() and not self.is_there()
 
     def mapped(self, pack: Callable[[], Iterator[memoryview]], in_parts: bool = False) -> memoryview:
         """The matrix, uint8 [n_bytes], read-only; where it is not there, what `pack` gives piece by piece is written.
@@ -68,16 +92,55 @@ class PackedFile:
             if not self.is_there():
                 self._write(pack())
 
-    def _is_this(self, fd: int) -> bool:
-        if os.fstat(fd).st_size != self.n_bytes + len(self.seal):
+    def is_damaged(self, before_piece: Callable[[], None] = lambda: None) -> bool:
+        """Whether the file that was mapped holds something else than what was written: all of it is read, and
+        `before_piece` called before each piece. One that is gone cannot be told from a whole one."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                if not self._is_mapped(file.fileno()):
+                    return False
+                buffer = memoryview(bytearray(CHECKED_BYTES))
+                left, found = self.n_bytes, 0
+                while left:
+                    before_piece()
+                    n = file.readinto(buffer[: min(left, CHECKED_BYTES)])
+                    if not n:
+                        return True
+                    left, found = left - n, zlib.crc32(buffer[:n], found)
+                return not self._is_this(file.fileno()) or self._footer(file.fileno())[2] != found
+        except FileNotFoundError:
             return False
+        except OSError:  # the disk does not give it back
+            return True
+
+    def remove(self) -> None:
+        """Take away the file that was mapped, unless another has its place. Raises OSError."""
+        with suppress(FileNotFoundError), locked(self.path.parent / LOCK):
+            with open(self.path, "rb") as file:
+                is_mapped = self._is_mapped(file.fileno())
+            if is_mapped:
+                self.path.unlink()
+
+    def _is_mapped(self, fd: int) -> bool:
+        return self.stamp is None or os.fstat(fd).st_ino == self.stamp.inode
+
+    def _is_this(self, fd: int) -> bool:
+        status = os.fstat(fd)
+        if status.st_size != self.n_bytes + FOOTER_BYTES:
+            return False
+        seal, written, _ = self._footer(fd)
+        return seal == self.seal and status.st_mtime_ns == written
+
+    def _footer(self, fd: int) -> tuple[bytes, int, int]:
+        """Seal, time and checksum of a file of the right size."""
         os.lseek(fd, self.n_bytes, os.SEEK_SET)
-        return os.read(fd, len(self.seal)) == self.seal
+        return _FOOTER.unpack(os.read(fd, FOOTER_BYTES))
 
     def _map(self, in_parts: bool) -> memoryview:
         with open(self.path, "rb") as file:
             if not self._is_this(file.fileno()):
                 raise OSError(errno.EIO, "it was replaced")
+            self.stamp = stamp_of(file)
             mapped = mmap.mmap(file.fileno(), self.n_bytes, access=mmap.ACCESS_READ)
         if in_parts and sys.platform != "win32":
             mapped.madvise(mmap.MADV_RANDOM)
@@ -85,17 +148,20 @@ class PackedFile:
 
     def _write(self, pieces: Iterator[memoryview]) -> None:
         unfinished = self.path.with_name(self.path.name + UNFINISHED)
+        written, checksum = time.time_ns() // _WHOLE_NS * _WHOLE_NS, 0
         try:
             with open(unfinished, "wb", buffering=0, opener=_private) as file:
                 waiting = 0
                 for piece in pieces:
                     _write_all(file.fileno(), piece)
+                    checksum = zlib.crc32(piece, checksum)
                     waiting += piece.nbytes
                     if waiting >= SYNC_BYTES:
                         sync(file.fileno())
                         waiting = 0
-                _write_all(file.fileno(), memoryview(self.seal))
+                _write_all(file.fileno(), memoryview(_FOOTER.pack(self.seal, written, checksum)))
                 sync(file.fileno())
+            os.utime(unfinished, ns=(written, written))
             replace_file(unfinished, self.path)
             sync_folder(self.path.parent)
         except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ from localrun.ops.memory import ran_out
 if TYPE_CHECKING:
     import torch
 
+COPIED_BYTES = 16 << 20  # of a table in the file's own form
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 VECTORS = (
     "attn_norm",
@@ -69,7 +71,20 @@ def held_bytes(source: TensorSource, refs: dict[str, WeightRef], matrix_bytes: C
             total += 4 * ref.shape[0] if ref.shape != (1,) else 0  # a single number becomes an operand
         elif not ref.mapped:
             total += matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)
+        elif not stays_in_file(source, ref):
+            total += source.tensors[ref.name].nbytes
     return total
+
+
+def stays_in_file(source: TensorSource, ref: WeightRef) -> bool:
+    """Whether a weight is mapped from the model's file; a small one is copied, and whoever writes to the file harms
+    nobody."""
+    return ref.mapped and source.tensors[ref.name].nbytes > COPIED_BYTES
+
+
+def files_in_use(source: TensorSource, refs: Mapping[str, WeightRef]) -> set[Path]:
+    """Those of the model's files that are read while it computes."""
+    return {source.tensors[ref.name].file for ref in refs.values() if stays_in_file(source, ref)}
 
 
 def work_per_token(source: TensorSource, refs: dict[str, WeightRef]) -> tuple[int, int]:
@@ -198,7 +213,7 @@ class Loader:
         if "per_layer_embed" not in self.refs:
             return None
         projection, norm = self.matrix("per_layer_projection"), self.required_vector("per_layer_norm")
-        return PerLayerTable(self.mapped("per_layer_embed"), projection, norm)
+        return PerLayerTable(self.table("per_layer_embed"), projection, norm)
 
     def per_layer(self, prefix: str) -> PerLayerWeights | None:
         if prefix + "besides_gate" not in self.refs:
@@ -243,12 +258,14 @@ class Loader:
         on_disk = self.files.get(name), self.kept.get(name)
         return self.layout.pack(RowReader(qtype, n_rows, n_cols, read, self.device, granule, in_parts, *on_disk))
 
-    def mapped(self, name: str) -> Packed:
-        """A matrix that stays in the file."""
-        info = self.source.tensors[self.refs[name].name]
-        n_rows, n_cols = self.refs[name].shape
-        rows = np.frombuffer(self.source.mapped(info.name), np.uint8)
-        return Packed(MAPPED, info.qtype, n_rows, n_cols, (rows.reshape(n_rows, -1),), mapped=True)
+    def table(self, name: str) -> Packed:
+        """A matrix in the form that the file has it in, of which rows are looked up."""
+        ref = self.refs[name]
+        n_rows, n_cols = ref.shape
+        stays = stays_in_file(self.source, ref)
+        rows = np.frombuffer(self.source.mapped(ref.name), np.uint8) if stays else self.read(ref.name, 0, None)
+        qtype = self.source.tensors[ref.name].qtype
+        return Packed(MAPPED, qtype, n_rows, n_cols, (rows.reshape(n_rows, -1),), mapped=stays)
 
     def number(self, name: str, default: float) -> float:
         """A vector of one."""
@@ -305,7 +322,7 @@ class Loader:
 
     def bytes_read(self, ref: WeightRef) -> int:
         """What is read of the files for a weight: vectors whole, else its rows and those in turns with them."""
-        if ref.mapped:
+        if stays_in_file(self.source, ref):
             return 0
         if len(ref.shape) == 1:
             return sum(self.source.tensors[name].nbytes for name in ref.tensors)

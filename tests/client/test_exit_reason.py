@@ -11,10 +11,11 @@ import pytest
 from localrun.base.events import Prefill, Token
 from localrun.base.request import LoadOptions
 from localrun.client import exit_reason
-from localrun.client.exit_reason import exit_error, oom_kills, sizes_of
+from localrun.client.exit_reason import exit_error, oom_kills, stamps_of
 from localrun.client.gathering import gathered
 from localrun.client.process import WorkerProcess
 from localrun.client.wire import Alive, Events, Load, Progress, Reply
+from localrun.formats.files import stamp_at
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no signals on Windows")
 
@@ -51,11 +52,16 @@ def test_a_file_that_was_cut_off_is_named(tmp_path: Path) -> None:
     shards = [tmp_path / f"big-{part:05d}-of-00002.gguf" for part in (1, 2)]
     for shard in shards:
         shard.write_bytes(bytes(1000))
-    files = sizes_of(shards[0])
-    assert files == dict.fromkeys(shards, 1000)
-    assert sizes_of(tmp_path) == files
-    assert sizes_of(tmp_path / "none") == {}
+    (tmp_path / "README.md").write_text("of no matter")
+    files = stamps_of(shards[0])
+    assert files == {shard: stamp_at(shard) for shard in shards}
+    assert stamps_of(tmp_path) == files
+    assert stamps_of(tmp_path / "none") == {}
     assert "a file" in exit_error(-7, b"", was_oom=False, files=files).message, "none of these"
+    os.utime(shards[1], (9, 9))
+    assert (
+        f"{shards[1]} was changed while the engine read it" in exit_error(-7, b"", was_oom=False, files=files).message
+    )
     os.truncate(shards[1], 10)
     error = exit_error(-7, b"", was_oom=False, files=files)
     assert f"{shards[1]} was cut to 10 of 1,000 bytes while the engine read it" in error.message

@@ -22,6 +22,7 @@ from localrun.base.machine import Memory
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.cache import packed_weights
+from localrun.cache.label import Label, write_label
 from localrun.engine import load as load_module
 from localrun.engine.from_disk import files_of
 from localrun.engine.generation import GenerationRequest
@@ -35,7 +36,7 @@ from localrun.fit.mapped import Mappable
 from localrun.fit.rates import Rates
 from localrun.fit.shape import make_shape
 from localrun.formats import packed_file
-from localrun.formats.packed_file import DiskError, PackedFile
+from localrun.formats.packed_file import FOOTER_BYTES, FORM, DiskError, PackedFile
 from localrun.hub import preview
 from localrun.hub.preview import fit_stored
 from localrun.hub.stored import stored_at
@@ -133,7 +134,7 @@ def test_a_second_start_reads_what_the_first_wrote(home: Path, monkeypatch: pyte
 def test_files_of_other_weights_and_cut_ones_are_made_anew(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     least_free(monkeypatch)
     expected, _ = answer_of()
-    seals = {path: path.read_bytes()[-32:] for path in home.glob("*/*.packed")}
+    seals = {path: path.read_bytes()[-FOOTER_BYTES:][:32] for path in home.glob("*/*.packed")}
     assert len(seals) > 3
     other, cut, gone = list(seals)[:3]
     other.write_bytes(bytes(other.stat().st_size))
@@ -141,7 +142,7 @@ def test_files_of_other_weights_and_cut_ones_are_made_anew(home: Path, monkeypat
     gone.unlink()
     found, _ = answer_of()
     assert found == expected
-    assert {path: path.read_bytes()[-32:] for path in home.glob("*/*.packed")} == seals
+    assert {path: path.read_bytes()[-FOOTER_BYTES:][:32] for path in home.glob("*/*.packed")} == seals
 
 
 def test_another_model_under_the_same_name_has_its_own(
@@ -206,7 +207,7 @@ def test_a_full_disk_is_told_before_and_while_it_is_written(home: Path, monkeypa
 def test_what_others_left_makes_room(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, age in (("a", 3), ("b", 2), ("c", 1)):
         (home / name).mkdir(parents=True)
-        (home / name / "label.json").write_text("{}")
+        write_label(home / name, Label(form=FORM))
         (home / name / "layers.0.up.packed").write_bytes(bytes(1 << 20))
         os.utime(home / name, (time.time() - age, time.time() - age))
     usage = shutil.disk_usage(home)
@@ -269,7 +270,7 @@ def test_the_cache_command_lists_and_clears_it(home: Path, monkeypatch: pytest.M
     _, loaded = answer_of()
     (row,) = localrun("cache", "list", "--json", LOCALRUN_HOME=os.environ["LOCALRUN_HOME"]).json
     assert (row["model"], row["blocks"]) == ("localrun-tiny", len(loaded.plan.mapped))
-    assert row["bytes"] == loaded.plan.mapped_bytes + 32 * row["blocks"]
+    assert row["bytes"] == loaded.plan.mapped_bytes + FOOTER_BYTES * row["blocks"]
     shown = localrun("cache", "list", LOCALRUN_HOME=os.environ["LOCALRUN_HOME"]).out
     assert "of packed weights" in shown
     cleared = localrun(

@@ -168,6 +168,17 @@ def test_a_disk_that_fails_says_so_and_holds_up_nobody(
     assert not disk.writer.is_alive
 
 
+def test_a_full_disk_is_told_before_there_is_anything_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks once would never hear of what happens when the process ends."""
+    usage = shutil.disk_usage(tmp_path)
+    model = MODELS["full"]()
+    for free, told in ((1, "nothing more is kept on disk: No space left on device"), (1 << 30, "")):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
+        disk = disk_cache(model, tmp_path / "not there yet")
+        disk.close()
+        assert [note.split(": /")[0] for note in disk.notes] == [told] * bool(told)
+
+
 def test_closing_does_not_wait_for_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = MODELS["full"]()
     hangs = threading.Event()

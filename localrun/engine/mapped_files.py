@@ -1,0 +1,82 @@
+"""Files that weights are read from while a model computes, and whether they are still what they were.
+
+Most are packed weights; some models leave a table in their own file. Whoever writes to a mapped file changes weights
+between two steps, and whoever cuts it off ends the process: the first is seen here, by size and time.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import cycle, islice
+from pathlib import Path
+from types import MappingProxyType
+
+from localrun.base.errors import EngineError, LocalrunError
+from localrun.cache.verified import note_verified, read_verified
+from localrun.formats.files import Stamp, bad_file, was_written_to
+from localrun.formats.packed_file import PackedFile
+
+LOOKED_AT = 16  # files of packed weights after a step: a look at all takes longer than what is won
+
+
+class DamagedWeightsError(EngineError):
+    """Packed weights on the disk are not what was written. Those are removed, and the next load packs them again."""
+
+    def __init__(self, damaged: Sequence[PackedFile]) -> None:
+        files = "a file" if len(damaged) == 1 else f"{len(damaged)} files"
+        super().__init__(
+            f"{files} of packed weights in {damaged[0].path.parent} were damaged on the disk, and are removed",
+            "send the message again: they are packed again from the model's file, which is not to blame",
+        )
+
+
+class MappedFiles:
+    """`model`: files of its own, as they were opened; `packed`: of one folder, mapped. `problem` is why nothing may be
+    computed with them any more."""
+
+    def __init__(self, model: Mapping[Path, Stamp] = MappingProxyType({}), packed: Sequence[PackedFile] = ()) -> None:
+        self.model, self.packed = model, packed
+        self.problem: LocalrunError | None = None
+        self._turns = cycle(packed)
+        self._is_verified = False  # all, since they were mapped
+
+    def look(self, most: int | None = None) -> LocalrunError | None:
+        """Whether one was written to: of all, or of so many of the packed ones in turns. Gives the problem."""
+        for path, stamp in self.model.items():
+            if was_written_to(path, stamp):
+                what = "the model file was changed while it was in use"
+                self.problem = self.problem or bad_file("CHANGED", what, path, hint="load it again")
+        for file in self.packed if most is None else islice(self._turns, min(most, len(self.packed))):
+            if file.stamp and was_written_to(file.path, file.stamp):
+                self._remove([file])
+        return self.problem
+
+    def verify(self, before_piece: Callable[[], None]) -> LocalrunError | None:
+        """Read packed ones through that nobody has read back yet; `before_piece` may raise to leave the rest."""
+        known = read_verified(self.packed[0].path.parent) if self.packed else {}
+        return self._verify([file for file in self.packed if known.get(file.path.name) != file.known_by], before_piece)
+
+    def explain_not_finite(self) -> LocalrunError | None:
+        """Whether packed weights are to blame for a number that is none: all are read through, once."""
+        if not self._is_verified:
+            self._is_verified = True
+            self._verify(self.packed, lambda: None)
+        return self.problem
+
+    def _verify(self, files: Sequence[PackedFile], before_piece: Callable[[], None]) -> LocalrunError | None:
+        damaged: list[PackedFile] = []
+        sound: list[PackedFile] = []
+        try:
+            for file in files:
+                (damaged if file.is_damaged(before_piece) else sound).append(file)
+        finally:
+            if sound:
+                note_verified(sound[0].path.parent, {file.path.name: file.known_by for file in sound})
+            if damaged:
+                self._remove(damaged)
+        return self.problem
+
+    def _remove(self, damaged: Sequence[PackedFile]) -> None:
+        for file in damaged:
+            with suppress(OSError):
+                file.remove()
+        self.problem = self.problem or DamagedWeightsError(damaged)
