@@ -49,9 +49,10 @@ def replace_file(fresh: Path | str, path: Path | str) -> None:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Put `content` in the place of a file, all of it or, with OSError, none. A link stays, what it leads to is
-    written. UnicodeEncodeError for text with lone surrogates."""
-    path = Path(os.path.realpath(path))
+    """Put `content` in the place of a file, all of it or, with OSError, none. A link stays, and the file that it leads
+    to is written; one to a device goes. UnicodeEncodeError for text with lone surrogates."""
+    real = Path(os.path.realpath(path))
+    path = real if real.is_file() or not real.exists() else path
     data = content.encode() if isinstance(content, str) else content
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:  # mode 0600
         fresh = Path(file.name)

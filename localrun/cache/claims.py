@@ -15,7 +15,9 @@ from io import FileIO
 from pathlib import Path
 
 from localrun.base.files import append
+from localrun.base.small_file import read_small
 
+MAX_BYTES = 64 << 20  # of the claims of a chat: of a million blocks
 FOLDER = "chats"  # beside the blocks of one fingerprint
 ERASED = "erased"  # beside the fingerprints
 MARKED_SECONDS = 30 * 86400  # no process lives longer
@@ -71,13 +73,14 @@ def _stamp(file: FileIO) -> Stamp:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)  # a pipe in its place must not stop us
 
 
 def read_claims(path: Path) -> set[str]:
     """Names of blocks; a line that a crash cut short is none."""
     with suppress(OSError, UnicodeDecodeError):
-        return {line for line in path.read_text("ascii").splitlines() if _NAME.fullmatch(line)}
+        lines = read_small(path, MAX_BYTES).decode("ascii").splitlines()
+        return {line for line in lines if _NAME.fullmatch(line)}
     return set()
 
 

@@ -3,10 +3,11 @@
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from localrun.base.files import write_whole
+from localrun.base.state_file import read_state
 from localrun.ops.kv import BLOCK_TOKENS
 
 FILE = "label.json"
@@ -38,15 +39,13 @@ NO_LABEL = Label()
 
 
 def write_label(folder: Path, label: Label) -> None:
-    """Once, into the folder of a fingerprint."""
-    path = folder / FILE
-    if not path.exists():
+    """Into the folder of a fingerprint, where there is none that can be read: the first one stays."""
+    if read_label(folder) == NO_LABEL:
         with suppress(OSError):
-            write_whole(path, json.dumps(asdict(label)))
+            write_whole(folder / FILE, json.dumps(asdict(label)))
 
 
 def read_label(folder: Path) -> Label:
-    """NO_LABEL where there is none that can be read."""
-    with suppress(OSError, ValueError, TypeError):
-        return Label(**json.loads((folder / FILE).read_text("utf-8")))
-    return NO_LABEL
+    """NO_LABEL where there is none that can be read; what newer versions say besides is passed over."""
+    found, usual = read_state(folder / FILE), asdict(NO_LABEL)
+    return replace(NO_LABEL, **{name: found[name] for name in usual if type(found.get(name)) is type(usual[name])})

@@ -5,7 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.files import write_whole
+from localrun.base.small_file import read_small
 
+MAX_BYTES = 256  # of two numbers
 FILE = "total"  # beside the fingerprints: bytes, and when somebody looked last
 LOOK_SECONDS = 86400  # after which it is time to look again: what nobody used for a month goes, too
 
@@ -29,6 +31,6 @@ def forget_total(root: Path) -> None:
 
 def _read(root: Path) -> tuple[int, float]:
     with suppress(OSError, ValueError):
-        nbytes, looked = (root / FILE).read_text("ascii").split()
+        nbytes, looked = read_small(root / FILE, MAX_BYTES).decode("ascii").split()
         return int(nbytes), float(looked)
     return 0, 0.0

@@ -5,7 +5,6 @@ what was found is remembered by size, times and inode: a file that was only touc
 """
 
 import hashlib
-import json
 import re
 import threading
 import time
@@ -15,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from localrun.base.errors import LocalrunError
-from localrun.base.files import remove_unfinished, write_whole
 from localrun.base.paths import writable_folder
+from localrun.base.state_file import change_state, read_state
 from localrun.formats.files import Stamp, stamp_at
 from localrun.formats.weights import WeightFiles
 
@@ -110,20 +109,20 @@ def checksum(file: Path) -> str:
 
 def _read_known() -> dict[str, list[object]]:
     folder = writable_folder("cache")
-    with suppress(OSError, ValueError):
-        read = json.loads((folder / FILE).read_text("utf-8")) if folder is not None else None
-        if isinstance(read, dict):
-            return {path: row for path, row in read.items() if isinstance(row, list) and len(row) == 2}
-    return {}
+    return _rows(read_state(folder / FILE)) if folder is not None else {}
+
+
+def _rows(known: Mapping[str, object]) -> dict[str, list[object]]:
+    return {path: row for path, row in known.items() if isinstance(row, list) and len(row) == 2}
 
 
 def _remember(path: str, stamp: Stamp, found: str) -> None:
     folder = writable_folder("cache")
     if folder is None:
         return
-    known: dict[str, Iterable[object]] = {**_read_known()}
-    known.pop(path, None)
-    kept = [*known.items()][-REMEMBERED:]
-    remove_unfinished(folder)
-    with suppress(OSError):
-        write_whole(folder / FILE, json.dumps({**dict(kept), path: [stamp.exact, found]}))
+
+    def with_this(known: Mapping[str, object]) -> dict[str, object]:
+        others = [row for row in _rows(known).items() if row[0] != path]
+        return {**dict(others[-REMEMBERED:]), path: [stamp.exact, found]}
+
+    change_state(folder / FILE, with_this)

@@ -1,17 +1,16 @@
 """What is on disk: the built-in model, localrun's models folder, the Hugging Face cache, other programs' models."""
 
-import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
 from localrun.base.resources import resource
 from localrun.base.small_file import read_small
+from localrun.base.state_file import change_state, read_state
 from localrun.hub.access import hub_cache
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.hf_cache import MAX_REF_BYTES
@@ -22,6 +21,7 @@ from localrun.hub.partial import find_partials
 from localrun.hub.stored import StoredModel, folders_below, ggufs_in, ggufs_of_repo, safetensors_in, stored_at
 
 _USED_FILE = "last-used.json"
+_LATEST = 1 << 35  # seconds; the year 3058
 _MAX_DEPTH = 4  # below the models folder: org/repo/variant/file
 
 
@@ -68,19 +68,19 @@ def mark_used(path: Path) -> None:
     home = writable_folder("cache")
     if home is None:
         return
-    used = {**_read_used(), str(path.absolute()): round(time.time(), 3)}
-    with suppress(OSError):
-        write_whole(home / _USED_FILE, json.dumps(used))
+    name, now = str(path.absolute()), round(time.time(), 3)
+    change_state(home / _USED_FILE, lambda used: {**_times(used), name: now})
 
 
 def _read_used() -> dict[str, float]:
     home = folder("cache")
-    try:
-        used = json.loads((home / _USED_FILE).read_text("utf-8")) if home else {}
-    except (OSError, ValueError):
-        return {}
-    times = used.items() if isinstance(used, dict) else ()
-    return {path: float(seconds) for path, seconds in times if isinstance(seconds, int | float)}
+    return _times(read_state(home / _USED_FILE)) if home else {}
+
+
+def _times(used: Mapping[str, object]) -> dict[str, float]:
+    """What is a time that calendars can show."""
+    times = ((path, seconds) for path, seconds in used.items() if isinstance(seconds, int | float))
+    return {path: float(seconds) for path, seconds in times if 0 <= seconds < _LATEST}
 
 
 def _models_folder() -> Iterator[StoredModel]:

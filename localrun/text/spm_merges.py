@@ -9,10 +9,12 @@ from pathlib import Path
 
 from localrun.base.files import remove_unfinished, write_whole
 from localrun.base.paths import writable_folder
+from localrun.base.small_file import read_small
 from localrun.text.specials import TokenType
 
 _NEVER_MERGED = (TokenType.UNKNOWN, TokenType.CONTROL, TokenType.BYTE)
 _MAGIC = b"localrun merges 1\n"
+_MAX_BYTES = 256 << 20
 _WORTH_KEEPING = 100_000  # tokens; a smaller vocabulary is quicker computed than read
 
 
@@ -58,7 +60,7 @@ def _find_pairs(
 def _read(path: Path, n_tokens: int) -> "array[int] | None":
     """None for anything but an intact file: what is missing or damaged is computed again."""
     try:
-        data = path.read_bytes()
+        data = read_small(path, _MAX_BYTES)
     except OSError:
         return None
     header = len(_MAGIC) + 32

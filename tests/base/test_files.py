@@ -47,6 +47,18 @@ def test_a_file_is_replaced_whole_and_behind_its_link(tmp_path: Path) -> None:
     assert mode(tmp_path / "real") == 0o600
 
 
+@posix_only
+def test_a_link_to_a_device_or_pipe_goes_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    write_whole(tmp_path / "link", "new")
+    assert (tmp_path / "pipe").is_fifo()
+    write_whole(tmp_path / "pipe", "new")
+    for name in ("link", "pipe"):
+        assert stat.S_ISREG((tmp_path / name).lstat().st_mode)
+        assert (tmp_path / name).read_text() == "new"
+
+
 def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from localrun.base.files import write_whole
 from localrun.base.paths import writable_folder
+from localrun.base.small_file import read_small
 
 if TYPE_CHECKING:
     from localrun.backends.gpu.device import Argument, Device, Dim, Launch
 
+MAX_MARK_BYTES = 16
 D = TypeVar("D", bound="Device")
 
 
@@ -48,8 +50,9 @@ def why_not(title: str, cases: Mapping[str, Callable[[D], str]], device: D, iden
 def found_out(title: str, identity: str, find: Callable[[], bool]) -> bool:
     """What `find` says of a device, asked once for as long as `identity` stays the same."""
     mark = _mark(title, identity)
-    if mark and mark.exists():
-        return mark.read_text() == "yes"
+    with suppress(OSError):
+        if mark and (known := read_small(mark, MAX_MARK_BYTES)) in (b"yes", b"no"):
+            return known == b"yes"
     found = find()
     _keep(mark, "yes" if found else "no")
     return found
