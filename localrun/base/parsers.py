@@ -76,7 +76,18 @@ def text(value: object) -> str:
     """A parser of any text but the empty one."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("a text is needed")
+    if not is_unicode(value):
+        raise ValueError("a text in UTF-8 is needed")
     return value
+
+
+def is_unicode(value: str) -> bool:
+    """Whether this is text: bytes of a command line that are not UTF-8 come as lone surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def context(value: object) -> int:

@@ -5,9 +5,10 @@ second and third step; None means that neither said anything. One table drives r
 """
 
 import os
-import tomllib
+import reprlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,12 +16,16 @@ from typing import Any, get_args
 
 from localrun.base.errors import StorageError, UsageError
 from localrun.base.files import write_whole
+from localrun.base.lock import locked
 from localrun.base.nearest import did_you_mean
 from localrun.base.parsers import context, on_off, one_of, real, text, whole
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.request import BackendName, KVCodecName
+from localrun.base.sanitize import clean
+from localrun.base.toml_file import MAX_BYTES, line_of, read_toml
 
 FILE_NAME = "config.toml"
+LOCK = "config.lock"  # beside it
 DISK_CACHE_GIB = 8
 
 
@@ -127,6 +132,7 @@ SETTINGS: dict[str, Setting] = {
         "tell the desktop when a long answer or download has ended", on_off(), "on, but not inside tmux or screen"
     ),
 }
+_told: set[tuple[Path | None, str]] = set()  # what was told of files
 _ASIDE = ContextVar("settings aside", default=False)
 _IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
 
@@ -160,6 +166,20 @@ def settings_aside() -> Iterator[None]:
         _ASIDE.reset(token)
 
 
+def tell_of_unknown_settings_by(tell: Callable[[str], object]) -> None:
+    """Who tells the user of keys of config.toml that are no settings, each once; stderr where nobody does."""
+    global _tell
+    _tell = tell
+
+
+def _tell_stderr(text: str) -> None:
+    with suppress(OSError, ValueError):
+        print(f"localrun: {text}", file=sys.stderr)
+
+
+_tell: Callable[[str], object] = _tell_stderr
+
+
 def config_file() -> Path | None:
     """Where config.toml is or would be; None without a home folder."""
     home = folder("config")
@@ -172,59 +192,62 @@ def write_setting(key: str, value: str | None) -> Path:
     parsed = None if value is None else _parse(key, value, key)
     home = writable_folder("config")
     if home is None:
-        raise UsageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
-    import tomlkit
-
+        raise StorageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
     path = home / FILE_NAME
-    _read_file(path)  # a broken file is reported, not overwritten
-    document = tomlkit.parse(path.read_text("utf-8")) if path.exists() else tomlkit.document()
-    if value is None:
-        document.pop(key, None)
-    else:
-        document[key] = "auto" if key == "ctx" and parsed == 0 else parsed
     try:
-        write_whole(path, tomlkit.dumps(document))
+        with locked(home / LOCK):  # of two that change it at once, the second changes what the first wrote
+            write_whole(path, _changed(path, key, "auto" if key == "ctx" and parsed == 0 else parsed))
     except OSError as error:
         what = f"{path} cannot be written: {error.strerror}"
         raise StorageError(what, "free some space; nothing was changed") from None
     return path
 
 
-def check_key(key: str, where: str = "") -> None:
+def check_key(key: str) -> None:
     """UsageError unless `key` is a setting; the hint names the nearest ones."""
     if key not in SETTINGS:
-        hint = did_you_mean(key.replace("-", "_"), SETTINGS) or f"there are {', '.join(SETTINGS)}"
-        raise UsageError(f"{where}there is no setting {key!r}", hint)
+        raise UsageError(f"there is no setting {key!r}", _nearest(key))
+
+
+def _nearest(key: str) -> str:
+    return did_you_mean(key.replace("-", "_"), SETTINGS) or f"there are {', '.join(SETTINGS)}"
 
 
 def _read_file(path: Path | None) -> dict[str, Any]:
-    if path is None or not path.exists():
-        return {}
-    try:
-        source = path.read_text("utf-8")
-        document = tomllib.loads(source)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: {error}", "correct that line, or move the file away") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", "correct the file, or move it away") from None
+    """The settings of a file. What is none, as newer versions have more of them, is told once and passed over."""
+    document, source = read_toml(path)
     values = {}
     for key, value in document.items():
-        where = f"{path}, line {_line_of(key, source)}: "
-        check_key(key, where)
-        values[key] = _parse(key, value, f"{where}{key}")
+        where = f"{path}, line {line_of(key, source)}: "
+        if key in SETTINGS:
+            values[key] = _parse(key, value, f"{where}{key}")
+        elif (path, key) not in _told:
+            _told.add((path, key))
+            _tell(clean(f"{where}there is no setting {key[:80]!r} ({_nearest(key)}); it is passed over"))
     return values
+
+
+def _changed(path: Path, key: str, value: object) -> str:
+    """The text of a file with a setting in it, or without that for None. UsageError where the file is broken."""
+    import tomlkit
+
+    _, source = read_toml(path)
+    try:
+        document = tomlkit.parse(source)
+        if value is None:
+            document.pop(key, None)
+        else:
+            document[key] = value
+        changed = tomlkit.dumps(document)
+    except (ValueError, RecursionError):  # tomlkit nests less deeply than tomllib
+        raise UsageError(f"{path} cannot be changed", "write the setting into it yourself, or move it away") from None
+    if len(changed.encode()) > MAX_BYTES:
+        raise UsageError(f"{path} would be larger than {MAX_BYTES >> 10} KiB", "a shorter text is needed")
+    return changed
 
 
 def _parse(key: str, value: object, where: str) -> Any:
     try:
         return SETTINGS[key].parse(value)
     except ValueError as error:
-        raise UsageError(f"{where} = {value!r}: {error}", SETTINGS[key].help) from None
-
-
-def _line_of(key: str, source: str) -> int:
-    starts = (key, f'"{key}"', f"'{key}'", f"[{key}", f"[[{key}")
-    for number, line in enumerate(source.splitlines(), 1):
-        if line.lstrip().startswith(starts):
-            return number
-    return 1
+        raise UsageError(f"{where} = {reprlib.repr(value)}: {error}", SETTINGS[key].help) from None

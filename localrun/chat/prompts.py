@@ -20,8 +20,10 @@ from typing import Literal, cast, get_args
 from localrun.base.errors import NotFoundError, StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.nearest import did_you_mean
+from localrun.base.parsers import is_unicode
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.sanitize import clean
+from localrun.base.small_file import read_small
 
 Kind = Literal["system", "template"]
 MAX_BYTES = 256 << 10  # of a file: it is to be a prompt
@@ -72,8 +74,8 @@ def read_prompts() -> list[Prompt]:
     home = prompt_folder()
     for path in sorted(home.glob("*.md")) if home and home.is_dir() else ():
         try:
-            if _NAME.match(path.stem) and path.stat().st_size <= MAX_BYTES:
-                found[path.stem] = parse(path.stem, path.read_text("utf-8-sig"))
+            if _NAME.match(path.stem):
+                found[path.stem] = parse(path.stem, read_small(path, MAX_BYTES).decode("utf-8-sig"))
         except (OSError, UnicodeDecodeError):
             continue
     return [found[name] for name in sorted(found)]
@@ -94,12 +96,15 @@ def prompt_folder() -> Path | None:
 
 
 def keep_prompt(name: str, text: str, kind: Kind = "template") -> Path:
-    """Write a prompt down. UsageError for a name that is none or is taken, StorageError for a full disk."""
+    """Write a prompt down. UsageError for a name that is none or is taken, or text that is none, StorageError where it
+    cannot be written."""
     if not _NAME.match(name):
         raise UsageError(f"{name!r} is no name for a prompt", "letters, digits, - and _ make one")
     home = writable_folder("config")
     if home is None:
-        raise UsageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
+        raise StorageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
+    if not is_unicode(text):
+        raise UsageError("the prompt is not UTF-8 text", "convert it to UTF-8 first")
     path = home / "prompts" / f"{name}.md"
     if path.exists():
         raise UsageError(f"there is a prompt {name} already", f"choose another name, or change {path}")

@@ -13,6 +13,7 @@ from localrun.base.parsers import one_of
 from localrun.base.request import DEFAULT_SAMPLING, Think
 from localrun.base.settings import SETTINGS
 from localrun.cli.completion import complete_model, complete_precision, complete_word
+from localrun.cli.text_input import typed_text
 
 
 def _checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], Any]:
@@ -174,7 +175,7 @@ class AnswerOptions:
         """The stop strings; an empty one would end every answer before it began."""
         if any(not text for text in self.stop or ()):
             raise UsageError("--stop needs a text")
-        return tuple(self.stop or ())
+        return tuple(map(typed_text, self.stop or ()))
 
 
 def command(function: Callable[..., int]) -> Callable[..., int]:

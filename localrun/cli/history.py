@@ -17,6 +17,7 @@ from localrun.cli.chats import columns
 from localrun.cli.completion import complete_chat
 from localrun.cli.console import agreed, can_ask, is_terminal, note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch
+from localrun.cli.text_input import typed_text
 
 history = typer.Typer(name="history", help="The chats that are kept: list, show, search, export, remove.")
 
@@ -65,7 +66,7 @@ def search_chats(
 ) -> int:
     """Find messages in all chats."""
     store = _store()
-    hits = search(store, " ".join(words), limit)
+    hits = search(store, typed_text(" ".join(words)), limit)
     if json:
         write_json([{"chat": h.chat_id, "message": h.message_id, "title": h.title, "snippet": h.snippet} for h in hits])
     elif hits:

@@ -17,7 +17,7 @@ from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
 from localrun.cli.output import RunOutput, as_fields, stream_answer
 from localrun.cli.session import Answering, find_or_pull, open_client, show_stats
-from localrun.cli.text_input import read_stdin, read_text_file
+from localrun.cli.text_input import read_stdin, read_text_file, typed_text
 from localrun.cli.turn import Stream, answer_in
 from localrun.hub.resolve import resolve
 
@@ -43,6 +43,7 @@ def run(
 ) -> int:
     """Answer one prompt. stdin, when it is a pipe or a file, is appended to PROMPT or is the prompt."""
     named, prompt = split_words(words or [], model.model)
+    prompt = typed_text(prompt)
     model = replace(model, model=named)
     shared = Answering(answer, as_data=output.as_data)
     _check(output, shared, raw, go_on)

@@ -10,6 +10,7 @@ from localrun.base.units import count
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
+from localrun.cli.text_input import typed_text
 from localrun.hub import api
 from localrun.hub.catalogue import search_catalogue
 from localrun.hub.instead import instead_of
@@ -23,7 +24,7 @@ Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100, help
 def search(term: Term, limit: Limit = 20, offline: OfflineSwitch = False, json: JsonSwitch = False) -> int:
     """Find models: first those that localrun knows well, then what the hub has."""
     budget = usual_memory().available
-    rows = [_catalogue_row(name, budget) for name in search_catalogue(term)]
+    rows = [_catalogue_row(name, budget) for name in search_catalogue(typed_text(term))]
     known = {row["repo"] for row in rows}
     with open_hub(offline) as http:
         if http.access.offline:

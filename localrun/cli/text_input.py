@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
+from localrun.base.parsers import is_unicode
 from localrun.base.sanitize import clean
 from localrun.base.timer import calling_after
 from localrun.cli.console import is_terminal, note
@@ -47,6 +48,13 @@ def read_text_file(path: str) -> str:
         raise NotFoundError(f"there is no file {path}", "check the path") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "check the path and its permissions") from None
+
+
+def typed_text(text: str) -> str:
+    """An argument that is a text, as it is. UsageError for bytes that are not UTF-8, as only paths may have them."""
+    if not is_unicode(text):
+        raise UsageError(f"{clean(text)!r} is not UTF-8 text", "convert it to UTF-8 first")
+    return text
 
 
 def decode(data: bytes, what: str) -> str:

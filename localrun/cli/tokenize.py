@@ -10,7 +10,7 @@ from localrun.base.errors import UsageError
 from localrun.cli.console import write_json
 from localrun.cli.groups import ModelOptions, switch
 from localrun.cli.session import find_model
-from localrun.cli.text_input import read_stdin
+from localrun.cli.text_input import read_stdin, typed_text
 
 if TYPE_CHECKING:
     from localrun.text.tokenizer import Tokenizer
@@ -29,7 +29,7 @@ def tokenize(
         raise UsageError("--lines reads stdin; TEXT is one text", "leave one of them out")
     stored = find_model(model)
     tokenizer = _tokenizer(stored.path)
-    whole = read_stdin(notice=True) if text is None else text
+    whole = read_stdin(notice=True) if text is None else typed_text(text)
     texts = _json_strings(whole) if lines else [whole]
     for each in texts:
         write_json(tokenizer.encode(each, special=special, bos=bos))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
 from localrun.base.request import LoadOptions
+from localrun.base.settings import tell_of_unknown_settings_by
 from localrun_tui.app import LocalrunApp
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def run(model: str | None = None, precision: str = "auto") -> int:
     """Run the app until the user leaves; gives the exit code."""
     flags = {"model": model} if model else {}
     app = LocalrunApp(open_client, open_store, lambda: first_choice(model, precision), kept_theme(), flags)
+    tell_of_unknown_settings_by(lambda text: app.notify(text, severity="warning"))
     if sys.platform != "win32":
         from localrun_tui.terminal import Terminal
 

@@ -3,13 +3,16 @@
 A file of its own, since config.toml is what people show to others when they ask for help.
 """
 
-import tomllib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from localrun.base.errors import StorageError, UsageError
 from localrun.base.files import write_whole
+from localrun.base.lock import locked
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
+from localrun.base.settings import LOCK
+from localrun.base.toml_file import read_toml
 from localrun.client.endpoint import Endpoint, place_of
 
 FILE_NAME = "endpoints.toml"
@@ -19,20 +22,15 @@ def read_endpoints() -> list[Endpoint]:
     """The servers that were added; UsageError for a file that cannot be read."""
     home = folder("config")
     path = home / FILE_NAME if home else None
-    if path is None or not path.exists():
-        return []
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", "correct the file, or move it away") from None
-    return [_read(path, name, table) for name, table in tables.items()]
+    tables, _ = read_toml(path)
+    return [_read(path, name, table) for name, table in tables.items()] if path else []
 
 
 def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
-    """Keep these instead of the ones before. UsageError where nothing can be written."""
+    """Keep these instead of the ones before. StorageError where nothing can be written."""
     home = writable_folder("config")
     if home is None:
-        raise UsageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
+        raise StorageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
     import tomlkit
 
     document = tomlkit.document()
@@ -47,9 +45,15 @@ def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
 
 
 def change_endpoint(before: Endpoint | None, after: Endpoint | None) -> None:
-    """Put one in the place of another; None before adds it, None after forgets it. UsageError where that fails."""
-    others = [known for known in read_endpoints() if before is None or known.name != before.name]
-    write_endpoints([*others, *([after] if after else [])])
+    """Put one in the place of another; None before adds it, None after forgets it. UsageError or StorageError
+    where that fails."""
+    home = writable_folder("config")
+    try:
+        with locked(home / LOCK) if home else nullcontext():
+            others = [known for known in read_endpoints() if before is None or known.name != before.name]
+            write_endpoints([*others, *([after] if after else [])])
+    except OSError as error:
+        raise StorageError(f"the servers cannot be kept: {error.strerror}", "check its permissions") from None
 
 
 def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = ()) -> Endpoint:
