@@ -71,7 +71,7 @@ def named_helper(path: str) -> str:
     name = PurePath(path).name
     if name.startswith("._") or "__MACOSX" in PurePath(path).parts:
         return APPLE_DOUBLE
-    if re.search(r"mm[-_]?proj", name, re.IGNORECASE):
+    if re.search(r"mm[-_]?proj", path, re.IGNORECASE):
         return PROJECTOR
     if _IMATRIX_NAME.match(name) or (_IMATRIX_NAME.search(name) and not _WEIGHTS_NAME.search(name)):
         return IMATRIX

@@ -103,8 +103,8 @@ def _hub_cache() -> Iterator[StoredModel]:
         seen: set[tuple[str, str]] = set()
         for snapshot in _snapshots(repo):
             places = list(folders_below(snapshot, 2))
-            models = ggufs_of_repo(places, "hub", name)
-            models += safetensors_in(snapshot, "hub", name)
+            whole = list(safetensors_in(snapshot, "hub", name))
+            models = [*ggufs_of_repo(places, "hub", name, bool(whole)), *whole]
             for model in models:
                 key = (model.precision, str(model.path.relative_to(snapshot)))
                 if key not in seen:

@@ -41,15 +41,17 @@ class StoredModel:
 def stored_at(path: Path, source: Source = "path", name: str = "") -> list[StoredModel]:
     """The models in a file or folder: one for a .gguf (any shard) or a safetensors folder, several for GGUFs."""
     if path.is_dir():
-        ggufs = _sorted_out(ggufs_in(path, source), path.absolute().name)
-        return [*safetensors_in(path, source, name), *(replace(model, name=name or model.name) for model in ggufs)]
+        whole = list(safetensors_in(path, source, name))
+        ggufs = _sorted_out(ggufs_in(path, source), path.absolute().name, bool(whole))
+        return [*whole, *(replace(model, name=name or model.name) for model in ggufs)]
     model = _gguf(path, shards_of(path) or [path], source)
     return [replace(model, name=name or model.name)]
 
 
-def ggufs_of_repo(places: Iterable[Path], source: Source, repo: str) -> list[StoredModel]:
-    """The GGUFs in the folders of one repository: one model goes by the repository's name, any other by both names."""
-    found = _sorted_out([model for place in places for model in ggufs_in(place, source)], repo)
+def ggufs_of_repo(places: Iterable[Path], source: Source, repo: str, beside_weights: bool = False) -> list[StoredModel]:
+    """The GGUFs in the folders of one repository: one model goes by the repository's name, any other by both names.
+    `beside_weights`: the repository holds a model as safetensors, too."""
+    found = _sorted_out([model for place in places for model in ggufs_in(place, source)], repo, beside_weights)
     return [replace(model, name=repo if model.is_main else f"{repo}:{model.name}") for model in found]
 
 
@@ -62,18 +64,20 @@ def ggufs_in(place: Path, source: Source) -> Iterator[StoredModel]:
                 yield _gguf(path, shards, source)
 
 
-def _sorted_out(found: Iterable[StoredModel], repo: str) -> list[StoredModel]:
+def _sorted_out(found: Iterable[StoredModel], repo: str, beside_weights: bool) -> list[StoredModel]:
     """GGUFs that one name stands for: which is the model that is meant by it, and which are helpers of a model."""
     models = [replace(model, repo=repo) for model in found]
-    beside = {model.path: helper_beside_model(model.path.name, repo) for model in models if not model.helper}
-    if not all(beside.values()):  # there is a model for them to help
+    beside = {
+        model.path: helper_beside_model("/".join(model.path.parts[-2:]), repo) for model in models if not model.helper
+    }
+    if beside_weights or not all(beside.values()):  # there is a model for them to help
         models = [replace(model, helper=model.helper or beside[model.path]) for model in models]
     sizes: dict[str, list[int]] = defaultdict(list)
     for model in models:
         if not model.helper:
-            sizes[model.name].append(model.bytes)
+            sizes[parse_file_name(model.path).model].append(model.bytes)
     main = main_model(repo, sizes)
-    return [replace(model, is_main=not model.helper and model.name == main) for model in models]
+    return [replace(model, is_main=not model.helper and parse_file_name(model.path).model == main) for model in models]
 
 
 def _gguf(path: Path, shards: list[Path], source: Source) -> StoredModel:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from localrun.base.errors import NotFoundError
 from localrun.formats.gguf_names import is_gguf, is_weights, whole_name
-from localrun.formats.helper_files import named_helper
+from localrun.formats.helper_files import helper_beside_model, named_helper
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.main_model import main_model
 from localrun.hub.model_files import is_beside_weights, weights_of
@@ -53,8 +53,9 @@ def variants_of(repo: RemoteRepo, wanted: str = "") -> list[Variant]:
     models = _models(repo)
     named = {model: variants for model, variants in models.items() if any(wanted in each.names for each in variants)}
     sizes = {model: [variant.bytes for variant in variants] for model, variants in (named or models).items()}
-    main = main_model(repo.name, sizes)
-    return sorted([*models.get(main, ()), *_safetensors(repo)], key=lambda variant: variant.bytes)
+    main, whole = main_model(repo.name, sizes), _safetensors(repo)
+    is_helper = bool(whole) and not named and bool(helper_beside_model(main, repo.name))
+    return sorted([*(() if is_helper else models.get(main, ())), *whole], key=lambda variant: variant.bytes)
 
 
 def other_models(repo: RemoteRepo, variants: Sequence[Variant]) -> list[str]:
@@ -78,7 +79,9 @@ def _models(repo: RemoteRepo) -> dict[str, list[Variant]]:
             precision = name.precision or PurePosixPath(files[0].path).stem
             is_second = name.remark and (name.model, name.precision) in plain
             label = f"{precision}-{name.remark}" if is_second else precision
-            models[name.model].append(Variant(label, "gguf", tuple(files)))
+            folder = str(PurePosixPath(files[0].path).parent)  # as MTP/m-Q8_0.gguf beside m-Q8_0.gguf
+            model = f"{folder}/{name.model}" if helper_beside_model(folder, repo.name) else name.model
+            models[model].append(Variant(label, "gguf", tuple(files)))
     return models
 
 

@@ -133,6 +133,39 @@ def test_a_helper_by_its_exact_path_is_said_to_be_one(tmp_path: Path, kind: str)
     assert stored_obstacle(resolve(str(path)))
 
 
+def test_a_draft_beside_safetensors_is_a_helper(home: Path, serve: Serve, access_to: AccessTo) -> None:
+    folder = home / "huggingface/hub/models--acme--gem/snapshots/aaa"
+    draft = put_small_model(folder / "mtp-gem-Q8_0.gguf")
+    (folder / "config.json").write_text('{"dtype": "bfloat16"}')
+    (folder / "model.safetensors").write_bytes(b"x" * 5000)
+    assert resolve("acme/gem").path == resolve(str(folder)).path == folder
+    assert [model.path for model in scan() if model.source == "hub"] == [folder]
+    assert resolve("acme/gem:mtp-gem-Q8_0.gguf").path == draft
+    http = Http(access_to(serve({"acme/gem": {path.name: path.read_bytes() for path in folder.iterdir()}})))
+    repo = read_repo(http, "acme/gem")
+    assert [variant.format for variant in variants_of(repo)] == ["safetensors"]
+    assert choose_variant(repo.name, variants_of(repo, draft.name), draft.name).precision == "Q8_0"
+
+
+def test_a_draft_may_be_told_by_its_folder(home: Path, serve: Serve, access_to: AccessTo) -> None:
+    folder = home / "huggingface/hub/models--acme--gem-GGUF/snapshots/aaa"
+    put_model(folder / MODEL)
+    put_small_model(folder / "MTP/gem-Q8_0.gguf")
+    assert [model.path.name for model in scan() if model.source == "hub"] == [MODEL]
+    assert resolve("acme/gem-GGUF").path == folder / MODEL
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.gguf")}
+    repo = read_repo(Http(access_to(serve({"acme/gem-GGUF": files}))), "acme/gem-GGUF")
+    assert [variant.precision for variant in variants_of(repo)] == ["UD-Q4_K_XL"]
+
+
+def test_files_called_by_no_more_than_a_precision_are_one_model(home: Path) -> None:
+    folder = home / "huggingface/hub/models--acme--gem-GGUF/snapshots/aaa"
+    for precision in ("Q4_0", "Q8_0"):
+        put_model(folder / f"{precision}.gguf")
+        assert resolve(f"acme/gem-GGUF:{precision}").path == folder / f"{precision}.gguf"
+    assert {model.name for model in scan() if model.source == "hub"} == {"acme/gem-GGUF"}
+
+
 def test_a_draft_alone_is_a_model(home: Path) -> None:
     folder = home / "huggingface/hub/models--acme--gem-GGUF/snapshots/aaa"
     draft = put_small_model(folder / "mtp-gem-Q8_0.gguf")
