@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP_INSTALL := -m pip install --disable-pip-version-check -c constraints.txt
+# With the build tools of the environment, so that only what has changed is compiled (pyproject.toml).
+INSTALL_EDITABLE := $(PIP_INSTALL) --no-build-isolation -e
 LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF $(addprefix -DLLAMA_BUILD_,$(addsuffix =OFF,COMMON TESTS TOOLS EXAMPLES SERVER APP))
 SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
 
@@ -47,15 +49,19 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "localrun needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])' >&2
 	@$(PYTHON) -m venv $(VENV) >&2
 
-$(VENV)/installed: $(SOURCES) | $(VENV)/bin/python
-	@echo 'Setting up $(VENV): downloads PyTorch and a few small packages' >&2
-	@echo '(0.3 GB; about 3 GB on Linux where pip picks PyTorch with CUDA).' >&2
-	@$(BIN)/python $(PIP_INSTALL) -e . >&2
+$(VENV)/bin/scikit-build: constraints.txt | $(VENV)/bin/python
+	@$(BIN)/python $(PIP_INSTALL) --quiet scikit-build-core cmake ninja >&2
 	@touch $@
 
-# A test run never goes without the native library: a failed compile is a failed build.
-$(VENV)/dev: $(SOURCES) | $(VENV)/bin/python
-	LOCALRUN_REQUIRE_NATIVE=1 $(BIN)/python $(PIP_INSTALL) --quiet -e '.[dev]'
+$(VENV)/installed: $(SOURCES) $(VENV)/bin/scikit-build
+	@echo 'Setting up $(VENV): downloads PyTorch and a few small packages' >&2
+	@echo '(0.3 GB; about 3 GB on Linux where pip picks PyTorch with CUDA).' >&2
+	@$(BIN)/python $(INSTALL_EDITABLE) . >&2
+	@touch $@
+
+# A test run never goes without the native library and all of its instruction sets: a failed compile is a failed build.
+$(VENV)/dev: $(SOURCES) $(VENV)/bin/scikit-build
+	LOCALRUN_REQUIRE_NATIVE=1 LOCALRUN_ISA_UNITS=all $(BIN)/python $(INSTALL_EDITABLE) '.[dev]' --quiet
 	@touch $(VENV)/installed $@
 
 # llama.cpp as an oracle: its library and Python bindings, from source, and what their server needs, in a folder of

@@ -69,6 +69,12 @@ def said() -> str:
     return f"instruction sets: {'; '.join(parts)}"
 
 
+def units_named(said: str) -> tuple[str, ...]:
+    """The instruction sets that CMake says a build has."""
+    (line,) = (line for line in said.splitlines() if line.startswith("-- instruction sets: "))
+    return tuple(line.rpartition(" ")[2].split(";"))
+
+
 def build(folder: Path, units: str, *options: str, flags: str = "", optimize: str = "-O1") -> Path:
     """A library of these units in `folder`; what has not changed is not compiled again."""
     cmake = tool("cmake")
