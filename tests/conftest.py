@@ -43,6 +43,7 @@ os.environ["HF_HOME"] = os.path.join(_elsewhere, "huggingface")
 hypothesis.settings.register_profile("localrun", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("localrun")
 
+pytest_plugins = ["localrun_testing.run_again"]
 _homes = itertools.count()
 
 

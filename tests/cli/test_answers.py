@@ -17,6 +17,8 @@ from localrun.base.resources import resource
 from localrun.base.settings import write_setting
 from localrun.formats.gguf import open_gguf
 
+pytestmark = pytest.mark.process
+
 STORY = ("run", "--no-stdin", "--raw", "Once upon a time")
 
 

@@ -15,6 +15,8 @@ from localrun_testing.waiting import until
 
 from localrun.hub.journal import read_chunks
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:

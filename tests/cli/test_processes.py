@@ -13,6 +13,8 @@ from localrun_testing.schemas import check
 from localrun.base.settings import write_setting
 from localrun.chat.journal import ChatStore
 
+pytestmark = pytest.mark.process
+
 QUICK = {
     "--help": ("--help",),
     "--version": ("--version",),

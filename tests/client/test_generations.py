@@ -20,6 +20,8 @@ from localrun.client.local import LocalClient
 from localrun.client.remote import RemoteClient
 from localrun.client.worker import WorkerClient
 
+pytestmark = pytest.mark.process
+
 BUILTIN = Path(resource("localrun/builtin/localrun-tiny.gguf"))
 
 

@@ -32,6 +32,8 @@ from localrun.client import worker_answer as answer_module
 from localrun.client.worker import WorkerClient
 from localrun.client.worker_process import ALIVE_SECONDS, GATHER_SECONDS
 
+pytestmark = pytest.mark.process
+
 FAKE = "localrun_testing.fake_worker"
 DEADLINE = 30.0  # seconds; of what takes one where nobody else computes, and for ever or a minute where it fails
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such signals on Windows")

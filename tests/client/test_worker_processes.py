@@ -15,6 +15,8 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 
+pytestmark = pytest.mark.process
+
 MODEL = "localrun/builtin/localrun-tiny.gguf"
 REQUEST = Request(
     messages=({"role": "user", "content": "Tell me a story about an otter."},),

@@ -24,6 +24,8 @@ from localrun.hub.remote_repo import RemoteFile
 from localrun.hub.transfer import CONNECTIONS
 from localrun.hub.unsynced import write_out_now
 
+pytestmark = pytest.mark.process
+
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
 

@@ -18,6 +18,8 @@ if sys.platform == "win32":
 import pty
 import termios
 
+pytestmark = pytest.mark.process
+
 # Tells of the terminal that it was told of, of a paste, and of who reads keys; for a key, sends itself a signal while a
 # write to the terminal is under way.
 APP = """
