@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from localrun.base.errors import LocalrunError, ModelFileError
+from localrun.formats.detect import open_model_file
 from localrun.formats.files import fetch_from
 from localrun.formats.gguf_names import is_weights
 from localrun.formats.json_files import read_json
@@ -34,8 +35,14 @@ def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) 
 
 
 def stored_obstacle(model: StoredModel) -> str:
-    """Why a model on disk cannot be run, by the first bytes of it; empty when nothing is known against it."""
+    """Why a model on disk cannot be run, by the first bytes of it; empty when nothing is known against it.
+
+    Of Ollama's models all tensors are looked at, too: its own converter had names for some that we do not know.
+    """
     try:
+        if model.source == "ollama":
+            check_loadable(open_model_file(model.path))
+            return ""
         return obstacle(without_rope_tensors(_skim(model)))
     except OSError as error:
         return error.strerror or type(error).__name__

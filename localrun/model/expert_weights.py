@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
-from localrun.model.archs.names import GGUF_EXPERTS
+from localrun.model.archs.names import GGUF_EXPERTS, gguf_name
 from localrun.model.config import Mixture
 from localrun.model.weight_ref import FLOAT_TYPES, WeightRef
 
@@ -100,5 +100,5 @@ class ExpertNamer:
         if not self.gguf:
             template = self.arch.hf_names.get(weight, "")
             return template and self.prefix + template.format(self.index)
-        name = (self.arch.gguf_names.get(weight) or GGUF_EXPERTS[weight]).format(self.index)
+        name = gguf_name(self.arch.gguf_names.get(weight) or GGUF_EXPERTS[weight], self.source.tensors, self.index)
         return "" if "gate_up" in weight and name not in self.source.tensors else name

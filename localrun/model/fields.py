@@ -48,8 +48,16 @@ FIELDS: dict[str, Field] = {
             1e-12,
             0.1,
         ),
-        Field("rope_theta", "rope.freq_base", "rope_theta", float, 1.01, 1e12, 10000.0),
-        Field("rope_theta_window", "rope.freq_base_swa", "rope_local_base_freq", float, 1.01, 1e12, None),
+        Field("rope_theta", "rope.freq_base rope.global.freq_base", "rope_theta", float, 1.01, 1e12, 10000.0),
+        Field(
+            "rope_theta_window",
+            "rope.freq_base_swa rope.local.freq_base",
+            "rope_local_base_freq",
+            float,
+            1.01,
+            1e12,
+            None,
+        ),
         Field("rope_dims", "rope.dimension_count", "", int, 2, 1024, None),
         Field("partial_rotary_factor", "", "partial_rotary_factor", float, 0.01, 1.0, None),
         Field("n_shared_kv", "attention.shared_kv_layers", "num_kv_shared_layers", int, 0, 512, 0),
@@ -64,7 +72,15 @@ FIELDS: dict[str, Field] = {
         Field("attn_softcap", "attn_logit_softcapping", "attn_logit_softcapping", float, 0.0, 1e6, None),
         Field("logit_softcap", "final_logit_softcapping", "final_logit_softcapping", float, 0.0, 1e6, None),
         Field("attn_scale", "attention.scale", "attention_multiplier", float, 1e-6, 1e3, None),
-        Field("query_beta", "attention.temperature_scale", "llama_4_scaling_beta", float, 0.0, 100.0, None),
+        Field(
+            "query_beta",
+            "attention.temperature_scale rope.scaling_beta",
+            "llama_4_scaling_beta",
+            float,
+            0.0,
+            100.0,
+            None,
+        ),
         Field(
             "original_context",
             "rope.scaling.original_context_length",
@@ -106,7 +122,7 @@ FIELDS: dict[str, Field] = {
         Field("expert_every", "", "decoder_sparse_step", int, 1, 512, 1),
         Field("n_dense_layers", "leading_dense_block_count", "first_k_dense_replace num_dense_layers", int, 0, 512, 0),
         Field("expert_gating", "expert_gating_func", "", int, 0, 1 << 8, None),
-        Field("normalize_experts", "expert_weights_norm", "norm_topk_prob", bool, 0, 1, None),
+        Field("normalize_experts", "expert_weights_norm norm_top_k_prob", "norm_topk_prob", bool, 0, 1, None),
         Field("expert_scale", "expert_weights_scale", "routed_scaling_factor", float, 0.0, 1e6, None),
         Field("n_expert_groups", "expert_group_count", "n_group", int, 0, 512, None),
         Field("n_expert_groups_used", "expert_group_used_count", "topk_group", int, 0, 512, None),
@@ -182,9 +198,13 @@ class Fields(Mapping[str, Any]):
 
     def key(self, field: Field) -> str:
         """The name of a field in this file; empty when the format has none."""
-        gguf = self.format == "gguf"
-        spellings = [f"{self.prefix}.{name}" for name in field.gguf.split()] if gguf else field.hf.split()
-        return next((name for name in spellings if self.values_by_key.get(name) is not None), (*spellings, "")[0])
+        return self.first(f"{self.prefix}.", field.gguf)[0] if self.format == "gguf" else self.first("", field.hf)[0]
+
+    def first(self, prefix: str, spellings: str) -> tuple[str, Any]:
+        """The first of several keys that the file says something under, else the usual one; and what it says."""
+        keys = [prefix + spelling for spelling in spellings.split()]
+        key = next((key for key in keys if self.values_by_key.get(key) is not None), (*keys, "")[0])
+        return key, self.value(key)
 
     def __getitem__(self, name: str) -> Any:
         field = FIELDS[name]

@@ -15,35 +15,46 @@ SCALING_TYPES = ("none", "default", "dynamic", "mrope", "linear", "llama3", "yar
 # dynamic scales only beyond max_context, where we never go; the three positions of mrope are equal for text
 LONGROPE = ("longrope", "su")
 STILL = 1e30  # divides the frequency of a pair that does not turn
+GGUF_KEYS = {  # what stands below `rope.scaling.`: as llama.cpp's converter spells it, then as Ollama's did
+    "rope_type": "type",
+    "factor": "factor",
+    "original_max_position_embeddings": "original_context_length",
+    "attention_factor": "attn_factor",
+    "beta_fast": "yarn_beta_fast beta_fast",
+    "beta_slow": "yarn_beta_slow beta_slow",
+    "mscale": "mscale",
+    "mscale_all_dim": "yarn_log_multiplier mscale_all_dim",
+    "ext_factor": "yarn_ext_factor extrapolation_factor",
+    "yarn_attn_factor": "yarn_attn_factor",
+}
 UNSCALED = ("none", "default", "dynamic", "mrope")
 
 
-def rope_from_gguf(source: TensorSource, fields: Fields, theta: float, dims: int, truncate: bool = True) -> RopeSpec:
+def rope_from_gguf(
+    source: TensorSource, fields: Fields, theta: float, dims: int, truncate: bool = True, usual: str = "linear"
+) -> RopeSpec:
     """The rope of a GGUF file: scaling keys under `rope.scaling.`, divisors in small F32 tensors.
 
-    `truncate`: whether the ramp of YaRN begins and ends at whole pairs.
+    `truncate`: whether the ramp of YaRN begins and ends at whole pairs. `usual`: the type where there is but a factor.
     """
-    keys = source.metadata
     prefix = f"{fields.prefix}.rope.scaling."
-    scaling = {
-        "rope_type": keys.get(prefix + "type", "none"),
-        "factor": keys.get(prefix + "factor", keys.get(f"{fields.prefix}.rope.scale_linear", 1.0)),
-        "original_max_position_embeddings": keys.get(prefix + "original_context_length"),
-        "attention_factor": keys.get(prefix + "attn_factor"),
-        "beta_fast": keys.get(prefix + "yarn_beta_fast"),
-        "beta_slow": keys.get(prefix + "yarn_beta_slow"),
-        "truncate": truncate,
-        "mscale": 1.0,
-        "mscale_all_dim": keys.get(prefix + "yarn_log_multiplier"),
-    }
+    found = {name: fields.first(prefix, spellings) for name, spellings in GGUF_KEYS.items()}
+    scaling = {name: value for name, (_, value) in found.items()}
+    if scaling["factor"] is None:
+        scaling["factor"] = fields.value(f"{fields.prefix}.rope.scale_linear")
+    if scaling["factor"] is None:
+        scaling["factor"] = 1.0
+    scaled = scaling["factor"] not in (0.0, 1.0)  # zero stands for one there
+    scaling["rope_type"] = scaling["rope_type"] or (usual if scaled else "none")
+    scaling["mscale"] = 1.0 if scaling["mscale"] is None else scaling["mscale"]
+    scaling["truncate"] = truncate
     check_dims(fields, dims)
-    usual = 1.0 if scaling["rope_type"] == "yarn" else 0.0  # how much of YaRN there is; -1 leaves it to the type
-    for name, honoured in (("yarn_ext_factor", (usual, -1.0)), ("yarn_attn_factor", (1.0,))):
-        if keys.get(prefix + name, honoured[0]) not in honoured:
-            shown = clean(f"{prefix}{name} = {keys[prefix + name]!r}"[:80])
+    whole = 1.0 if scaling["rope_type"] == "yarn" else 0.0  # how much of YaRN there is; -1 leaves it to the type
+    for name, honoured in (("ext_factor", (whole, -1.0)), ("yarn_attn_factor", (1.0,))):
+        key, value = found[name]
+        if value is not None and value not in honoured:
+            shown = clean(f"{key} = {value!r}"[:80])
             raise ModelFileError("UNSUPPORTED", f"{shown} is not supported: only {honoured[0]:g} is", path=fields.path)
-    if prefix + "type" not in keys and scaling["factor"] not in (0.0, 1.0):  # zero stands for one there
-        scaling["rope_type"] = "linear"
     if "rope_freqs.weight" in source.tensors:
         return RopeSpec(theta, dims, divisors=_read_divisors(source, fields, "rope_freqs.weight", dims))
     if "rope_factors_long.weight" in source.tensors:

@@ -10,7 +10,7 @@ from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
-from localrun.model.archs.names import GGUF_NAMES, HF_NAMES
+from localrun.model.archs.names import GGUF_NAMES, GGUF_OTHER_PARTS, HF_NAMES, gguf_name
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
 from localrun.model.weight_ref import WeightRef, check_tensor
@@ -38,9 +38,9 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
     known = {name for ref in refs.values() for name in ref.tensors} | set(ROPE_TENSORS)
     for name in source.tensors:
         if name not in known and not namer.ignorable(name):
-            raise ModelFileError(
-                "BAD_TENSOR", f"tensor {clean(name)!r} has no place in a {arch.name} model", path=str(source.path)
-            )
+            told = f"tensor {clean(name)!r} has no place in a {arch.name} model"
+            hint = "try another conversion of the model, or a newer localrun"
+            raise ModelFileError("UNSUPPORTED", told, path=str(source.path), hint=hint)
     return refs
 
 
@@ -197,7 +197,7 @@ class Namer:
             own = {} if self.gguf else self.arch.hf_names
             return self.prefix + own.get(weight, self.fused[weight]).format(index)
         if self.gguf:
-            return (self.arch.gguf_names.get(weight) or GGUF_NAMES[weight]).format(index)
+            return gguf_name(self.arch.gguf_names.get(weight) or GGUF_NAMES[weight], self.source.tensors, index)
         if weight == "output":
             return next((name for name in self.outputs if name in self.source.tensors), HF_NAMES["output"])
         template = self.arch.hf_names.get(weight) or HF_NAMES.get(weight, "")
@@ -233,7 +233,8 @@ class Namer:
         that only draft."""
         if self.gguf:
             drafting = range(self.config.n_layers, self.config.n_layers + self.config.n_draft_layers)
-            return name in self.unread or any(name.startswith(f"blk.{index}.") for index in drafting)
+            parts = (*GGUF_OTHER_PARTS, *(f"blk.{index}." for index in drafting))
+            return name in self.unread or name.startswith(parts)
         if name in self.unread or name.endswith("rotary_emb.inv_freq"):
             return True
         if name == self.name("output"):

@@ -36,6 +36,8 @@ _ID_KEYS = {
     "unk": "unknown_token_id",
     **{f"fim_{part}": f"fim_{part}_token_id" for part in ("pre", "suf", "mid", "pad", "rep", "sep")},
 }
+# By architecture, where Ollama's converter wrote none that tells.
+_PRE_NAMES = {"gptoss": "gpt-4o", "lfm2": "lfm2", "mistral3": "tekken"}
 _MAX_TOKENS = 1 << 22
 
 
@@ -55,6 +57,8 @@ class TokenizerKeys:
     def model(self) -> str:
         """The kind of tokenizer, a key of KINDS."""
         model = self.data.get_str(_G + "model", "")
+        if model == "llama" and self.data.get_str(_G + "pre", "") == "gemma4" and _G + "merges" in self.data:
+            return "gemma4"  # as Ollama's converter wrote it
         if not model:
             raise self._unsupported("the file has no tokenizer")
         if model not in KINDS:
@@ -63,8 +67,11 @@ class TokenizerKeys:
 
     @property
     def pre_name(self) -> str:
-        """The pre-tokenizer as the file names it; empty where it does not."""
-        return self.data.get_str(_G + "pre", "")
+        """The pre-tokenizer as the file names it; empty where neither that nor the architecture tells."""
+        name = self.data.get_str(_G + "pre", "")
+        return (
+            name if name not in ("", "default") else _PRE_NAMES.get(self.data.get_str("general.architecture", ""), name)
+        )
 
     @cached_property
     def pre(self) -> PreTokenizer:

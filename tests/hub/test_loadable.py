@@ -251,3 +251,13 @@ def test_a_small_file_that_is_none_costs_its_own_model_only(home: Path, name: st
     with pytest.raises(ModelFileError, match=why):
         open_safetensors(evil.path)
     assert evil.path / "model.safetensors" in files_of_folder(evil.path)
+
+
+@pytest.mark.parametrize("tensor", ["blk.0.ffn_latent_in.weight", "v.patch_embd.weight"])
+def test_tensors_of_ollamas_models_are_looked_at_in_a_list(tmp_path: Path, tensor: str) -> None:
+    """Those of eyes are left alone, others that have no place are told."""
+    content = stub_gguf(tmp_path, "m-F16.gguf", besides={tensor: (4, 4)})
+    path = tmp_path / "blob.gguf"
+    path.write_bytes(content)
+    (model,) = stored_at(path, "ollama")
+    assert bool(stored_obstacle(model)) == (tensor == "blk.0.ffn_latent_in.weight")

@@ -33,7 +33,7 @@ Q8_0 = gguf.GGMLQuantizationType.Q8_0
 CASES: dict[str, tuple[str, Change, str]] = {
     **{f"{n} blocks": ("llama", key(".block_count", n), HPARAM) for n in (0, 513, 2**31)},
     "a block too many": ("llama", key(".block_count", 4), "MISSING_TENSOR"),
-    "a block too few": ("llama", key(".block_count", 2), TENSOR),
+    "a block too few": ("llama", key(".block_count", 2), "UNSUPPORTED"),
     "no block count": ("llama", key(".block_count", ...), HPARAM),
     "block count is text": ("llama", key(".block_count", "3"), HPARAM),
     "block count is true": ("llama", key(".block_count", True), HPARAM),
@@ -66,9 +66,9 @@ CASES: dict[str, tuple[str, Change, str]] = {
     **{f"rope dims {n}": ("llama", key(".rope.dimension_count", n), HPARAM) for n in (0, 15, 64)},
     **{f"rope base {x}": ("llama", key(".rope.freq_base", x), HPARAM) for x in (0.0, math.nan, -1.0, math.inf, 1.0)},
     **{
-        f"yarn with {name} {x}": ("qwen3-yarn", key(f".rope.scaling.{name}", x), "UNSUPPORTED")
+        f"yarn with {name} {x}": ("qwen3-yarn", key(f".rope.scaling.{name}", x), code)
         for name in ("yarn_ext_factor", "yarn_attn_factor")
-        for x in (0.5, math.nan, "1")
+        for x, code in ((0.5, "UNSUPPORTED"), (math.nan, HPARAM), ("1", "UNSUPPORTED"))
     },
     "a part of yarn in another rope": ("llama", key(".rope.scaling.yarn_ext_factor", 1.0), "UNSUPPORTED"),
     "fast beta of yarn is text": ("qwen3-yarn", key(".rope.scaling.yarn_beta_fast", "32"), HPARAM),
@@ -104,7 +104,7 @@ CASES: dict[str, tuple[str, Change, str]] = {
     "no output norm": ("llama", tensor("output_norm.weight", ...), "MISSING_TENSOR"),
     "half the fused rows": ("phi3", tensor("blk.0.ffn_up.weight", np.zeros((160, 96), np.float32)), TENSOR),
     "transposed": ("llama", transpose("blk.0.ffn_down.weight"), TENSOR),
-    "an extra tensor": ("llama", tensor("blk.0.attn_sinks.weight", np.zeros(6, np.float32)), TENSOR),
+    "an extra tensor": ("llama", tensor("blk.0.attn_sinks.weight", np.zeros(6, np.float32)), "UNSUPPORTED"),
     "a bias of the wrong size": ("qwen2", tensor("blk.0.attn_q.bias", np.zeros(5, np.float32)), TENSOR),
     "a matrix with three dims": ("llama", tensor("blk.0.ffn_gate.weight", np.zeros((1, 160, 96), np.float32)), TENSOR),
     "a norm that is a matrix": ("llama", tensor("blk.0.attn_norm.weight", ZEROS), TENSOR),

@@ -1,5 +1,6 @@
 """Gemma 3 (text): five windowed layers to each full one, each kind with its own rope; norms on q and k heads."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from localrun.formats.source import TensorSource
@@ -9,6 +10,8 @@ from localrun.model.archs.reading import hf_rope_parameters, hf_theta
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_hf
+
+STRETCH, STRETCHED_CONTEXT = 8.0, 131_072  # of those with at least so many tokens
 
 
 class Gemma3(Gemma2):
@@ -36,9 +39,19 @@ class Gemma3(Gemma2):
         (full,) = super().ropes(source, fields, dims)
         theta = fields["rope_theta_window"]
         if source.format == "gguf":
-            return full, RopeSpec(theta, dims)
+            return self.stretched(fields, full), RopeSpec(theta, dims)
         windowed = hf_rope_parameters(fields, "sliding_attention")
         if windowed == hf_rope_parameters(fields):  # one dictionary only: it speaks of the full layers
             return full, RopeSpec(theta, dims)
         local_theta = hf_theta(fields, windowed) if "rope_theta" in windowed else theta
         return full, rope_from_hf(fields, windowed, local_theta, dims)
+
+    def stretched(self, fields: Fields, full: RopeSpec) -> RopeSpec:
+        """The rope of full layers: of models that see, Ollama's converter left out that it is stretched."""
+        sees = any(fields.value(f"{fields.prefix}.{key}") for key in ("mm.tokens_per_image", "vision.block_count"))
+        says = fields.value(f"{fields.prefix}.rope.scaling.type") or fields.value(
+            f"{fields.prefix}.rope.scaling.factor"
+        )
+        if not sees or says or fields["max_context"] < STRETCHED_CONTEXT:
+            return full
+        return replace(full, divisors=(STRETCH,) * (full.dims // 2))

@@ -45,7 +45,7 @@ class Gemma4(Gemma3):
     }
     gguf_names: ClassVar = {
         "router_norm": "blk.{}.ffn_gate_inp.scale",
-        "expert_scale": "blk.{}.ffn_down_exps.scale",
+        "expert_scale": "blk.{}.ffn_down_exps.scale blk.{}.ffn_gate_inp.per_expert_scale",
         "experts_norm": "blk.{}.pre_ffw_norm_2.weight",
         "experts_post_norm": "blk.{}.post_ffw_norm_2.weight",
         "shared_post_norm": "blk.{}.post_ffw_norm_1.weight",

@@ -16,9 +16,9 @@ from localrun.ops.types import CLAMP, SLOPE, Activation
 
 class GptOss(Arch):
     name = "gpt-oss"
-    gguf = ("gpt-oss",)
+    gguf: ClassVar[tuple[str, ...]] = ("gpt-oss", "gptoss")
     hf = ("GptOssForCausalLM",)
-    gguf_names: ClassVar = {"ffn_norm": "blk.{}.post_attention_norm.weight"}
+    gguf_names: ClassVar = {"ffn_norm": "blk.{}.post_attention_norm.weight blk.{}.ffn_norm.weight"}
     hf_names = HF_GPT_OSS_NAMES
     activation = "clamped_silu"
     windows = "always"
@@ -41,5 +41,6 @@ class GptOss(Arch):
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
         """YaRN's ramp between whole and half pairs, as trained; a GGUF has no key for that."""
         if source.format == "gguf":
-            return (rope_from_gguf(source, fields, fields["rope_theta"], dims, truncate=False),)
+            usual = "yarn" if fields.prefix == "gptoss" else "linear"
+            return (rope_from_gguf(source, fields, fields["rope_theta"], dims, truncate=False, usual=usual),)
         return super().ropes(source, fields, dims)

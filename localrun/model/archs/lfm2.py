@@ -4,10 +4,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from localrun.base.errors import ModelFileError
+from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.experts import ExpertRules
+from localrun.model.archs.names import GGUF_NAMES
 from localrun.model.archs.reading import is_recurrent
-from localrun.model.config import LayerSpec
+from localrun.model.config import LayerSpec, ModelConfig
 from localrun.model.fields import Fields
 from localrun.model.short_conv import GatedShortConv
 
@@ -19,7 +21,7 @@ class Lfm2(Arch):
     gguf: ClassVar[tuple[str, ...]] = ("lfm2",)
     hf: ClassVar[tuple[str, ...]] = ("Lfm2ForCausalLM", "Lfm2VlForConditionalGeneration")
     gguf_names: ClassVar = {
-        "output_norm": "token_embd_norm.weight",
+        "output_norm": "token_embd_norm.weight output_norm.weight",
         "in": "blk.{}.shortconv.in_proj.weight",
         "conv": "blk.{}.shortconv.conv.weight",
         "out": "blk.{}.shortconv.out_proj.weight",
@@ -46,6 +48,18 @@ class Lfm2(Arch):
         super().check_supported(fields)
         if fields.value("conv_bias"):
             raise ModelFileError("UNSUPPORTED", "short convolutions with biases cannot be run", path=fields.path)
+
+    def config(self, source: TensorSource) -> ModelConfig:
+        """The size of a network is that of its matrix: Ollama's converter wrote that of one without a gate."""
+        config = super().config(source)
+        gates = [source.tensors.get(GGUF_NAMES["gate"].format(index)) for index in range(config.n_layers)]
+        if source.format != "gguf" or not any(gates):
+            return config
+        layers = (
+            replace(spec, ffn_size=gate.shape[0]) if gate and not spec.mixture else spec
+            for spec, gate in zip(config.layers, gates, strict=True)
+        )
+        return replace(config, layers=tuple(layers))
 
     def base_layer(self, fields: Fields) -> LayerSpec:
         return replace(super().base_layer(fields), ffn_size=self.ffn_size(fields))

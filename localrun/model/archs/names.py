@@ -1,4 +1,9 @@
-"""How the two formats spell the tensors of a decoder; `{}` is the number of the layer. Torch-free."""
+"""How the two formats spell the tensors of a decoder; `{}` is the number of the layer. Torch-free.
+
+A GGUF may spell some in several ways, with blanks between: first as llama.cpp's converter does, then as Ollama's did.
+"""
+
+from collections.abc import Container
 
 GGUF_NAMES: dict[str, str] = {
     "embed": "token_embd.weight",
@@ -11,12 +16,12 @@ GGUF_NAMES: dict[str, str] = {
     "q": "blk.{}.attn_q.weight",
     "k": "blk.{}.attn_k.weight",
     "v": "blk.{}.attn_v.weight",
-    "o": "blk.{}.attn_output.weight",
+    "o": "blk.{}.attn_output.weight blk.{}.attn_out.weight",
     "q_bias": "blk.{}.attn_q.bias",
     "k_bias": "blk.{}.attn_k.bias",
     "v_bias": "blk.{}.attn_v.bias",
-    "o_bias": "blk.{}.attn_output.bias",
-    "sinks": "blk.{}.attn_sinks.weight",
+    "o_bias": "blk.{}.attn_output.bias blk.{}.attn_out.bias",
+    "sinks": "blk.{}.attn_sinks.weight blk.{}.attn_sinks",
     "q_norm": "blk.{}.attn_q_norm.weight",
     "k_norm": "blk.{}.attn_k_norm.weight",
     "attn_post_norm": "blk.{}.post_attention_norm.weight",
@@ -40,7 +45,7 @@ GGUF_NAMES: dict[str, str] = {
     "conv_bias": "blk.{}.ssm_conv1d.bias",
     "decay": "blk.{}.ssm_a",
     "skip": "blk.{}.ssm_d",
-    "dt_bias": "blk.{}.ssm_dt.bias",
+    "dt_bias": "blk.{}.ssm_dt.bias blk.{}.ssm_dt",
     "gated_norm": "blk.{}.ssm_norm.weight",
     "out": "blk.{}.ssm_out.weight",
 }
@@ -62,6 +67,8 @@ GGUF_EXPERTS: dict[str, str] = {  # experts_gate and its kind: of all experts, [
     "shared_down": "blk.{}.ffn_down_shexp.weight",
     "shared_router": "blk.{}.ffn_gate_inp_shexp.weight",
 }
+# Eyes, ears and what drafts tokens, where Ollama's converter put them into the same file.
+GGUF_OTHER_PARTS = ("v.", "mm.", "a.", "s.", "mtp.", "model.vision_tower.")
 HF_NAMES: dict[str, str] = {
     "embed": "embed_tokens.weight",
     "output_norm": "norm.weight",
@@ -137,3 +144,9 @@ HF_GPT_OSS_NAMES: dict[str, str] = {
     "experts_gate_up_bias": "layers.{}.mlp.experts.gate_up_proj_bias",
     "experts_down_bias": "layers.{}.mlp.experts.down_proj_bias",
 }
+
+
+def gguf_name(spellings: str, tensors: Container[str], index: int = 0) -> str:
+    """What one file calls a tensor of layer `index`: the first spelling that it has, else the usual one."""
+    names = [spelling.format(index) for spelling in spellings.split()]
+    return next((name for name in names if name in tensors), names[0])

@@ -27,7 +27,7 @@ NORM = {"gguf": "blk.{}.attn_norm.weight", "hf": "layers.{}.norm.weight"}
 
 class NemotronH(MambaArch):
     name = "nemotron_h"
-    gguf: ClassVar[tuple[str, ...]] = ("nemotron_h", "nemotron_h_moe")
+    gguf: ClassVar[tuple[str, ...]] = ("nemotron_h", "nemotron_h_moe", "nemotron_h_omni")
     hf: ClassVar[tuple[str, ...]] = ("NemotronHForCausalLM",)
     gguf_names: ClassVar = {**MambaArch.gguf_names, "attn_norm": NORM["gguf"], "ffn_norm": NORM["gguf"]}
     hf_names: ClassVar = {

@@ -1,5 +1,7 @@
 """OLMo 2 and 3: norms only after each block, and one norm over the whole row of q and of k; 3 adds windowed layers."""
 
+from typing import ClassVar
+
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.names import HF_POST_NORM_NAMES
@@ -9,7 +11,7 @@ from localrun.model.fields import Fields
 
 class Olmo2(Arch):
     name = "olmo2"
-    gguf = ("olmo2",)
+    gguf: ClassVar[tuple[str, ...]] = ("olmo2", "olmo3")
     hf = ("Olmo2ForCausalLM", "Olmo3ForCausalLM")
     hf_names = HF_POST_NORM_NAMES
     pre_norm = False

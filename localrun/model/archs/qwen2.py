@@ -8,7 +8,7 @@ from localrun.model.fields import Fields
 
 class Qwen2(Arch):
     name = "qwen2"
-    gguf: ClassVar[tuple[str, ...]] = ("qwen2", "qwen2vl")
+    gguf: ClassVar[tuple[str, ...]] = ("qwen2", "qwen2vl", "qwen25vl")
     hf: ClassVar[tuple[str, ...]] = (
         "Qwen2ForCausalLM",
         "Qwen2VLForConditionalGeneration",

@@ -30,7 +30,9 @@ class Qwen35(Arch):
         return replace(base, gated=True)
 
     def is_recurrent(self, fields: Fields, index: int) -> bool:
-        """As the file says it of each layer, or all but every n-th."""
+        """As the file says it of each layer, or all but every n-th. Those may have no heads of keys."""
+        if fields.format == "gguf" and "n_kv_heads" in fields.listed():
+            return not fields.of_layer(index)["n_kv_heads"]
         if fields.format == "gguf":
             said = is_recurrent(fields, index, f"{fields.prefix}.attention.recurrent_layers")
         else:
@@ -44,7 +46,8 @@ class Qwen35(Arch):
         value_dim = fields.required("state_width") // n_values if gguf else fields.required("state_value_dim")
         if n_values % n_keys or not value_dim:
             raise fields.error(f"{n_values} heads of values cannot share {n_keys} heads of keys")
-        tiled = gguf and self.tiled_in_gguf
+        said = fields.value(f"{fields.prefix}.ssm.v_head_reordered") if gguf else False
+        tiled = self.tiled_in_gguf if said is None else bool(said)
         return DeltaNet(n_keys, n_values, key_dim, value_dim, taps, fields["rms_eps"], tiled)
 
 

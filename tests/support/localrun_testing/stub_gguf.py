@@ -16,8 +16,9 @@ def stub_gguf(
     arch: str = "qwen3",
     more: Mapping[str, int | str] = MappingProxyType({}),
     without: Collection[str] = (),
+    besides: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> bytes:
-    """An embedding of `rows` × 64, and as qwen3 all that its layers need; F32 or F16 by its name."""
+    """An embedding of `rows` × 64, as qwen3 all that its layers need, and `besides`; F32 or F16 by its name."""
     path = folder / name
     writer = gguf.GGUFWriter(path, arch)
     writer.add_context_length(8192)
@@ -29,7 +30,7 @@ def stub_gguf(
     writer.add_vocab_size(rows)
     for key, value in more.items():
         writer.add_string(key, value) if isinstance(value, str) else writer.add_uint32(key, value)
-    for tensor, shape in tensors_of(rows, layers if arch == "qwen3" else 0).items():
+    for tensor, shape in {**tensors_of(rows, layers if arch == "qwen3" else 0), **besides}.items():
         if tensor not in without:
             is_half = "F16" in name and len(shape) == 2
             writer.add_tensor(tensor, np.zeros(shape, np.float16 if is_half else np.float32))
