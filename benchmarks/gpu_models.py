@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.executor import GpuExecutor
 from localrun.backends.gpu.layouts import GpuLayout, tiles_of
@@ -133,8 +134,8 @@ class Text:
         config, codec = self.model.config, KV_CODECS["f16"]
         codecs = (codec,) * shape.n_layers
         self.n_blocks, self.length = max(-(-ctx // BLOCK_TOKENS), 2 * SIDE_BY_SIDE), 0
-        kept = (cache_layers(config, codecs), KVPlan(codecs), [self.n_blocks], [0])
-        executor = GpuExecutor(translator, device, self.model.forward, *kept, span)
+        cache = CachePlan(cache_layers(config, codecs), KVPlan(codecs), [self.n_blocks], [0])
+        executor = GpuExecutor(translator, device, ExecutorRequest.of(self.model.forward, cache), span)
         self.runner = Runner(config, executor, codecs)
 
     def step(self, n_tokens: int) -> None:

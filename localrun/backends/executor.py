@@ -1,9 +1,42 @@
 """What runs a model's steps: a backend with the recorded program and the memory of the cache."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
-from localrun.ops.interface import PlainKV, StepInput
-from localrun.ops.program import Handle
+from localrun.ops.interface import CacheLayer, PlainKV, StepInput
+from localrun.ops.kv import KVPlan
+from localrun.ops.program import Forward, Handle, Recorded, record_instructions
+
+
+@dataclass(frozen=True, slots=True)
+class CachePlan:
+    """Where every layer keeps what it keeps, in which codec, and how many coded and 16-bit blocks a group has."""
+
+    layers: Sequence[CacheLayer]
+    kv: KVPlan
+    blocks: Sequence[int]  # [groups]
+    ring_blocks: Sequence[int]  # [groups], 0 where the codec is native
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorRequest:
+    """A program in segments, one after the other, the cache that it reads and writes, and threads to compute it."""
+
+    segments: Sequence[Sequence[Recorded]]
+    cache: CachePlan
+    threads: int = 1
+
+    @classmethod
+    def of(cls, forward: Forward, cache: CachePlan, threads: int = 1) -> "ExecutorRequest":
+        """All of a decoder as one segment."""
+        return cls((record_instructions(forward),), cache, threads)
+
+    @property
+    def instructions(self) -> Sequence[Recorded]:
+        """All segments, for a backend that computes them on one device."""
+        return tuple(chain.from_iterable(self.segments))
 
 
 class Executor(Protocol):

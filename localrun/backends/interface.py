@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from localrun.backends.limits import LimitProbe
 from localrun.base.machine import Memory
 from localrun.model.config import LayerSpec, ModelConfig
-from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.kv import KVCodec
 
 if TYPE_CHECKING:
     import torch
 
-    from localrun.backends.executor import Executor
-    from localrun.ops.interface import CacheLayer
+    from localrun.backends.executor import Executor, ExecutorRequest
     from localrun.ops.layouts import Layout
-    from localrun.ops.program import Forward
 
 
 class Backend(Protocol):
@@ -128,14 +126,6 @@ class Backend(Protocol):
         """The layout for matrices that would take `dense_bytes` as f32; `threads` pack them."""
         ...
 
-    def executor(
-        self,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-        threads: int,
-    ) -> Executor:
-        """A model on this backend, its matrices in `layout`; `blocks` and `ring_blocks` are of every layer group."""
+    def executor(self, request: ExecutorRequest) -> Executor:
+        """A model on this backend, its matrices in `layout`."""
         ...

@@ -18,7 +18,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.load import LoadedModel, start_executor
 from localrun.engine.runner import Runner
 from localrun.engine.scratch_runs import ScratchRuns
-from localrun.fit.plan import plan_load
+from localrun.fit.plan import LoadRequest, plan_load
 from localrun.ops.interface import Logits
 from localrun.text.tokenizer import Tokenizer
 
@@ -126,16 +126,17 @@ class SecondCache:
     """The same weights with a cache of another codec beside the engine's. Raises DoesNotFitError, UsageError."""
 
     def __init__(self, model: LoadedModel, codec: str) -> None:
-        plan = plan_load(
+        request = LoadRequest(
             model.plan.config,
             0,  # they are resident already
             model.backend.memory(memory()).available,
-            backend=model.backend,
+            model.backend,
             ctx=model.plan.ctx,
             kv=codec,
             resident=resident() if model.backend.in_main_memory else 0,
             threads=model.threads,
         )
+        plan = plan_load(request)
         executor = start_executor(model.backend, model.model, plan, model.threads)
         self.runner = Runner(model.plan.config, executor, plan.codecs)
         self.store = CacheStore(self.runner.groups, plan.blocks, plan.ring_blocks, self.runner.copy, False)

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from localrun.backends.executor import Executor
+from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.interface import Backend
 from localrun.backends.registry import backends_for
 from localrun.base.check import check_load
@@ -29,10 +29,11 @@ from localrun.engine.opened import OpenedModel, open_model
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.view import StoreView
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.fit.plan import plan_load
+from localrun.fit.plan import LoadRequest, plan_load
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
 from localrun.model.load import Progress, allocated_bytes, files_in_use, held_bytes, load_model, work_per_token
+from localrun.ops.kv import KVPlan
 from localrun.ops.layouts import F32, Layout
 from localrun.ops.numerics import NUMERICS_VERSION
 from localrun.text.model_text import ModelText
@@ -120,11 +121,11 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
     """How the weights are held, and what else finds room beside them. Raises DoesNotFitError or UsageError."""
     now = backend.memory(memory())
     layout = backend.layout(held_bytes(opened.source, opened.refs, F32.nbytes), now.available, threads)
-    plan = plan_load(
+    request = LoadRequest(
         opened.config,
         held_bytes(opened.source, opened.refs, layout.nbytes),
         now.available,
-        backend=backend,
+        backend,
         ctx=options.ctx,
         kv=options.kv,
         window=options.window,
@@ -135,7 +136,7 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
         before=codec_before(options) if opened.identity else None,
         mappable=mappable_weights(opened, backend, layout, now),
     )
-    return layout, plan
+    return layout, plan_load(request)
 
 
 def start_engine(
@@ -165,7 +166,8 @@ def start_engine(
 def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: int) -> Executor:
     """The model on a backend, with the cache that was planned."""
     layers = cache_layers(model.config, plan.codecs)
-    return backend.executor(model.forward, layers, plan.kv_plan, plan.blocks, plan.ring_blocks, threads)
+    cache = CachePlan(layers, KVPlan(plan.codecs), plan.blocks, plan.ring_blocks)
+    return backend.executor(ExecutorRequest.of(model.forward, cache, threads))
 
 
 def codec_before(options: LoadOptions) -> ChatCodec | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from localrun.fit.blocks import RING_BLOCKS, RING_MORE, GroupBlocks
 from localrun.fit.mapped import Mappable, total_bytes
 from localrun.model.config import ModelConfig
-from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
+from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,6 @@ class MemoryPlan:
     def mapped_bytes(self) -> int:
         """Of weights that are read from disk as they are used."""
         return total_bytes(self.mapped)
-
-    @property
-    def kv_plan(self) -> KVPlan:
-        """The codecs as an executor takes them."""
-        return KVPlan(self.codecs)
 
     @property
     def blocks(self) -> tuple[int, ...]:

@@ -63,51 +63,59 @@ class Budget:
         return self.total - margin_of(self.total) - self.overhead - self.weights
 
 
-def plan_load(
-    config: ModelConfig,
-    weights_bytes: int,
-    free: int,
-    *,
-    backend: Backend,
-    ctx: int | None = None,
-    kv: str = "auto",
-    window: int | None = None,
-    resident: int = 0,
-    threads: int = USUAL_THREADS,
-    keep_chats: bool = True,
-    limit: str = "",
-    before: ChatCodec | None = None,
-    mappable: Sequence[Mappable] = (),
-) -> MemoryPlan:
-    """The wanted context, else the largest that fits `free` bytes, with the best codec that holds it.
-
-    Where none does beside all the weights, as many of `mappable` as need be stay on disk; a context that nobody asked
-    for is then a small one.
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """A model to be loaded, the memory there is for it, and what the user wishes.
 
     `resident` is what this process holds already and `free` no longer counts; with `keep_chats` half of what is left
-    over goes to chats that are kept in memory. `limit` names what makes memory less than the machine has, `before` what
-    the chat is kept in that is gone on with. Raises DoesNotFitError, UsageError.
+    over goes to chats that are kept in memory. `limit` names what makes memory less than the machine has.
     """
-    check_context(config, ctx, window)
-    shape = CacheShape(config, backend, window)
-    overhead = resident + backend.growth_bytes if resident else shape.program_bytes
-    budget = Budget(free, resident, overhead, weights_bytes, limit)
+
+    config: ModelConfig
+    weights_bytes: int  # in memory, if none of them stay on disk
+    free: int  # bytes
+    backend: Backend
+    ctx: int | None = None  # tokens; None: as many as fit
+    kv: str = "auto"
+    window: int | None = None  # tokens
+    resident: int = 0  # bytes
+    threads: int = USUAL_THREADS
+    keep_chats: bool = True
+    limit: str = ""
+    before: ChatCodec | None = None  # of the chat that is continued
+    mappable: Sequence[Mappable] = ()  # matrices that may stay on disk
+
+
+def plan_load(request: LoadRequest) -> MemoryPlan:
+    """The wanted context, else the largest that fits the free memory, with the best codec that holds it.
+
+    Where none does beside all the weights, as many matrices as need be stay on disk; a context that nobody asked for
+    is then a small one. Raises DoesNotFitError, UsageError.
+    """
+    config, ctx, threads = request.config, request.ctx, request.threads
+    check_context(config, ctx, request.window)
+    shape = CacheShape(config, request.backend, request.window)
+    overhead = request.resident + request.backend.growth_bytes if request.resident else shape.program_bytes
+    budget = Budget(request.free, request.resident, overhead, request.weights_bytes, request.limit)
 
     def choose(budget: Budget, ctx: int | None) -> ChosenCodec:
         longest = partial(longest_context, shape, room=budget.room, threads=threads)
-        return choose_codec(kv, config, ctx, longest, before)
+        return choose_codec(request.kv, config, ctx, longest, request.before)
+
+    def planned(choice: ChosenCodec, budget: Budget) -> MemoryPlan:
+        return _planned(choice, budget, shape, threads, request.keep_chats)
 
     try:
-        return _planned(choose(budget, ctx), budget, shape, threads, keep_chats)
+        return planned(choose(budget, ctx), budget)
     except DoesNotFitError as error:
         refusal = error
     with suppress(DoesNotFitError):
-        least = replace(budget, weights=weights_bytes - total_bytes(mappable))
+        least = replace(budget, weights=budget.weights - total_bytes(request.mappable))
         choice = choose(least, ctx or min(SMALL_CONTEXT, config.max_context))
         needed = shape.nbytes(choice.ctx, choice.codec) + shape.scratch_bytes(choice.ctx, choice.codec, threads)
-        mapped = first_of(mappable, needed - budget.room)
-        rest = replace(budget, weights=weights_bytes - total_bytes(mapped))
-        return replace(_planned(choice, rest, shape, threads, keep_chats), mapped=mapped)
+        mapped = first_of(request.mappable, needed - budget.room)
+        rest = replace(budget, weights=budget.weights - total_bytes(mapped))
+        return replace(planned(choice, rest), mapped=mapped)
     raise _refusal(refusal, budget, shape, threads)
 
 

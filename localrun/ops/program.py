@@ -100,11 +100,6 @@ class Program:
         return Handle(logits)
 
 
-def record(forward: Forward, interpreter: Interpreter) -> Program:
-    """Run `forward` once on a recorder and keep what it asked for, to be executed by `interpreter`."""
-    return Program([Segment.of(interpreter, record_instructions(forward))])
-
-
 def record_instructions(forward: Forward) -> tuple[Recorded, ...]:
     """What `forward` asks for, in order, each with the slots nothing reads after it. The last one gives the Logits."""
     recorder = Recorder()

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from localrun.backends.cpu import library
-from localrun.backends.executor import Executor
+from localrun.backends.executor import Executor, ExecutorRequest
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
@@ -21,9 +20,6 @@ from localrun.base.resources import resource
 from localrun.cli.app import run_command_line
 from localrun.client.local import LocalClient
 from localrun.ops.instructions import Attention, Linear, Norm
-from localrun.ops.interface import CacheLayer
-from localrun.ops.kv import KVPlan
-from localrun.ops.program import Forward
 
 
 class ToyOps(ReferenceOps):
@@ -73,10 +69,8 @@ class ToyBackend(ReferenceBackend):
     def details(self) -> dict[str, Any]:
         return {"version": np.__version__}
 
-    def executor(
-        self, forward: Forward, layers: Sequence[CacheLayer], plan: KVPlan, *blocks: Any, threads: int = 1
-    ) -> Executor:
-        return ReferenceExecutor(forward, layers, plan, blocks[0], blocks[1], self.device, ToyOps)
+    def executor(self, request: ExecutorRequest) -> Executor:
+        return ReferenceExecutor(request, self.device, ToyOps)
 
 
 def answers(backend: BackendName) -> list[Completion]:

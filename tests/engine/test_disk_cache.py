@@ -4,6 +4,7 @@ import os
 import queue
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +28,7 @@ from localrun.engine import load as load_module
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.disk_writer import QUEUE_BYTES
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.fit.plan import plan_load
+from localrun.fit.plan import LoadRequest, plan_load
 
 LONG = "Tell me about the KV cache. " * 12
 CHAT: list[Message] = [{"role": "user", "content": LONG + "What is a KV cache?"}]
@@ -151,20 +152,20 @@ def resumed(monkeypatch: pytest.MonkeyPatch, free: int, kv: KVCodecName = "auto"
 
 def least_for(kv: KVCodecName, monkeypatch: pytest.MonkeyPatch) -> int:
     """Bytes of free memory in which the whole context fits with a codec."""
-    asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    asked: list[LoadRequest] = []
 
-    def watched(*arguments: Any, **options: Any) -> MemoryPlan:
-        asked.append((arguments, options))
-        return plan_load(*arguments, **options)
+    def watched(request: LoadRequest) -> MemoryPlan:
+        asked.append(request)
+        return plan_load(request)
 
     with monkeypatch.context() as patch:
         patch.setattr(load_module, "plan_load", watched)
         client(kv, ctx=None, disk_cache=0).close()
-    ((config, weights, _), options) = asked[0]
+    request = replace(asked[0], resident=1 << 28)
 
     def holds_all(free: int) -> bool:
         with suppress(DoesNotFitError):
-            return bool(plan_load(config, weights, free, **options | {"resident": 1 << 28}).ctx == config.max_context)
+            return plan_load(replace(request, free=free)).ctx == request.config.max_context
         return False
 
     return next(free for free in range(0, PLENTY, 1 << 18) if holds_all(free))

@@ -1,14 +1,13 @@
 """The table of what fits: its arithmetic against the plan of a real load, and which row is recommended."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import DoesNotFitError
 from localrun.fit.estimate import CODECS, Candidate, Fit, Question, fit_table
-from localrun.fit.plan import plan_load
+from localrun.fit.plan import LoadRequest, plan_load
 from localrun.fit.precisions import bits_of, is_extreme
 from localrun.fit.rates import Rates
 from localrun.fit.shape import Experts, make_shape
@@ -63,16 +62,16 @@ def test_every_precision_context_and_codec_is_a_row() -> None:
 @pytest.mark.parametrize("budget", [5 * GIB, 6 * GIB, 8 * GIB])
 def test_a_verdict_is_what_the_plan_of_a_load_says(budget: int) -> None:
     for row in table(budget).rows:
-        load = partial(plan_load, config(), row.weights_bytes, budget, backend=ReferenceBackend(), kv=row.kv_codec)
+        request = LoadRequest(config(), row.weights_bytes, budget, ReferenceBackend(), row.ctx, row.kv_codec)
         try:
-            plan = load(ctx=row.ctx)
+            plan = plan_load(request)
         except DoesNotFitError:
             assert row.verdict != "fits"
         else:
             found = ("fits", plan.needed_kv_bytes, plan.scratch_bytes, plan.needed_bytes)
             assert (row.verdict, row.kv_bytes, row.scratch_bytes, row.total_bytes) == found
         try:
-            largest = load(ctx=None).ctx
+            largest = plan_load(replace(request, ctx=None)).ctx
         except DoesNotFitError:
             largest = 0
         assert row.max_ctx == largest

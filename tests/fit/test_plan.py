@@ -13,6 +13,7 @@ from localrun_testing.small_model import FULL, WINDOWED, small_model
 
 from localrun.backends.cpu.backend import CpuBackend
 from localrun.backends.cpu.library import load_library
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.base.errors import DoesNotFitError, UsageError
@@ -22,9 +23,9 @@ from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import ChosenCodec, choose_codec, q4_objection
 from localrun.fit.groups import group_layers
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.fit.plan import MARGIN, longest_context, margin_of, plan_load
+from localrun.fit.plan import MARGIN, LoadRequest, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
-from localrun.ops.kv import KV_CODECS
+from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import max_sequences
 
 GIB = 1 << 30
@@ -48,7 +49,7 @@ def config(
 
 
 def plan(free: float, shape: ModelConfig | None = None, weights: float = 4.6 * GIB, **wishes: Any) -> MemoryPlan:
-    return plan_load(shape or config(), int(weights), int(free), backend=ReferenceBackend(), **wishes)
+    return plan_load(LoadRequest(shape or config(), int(weights), int(free), ReferenceBackend(), **wishes))
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -63,9 +64,8 @@ def test_planned_bytes_are_the_bytes_the_reference_allocates(codec: str, window:
     assert len(groups) == len(found.blocks) == len(found.ring_blocks)
     places = {layer: (g, i) for g, group in enumerate(groups) for i, layer in enumerate(group.layers)}
     layers = [dataclasses.replace(at, group=places[n][0], index=places[n][1]) for n, at in enumerate(layers)]
-    executor = ReferenceExecutor(
-        final.forward, layers, found.kv_plan, found.blocks, found.ring_blocks, torch.device("cpu")
-    )
+    cache = CachePlan(layers, KVPlan(found.codecs), found.blocks, found.ring_blocks)
+    executor = ReferenceExecutor(ExecutorRequest.of(final.forward, cache), torch.device("cpu"))
     assert executor.kv_nbytes == found.kv_bytes >= found.needed_kv_bytes
 
 
@@ -147,9 +147,8 @@ def test_a_small_container_runs_a_small_model() -> None:
         return
     small = config(24, n_kv_heads=2, head_dim=64, max_context=32768, hidden=896)
     small = dataclasses.replace(small, layers=tuple(dataclasses.replace(x, ffn_size=4864) for x in small.layers))
-    found = plan_load(
-        small, int(0.27 * GIB), int(0.9 * GIB) - (80 << 20), backend=CpuBackend(), resident=80 << 20, threads=2
-    )
+    free, resident = int(0.9 * GIB) - (80 << 20), 80 << 20
+    found = plan_load(LoadRequest(small, int(0.27 * GIB), free, CpuBackend(), resident=resident, threads=2))
     assert found.ctx >= 4096
     assert found.peak_bytes < 0.9 * GIB
 

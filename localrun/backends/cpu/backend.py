@@ -16,15 +16,14 @@ from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.delta_net import DeltaNet
 from localrun.model.mamba2 import Mamba2
 from localrun.model.short_conv import GatedShortConv
-from localrun.ops.kv import KV_CODECS, KVCodec, KVPlan
+from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
 
 if TYPE_CHECKING:
     from localrun.backends.cpu.executor import CpuExecutor
     from localrun.backends.cpu.layout import CpuLayout
-    from localrun.ops.interface import CacheLayer
-    from localrun.ops.program import Forward
+    from localrun.backends.executor import ExecutorRequest
 
 
 class CpuBackend:
@@ -136,20 +135,11 @@ class CpuBackend:
 
         return CpuLayout(self.calls, threads)
 
-    def executor(
-        self,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-        threads: int,
-    ) -> CpuExecutor:
+    def executor(self, request: ExecutorRequest) -> CpuExecutor:
         from localrun.backends.cpu.executor import CpuExecutor
         from localrun.backends.cpu.layout import CpuLayout
 
-        layout = CpuLayout(self.calls, threads)
-        return CpuExecutor(layout, forward, layers, plan, blocks, ring_blocks, MAX_ROWS)
+        return CpuExecutor(CpuLayout(self.calls, request.threads), request, MAX_ROWS)
 
 
 def mixes_natively(mixer: RecurrentMixer) -> bool:

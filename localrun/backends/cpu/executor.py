@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.buffers import Buffers
 from localrun.backends.cpu.layout import CpuLayout
@@ -12,9 +10,10 @@ from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
 from localrun.backends.cpu.threads import start_threads
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.ops.interface import NOWHERE, CacheLayer, PlainKV, StepCancelled, StepInput
-from localrun.ops.kv import KV_CODECS, KVPlan
-from localrun.ops.program import Forward, Handle, record_instructions
+from localrun.ops.kv import KV_CODECS
+from localrun.ops.program import Handle
 
 
 class CpuExecutor:
@@ -22,28 +21,18 @@ class CpuExecutor:
 
     bulk_span = 0  # prompts and answers are computed alike
 
-    def __init__(
-        self,
-        layout: CpuLayout,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        n_blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-        max_rows: int,
-    ) -> None:
-        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
+    def __init__(self, layout: CpuLayout, request: ExecutorRequest, max_rows: int) -> None:
         self.calls = layout.calls
         self.max_rows = max_rows
         self.reserved: list[tuple[int, int]] = []
-        self.cache_layers = tuple(layers)
-        self.make_pools(plan, n_blocks, ring_blocks)
+        self.cache_layers = layers = tuple(request.cache.layers)
+        self.make_pools(request.cache)
         somewhere = next(layer for layer in layers if layer is not NOWHERE)  # nothing names those that are nowhere
         places = (somewhere if layer is NOWHERE else layer for layer in layers)
         native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, places))
         buffers = Buffers(self.reserve, max_rows)
         known = (layout.matrix, layout.activation_format, layout.file_type)
-        builder = ProgramBuilder(record_instructions(forward), layers, buffers, *known)
+        builder = ProgramBuilder(request.instructions, layers, buffers, *known)
         instructions = builder.build()
         self.keep = builder.keep
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
@@ -51,16 +40,16 @@ class CpuExecutor:
         self.program = program
         self.threads = start_threads(self.calls, layout.n_threads)
         self.memory = LogitsMemory(self.calls, self.threads, builder.logits_rows, max_rows, builder.vocab_size)
-        self.step = NativeStep(self.memory.candidates, len(n_blocks), max_rows)
+        self.step = NativeStep(self.memory.candidates, len(request.cache.blocks), max_rows)
         self.handle = self.calls.program_create(program, self.threads, max_rows)
 
-    def make_pools(self, plan: KVPlan, n_blocks: Sequence[int], ring_blocks: Sequence[int]) -> None:
+    def make_pools(self, cache: CachePlan) -> None:
         """Room for the blocks of every group, and for 16-bit blocks beside codes."""
         self.blocks: list[CpuPool] = []  # [groups]
         self.ring: list[CpuPool | None] = []  # [groups], None where the codec is native
-        for group, (count, ring_count) in enumerate(zip(n_blocks, ring_blocks, strict=True)):
+        for group, (count, ring_count) in enumerate(zip(cache.blocks, cache.ring_blocks, strict=True)):
             members = list(dict.fromkeys(layer for layer in self.cache_layers if layer.group == group))
-            (codec,) = {plan.codecs[self.cache_layers.index(layer)] for layer in members}
+            (codec,) = {cache.kv.codecs[self.cache_layers.index(layer)] for layer in members}
             self.blocks.append(CpuPool(self.calls, codec, members, count))
             self.ring.append(None if codec.native else CpuPool(self.calls, KV_CODECS["f16"], members, ring_count))
 

@@ -6,7 +6,6 @@ With LOCALRUN_EMULATE_CUDA=1 the same kernels run on the processor, to be tested
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +19,15 @@ from localrun.backends.gpu.scratch import arena_bytes
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import Memory
 from localrun.model.config import ModelConfig
-from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import max_rows
 from localrun.ops.numerics import NUMERICS_VERSION
 
 if TYPE_CHECKING:
-    from localrun.backends.executor import Executor
+    from localrun.backends.executor import Executor, ExecutorRequest
     from localrun.backends.gpu.device import Device
     from localrun.backends.limits import LimitProbe
-    from localrun.ops.interface import CacheLayer
     from localrun.ops.layouts import Layout
-    from localrun.ops.program import Forward
 
 
 class CudaBackend(GpuBackend):
@@ -151,16 +148,8 @@ class CudaBackend(GpuBackend):
 
         return GpuLayout()
 
-    def make_executor(
-        self,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-    ) -> Executor:
+    def make_executor(self, request: ExecutorRequest) -> Executor:
         from localrun.backends.cuda.translator import CudaTranslator
         from localrun.backends.gpu.executor import GpuExecutor
 
-        device, span = self.kernel_device, span_of(self.arch)
-        return GpuExecutor(CudaTranslator, device, forward, layers, plan, blocks, ring_blocks, span)
+        return GpuExecutor(CudaTranslator, self.kernel_device, request, span_of(self.arch))

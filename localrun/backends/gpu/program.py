@@ -16,7 +16,7 @@ from localrun.backends.reference.pool import KVPool
 from localrun.ops.instructions import Linear
 from localrun.ops.interface import Logits, StepCancelled, StepInput
 from localrun.ops.largest_step import max_rows
-from localrun.ops.program import Forward, Handle, record_instructions
+from localrun.ops.program import Handle, Recorded
 
 LEAST_TABLE = 4096  # numbers of block tables that steps have room for at first
 
@@ -37,11 +37,10 @@ class GpuProgram:
     """Steps of one model. What has no kernels is computed by the reference operations, on the same memory."""
 
     def __init__(
-        self, translator: type[Translator], device: Device, forward: Forward, pool: KVPool, span: int = 0
+        self, translator: type[Translator], device: Device, recorded: Sequence[Recorded], pool: KVPool, span: int = 0
     ) -> None:
         """`span`: tokens that prompts are read in bulk by, where nothing is left to torch; 0: they are not."""
         self.device, self.pool = device, pool
-        recorded = record_instructions(forward)
         self.body = recorded[:-1]
         self.reference = ReferenceOps(pool, device.torch_device)
         placed: dict[int, Buffer] = {}

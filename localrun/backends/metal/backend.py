@@ -6,7 +6,7 @@ With LOCALRUN_EMULATE_MPS=1 the same kernels run on the processor, to be tested 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +18,14 @@ from localrun.backends.metal.memory import gpu_memory, usual_limit
 from localrun.base.machine import Memory, peak_rss
 from localrun.base.macos import sysctl_number
 from localrun.model.config import ModelConfig
-from localrun.ops.kv import KVCodec, KVPlan
+from localrun.ops.kv import KVCodec
 from localrun.ops.numerics import NUMERICS_VERSION
 
 if TYPE_CHECKING:
-    from localrun.backends.executor import Executor
+    from localrun.backends.executor import Executor, ExecutorRequest
     from localrun.backends.limits import LimitProbe
     from localrun.backends.metal.device import MetalDevice
-    from localrun.ops.interface import CacheLayer
     from localrun.ops.layouts import Layout
-    from localrun.ops.program import Forward
 
 MEGABYTE = 1 << 20  # of iogpu.wired_limit_mb
 
@@ -147,15 +145,8 @@ class MetalBackend(GpuBackend):
 
         return MetalLayout()
 
-    def make_executor(
-        self,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-    ) -> Executor:
+    def make_executor(self, request: ExecutorRequest) -> Executor:
         from localrun.backends.gpu.executor import GpuExecutor
         from localrun.backends.metal.translator import MetalTranslator
 
-        return GpuExecutor(MetalTranslator, self.kernel_device, forward, layers, plan, blocks, ring_blocks)
+        return GpuExecutor(MetalTranslator, self.kernel_device, request)

@@ -11,17 +11,15 @@ from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import Memory, peak_rss
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, ModelConfig
-from localrun.ops.kv import BLOCK_TOKENS, KVCodec, KVPlan
+from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 from localrun.ops.memory import ran_out
 
 if TYPE_CHECKING:
     import torch
 
-    from localrun.backends.executor import Executor
+    from localrun.backends.executor import Executor, ExecutorRequest
     from localrun.backends.limits import LimitProbe
-    from localrun.ops.interface import CacheLayer
     from localrun.ops.layouts import Layout
-    from localrun.ops.program import Forward
 
 DENSE_SHARE = 0.5  # of free memory that weights decoded to f32 may take
 
@@ -120,40 +118,25 @@ class ReferenceBackend:
         torch.set_num_threads(threads)
         return F32 if dense_bytes <= DENSE_SHARE * budget else FILE
 
-    def executor(
-        self,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-        threads: int,
-    ) -> Executor:
+    def executor(self, request: ExecutorRequest) -> Executor:
         import torch
 
         torch.set_float32_matmul_precision("highest")  # no TF32: the reference defines what correct means
         try:
-            return self.make_executor(forward, layers, plan, blocks, ring_blocks)
+            return self.make_executor(request)
         except RuntimeError as error:
             if not ran_out(error):
                 raise
         raise DoesNotFitError("memory ran out while making room for the KV cache", "try a smaller context with --ctx")
 
-    def make_executor(
-        self,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-    ) -> Executor:
+    def make_executor(self, request: ExecutorRequest) -> Executor:
         """What `executor` gives, without a word about memory."""
         from localrun.backends.reference.executor import ReferenceExecutor
         from localrun.backends.reference.ops import ReferenceOps
         from localrun.backends.reference.rows import RowReferenceOps
 
         ops = RowReferenceOps if os.environ.get("LOCALRUN_REFERENCE") == "rows" else ReferenceOps
-        return ReferenceExecutor(forward, layers, plan, blocks, ring_blocks, self.device, ops)
+        return ReferenceExecutor(request, self.device, ops)
 
 
 def why_torch_cannot_use(name: str, title: str, is_there: bool) -> str:

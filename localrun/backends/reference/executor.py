@@ -1,16 +1,15 @@
 """Executors whose cache is torch's, and the one that replays a program by the reference operations."""
 
-from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 import torch
 
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
-from localrun.ops.interface import CacheLayer, PlainKV, StepInput
-from localrun.ops.kv import KVPlan
+from localrun.ops.interface import PlainKV, StepInput
 from localrun.ops.memory import ran_out
-from localrun.ops.program import Forward, Handle, Program, record
+from localrun.ops.program import Handle, Program, Segment
 
 MAIN_MEMORY = torch.device("cpu")
 
@@ -97,16 +96,13 @@ class TorchExecutor(Generic[ProgramT]):
 class ReferenceExecutor(TorchExecutor[Program]):
     """A model in plain torch: it defines what correct means."""
 
-    def __init__(
-        self,
-        forward: Forward,
-        layers: Sequence[CacheLayer],
-        plan: KVPlan,
-        n_blocks: Sequence[int],
-        ring_blocks: Sequence[int],
-        device: torch.device,
-        ops: type[ReferenceOps] = ReferenceOps,
-    ) -> None:
-        """`n_blocks` and `ring_blocks`: coded and 16-bit blocks of every group."""
-        pool = KVPool(layers, plan, n_blocks, ring_blocks, device)
-        super().__init__(record(forward, ops(pool, device)), pool, device)
+    def __init__(self, request: ExecutorRequest, device: torch.device, ops: type[ReferenceOps] = ReferenceOps) -> None:
+        pool = pool_of(request.cache, device)
+        interpreter = ops(pool, device)
+        program = Program([Segment.of(interpreter, segment) for segment in request.segments])
+        super().__init__(program, pool, device)
+
+
+def pool_of(cache: CachePlan, device: torch.device) -> KVPool:
+    """Memory for the planned blocks."""
+    return KVPool(cache.layers, cache.kv, cache.blocks, cache.ring_blocks, device)

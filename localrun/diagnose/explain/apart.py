@@ -10,7 +10,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel, start_executor
 from localrun.engine.runner import Runner
-from localrun.fit.plan import plan_load
+from localrun.fit.plan import LoadRequest, plan_load
 from localrun.model.config import ModelConfig
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput
 from localrun.ops.kv import KVCodec
@@ -43,16 +43,17 @@ class WatchedRunner(Runner):
 @contextmanager
 def apart(model: LoadedModel, watch: Callable[[], None]) -> Iterator[LoadedModel]:
     """The same weights behind another engine, closed at the end. Raises DoesNotFitError."""
-    plan = plan_load(
+    request = LoadRequest(
         model.plan.config,
         0,  # they are resident already
         model.backend.memory(memory()).available,
-        backend=model.backend,
+        model.backend,
         ctx=min(CONTEXT, model.plan.ctx),
         kv=model.plan.codec.name,
         resident=resident() if model.backend.in_main_memory else 0,
         threads=model.threads,
     )
+    plan = plan_load(request)
     executor = start_executor(model.backend, model.model, plan, model.threads)
     runner = WatchedRunner(model.plan.config, executor, plan.codecs, watch)
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy)

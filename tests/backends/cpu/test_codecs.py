@@ -40,8 +40,7 @@ def executor() -> Iterator[MakeExecutor]:
 
     def make(case: KVCase, threads: int = 2) -> CpuExecutor:
         layout, (n_blocks, n_ring), n = CpuLayout(calls_of(library_in_use()), threads), sizes(case), case.n_tokens
-        forward = case.forward(layout)
-        made.append(CpuExecutor(layout, forward, [case.layer], case.plan, [n_blocks], [n_ring], n))
+        made.append(CpuExecutor(layout, case.request(case.forward(layout), n_blocks, n_ring), n))
         return made[-1]
 
     yield make
@@ -157,7 +156,7 @@ def test_another_backend_takes_over(codec: str, executor: MakeExecutor) -> None:
     """Blocks computed by the reference and moved here go on as they would have there."""
     case = KVCase(codec, n_tokens=150, sink_window=100)
     n_blocks, n_ring = sizes(case)
-    reference = ReferenceExecutor(case.forward(F32), [case.layer], case.plan, [n_blocks], [n_ring], torch.device("cpu"))
+    reference = ReferenceExecutor(case.request(case.forward(F32), n_blocks, n_ring), torch.device("cpu"))
     native = executor(case)
     there, here = (Blocks.of(case, one, *sizes(case), seed=7, poison=False) for one in (reference, native))
     step(case, reference, there.view(0, 130), 0, 130)

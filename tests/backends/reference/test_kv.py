@@ -16,6 +16,7 @@ from localrun_testing.kv_cases import Blocks, KVCase, nmse, pack, reference_for,
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.attention import attend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.norm import rms_norm
@@ -146,7 +147,8 @@ def test_nan_is_seen_by_those_who_see_it(ops: type[ReferenceOps], window: int | 
     case = replace(SMALL, codec="f32", window=window)
     q, k, v = case.qkv()
     v[100] = math.nan
-    executor = ReferenceExecutor(case.forward(F32, (q, k, v)), [case.layer], case.plan, [sizes(case)[0]], [0], CPU, ops)
+    request = case.request(case.forward(F32, (q, k, v)), sizes(case)[0], 0)
+    executor = ReferenceExecutor(request, CPU, ops)
     out = run(case, executor)
     seen_until = case.n_tokens if window is None else 100 + window
     assert out[100:seen_until].isnan().any(-1).all()
@@ -229,7 +231,7 @@ def test_groups_of_different_codecs_and_windows_do_not_mix() -> None:
     """A full layer kept as q8 and a windowed one as f16, in one program: each as if it were alone."""
     full, windowed = replace(SMALL, codec="q8"), replace(SMALL, codec="f16", window=70)
     layers = [full.layer, replace(windowed.layer, group=1)]
-    plan = KVPlan((full.kv_codec, windowed.kv_codec))
+    cache = CachePlan(layers, KVPlan((full.kv_codec, windowed.kv_codec)), [7, 7], [7, 0])
 
     q, k, v = (x.flatten(1) for x in full.qkv())
     table = pack(torch.cat((q, k, v), dim=1), F32)
@@ -246,7 +248,7 @@ def test_groups_of_different_codecs_and_windows_do_not_mix() -> None:
                 outs += ops(Attention(turned, layer, case.scale, window=case.window))
             return ops(LogitsOf(outs[keep], pack(torch.eye(q.shape[1]), F32)))[0]
 
-        return ReferenceExecutor(forward, layers, plan, [7, 7], [7, 0], CPU, RowReferenceOps)
+        return ReferenceExecutor(ExecutorRequest.of(forward, cache), CPU, RowReferenceOps)
 
     for keep, case in enumerate((full, windowed)):
         executor = both(keep)

@@ -122,7 +122,7 @@ def test_huge_keys_are_clamped_before_they_are_rotated() -> None:
     case = KVCase("q8", 16, 2, 1, n_tokens=3, rope=False)
     q, k, v = case.qkv()
     k[1, 0, 2:5], v[1, 0, 7:9] = 3e38, -3e38
-    executor = ReferenceExecutor(case.forward(F32, (q, k, v)), [case.layer], case.plan, [4], [4], CPU)
+    executor = ReferenceExecutor(case.request(case.forward(F32, (q, k, v)), 4, 4), CPU)
     assert torch.isfinite(run(case, executor)).all()
     exported = [executor.kv_export(0, block, ring=True) for block in range(4)]
     keys, values = next((a, b) for a, b in exported if decode(a).abs().max() > 0)

@@ -11,7 +11,7 @@ from localrun.backends.cpu.bindings import calls_of
 from localrun.backends.cpu.executor import CpuExecutor
 from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.library import load_library
-from localrun.backends.executor import Executor
+from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.rows import RowReferenceOps
@@ -103,12 +103,12 @@ def executor(
     device: torch.device = CPU,
     ops: type[ReferenceOps] = RowReferenceOps,
 ) -> Executor:
-    layers = cache_layers(model.config, plan.codecs)
+    cache = CachePlan(cache_layers(model.config, plan.codecs), plan, counts, rings)
     if not native:
-        return ReferenceExecutor(model.forward, layers, plan, counts, rings, device, ops)
+        return ReferenceExecutor(ExecutorRequest.of(model.forward, cache), device, ops)
     packing = native_layout()
     packed = packed_model(model, packing)
-    return CpuExecutor(packing, packed.forward, layers, plan, counts, rings, MAX_ROWS)
+    return CpuExecutor(packing, ExecutorRequest.of(packed.forward, cache), MAX_ROWS)
 
 
 @cache

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.translator import CudaTranslator
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.gpu.executor import GpuExecutor
 from localrun.backends.gpu.layouts import GpuLayout
 from localrun.engine.runner import Runner, cache_layers
@@ -32,5 +33,6 @@ class CudaStepper(RunnerStepper):
         layers = cache_layers(self.config)
         plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
         counts = [n_blocks] * n_groups
-        self.executor = GpuExecutor(CudaTranslator, device, self.model.forward, layers, plan, counts, counts, span)
+        request = ExecutorRequest.of(self.model.forward, CachePlan(layers, plan, counts, counts))
+        self.executor = GpuExecutor(CudaTranslator, device, request, span)
         super().__init__(Runner(self.config, self.executor), n_blocks)

@@ -3,6 +3,7 @@
 from functools import cache
 from pathlib import Path
 
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.gpu.executor import GpuExecutor
 from localrun.backends.metal.device import MetalDevice
 from localrun.backends.metal.emulated_shader import emulated_device
@@ -33,5 +34,6 @@ class MetalStepper(RunnerStepper):
         layers = cache_layers(self.config)
         plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
         counts = [n_blocks] * n_groups
-        self.executor = GpuExecutor(MetalTranslator, device, self.model.forward, layers, plan, counts, counts)
+        request = ExecutorRequest.of(self.model.forward, CachePlan(layers, plan, counts, counts))
+        self.executor = GpuExecutor(MetalTranslator, device, request)
         super().__init__(Runner(self.config, self.executor), n_blocks)

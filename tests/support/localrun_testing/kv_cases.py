@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from localrun.backends.executor import Executor
+from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.kv_codes import decode, encode, rotate_hadamard
 from localrun.backends.reference.ops import ReferenceOps
@@ -68,9 +68,9 @@ class KVCase:
     def layer(self) -> CacheLayer:
         return CacheLayer(0, 0, self.n_heads, self.n_kv_heads, self.head_dim)
 
-    @property
-    def plan(self) -> KVPlan:
-        return KVPlan((self.kv_codec,))
+    def request(self, forward: Forward, n_blocks: int, n_ring: int) -> ExecutorRequest:
+        """`forward` on a cache of so many coded and 16-bit blocks."""
+        return ExecutorRequest.of(forward, CachePlan([self.layer], KVPlan((self.kv_codec,)), [n_blocks], [n_ring]))
 
     def sink_scores(self) -> Tensor | None:
         return torch.linspace(-1.0, 2.0, self.n_heads) if self.sinks else None
@@ -276,9 +276,9 @@ def reference_for(
 ) -> ReferenceExecutor:
     """The reference on a case, with `spare` blocks more than one sequence needs."""
     n_blocks, n_ring = sizes(case)
-    counts = [n_blocks + spare], [n_ring + spare if n_ring else 0]
+    counts = n_blocks + spare, n_ring + spare if n_ring else 0
     forward = case.forward(F32, device=device)
-    return ReferenceExecutor(forward, [case.layer], case.plan, *counts, device, ops)
+    return ReferenceExecutor(case.request(forward, *counts), device, ops)
 
 
 def nmse(got: Tensor, wanted: Tensor) -> float:

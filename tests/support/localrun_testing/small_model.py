@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.cache.store import CacheStore
@@ -22,8 +23,8 @@ from localrun.model.decoder import Model
 from localrun.model.delta_net import DeltaNet
 from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.model.mamba2 import Mamba2
-from localrun.model.short_conv import GatedShortConv
 from localrun.model.weights import made_of_a_token
+from localrun.model.short_conv import GatedShortConv
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
@@ -123,7 +124,8 @@ def reference_executor(
     layers = cache_layers(model.config)
     plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
     rings = [0 if KV_CODECS[codec].native else n_blocks] * n_groups
-    return ReferenceExecutor(model.forward, layers, plan, [n_blocks] * n_groups, rings, device, ops)
+    cache = CachePlan(layers, plan, [n_blocks] * n_groups, rings)
+    return ReferenceExecutor(ExecutorRequest.of(model.forward, cache), device, ops)
 
 
 def small_engine(

@@ -11,6 +11,7 @@ from localrun.backends.cpu.bindings import calls_of
 from localrun.backends.cpu.executor import CpuExecutor
 from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.library import load_library
+from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.engine.runner import Runner, cache_layers, sequence_input
 from localrun.formats.gguf import open_gguf
@@ -88,7 +89,7 @@ def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, 
     layers = cache_layers(model.config)
     plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
     counts = [n_blocks] * n_groups
-    return CpuExecutor(layout, model.forward, layers, plan, counts, counts, ctx)
+    return CpuExecutor(layout, ExecutorRequest.of(model.forward, CachePlan(layers, plan, counts, counts)), ctx)
 
 
 def random_chunks(n_tokens: int, seed: int) -> list[int]:
