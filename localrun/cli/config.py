@@ -10,6 +10,7 @@ from localrun.cache.erase import erase_unwanted
 from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
+from localrun.cli.text_input import typed_text
 from localrun.hub.loadable import stored_obstacle
 from localrun.hub.preview import find_on_hub
 from localrun.hub.resolve import resolve
@@ -19,12 +20,15 @@ def config(
     key: Annotated[
         str | None,
         typer.Argument(
-            help="a setting; without one, all are shown", show_default=False, autocompletion=complete_setting
+            metavar="[KEY]",
+            help="a setting; without one, all are shown",
+            show_default=False,
+            autocompletion=complete_setting,
         ),
     ] = None,
     value: Annotated[
         str | None,
-        typer.Argument(help="what to set it to", show_default=False, autocompletion=complete_value),
+        typer.Argument(metavar="[VALUE]", help="what to set it to", show_default=False, autocompletion=complete_value),
     ] = None,
     unset: Annotated[bool, switch("--unset", "take KEY out of the file")] = False,
     json: JsonSwitch = False,
@@ -36,7 +40,7 @@ def config(
         check_key(key)
     if key is not None and (unset or value is not None):
         if key == "model" and value is not None:
-            _check_model(value)
+            _check_model(typed_text(value))
         path = write_setting(key, value)
         note(f"{key} {'taken out of' if unset else 'set in'} {path}")
         if removed := erase_unwanted(key):

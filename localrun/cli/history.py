@@ -60,7 +60,7 @@ def show_chat(chat: _CHAT, json: JsonSwitch = False) -> int:
 
 
 def search_chats(
-    words: Annotated[list[str], typer.Argument(help="each has to begin a word of the message")],
+    words: Annotated[list[str], typer.Argument(metavar="WORD…", help="each has to begin a word of the message")],
     limit: Annotated[int, typer.Option("-n", metavar="N", min=1, help="how many at most")] = 50,
     json: JsonSwitch = False,
 ) -> int:

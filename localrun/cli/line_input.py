@@ -1,13 +1,12 @@
 """Lines a person types, and lines that come through a pipe."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
 from localrun.base.errors import UsageError
 from localrun.cli.console import at_terminal, note, tell
-from localrun.cli.text_input import decode
+from localrun.cli.text_input import piped_lines, typed_text
 
 
 def typed_messages() -> Iterator[str]:
@@ -40,18 +39,15 @@ def ask_line(prompt: str) -> str:
     """One line from the terminal. The prompt goes to stdout only where that is the same terminal."""
     try:
         if at_terminal():
-            return input(prompt)
+            return typed_text(input(prompt))
         tell(prompt)
-        return input()
+        return typed_text(input())
     except UnicodeDecodeError:
         raise UsageError("that line was not UTF-8 text") from None
 
 
 def piped_messages() -> Iterator[str]:
     """One message a line, as they arrive."""
-    if sys.stdin is None:
-        return
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        text = decode(line, f"line {number} of stdin").strip()
-        if text:
+    for line in piped_lines():
+        if text := line.strip():
             yield text

@@ -84,7 +84,7 @@ def _whole_prompt(prompt: str, files: list[str], no_stdin: bool) -> str:
     """PROMPT, the texts of files and stdin, one after the other."""
     texts = [prompt, *map(read_text_file, files)]
     if not no_stdin:
-        texts.append(read_stdin(notice=any(texts)))
+        texts.append(read_stdin("reading stdin … (--no-stdin to leave it)" if any(texts) else ""))
     whole = "\n\n".join(text for text in texts if text)
     if not whole:
         raise UsageError("there is no prompt", ONE_OR_MANY)

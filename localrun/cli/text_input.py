@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
@@ -28,26 +29,34 @@ def piped_stdin() -> BinaryIO | None:
     return None if stat.S_ISCHR(mode) or is_terminal(sys.stdin) else sys.stdin.buffer
 
 
-def read_stdin(notice: bool) -> str:
-    """All of stdin, empty when there is none. With `notice`, a stdin that stays silent for 2 s is talked about."""
+def read_stdin(notice: str = "") -> str:
+    """All of stdin, empty when there is none. With a `notice`, that is said where stdin stays silent for 2 s."""
     stream = piped_stdin()
     if stream is None:
         return ""
-    with _notice_when_slow() if notice else nullcontext():
+    with _notice_when_slow(notice) if notice else nullcontext():
         return _read(stream, "stdin")
 
 
 def read_text_file(path: str) -> str:
-    """All of a text file; `-` is stdin."""
+    """All of a text file; `-` is stdin. Of a pipe that stays silent for 2 s it is said that it is read."""
     if path == "-":
-        return read_stdin(notice=False)
+        return read_stdin("reading stdin …")
     try:
-        with Path(path).expanduser().open("rb") as file:
+        with _notice_when_slow(f"reading {path} …"), Path(path).expanduser().open("rb") as file:
             return _read(file, clean(path))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise NotFoundError(f"there is no file {path}", "check the path") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "check the path and its permissions") from None
+
+
+def piped_lines() -> Iterator[str]:
+    """The lines of stdin as they arrive, without their ends."""
+    number = 0
+    while sys.stdin is not None and (line := sys.stdin.buffer.readline(MAX_BYTES + 1)):
+        number += 1
+        yield _checked(line, f"line {number} of stdin").rstrip("\n")
 
 
 def typed_text(text: str) -> str:
@@ -71,10 +80,14 @@ def _read(stream: BinaryIO, what: str) -> str:
         data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{what} cannot be read: {error.strerror}") from None
+    return _checked(data, what)
+
+
+def _checked(data: bytes, what: str) -> str:
     if len(data) > MAX_BYTES:
         raise PromptTooLongError(f"{what} is longer than {MAX_BYTES >> 20} MiB", "give less of it")
     return decode(data, what)
 
 
-def _notice_when_slow() -> AbstractContextManager[None]:
-    return calling_after(NOTICE_AFTER_SECONDS, note, "reading stdin … (--no-stdin to leave it)")
+def _notice_when_slow(notice: str) -> AbstractContextManager[None]:
+    return calling_after(NOTICE_AFTER_SECONDS, note, notice)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def tokenize(
-    text: Annotated[str | None, typer.Argument(help="default: stdin", show_default=False)] = None,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="default: stdin", show_default=False)] = None,
     *,
     model: ModelOptions,
     special: Annotated[bool, switch("--special", "the text of a control token is that token")] = False,
@@ -29,7 +29,7 @@ def tokenize(
         raise UsageError("--lines reads stdin; TEXT is one text", "leave one of them out")
     stored = find_model(model)
     tokenizer = _tokenizer(stored.path)
-    whole = read_stdin(notice=True) if text is None else typed_text(text)
+    whole = read_stdin("reading stdin …") if text is None else typed_text(text)
     texts = _json_strings(whole) if lines else [whole]
     for each in texts:
         write_json(tokenizer.encode(each, special=special, bos=bos))

@@ -1,5 +1,7 @@
-"""Checks of what is typed, for values whose check is ours or that need none. Typer has pydantic check everything, and
-importing that takes as long as most of a command line does."""
+"""Checks of what is typed, for values whose check is ours or that need none, and what the help calls values.
+
+Typer has pydantic check everything, and importing that takes as long as most of a command line does.
+"""
 
 from typing import Any
 
@@ -23,6 +25,19 @@ def _check_of(descriptor: TypeDescriptor) -> RuntimeParam:
     return build_runtime_param(descriptor)
 
 
+def _own_words(parameter: core.TyperArgument | core.TyperOption, ctx: object) -> str | None:
+    """What stands beside a parameter in the help: our word for the value of an option, and no name of a Python type."""
+    return parameter.metavar if isinstance(parameter, core.TyperOption) and parameter.metavar else None
+
+
+def _usage(parameter: core.TyperArgument, ctx: object) -> list[str]:
+    """An argument in the line that shows the call: as we write it, brackets where it may be left out."""
+    return [parameter.display_name_raw]
+
+
 def use_own_checks() -> None:
-    """From now on, in all that typer parses."""
+    """From now on, in all that typer parses and tells of."""
     core.build_runtime_param = _check_of  # type: ignore[attr-defined]
+    core.TyperArgument.get_usage_pieces = _usage  # type: ignore[method-assign, assignment]
+    for kind in (core.TyperArgument, core.TyperOption):
+        kind.display_type_rich = _own_words  # type: ignore[method-assign, assignment]

@@ -16,7 +16,7 @@ from localrun_testing.schemas import SCHEMAS, check
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.journal import ChatStore
-from localrun.cli.app import command_line
+from localrun.cli.app import command_line, run_command_line
 from localrun.cli.failure import CANCELLED, READER_GONE
 
 DOCS = REPOSITORY / "docs"
@@ -51,6 +51,17 @@ def test_every_command_with_json_has_a_section_of_the_page() -> None:
         if options(command) & {"--json", "--jsonl"} and NO_SCHEMA_OF_ITS_OWN.get(name, name) not in SCHEMAS
     ]
     assert not lacking
+
+
+def test_the_help_names_values_in_our_words(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, command in commands():
+        for parameter in command.params:
+            if parameter.param_type_name == "argument":
+                assert parameter.metavar, (name, parameter.name)
+                assert parameter.metavar in ("bash|zsh|fish", parameter.metavar.upper())
+        assert run_command_line([*name.split(), "--help"]) == 0
+        told = capsys.readouterr().out
+        assert not re.findall(r"<(?!=)|\[\[|\{|list\[", told), (name, told)
 
 
 def test_every_option_that_a_page_names_exists() -> None:

@@ -1,6 +1,7 @@
 """The torch-free commands as real processes: streams of every kind, a terminal, and how fast they answer."""
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -202,6 +203,19 @@ def press_at_import(module: str, folder: Path) -> str:
 EARLY_AND_LATE = ("typing", "localrun.base.garbage", "localrun.cli.failure", "localrun.cli.run", "typer.main")
 
 
+@pytest.mark.parametrize("command", [("run", "hello", "--file"), ("perplexity",), ("tokenize", "-m")])
+def test_a_pipe_that_says_nothing_is_talked_about(command: tuple[str, ...], tmp_path: Path) -> None:
+    """As a file; with tokenize, stdin is the pipe."""
+    os.mkfifo(tmp_path / "pipe")
+    last = "builtin" if command[0] == "tokenize" else str(tmp_path / "pipe")
+    with Terminal(*command, last, ends="stderr", stdin=subprocess.PIPE) as terminal:
+        terminal.expect("reading")
+        terminal.process.send_signal(signal.SIGINT)
+        ran = terminal.finish()
+    assert (ran.code, ran.out) == (130, "")
+    assert "Traceback" not in ran.err
+
+
 @pytest.mark.parametrize("module", EARLY_AND_LATE)
 @pytest.mark.parametrize("how", ["--json", "--jsonl"])
 def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str, tmp_path: Path) -> None:
@@ -253,6 +267,36 @@ def test_a_stdin_without_end_is_refused() -> None:
     ran = localrun_in_shell('yes | "$@"', "run", "hello", "--json")
     assert ran.code == 5
     assert ran.json["error"]["kind"] == "prompt_too_long"
+
+
+def test_a_line_without_end_is_refused() -> None:
+    ran = localrun_in_shell('(echo hello; cat /dev/zero) | "$@"', "chat", "--jsonl", "--max-tokens", "1")
+    assert ran.code == 5
+    first, last = ran.lines
+    assert first["type"] == "done"
+    assert last["error"]["kind"] == "prompt_too_long"
+    assert "line 2 of stdin is longer than 16 MiB" in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run",),
+        ("run", "--system"),
+        ("run", "hello", "--stop"),
+        ("tokenize",),
+        ("config", "system"),
+        ("config", "model"),
+        ("history", "search"),
+        ("search", "--offline"),
+    ],
+    ids=" ".join,
+)
+def test_bytes_that_are_no_text_are_a_wrong_call(arguments: tuple[str, ...]) -> None:
+    ran = localrun_in_shell("\"$@\" $'\\xff\\xfe'", *arguments)
+    assert ran.code == 2
+    assert "UTF-8" in ran.err
+    assert "Traceback" not in ran.err
 
 
 def test_what_localrun_alone_does() -> None:
