@@ -50,6 +50,7 @@ class LocalClient:
         self._options: LoadOptions | None = options
         self._lock = threading.Lock()  # held while it is loaded again
         self._note = ""  # for whoever gets the next answer
+        self._told: set[str] = set()  # notes of the disk that an answer has had
         self._load(progress)
 
     def _load(self, progress: Progress = lambda done, total: None) -> None:
@@ -62,7 +63,7 @@ class LocalClient:
     def over(cls, model: LoadedModel) -> "LocalClient":
         """A client of what is loaded already; whoever loaded it closes it."""
         client = cls.__new__(cls)
-        client.model, client._warming, client._options, client._note = model, None, None, ""
+        client.model, client._warming, client._options, client._note, client._told = model, None, None, "", set()
         return client
 
     @property
@@ -164,10 +165,12 @@ class LocalClient:
                 yield event
 
     def _with_notes(self, figures: Completion) -> Completion:
+        """With what became of the disk since the last answer."""
         disk = self.model.engine.disk
-        notes = () if disk is None else disk.notes
-        note, self._note = self._note, ""
-        return replace(figures, cache_note="; ".join(note for note in (figures.cache_note, *notes, note) if note))
+        notes = [note for note in (() if disk is None else disk.notes) if note not in self._told]
+        self._told.update(notes)
+        news, self._note = [figures.cache_note, *notes, self._note], ""
+        return replace(figures, cache_note="; ".join(note for note in news if note))
 
     def _generation(self, request: Request, prompt: PromptIds) -> GenerationRequest:
         rolls = request.overflow == "roll"

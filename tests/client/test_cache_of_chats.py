@@ -1,5 +1,6 @@
 """Chats in one process: what of their history is reused, what is said about it, and what the cache shows."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -57,6 +58,15 @@ def next_turn(request: Request, answer: Completion, prompt: tuple[int, ...], que
         {"role": "user", "content": question},
     )
     return replace(request, messages=request.messages + turn, known_ids=prompt + answer.token_ids)
+
+
+def test_that_nothing_is_kept_on_the_disk_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1))
+    with LocalClient(LoadOptions(PATH, name="builtin", ctx=512, disk_cache=1 << 30)) as full:
+        notes = [finish(full.generate(ask("Tell me a joke")))[0].cache_note for _ in range(2)]
+    assert "nothing more is kept on disk: No space left on device" in notes[0]
+    assert "disk" not in notes[1]
 
 
 def test_known_ids_are_never_encoded_again(client: LocalClient) -> None:
