@@ -66,10 +66,12 @@ def test_a_paste_arrives_once_with_its_lines_and_before_what_is_typed_after_it(t
     terminal.type(" line")
     terminal.press("C-j")
     terminal.type("third")
-    terminal.see("third")
+    terminal.press("M-Enter")
+    terminal.type("fourth")
+    terminal.see("fourth")
     typed = [line.strip(" ▌│") for line in terminal.text().splitlines()]
     start = next(number for number, line in enumerate(typed) if "first line" in line)
-    assert [line.rstrip() for line in typed[start : start + 3]] == ["first line", "second line", "third"]
+    assert [line.rstrip() for line in typed[start : start + 4]] == ["first line", "second line", "third", "fourth"]
     assert terminal.text().count("first line") == 1
 
 

@@ -4,7 +4,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
+
+from localrun_tui.key_parser import KeyParser
+
+linux_driver.XTermParser = KeyParser  # type: ignore[misc]  # the thread that reads makes its own, by this name
 
 
 class Terminal(LinuxDriver):

@@ -16,11 +16,13 @@ def pasted(text: str) -> str:
 
 class _InOrder:
     """Textual asks the app what a key means, and letters that were typed after it act before the answer is there. Here
-    the keys of a field, and of what it is a part of, its screen included, act at once."""
+    the keys of a field, and of what it is a part of, its screen included, act at once. What can be typed into the field
+    is typed, whatever it means elsewhere: then only the field's own keys act."""
 
     async def _on_key(self, event: events.Key) -> None:
         assert isinstance(self, (Input, TextArea))
-        for node in self.ancestors_with_self:
+        is_typed = self.check_consume_key(event.key, event.character)
+        for node in [self] if is_typed else self.ancestors_with_self:
             for binding in node._bindings.key_to_bindings.get(event.key, ()):
                 if await self.app.run_action(binding.action, node):
                     event.stop()

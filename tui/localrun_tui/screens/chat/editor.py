@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 
 from localrun_tui.widgets.fields import TextField, pasted
 
+_NEW_LINE_TOO = "New line, where the terminal tells it from Enter"
 _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
 
 
@@ -45,7 +46,8 @@ class Editor(TextField):
         Binding("ctrl+up,alt+up", "leave", "Messages", id="composer.leave", key_display="^↑"),
         Binding("up", "leave", show=False, id="composer.leave-up"),
         Binding("up", "cursor_up", show=False, id="composer.up"),
-        Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", show=False, id="composer.new-line"),
+        Binding("ctrl+j,alt+enter", "new_line", "New line", show=False, id="composer.new-line"),
+        Binding("shift+enter", "new_line", _NEW_LINE_TOO, show=False, id="composer.new-line-too"),
         Binding("ctrl+end", "to_end", "To the newest text", show=False, id="composer.to-end"),
         Binding("f4", "edit_outside", "Write in $EDITOR", show=False, id="composer.outside"),
         Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
