@@ -1,11 +1,22 @@
 """Lines of a width. Where there are no spaces between words, as in Chinese and Japanese, a line ends between signs."""
 
+from rich._wrap import divide_line
 from rich.cells import cell_len
+from textual import content as textual_content
 from textual.content import Content
 
 _NOT_FIRST = set("、。，．！？：；）〕］｝〉》」』】’”…ー々っゃゅょッャュョ％,.!?:;)]}")
 _NOT_LAST = set("（〔［｛〈《「『【‘“([{")
 _WIDE_FROM = "\u1100"  # signs of two cells begin here
+
+
+def _divide_line(text: str, width: int, fold: bool = True) -> list[int]:
+    """As rich does it, which fails where there is no width: lists and buttons of Textual ask for that once their frame
+    takes all the cells of a tiny terminal."""
+    return divide_line(text, max(width, 1), fold)
+
+
+textual_content.divide_line = _divide_line  # type: ignore[attr-defined]  # all text of the app is wrapped by it
 
 
 def wrap(content: Content, width: int) -> list[Content]:

@@ -7,6 +7,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 def bar(share: float, width: int, style: str = "$primary", rest: str = "$foreground 15%") -> Content:
     """A bar of `width` cells, `share` of it filled, to an eighth of a cell."""
+    width = max(width, 0)
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     full, part = divmod(eighths, 8)
     filled = "█" * full + (_EIGHTHS[part] if part else "")

@@ -7,6 +7,7 @@ from textual.content import Content
 from localrun.base.events import CacheView, GroupView
 from localrun.base.sanitize import clean
 from localrun.base.units import gib
+from localrun_tui.markdown.wrapping import wrap
 
 # state letter -> (sign, style, what it means); signs differ, so that the picture reads without colour
 STATES = {
@@ -24,7 +25,7 @@ def legend(states: set[str], width: int) -> list[Content]:
     entries = [
         Content.assemble((sign, style), f" {what}") for key, (sign, style, what) in STATES.items() if key in states
     ]
-    return Content("   ").join([*entries, Content.assemble(_FREE, " free")]).wrap(width) if entries else []
+    return wrap(Content("   ").join([*entries, Content.assemble(_FREE, " free")]), width) if entries else []
 
 
 def group_lines(group: GroupView, total_blocks: int, width: int, block_tokens: int) -> list[Content]:
@@ -36,7 +37,7 @@ def group_lines(group: GroupView, total_blocks: int, width: int, block_tokens: i
     title = Content.assemble((name, "bold"), (f"  {blocks}, {gib(held * group.block_bytes)}", "$foreground-muted"))
     free = max(min(total_blocks, _rows_of(len(states), width) * width) - len(states), 0)
     picture = Content.assemble(*[STATES[state][:2] for state in states], (_FREE[0] * free, _FREE[1]))
-    return [title.truncate(width, ellipsis=True), *picture.fold(width), *_form(group, held, block_tokens).wrap(width)]
+    return [title.truncate(width, ellipsis=True), *picture.fold(width), *wrap(_form(group, held, block_tokens), width)]
 
 
 def counts(view: CacheView) -> Counter[str]:

@@ -30,8 +30,6 @@ from localrun_tui.widgets.key_bar import KeyBar
 class ChatScreen(Screen[None]):
     """One chat at a time; panels for all chats and for what the engine does."""
 
-    # where it is wide, panels stand beside the chat; else in its place
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     AUTO_FOCUS = "#editor"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),

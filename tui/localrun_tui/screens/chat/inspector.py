@@ -18,6 +18,7 @@ from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import facts_of
 from localrun.diagnose.words import Words, in_words
 from localrun.fit.rates import Rates
+from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
 from localrun_tui.widgets.meters import bar
 
@@ -140,21 +141,21 @@ def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
     words = (
         "It runs on a server, which says no more than this." if known else "It runs on a server, which says nothing."
     )
-    return [*(line for fact in known for line in Content(fact).wrap(width)), *_muted(words, width)]
+    return [*(line for fact in known for line in wrap(Content(fact), width)), *_muted(words, width)]
 
 
 def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
     """How much of the prompt came from the cache, and why no more."""
     note = clean(str(stats.get("cache_note") or ""), keep_newlines=False)
     words = f"{int(stats.get('cached_tokens') or 0):,} of {int(stats.get('prompt_tokens') or 0):,} prompt tokens reused"
-    return Content.styled(f"{words}; the rest: {note}" if note else words, "$foreground-muted").wrap(width)
+    return wrap(Content.styled(f"{words}; the rest: {note}" if note else words, "$foreground-muted"), width)
 
 
 def _advice(advice: Words, width: int) -> list[Content]:
     why = f"{advice.why[:1].upper()}{advice.why[1:]}."
-    lines = [Content.styled(advice.title, "bold $text-warning"), *Content(clean(why)).wrap(width)]
+    lines = [Content.styled(advice.title, "bold $text-warning"), *wrap(Content(clean(why)), width)]
     if advice.remedy:
-        lines += Content.assemble(("What helps: ", "bold"), clean(advice.remedy)).wrap(width)
+        lines += wrap(Content.assemble(("What helps: ", "bold"), clean(advice.remedy)), width)
     return lines
 
 
@@ -165,7 +166,7 @@ def _engine(info: ModelInfo | None, width: int) -> list[Content]:
     parts = [f"{gib(info.weights_bytes)} of weights" if info.weights_bytes else "", f"on {info.backend}"]
     parts += [f"KV cache as {info.kv_codec}" if info.kv_codec else "", f"context {info.ctx:,}" if info.ctx else ""]
     words = clean(", ".join(part for part in parts if part), keep_newlines=False)
-    return [_heading("Engine"), *Content(words).wrap(width)]
+    return [_heading("Engine"), *wrap(Content(words), width)]
 
 
 def _cache(view: CacheView | None, is_loaded: bool, width: int) -> list[Content]:
@@ -178,7 +179,7 @@ def _cache(view: CacheView | None, is_loaded: bool, width: int) -> list[Content]
     lines += legend(set(counts(view)), width)
     if view.kv.budget:
         whose = f"{gib(view.kv.chat)} of this chat, {gib(view.kv.kept)} kept of others"
-        lines += Content(f"{whose}; together they may take {gib(view.kv.budget)}.").wrap(width)
+        lines += wrap(Content(f"{whose}; together they may take {gib(view.kv.budget)}."), width)
     kept = f"Kept for reuse: {view.tree_tokens:,} tokens of all chats"
     if view.disk_bytes:
         kept += f", {gib(view.disk_bytes)} more on disk"
@@ -205,4 +206,4 @@ def _heading(text: str) -> Content:
 
 
 def _muted(text: str, width: int) -> list[Content]:
-    return Content.styled(text, "$foreground-muted").wrap(width)
+    return wrap(Content.styled(text, "$foreground-muted"), width)

@@ -82,8 +82,8 @@ class MessageDocument:
     # ---- lines
 
     def lines(self, width: int) -> list[Content]:
-        """All that is drawn, in `width` cells. Lines of text are no longer than one reads with ease."""
-        width = width if self.wide.whole else min(width, _MEASURE)
+        """All that is drawn, in `width` cells, one at least. Lines of text are no longer than one reads with ease."""
+        width = max(width if self.wide.whole else min(width, _MEASURE), 1)
         return [*self._head(width), *(self._with_hits(line) for line in self._body(width)), *self._foot(width)]
 
     def _with_hits(self, line: Content) -> Content:
@@ -121,4 +121,4 @@ class MessageDocument:
         return [title, *(bar + line.stylize("$foreground-muted") for line in self._thinking.lines(width - 2))]
 
     def _foot(self, width: int) -> list[Content]:
-        return self.note.wrap(width) if self.note else []
+        return wrap(self.note, width) if self.note else []

@@ -151,7 +151,7 @@ class MessageView(Growing, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         lines = self.lines(width)
-        if y >= len(lines):
+        if y >= len(lines) or not width:
             return Strip.blank(width, self.visual_style.rich_style)
         selection = self.text_selection
         line = lines[y]

@@ -1,6 +1,6 @@
 """The chat in the middle, the panels that open beside it, and where the focus goes between them."""
 
-from textual import on
+from textual import events, on
 from textual.containers import Horizontal
 from textual.message import Message as TextualMessage
 from textual.widget import Widget
@@ -12,9 +12,11 @@ from localrun_tui.screens.chat.inspector import Inspector
 from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
 
+_WIDE = 100  # cells from which panels stand beside the chat
+
 
 class Panels(Horizontal):
-    """Where the screen is narrow the list takes the place of the messages; the inspector lies below them."""
+    """Where there is little room the list takes the place of the messages, or the inspector lies below them."""
 
     class Changed(TextualMessage):
         """A panel was opened or closed."""
@@ -23,20 +25,38 @@ class Panels(Horizontal):
         super().__init__(history, pane, inspector)
         self._history, self._pane, self._inspector = history, pane, inspector
         self._panels = (history, inspector)
+        self._gave_way: set[Widget] = set()  # panels that come back where there is room again
 
     @property
     def covering(self) -> bool:
         """Whether the list is where the messages would be."""
-        return self.is_attached and self.has_class("-panel") and self.screen.has_class("-narrow")
+        return self.has_class("-panel") and self.has_class("-narrow")
 
     # ---- opening and closing
 
     def show(self, panel: HistoryList | Inspector, shown: bool) -> None:
         """Open a panel, or close it."""
-        if shown and self.screen.has_class("-narrow"):
+        self._gave_way.discard(panel)
+        if shown and self.has_class("-narrow"):
             for each in self._panels:
                 each.display = False
         panel.display = shown
+        self._tell()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Where the room becomes narrow one panel stays: the list if it has the focus, else the inspector."""
+        narrow = event.size.width < _WIDE
+        if narrow == self.has_class("-narrow"):
+            return
+        if narrow:
+            stays = self._history if self._history.has_focus_within else self._inspector
+            self._gave_way = {panel for panel in self._panels if panel.display and panel is not stays}
+        for panel in self._gave_way:
+            panel.display = not narrow
+        self.set_class(narrow, "-narrow")
+        self._tell()
+
+    def _tell(self) -> None:
         list_shown, inspector_shown = (each.display for each in self._panels)
         self.set_class(list_shown, "-panel")
         self.set_class(inspector_shown and not list_shown, "-below")

@@ -1,0 +1,137 @@
+"""Terminals of any size, at any moment: the app goes on, panels give way, and the chat keeps its room."""
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send
+from localrun_testing.model_screens import known_machine
+from localrun_testing.pilots import LARGE, drive, until
+from localrun_testing.scripted_client import Script
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.pilot import Pilot
+
+from localrun.chat.attachments import Attachment, join
+from localrun.chat.tree import Message
+from localrun_tui.markdown.wide import Wide
+from localrun_tui.screens.chat.inspector import Lines
+from localrun_tui.screens.chat.message_document import MessageDocument
+from localrun_tui.widgets.meters import bar
+
+LEAST = 44  # cells that a chat has beside panels
+RESIZES = 500
+EVERYTHING = """# Head
+
+- a
+  1. b
+     > c 中文
+
+```python
+x = 1  # a line of code
+```
+
+| a | b |
+|---|--:|
+| 中文 | `1` |
+
+$$x^2$$
+
+*text* [l](http://x.y) and more of it
+"""
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("wide", [Wide(), Wide(whole=True), Wide(whole=True, shift=16)])
+def test_messages_have_lines_in_any_width(role: str, wide: Wide) -> None:
+    text = join([Attachment("a.txt", "x")], EVERYTHING) if role == "user" else EVERYTHING
+    document = MessageDocument(Message("1", None, role, text, thinking=EVERYTHING), "a name", (1, 2))
+    document.note, document.thinking_open, document.wide = Content("a note 中文"), True, wide
+    for width in range(-3, 40):
+        assert document.lines(width)
+        assert bar(0.5, width).cell_length == max(width, 0)
+        assert Lines("x").lines(width)
+
+
+def resize(pilot: Pilot[Any], width: int, height: int) -> None:
+    """What a terminal tells, without waiting for what comes of it."""
+    pilot.app._driver._size = Size(width, height)  # type: ignore[union-attr]
+    pilot.app.post_message(events.Resize(Size(width, height), Size(width, height)))
+
+
+def test_no_size_ends_an_answer(tmp_path: Path) -> None:
+    rng = random.Random(36)
+    script = Script(EVERYTHING, delay=0.05, thinking="a thought 中文", never_ends=True)
+    app, _ = chat_app(Script(), script, folder=tmp_path)
+    keys = ["ctrl+g", "ctrl+l", "ctrl+f", "escape", "tab", "slash"]
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "before")
+        await pilot.press("ctrl+g", "ctrl+l")
+        await send(pilot, "a long one")
+        screen = chat_screen(pilot)
+        for n in range(RESIZES):
+            resize(pilot, *rng.choice([(rng.randint(1, 140), rng.randint(1, 30)), (rng.randint(76, 124), 24)]))
+            for _ in range(rng.randint(0, 8)):
+                await asyncio.sleep(0)
+            if n % 10 == 9:
+                app.post_message(events.Key(rng.choice(keys), None))
+            if n % 50 == 49:
+                await pilot.pause()
+        assert app._exception is None
+        resize(pilot, *LARGE)
+        await until(pilot, lambda: screen.pane.size.width >= LEAST)
+
+    drive(app, steps, LARGE)
+
+
+def test_every_screen_bears_a_tiny_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        for key in ("f1", "f3", "f5", "f8", "ctrl+o", "ctrl+p", "ctrl+s", "ctrl+t"):
+            await pilot.press(key)
+            for size in ((30, 8), (3, 20), (1, 1)):
+                await pilot.resize_terminal(*size)
+            await pilot.press("escape")
+
+    drive(app, steps)
+
+
+@pytest.mark.parametrize(
+    "keys", [("ctrl+g",), ("ctrl+l",), ("ctrl+g", "ctrl+l"), ("ctrl+l", "escape", "ctrl+g", "ctrl+s")]
+)
+def test_panels_give_way_and_come_back(keys: tuple[str, ...]) -> None:
+    """Behind a dialog, too."""
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        await pilot.press(*keys)
+        screen = chat_screen(pilot)
+        panels = (screen.chats, screen.inspector)
+
+        def shown() -> list[bool]:
+            return [panel.display and panel.size.width > 0 for panel in panels]
+
+        await pilot.pause()
+        wide = shown()
+        for width in (100, 120, 99, 80, 40, 80, 130, 100):
+            await pilot.resize_terminal(width, 30)
+            assert screen.pane.size.width >= min(LEAST, width)
+            assert screen.pane.region.right <= width
+            assert sum(shown()) <= (2 if width >= 100 else 1)
+            if width < 100 and not screen.chats.has_focus_within:
+                assert screen.transcript.size.height > 0
+            if width >= 100:
+                assert shown() == wide
+        assert all(panel.region.width >= 20 for panel in panels if panel.display)
+
+    drive(app, steps, LARGE)
