@@ -20,6 +20,7 @@ from localrun.fit.estimate import USUAL_CONTEXT
 from localrun.fit.mapped import total_bytes
 from localrun.fit.precisions import is_extreme
 from localrun.fit.weights import held
+from localrun.formats.chat_templates import gguf_templates
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
@@ -177,8 +178,8 @@ def _architecture(source: ModelFile) -> str | None:
 
 
 def _chat_template(source: ModelFile) -> str | None:
-    template = source.metadata.get("tokenizer.chat_template") if isinstance(source, GgufFile) else source.chat_template
-    return template if isinstance(template, str) else None
+    templates = gguf_templates(source.metadata) if isinstance(source, GgufFile) else source.chat_templates
+    return templates.get("default")
 
 
 def _tokenizer(source: ModelFile) -> str | None:

@@ -88,7 +88,7 @@ def completion(
         ctx=info.ctx,
         seed=sequence.request.seed,
         path=info.path,
-        notes=info.notes,
+        notes=(*info.notes, *prompt.notes),
         cache_note=sequence.note,
         render_ms=prompt.render_ms,
         tokenize_ms=prompt.tokenize_ms,

@@ -1,12 +1,13 @@
 """JSON from files that nobody checked: bounded in size, depth and number of items."""
 
+import codecs
 import json
 import math
 import re
 from pathlib import Path
 from typing import Any
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, ModelFileError, NotFoundError
 from localrun.formats.files import bad_file, read_small
 
 MAX_CONFIG_BYTES = 8 << 20
@@ -26,6 +27,22 @@ def read_object(path: Path, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]
         return read_json(path, "BAD_CONFIG", max_bytes)
     except LocalrunError:
         return {}
+
+
+def read_optional(path: Path, notes: list[str]) -> dict[str, Any]:
+    """Likewise, with a note about one that cannot be read. A byte order mark, as some editors write, is no damage."""
+    try:
+        return parse_json(read_small(path, MAX_CONFIG_BYTES).removeprefix(codecs.BOM_UTF8), path, "BAD_CONFIG")
+    except NotFoundError:
+        return {}
+    except ModelFileError as error:
+        notes.append(left_out(error.message))
+        return {}
+
+
+def left_out(problem: str) -> str:
+    """A note about a file that can be done without."""
+    return f"left out, {problem}"
 
 
 def parse_json(raw: bytes, path: Path, code: str, strict: bool = False, max_items: int = MAX_ITEMS) -> dict[str, Any]:

@@ -4,19 +4,20 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from localrun.base.errors import NotFoundError
-from localrun.formats.files import bad_file, list_folder, open_regular, read_small, shown, stamp_at
-from localrun.formats.json_files import read_json
+from localrun.formats.chat_templates import folder_templates, spare_template
+from localrun.formats.files import bad_file, list_folder, open_regular, shown, stamp_at
+from localrun.formats.json_files import read_json, read_optional
 from localrun.formats.metadata import Metadata
 from localrun.formats.mxfp4_pairs import Mxfp4Pair, find_pairs, join_blocks, join_pairs
 from localrun.formats.safetensors_shards import Shard, join_tensors, open_set, open_shard, read_index
 from localrun.formats.weights import WeightFiles
 
 INDEX_NAME = "model.safetensors.index.json"
-MAX_TEMPLATE_BYTES = 1 << 20
-_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json")  # tell how ids come about
+# What tells how ids come about.
+_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -32,6 +33,7 @@ class SafetensorsFolder(WeightFiles):
     tokenizer_config: Metadata
     tokenizer_json: Path | None
     chat_templates: Mapping[str, str]  # by name; the usual one is "default"
+    spare_template: str | None  # where chat_template.jinja turns out to be wrong; empty: the model has no other
     pairs: Mapping[str, Mxfp4Pair]  # tensors that are two in the files
     format: Literal["safetensors"] = "safetensors"
 
@@ -50,10 +52,6 @@ class SafetensorsFolder(WeightFiles):
     def mapped(self, name: str) -> memoryview:
         """As of every file; a tensor that lies there as codes and scales is read at once."""
         return memoryview(self.read(name)) if name in self.pairs else super().mapped(name)
-
-    @property
-    def chat_template(self) -> str | None:
-        return self.chat_templates.get("default")
 
 
 def open_safetensors(path: str | Path) -> SafetensorsFolder:
@@ -74,20 +72,24 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     if not shards and not names & {"config.json", "tokenizer.json"}:
         raise NotFoundError(f"there is no model in the folder {shown(str(path))}", "it holds no .safetensors or .gguf")
     tokenizer_config = _config(folder, names, "tokenizer_config.json")
+    notes: list[str] = []
+    generation_config = folder / "generation_config.json"
     tensors = join_tensors(shards)
     pairs = find_pairs(tensors)
     return SafetensorsFolder(
         path=path,
         folder=folder,
         metadata=_config(folder, names, "config.json"),
-        generation_config=_config(folder, names, "generation_config.json"),
+        generation_config=Metadata(read_optional(generation_config, notes), generation_config),
         tokenizer_config=tokenizer_config,
         tokenizer_json=folder / "tokenizer.json" if "tokenizer.json" in names else None,
-        chat_templates=_chat_templates(folder, names, tokenizer_config),
+        chat_templates=folder_templates(folder, tokenizer_config, notes),
+        spare_template=spare_template(folder, tokenizer_config),
         tensors=join_pairs(tensors, pairs),
         pairs=pairs,
         stamps={shard.path: shard.stamp for shard in shards},
         beside=beside,
+        warnings=tuple(notes),
     )
 
 
@@ -113,31 +115,3 @@ def _open_weights(folder: Path, names: set[str], asked: str | None) -> list[Shar
 def _config(folder: Path, names: set[str], name: str) -> Metadata:
     path = folder / name
     return Metadata(read_json(path, "BAD_CONFIG") if name in names else {}, path)
-
-
-def _chat_templates(folder: Path, names: set[str], tokenizer_config: Metadata) -> dict[str, str]:
-    """A file of its own wins over tokenizer_config.json, which has one template or a list of named ones."""
-    templates = _listed_templates(folder, tokenizer_config.get("chat_template"))
-    if "chat_template.json" in names and "default" not in templates:
-        templates["default"] = _config(folder, names, "chat_template.json").get_str("chat_template")
-    if "chat_template.jinja" in names:
-        path = folder / "chat_template.jinja"
-        try:
-            templates["default"] = read_small(path, MAX_TEMPLATE_BYTES).decode()
-        except UnicodeDecodeError as error:
-            raise bad_file("BAD_UTF8", "the chat template is not UTF-8 text", path, error.start) from None
-    return templates
-
-
-def _listed_templates(folder: Path, value: Any) -> dict[str, str]:
-    if value is None:
-        return {}
-    named = [{"name": "default", "template": value}] if isinstance(value, str) else value
-    try:
-        templates = {entry["name"]: entry["template"] for entry in named}
-    except (TypeError, KeyError):
-        templates = {"": None}
-    if not all(type(text) is str for pair in templates.items() for text in pair):
-        message = "chat_template is neither a text nor a list of named texts"
-        raise bad_file("BAD_CONFIG", message, folder / "tokenizer_config.json")
-    return templates

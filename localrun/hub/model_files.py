@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from localrun.formats.chat_templates import MORE_TEMPLATES
 from localrun.formats.json_files import read_object
 from localrun.formats.safetensors_shards import MAX_INDEX_BYTES
 
@@ -13,12 +14,14 @@ _SECOND_COPY = re.compile(r"consolidated[-.].*|adapter_.*|.*\.(?:fp|bf|int)(?:4|
 _BESIDE_WEIGHTS = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template"
     r"|preprocessor_config|processor_config|quantize_config|tekken)\.json"
-    r"|chat_template\.jinja|merges\.txt|(tokenizer|spiece)\.model|model\.safetensors\.index\.json"
+    r"|chat_template\.jinja|"
+    + MORE_TEMPLATES
+    + r"/[^/]+\.jinja|merges\.txt|(tokenizer|spiece)\.model|model\.safetensors\.index\.json"
 )
 
 
 def is_beside_weights(name: str) -> bool:
-    """Whether a file of this name is what weights need to be a model."""
+    """Whether a file of this name, or path in its repository, is what weights need to be a model."""
     return _BESIDE_WEIGHTS.fullmatch(name) is not None
 
 
@@ -41,7 +44,8 @@ def weights_in(folder: Path) -> list[Path]:
 
 def files_of_folder(folder: Path) -> list[Path]:
     """What makes the safetensors model in a folder; whatever else is there is somebody's own."""
-    names = {path.name for path in folder.iterdir() if path.is_file() or path.is_symlink()}
+    found = [*folder.iterdir(), *entries(folder / MORE_TEMPLATES)]
+    names = {path.relative_to(folder).as_posix() for path in found if path.is_file() or path.is_symlink()}
     weights = {name for name in names if name.endswith(".safetensors")}
     mine = {name for name in weights if _SHARD.fullmatch(name)} | weights & _indexed(folder / SAFETENSORS_INDEX)
     if not mine and len(weights) == 1:

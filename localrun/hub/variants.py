@@ -110,5 +110,5 @@ def _safetensors(repo: RemoteRepo) -> list[Variant]:
     weights = [root[name] for name in weights_of(root)]  # some repositories hold the same weights twice
     if not weights or "config.json" not in root:
         return []
-    beside = [file for name, file in sorted(root.items()) if is_beside_weights(name)]
+    beside = sorted((file for file in repo.files if is_beside_weights(file.path)), key=lambda file: file.path)
     return [Variant("", "safetensors", (*weights, *beside))]

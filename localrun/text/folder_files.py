@@ -3,24 +3,36 @@
 from pathlib import Path
 from typing import Any
 
-from localrun.formats.json_files import read_json
-
-_NAMES = ("tokenizer_config.json", "generation_config.json", "config.json")
+from localrun.formats.json_files import read_json, read_object, read_optional
 
 
 class FolderFiles:
-    """tokenizer_config.json, generation_config.json and config.json of one folder; any may be missing."""
+    """The JSON files of one folder that tell of its tokens; any may be missing.
+
+    A model can do without special_tokens_map.json, added_tokens.json and generation_config.json: the first two cost a
+    note where they cannot be read, of the last one whoever opens the folder tells.
+    """
 
     def __init__(self, folder: Path) -> None:
-        paths = {name: folder / name for name in _NAMES}
-        found = {name: read_json(path, "BAD_CONFIG") for name, path in paths.items() if path.is_file()}
-        self.tokenizer_config, self.generation_config, self.config = (found.get(name, {}) for name in _NAMES)
+        self.folder = folder
+        self.notes: list[str] = []
+        self.tokenizer_config, self.config = map(self._required, ("tokenizer_config.json", "config.json"))
+        self.generation_config = read_object(folder / "generation_config.json")
+        self.special_tokens_map = read_optional(folder / "special_tokens_map.json", self.notes)
+        self.added_tokens = read_optional(folder / "added_tokens.json", self.notes)
 
     def token(self, role: str) -> str | None:
-        """The text of `bos_token`, `eos_token` …"""
-        value = self.tokenizer_config.get(role)
-        value = value.get("content") if isinstance(value, dict) else value
-        return value if isinstance(value, str) and value else None
+        """The text of `bos_token`, `eos_token` …; special_tokens_map.json is an older way to say it."""
+        sources = [self.tokenizer_config, self.special_tokens_map]
+        if "added_tokens_decoder" not in self.tokenizer_config:
+            sources.reverse()
+        values = [source.get(role) for source in sources]
+        texts = [value.get("content") if isinstance(value, dict) else value for value in values]
+        return next((text for text in texts if isinstance(text, str) and text), None)
+
+    def _required(self, name: str) -> dict[str, Any]:
+        path = self.folder / name
+        return read_json(path, "BAD_CONFIG") if path.is_file() else {}
 
     def ids(self, key: str) -> list[int]:
         """`bos_token_id` or `eos_token_id`, which may be a list; generation_config.json goes first."""

@@ -15,6 +15,7 @@ from localrun.formats.files import read_small, shown
 from localrun.formats.json_files import parse_json
 from localrun.text.folder_files import FolderFiles, added_around
 from localrun.text.library import library_errors
+from localrun.text.side_tokens import side_tokens
 from localrun.text.specials import TokenType, find_specials
 from localrun.text.tokenizer_model import KINDS, bad_tokenizer, build_model, check_entries, model_kind, token_ids
 from localrun.text.tokenizer_parts import check_parts, part_types
@@ -41,9 +42,18 @@ def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
             raise bad_tokenizer(
                 f"the added token {shown(token.content)} says it is number {i}, but is number {place}", path
             )
-        index[token.content] = i
-    vocabulary = _vocabulary(kind, index, added, data, FolderFiles(folder), hashlib.sha256(raw).hexdigest(), path)
-    return vocabulary, encoder
+    files = FolderFiles(folder)
+    more, wished = side_tokens(files, dict(added), files.notes)
+    with library_errors(lambda reason: bad_tokenizer(f"tokens of other files cannot be added: {reason}", path)):
+        encoder.add_tokens(more)
+    every = dict(sorted(encoder.get_added_tokens_decoder().items()))
+    index |= {token.content: i for i, token in every.items()}
+    moved = [(text, i) for text, i in wished.items() if index.get(text, i) != i]
+    for text, i in moved[:1]:
+        others = f", and so {len(moved) - 1:,} others" if len(moved) > 1 else ""
+        files.notes.append(f"the token {shown(text)} has the id {index[text]:,}, not {i:,} as its file says{others}")
+    sha256 = hashlib.sha256(raw + repr(more).encode() if more else raw).hexdigest()
+    return _vocabulary(kind, index, every, data, files, sha256, path), encoder
 
 
 def _added_tokens(data: Mapping[str, Any], path: Path) -> list[tuple[int, AddedToken]]:
@@ -76,7 +86,7 @@ def _encoder(kind: str, data: Mapping[str, Any], path: Path) -> Tokenizer:
 def _vocabulary(
     kind: str,
     index: dict[str, int],
-    added: list[tuple[int, AddedToken]],
+    added: Mapping[int, AddedToken],
     data: Mapping[str, Any],
     files: FolderFiles,
     sha256: str,
@@ -88,7 +98,7 @@ def _vocabulary(
     for text, i in index.items():
         tokens[i] = text
         types[i] = TokenType.BYTE if falls_back and is_byte_token(text) else TokenType.NORMAL
-    for i, token in added:
+    for i, token in added.items():
         if types[i] != TokenType.BYTE:
             types[i] = TokenType.CONTROL if token.special else TokenType.USER_DEFINED
 
@@ -115,6 +125,7 @@ def _vocabulary(
         add_eos=eos_id is not None and (last is not None if add_eos is None else add_eos),
         space_prefix=_prefixes_space(data),
         sha256=sha256,
+        notes=tuple(files.notes),
     )
 
 

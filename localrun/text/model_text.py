@@ -11,7 +11,9 @@ from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.events import Channel
 from localrun.base.request import Request, Sampling
 from localrun.base.settings import SETTINGS
+from localrun.formats.chat_templates import gguf_templates
 from localrun.formats.files import bad_file
+from localrun.formats.json_files import left_out
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
@@ -55,22 +57,29 @@ class PromptIds:
     render_ms: float
     tokenize_ms: float
     changed: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()  # about the request, for the user
 
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
-    """What turns requests into ids. `notes` are for the user."""
+    """What turns requests into ids. `file_notes` are for the user."""
 
     tokenizer: Tokenizer
     template: ChatTemplate
     tags: ReasoningTags | None
     sampling: Sampling
-    notes: tuple[str, ...]
+    file_notes: tuple[str, ...]
     marks: Marks = field(init=False)  # the tokens among the tags
 
     def __post_init__(self) -> None:
         marks = Marks.of(self.tokenizer, self.tags.texts) if self.tags else NO_MARKS
         object.__setattr__(self, "marks", marks)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of the files. Reads the chat template if that has another to take its place."""
+        spared = self.template.spare is not None and self.template.problem
+        return (*self.file_notes, left_out(spared)) if spared else self.file_notes
 
     def encode_request(self, request: Request) -> list[int]:
         """The ids of a request. Control tokens spelled in messages stay text; in a raw prompt they are parsed."""
@@ -92,7 +101,7 @@ class ModelText:
         started = time.perf_counter()
         encoded = encode_rendered(self.tokenizer, rendered)
         if not request.known_ids:
-            return PromptIds(encoded, 0, "", render_ms, _ms_since(started))
+            return PromptIds(encoded, 0, "", render_ms, _ms_since(started), notes=self._tool_notes(request))
         spliced = splice(self.tokenizer, request.known_ids, encoded)
         if spliced.rewritten_at is not None and self.tokenizer.vocabulary.answers_after_space:
             spaced = with_spaces(self.tokenizer, request.known_ids, request.messages)
@@ -102,7 +111,8 @@ class ModelText:
             spliced = max(spliced, other, key=lambda spliced: spliced.n_kept)
         changed = change(self.tokenizer, spliced, request.messages)
         why = "" if changed is None else note(*changed)
-        return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed)
+        notes = self._tool_notes(request)
+        return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed, notes)
 
     def _render(self, request: Request, messages: Sequence[Mapping[str, Any]]) -> tuple[RenderedChat, float]:
         """The text of a chat, and the milliseconds that it took."""
@@ -113,16 +123,24 @@ class ModelText:
             messages,
             tools=[dict(tool) for tool in request.tools] or None,
             tags=(*self.tags.texts, *self.marks.by_text) if self.tags else (),
-            **self.thinking(request.think),
+            **self.thinking(request),
         )
         if not rendered.text:
             what = "the chat template writes nothing for these messages"
             raise ModelFileError("BAD_TEMPLATE", what, hint=RAW_HINT)
         return rendered, _ms_since(started)
 
-    def thinking(self, wish: str) -> dict[str, Any]:
+    def thinking(self, request: Request) -> dict[str, Any]:
         """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""
-        return {} if wish == "auto" else self.template.capabilities.thinking_arguments(wish == "on")
+        if request.think == "auto":
+            return {}
+        template = self.template.chosen(bool(request.tools))
+        return template.capabilities.thinking_arguments(request.think == "on")
+
+    def _tool_notes(self, request: Request) -> tuple[str, ...]:
+        if not request.tools or self.template.chosen(True).capabilities.tools:
+            return ()
+        return ("the chat template of this model has no place for tools: the model was not told of them",)
 
     def parser(self, request: Request, prompt: Sequence[int]) -> AnswerParser:
         """Reads the ids of an answer to `request`, whose own are `prompt`: whether it begins within a thought is told
@@ -173,21 +191,37 @@ def load_text(source: TensorSource) -> ModelText:
     """Tokenizer and template of an opened model. Raises ModelFileError."""
     if isinstance(source, SafetensorsFolder):
         tokenizer = tokenizer_from_folder(source.folder)
-        template_source, sampling = source.chat_template, read_sampling(source.generation_config, HF_SAMPLING)
+        templates, sampling = source.chat_templates, read_sampling(source.generation_config, HF_SAMPLING)
+        spare = source.spare_template
     else:
         tokenizer = tokenizer_from_gguf(source.metadata, source.path)
-        template_source = source.metadata.get("tokenizer.chat_template")
+        templates, spare = gguf_templates(source.metadata), None
         sampling = read_sampling(source.metadata, GGUF_SAMPLING, prefix="general.sampling.")
     notes = list(tokenizer.vocabulary.notes)
-    if template_source is not None and not isinstance(template_source, str):
-        raise ModelFileError("BAD_TEMPLATE", "the chat template is not a text", path=str(source.path))
-    if template_source is None:
-        template = default_template()
+    if not templates:
         notes.append("the model brings no chat template; ChatML is used, which it may not have been trained on")
-    else:
-        template = ChatTemplate(template_source, token(tokenizer, tokenizer.bos_id), token(tokenizer, tokenizer.eos_id))
+    template = _template(tokenizer, templates, spare)
     template.warm_up()
-    return ModelText(tokenizer, template, reasoning_tags(template_source or ""), sampling, tuple(notes))
+    usual_first = sorted(templates, key=lambda name: name != "default")
+    tags = next(filter(None, (reasoning_tags(templates[name]) for name in usual_first)), None)
+    return ModelText(tokenizer, template, tags, sampling, tuple(notes))
+
+
+def _template(tokenizer: Tokenizer, templates: Mapping[str, str], spare: str | None) -> ChatTemplate:
+    """The usual template of a model, with the others that may take its place."""
+    if not templates:
+        return default_template()
+
+    def made(source: str | None, **more: Any) -> ChatTemplate:
+        return ChatTemplate(source, token(tokenizer, tokenizer.bos_id), token(tokenizer, tokenizer.eos_id), **more)
+
+    tool_use = made(templates["tool_use"]) if "tool_use" in templates else None
+    return made(
+        templates.get("default"),
+        tool_use=tool_use,
+        spare=None if spare is None else made(spare) if spare else default_template(),
+        others=sorted(templates),
+    )
 
 
 def read_sampling(values: Metadata, names: Mapping[str, str], prefix: str = "") -> Sampling:

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -52,17 +53,33 @@ class Capabilities:
 
 
 class ChatTemplate:
-    """A jinja template, rendered as transformers does. Bad ones can be held and shown; they fail when used."""
+    """A jinja template, rendered as transformers does. Bad ones can be held and shown; they fail when used.
+
+    `tool_use` takes its place where tools are given, `spare` where its source is wrong. `others` are the names of
+    further ones, to tell of a model that has no usual one: its `source` is None.
+    """
 
     def __init__(
-        self, source: str, bos_token: str = "", eos_token: str = "", *, name: str = "", now: datetime | None = None
+        self,
+        source: str | None,
+        bos_token: str = "",
+        eos_token: str = "",
+        *,
+        name: str = "",
+        now: datetime | None = None,
+        tool_use: "ChatTemplate | None" = None,
+        spare: "ChatTemplate | None" = None,
+        others: Sequence[str] = (),
     ) -> None:
         """`now` freezes the date that the template may ask for."""
-        self.source = source
+        self.source = source or ""
         self.bos_token = bos_token
         self.eos_token = eos_token
         self.name = name
         self.now = now
+        self.tool_use = tool_use
+        self.spare = spare
+        self._lacking = "" if source is not None else f"no usual chat template, only {', '.join(others) or 'none'}"
 
     def at(self, now: float | None) -> "ChatTemplate":
         """The same template on a day of its own, given as Unix time; None leaves it as it is."""
@@ -72,7 +89,25 @@ class ChatTemplate:
             day = datetime.fromtimestamp(now)
         except (ValueError, OverflowError, OSError):
             raise UsageError(f"{now} is not a time a calendar has") from None
-        return ChatTemplate(self.source, self.bos_token, self.eos_token, name=self.name, now=day)
+        dated = copy(self)
+        dated.now = day
+        dated.tool_use, dated.spare = (other and other.at(now) for other in (self.tool_use, self.spare))
+        return dated
+
+    def chosen(self, tools: bool) -> "ChatTemplate":
+        """The template that a chat with or without tools is rendered by."""
+        if tools and self.tool_use is not None:
+            return self.tool_use
+        return self.spare if self.spare is not None and self.problem else self
+
+    @cached_property
+    def problem(self) -> str:
+        """What is wrong with its source; empty for one that can be read."""
+        try:
+            self._call("inspect")
+        except ModelFileError as error:
+            return error.message
+        return ""
 
     @property
     def sha256(self) -> str:
@@ -90,6 +125,8 @@ class ChatTemplate:
         Raises ModelFileError BAD_TEMPLATE (it is wrong, or fails on these messages) or TEMPLATE_LIMIT (it takes too
         long, too much memory, or writes too much); UsageError when the template refuses the messages.
         """
+        if (chosen := self.chosen(tools is not None)) is not self:
+            return chosen.render(messages, tools, add_generation_prompt, **kwargs)
         try:
             context = {
                 "bos_token": self.bos_token,
@@ -125,6 +162,8 @@ class ChatTemplate:
         )
 
     def _call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        if self._lacking:
+            raise ModelFileError("BAD_TEMPLATE", f"the model has {self._lacking}", hint=RAW_HINT)
         if len(self.source) > MAX_SOURCE:
             raise _limit(f"it is {len(self.source):,} characters long")
         try:

@@ -150,7 +150,7 @@ def test_configs_are_found(tmp_path: Path) -> None:
     model = open_safetensors(tmp_path)
     assert model.generation_config.get_float("temperature") == 0.6
     assert model.tokenizer_config.get_str("bos_token") == "<s>"
-    assert (model.chat_template, model.tokenizer_json) == (None, None)
+    assert (model.chat_templates, model.tokenizer_json) == ({}, None)
     assert model.metadata.get_array("eos_token_id", int) == [1, 2]
 
 
@@ -166,9 +166,10 @@ def test_configs_are_found(tmp_path: Path) -> None:
             [{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}],
             None,
             "jinja",
-            {"default": "jinja", "tool_use": "b"},
+            {"default": "jinja"},
         ),
         ([{"name": "rag", "template": "b"}], None, None, {"rag": "b"}),
+        ({"default": "a", "rag": "b"}, None, None, {"default": "a", "rag": "b"}),
     ],
 )
 def test_chat_templates(tmp_path: Path, in_config: Any, in_json: Any, in_jinja: Any, expected: dict[str, str]) -> None:
@@ -180,7 +181,6 @@ def test_chat_templates(tmp_path: Path, in_config: Any, in_json: Any, in_jinja: 
         (tmp_path / "chat_template.jinja").write_text(in_jinja, encoding="utf-8")
     model = open_safetensors(tmp_path)
     assert model.chat_templates == expected
-    assert model.chat_template == expected.get("default")
 
 
 def test_reading_a_file_that_was_replaced_is_an_error(tmp_path: Path) -> None:

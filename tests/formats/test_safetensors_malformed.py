@@ -219,7 +219,7 @@ CONFIG_CASES: dict[str, tuple[str, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("file", ["config.json", "generation_config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("name", CONFIG_CASES)
 def test_malformed_config_is_refused(name: str, file: str, tmp_path: Path, opener: FileOpener) -> None:
     code, content = CONFIG_CASES[name]
@@ -229,16 +229,12 @@ def test_malformed_config_is_refused(name: str, file: str, tmp_path: Path, opene
 
 
 TEMPLATE_CASES: dict[str, tuple[str, str, bytes]] = {
-    "non-UTF-8 file": ("BAD_UTF8", "chat_template.jinja", b"\xff"),
-    "file of 2 MB": ("TOO_BIG", "chat_template.jinja", b" " * (2 << 20)),
     "a number": ("BAD_CONFIG", "tokenizer_config.json", b'{"chat_template": 1}'),
-    "an object": ("BAD_CONFIG", "tokenizer_config.json", b'{"chat_template": {"name": "a"}}'),
+    "map of numbers": ("BAD_CONFIG", "tokenizer_config.json", b'{"chat_template": {"name": 1}}'),
     "list of texts": ("BAD_CONFIG", "tokenizer_config.json", b'{"chat_template": ["a"]}'),
     "list without names": ("BAD_CONFIG", "tokenizer_config.json", b'{"chat_template": [{"template": "a"}]}'),
     "name is a list": ("BAD_CONFIG", "tokenizer_config.json", b'{"chat_template": [{"name": [], "template": "a"}]}'),
     "text is a number": ("BAD_CONFIG", "tokenizer_config.json", b'{"chat_template": [{"name": "a", "template": 1}]}'),
-    "chat_template.json without it": ("MISSING_KEY", "chat_template.json", b"{}"),
-    "chat_template.json with a number": ("BAD_TYPE", "chat_template.json", b'{"chat_template": 1}'),
 }  # fmt: skip
 
 

@@ -33,6 +33,8 @@ from localrun.hub.api import read_repo
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.loadable import require_runnable, stored_obstacle
+from localrun.hub.model_files import files_of_folder
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.removal import plan_removal
 from localrun.hub.resolve import resolve, resolve_all
 from localrun.hub.variants import choose_variant, variants_of
@@ -287,3 +289,14 @@ def test_split_models_and_capitals(home: Path) -> None:
     found = {model.name: (model.precision, model.path) for model in scan() if model.source == "models"}
     assert found == {"tiny": ("Q4_K_M", whole), "big": ("Q8_0", parts[0])}
     assert resolve("tiny-q4_k_m.gguf").path == resolve("tiny").path == whole
+
+
+def test_more_chat_templates_are_a_part_of_the_model(tmp_path: Path) -> None:
+    names = ["config.json", "model.safetensors", "additional_chat_templates/tool_use.jinja", "other/rag.jinja"]
+    files = tuple(RemoteFile(name, 10, "0" * 40) for name in names)
+    variant = variants_of(RemoteRepo("org/m", "0" * 40, False, "", files))[0]
+    assert [file.path for file in variant.files] == [names[1], names[2], names[0]]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    assert files_of_folder(tmp_path) == [tmp_path / name for name in (names[2], *names[:2])]
