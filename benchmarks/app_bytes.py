@@ -78,6 +78,7 @@ def run_app(text: str, rate: float) -> None:
     """The app with an answer that streams in at this rate, until that is over."""
     from localrun_testing.scripted_client import Script, ScriptedClient, opener
 
+    from localrun.base.content import as_content
     from localrun.chat.journal import ChatStore
     from localrun.hub.stored import StoredModel
     from localrun_tui.app import LocalrunApp
@@ -90,7 +91,7 @@ def run_app(text: str, rate: float) -> None:
     def play() -> None:
         while app.session.info is None:
             time.sleep(0.05)
-        app.call_from_thread(app.session.send, "How does the cache work?")
+        app.call_from_thread(app.session.send, as_content("How does the cache work?"))
         while (turn := app.session.turn) is None or not turn.n_tokens:
             time.sleep(0.005)
         time.sleep(_SETTLED_SECONDS)

@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tui"), str(ROOT / "tests" / "support")]
 from localrun_testing.scripted_client import ANSWER, Script, ScriptedClient, opener  # noqa: E402
 
 from benchmarks.app_terminal import AppTerminal, environ  # noqa: E402
+from localrun.base.content import as_content  # noqa: E402
 from localrun.chat.journal import ChatStore  # noqa: E402
 from localrun.hub.stored import StoredModel  # noqa: E402
 from localrun_tui.app import LocalrunApp  # noqa: E402
@@ -153,7 +154,7 @@ async def stream(n_messages: int, rate: float, seconds: float) -> None:
         await app.session.open_chat(chat.id)
         await pilot.pause()
         print(f"open a chat     {(time.monotonic() - began) * 1000:6.0f} ms with {n_messages} messages")
-        await app.session.send("and now?")
+        await app.session.send(as_content("and now?"))
         await pilot.pause(1.0)
         editor = app.screen.query_one(Editor)
         keys: list[float] = []

@@ -2,13 +2,15 @@
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
+from localrun.base.content import Content, as_content, text_of
 from localrun.base.errors import NotFoundError
 from localrun.base.request import Message as RequestMessage
 from localrun.chat.draft import Draft, join
 from localrun.chat.file import JournalFile
+from localrun.chat.record_parts import parts_in
 from localrun.chat.records import as_time, pack, pack_message, parse, unpack_message
 from localrun.chat.requests import request_messages
 from localrun.chat.summary import title_of
@@ -77,11 +79,11 @@ class Chat:
         return cast(Policy, value) if value in get_args(Policy) else "stop"
 
     @property
-    def waiting(self) -> tuple[str, ...]:
+    def waiting(self) -> tuple[Content, ...]:
         """What the user has sent while an answer was on its way, until each is a message."""
         texts = self._settings.get("waiting")
         texts = [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else []
-        return tuple(text for text in texts if isinstance(text, str) and text)
+        return tuple(parts_in(text) for text in texts if isinstance(text, str) and text)
 
     @property
     def horizon(self) -> str | None:
@@ -112,9 +114,13 @@ class Chat:
         else:
             self._file.put_off(record)  # nothing was said yet: a chat without a message is not kept
 
-    def add_user(self, text: str, parent: str | None = None) -> Message:
+    def wait(self, messages: Sequence[Content]) -> None:
+        """Keep what was sent while an answer is on its way."""
+        self.set(waiting=[text_of(content) for content in messages])
+
+    def add_user(self, content: str | Content, parent: str | None = None) -> Message:
         """A message after `parent`, or at the end of the selected branch. On disk when this returns, or `problem`."""
-        return self._add("user", text, self.tree.head if parent is None else parent)
+        return self._add("user", as_content(content), self.tree.head if parent is None else parent)
 
     def add_answer(
         self,
@@ -133,7 +139,8 @@ class Chat:
         kept = common_length(before, ids)
         more: dict[str, Any] = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
         more |= {"message_id": draft.id} if draft else {}
-        return self._add("assistant", text, parent, thinking=thinking, stats=figures, interrupted=interrupted, **more)
+        more |= {"thinking": thinking, "stats": figures, "interrupted": interrupted}
+        return self._add("assistant", as_content(text), parent, **more)
 
     def draft(self, parent: str) -> Draft:
         """For an answer to `parent` that comes little by little."""
@@ -141,10 +148,10 @@ class Chat:
         self._drafts.add(draft.id)
         return draft
 
-    def edit(self, message_id: str, text: str) -> Message:
+    def edit(self, message_id: str, content: str | Content) -> Message:
         """Another version of a message, beside it."""
         message = self._message(message_id)
-        return self._add(message.role, text, message.parent)
+        return self._add(message.role, as_content(content), message.parent)
 
     def select(self, message_id: str) -> None:
         """Show the branch through this message, to the end that was shown last."""
@@ -221,10 +228,10 @@ class Chat:
         self.deleted = deleted
         self._file.append(pack("set", at=time.time(), deleted=deleted))
 
-    def _add(self, role: str, text: str, parent: str | None, message_id: str = "", **more: Any) -> Message:
+    def _add(self, role: str, content: Content, parent: str | None, message_id: str = "", **more: Any) -> Message:
         if parent is not None:
             self._message(parent)
-        message = Message(message_id or secrets.token_hex(6), parent, role, text, created=time.time(), **more)
+        message = Message(message_id or secrets.token_hex(6), parent, role, content, created=time.time(), **more)
         self.tree.add(message)
         self.updated = message.created
         self._file.append(pack_message(message, None if parent is None else self.tree[parent].parent))

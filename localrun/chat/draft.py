@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from localrun.base.content import TextPart
 from localrun.chat.file import JournalFile
 from localrun.chat.records import as_time, pack
 from localrun.chat.tree import ChatTree, Message
@@ -38,7 +39,7 @@ def join(tree: ChatTree, fields: Mapping[str, Any]) -> Message | None:
         return None
     if draft in tree:
         return _longer(tree[draft], fields)
-    return _longer(Message(draft, parent, "assistant", "", interrupted=True, unfinished=True), fields)
+    return _longer(Message(draft, parent, "assistant", (TextPart(""),), interrupted=True, unfinished=True), fields)
 
 
 def _longer(known: Message, fields: Mapping[str, Any]) -> Message | None:
@@ -48,4 +49,5 @@ def _longer(known: Message, fields: Mapping[str, Any]) -> Message | None:
     if not isinstance(text, str) or not isinstance(thinking, str):
         return None
     created = known.created or as_time(fields.get("at"))
-    return replace(known, text=known.text + text, thinking=known.thinking + thinking, created=created)
+    content = (TextPart(known.text + text),)
+    return replace(known, content=content, thinking=known.thinking + thinking, created=created)

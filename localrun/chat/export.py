@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from localrun.base.content import as_message_content, with_files_as_text
 from localrun.base.errors import StorageError, UsageError
 from localrun.base.sanitize import clean
 from localrun.chat.conversation import Chat
@@ -53,23 +54,27 @@ def to_json(chat: Chat) -> str:
 
 def as_data(chat: Chat) -> dict[str, Any]:
     """What `to_json` writes."""
+    messages = exported_messages(chat.tree.path(chat.tree.head), chat.system)
     return {
         "id": chat.id,
         "title": chat.title,
         "model": chat.model,
         "created": iso_date(chat.created),
-        "messages": exported_messages(chat.tree.path(chat.tree.head), chat.system),
+        "messages": [with_files_as_text(message) for message in messages],
         "head": chat.tree.head,
         "tree": [_node(message) for message in chat.tree.messages()],
     }
 
 
 def _node(message: Message) -> dict[str, Any]:
+    parts = as_message_content(message.content)
     return {
+        **message.extra,
         "id": message.id,
         "parent": message.parent,
         "role": message.role,
         "content": message.text,
+        **({"parts": parts} if isinstance(parts, list) else {}),
         "thinking": message.thinking,
         "created": iso_date(message.created),
         "interrupted": message.interrupted,

@@ -10,8 +10,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
-from localrun.chat.attachments import MAX_BYTES, Attachment, read_attachment
+from localrun.chat.attachments import MAX_BYTES, read_attachment
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -80,16 +81,16 @@ def place_of(wanted: str, here: Path) -> tuple[Path, str]:
     return here, wanted
 
 
-def read_all(files: Sequence[Found]) -> list[Attachment]:
+def read_all(files: Sequence[Found]) -> list[FilePart]:
     """What a glob or a folder means, each by the name it was found by; files without text are left out. UsageError
     where it is too much, or nothing."""
     if len(files) > MOST_AT_ONCE:
         raise UsageError(f"these are {len(files):,} files; {MOST_AT_ONCE} are the most at once", "choose fewer")
-    read: list[Attachment] = []
+    read: list[FilePart] = []
     problem: UsageError | None = None
     for one in files:
         try:
-            read.append(Attachment(one.name, read_attachment(one.path).text))
+            read.append(FilePart(one.name, read_attachment(one.path).text))
         except UsageError as error:
             problem = error
         if sum(len(each.text) for each in read) > MAX_BYTES:
@@ -99,7 +100,7 @@ def read_all(files: Sequence[Found]) -> list[Attachment]:
     return read
 
 
-def read_files(wanted: str, here: Path) -> list[Attachment]:
+def read_files(wanted: str, here: Path) -> list[FilePart]:
     """The files that a path, a glob or a folder means, as one types it in `here`. UsageError where that is none."""
     try:
         root, rest = place_of(wanted, here)

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from localrun.base.content import text_of
+from localrun.chat.record_parts import content_without_parts, pack_parts, unpack_parts
 from localrun.chat.tree import Message
 
 _START = b'{"kind":'
@@ -54,15 +56,23 @@ def parse(record: bytes) -> dict[str, Any] | None:
 
 def pack_message(message: Message, grandparent: str | None) -> bytes:
     """`grandparent` tells where a reply belongs when the message between is lost."""
+    text = text_of(message.content)
     fields: dict[str, Any] = {
+        **message.extra,
         "id": message.id,
         "parent": message.parent,
         "grandparent": grandparent,
         "role": message.role,
         "created": message.created,
-        "text": message.text,
+        "text": text,
     }
-    more = {"thinking": message.thinking, "kept": message.kept, "ids": message.ids, "stats": dict(message.stats)}
+    more = {
+        "parts": pack_parts(message.content, text, message.role),
+        "thinking": message.thinking,
+        "kept": message.kept,
+        "ids": message.ids,
+        "stats": dict(message.stats),
+    }
     fields |= {name: value for name, value in more.items() if value}
     return pack("message", **fields, **({"interrupted": True} if message.interrupted else {}))
 
@@ -76,7 +86,16 @@ def unpack_message(fields: Mapping[str, Any]) -> Message | None:
     if any(not isinstance(value, _TYPES[name]) for name, value in values.items()) or values["kept"] < 0:
         return None
     values["created"] = as_time(values["created"])
-    return Message(**values, ids=tuple(ids), interrupted=fields.get("interrupted") is True)
+    text, parts = values.pop("text"), fields.get("parts")
+    content = unpack_parts(text, parts)
+    known = _KNOWN if content or parts is None else _KNOWN - {"parts"}
+    return Message(
+        **values,
+        content=content or content_without_parts(text, values["role"]),
+        ids=tuple(ids),
+        interrupted=fields.get("interrupted") is True,
+        extra={name: value for name, value in fields.items() if name not in known},
+    )
 
 
 def as_time(value: object) -> float:
@@ -94,6 +113,7 @@ _FIELDS: dict[str, Any] = {
     "kept": 0,
     "stats": {},
 }
+_KNOWN = frozenset(_FIELDS) | {"kind", "grandparent", "parts", "ids", "interrupted", "crc32"}
 _TYPES: dict[str, Any] = {
     "id": str,
     "parent": (str, type(None)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from localrun.base.content import as_message_content, parts_of
 from localrun.base.request import Message as RequestMessage
 from localrun.chat.tree import Message
 
@@ -25,7 +26,7 @@ def request_messages(messages: Sequence[Message], system: str = "") -> list[Requ
 
 def _request_message(message: Message) -> RequestMessage:
     thought = {"reasoning_content": message.thinking} if message.thinking else {}
-    return {"role": message.role, "content": message.text, **thought}
+    return {"role": message.role, "content": as_message_content(message.content), **thought}
 
 
 def in_turn(messages: Sequence[RequestMessage]) -> list[RequestMessage]:
@@ -33,7 +34,14 @@ def in_turn(messages: Sequence[RequestMessage]) -> list[RequestMessage]:
     merged: list[RequestMessage] = []
     for message in messages:
         if merged and message["role"] == "user" == merged[-1]["role"]:
-            merged[-1] = {**message, "content": f"{merged[-1]['content']}\n\n{message['content']}"}
+            merged[-1] = {**message, "content": _joined(merged[-1]["content"], message["content"])}
         else:
             merged.append(message)
     return merged
+
+
+def _joined(first: object, second: object) -> object:
+    """The content of two messages as that of one."""
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return [*parts_of(first), *parts_of(second)]

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from localrun.base.content import Content, TextPart, text_of
+
 LOST_TEXT = "[this message is damaged and could not be read]"
 
 
@@ -11,14 +13,16 @@ LOST_TEXT = "[this message is damaged and could not be read]"
 class Message:
     """One message. `parent` is None for the first of a conversation; `role` is system, user or assistant.
 
-    For an answer, `ids` are token ids of prompt and answer as the engine had them, without the first `kept`, which
-    are those of the answer before it on the same branch. `stats` are figures of the answer, plain JSON.
+    `content` are its parts: an answer is one text, a message of the user may have files before the text. For an answer,
+    `ids` are token ids of prompt and answer as the engine had them, without the first `kept`, which are those of the
+    answer before it on the same branch. `stats` are figures of the answer, plain JSON. `extra` are fields of its record
+    that this version does not know; a copy of the message has them, too.
     """
 
     id: str
     parent: str | None
     role: str
-    text: str
+    content: Content
     thinking: str = ""
     created: float = 0.0  # Unix time
     ids: tuple[int, ...] = ()
@@ -27,6 +31,12 @@ class Message:
     interrupted: bool = False  # the answer was stopped, or its engine died
     lost: bool = False  # its record is damaged: this stands in its place, so that what came after it is still shown
     unfinished: bool = False  # the program ended, or still writes it: the whole answer takes its place when it comes
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The message as a model reads it, files included."""
+        return text_of(self.content)
 
 
 class ChatTree:
@@ -80,7 +90,7 @@ class ChatTree:
             stood_in = self._messages.get(message.id)
             guess = stood_in.parent if stood_in else self.head
             above = cast(str | None, grandparent) if known else guess
-            self.add(Message(lost, above, role, LOST_TEXT, created=message.created, lost=True))
+            self.add(Message(lost, above, role, (TextPart(LOST_TEXT),), created=message.created, lost=True))
         self.add(message)
 
     def _replace(self, known: Message, message: Message) -> None:

@@ -1,11 +1,13 @@
 """One turn of a chat, whichever face it is in: what an engine is asked, and what is kept of its answer."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, assert_never
 
+from localrun.base.content import Content, as_message_content
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Channel, Completion, Done, Event, ModelInfo, Token
+from localrun.base.events import Channel, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
 from localrun.base.request import Message as RequestMessage
 from localrun.base.request import Request, Sampling, Think
 from localrun.chat.conversation import Chat
@@ -68,9 +70,9 @@ def continue_turn(chat: Chat, cut: Message, options: TurnOptions) -> Request:
     )
 
 
-def preview_request(chat: Chat, text: str, options: TurnOptions) -> Request:
-    """The request that sending `text` would make; with no text, that of the chat as it is."""
-    more: list[RequestMessage] = [{"role": "user", "content": text}] if text else []
+def preview_request(chat: Chat, content: Content, options: TurnOptions) -> Request:
+    """The request that sending `content` would make; with no parts, that of the chat as it is."""
+    more: list[RequestMessage] = [{"role": "user", "content": as_message_content(content)}] if content else []
     return options.request(
         in_turn([*chat.request_messages(), *more]), known_ids=chat.known_ids(), now=chat.created, chat_id=""
     )
@@ -90,6 +92,9 @@ class Answer:
         self.info = info  # of the model that answers
         self.begun = begun
         self.temperature: float | None = None  # that was asked for; None leaves it to the model
+        self.prefill: Prefill | None = None
+        self.loop: Loop | None = None
+        self.first_token: float | None = None  # when it came, on the monotonic clock
         self.done: Done | None = None
         self.n_tokens = 0
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
@@ -105,11 +110,19 @@ class Answer:
         return "".join(self._texts["thinking"])
 
     def take(self, event: Event) -> None:
-        if isinstance(event, Done):
-            self.done = event
-        elif isinstance(event, Token):
-            self.n_tokens += 1
-            self._texts[event.channel].append(event.text)
+        match event:
+            case Prefill():
+                self.prefill = event
+            case Token():
+                self.first_token = self.first_token or time.monotonic()
+                self.n_tokens += 1
+                self._texts[event.channel].append(event.text)
+            case Loop():
+                self.loop = event
+            case Done():
+                self.done = event
+            case _:
+                assert_never(event)
 
 
 def keep_answer(

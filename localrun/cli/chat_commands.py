@@ -58,7 +58,7 @@ def _continue(chat: LineChat, _: str) -> None:
 
 
 def _sees(chat: LineChat, _: str) -> None:
-    view = chat.client.preview(preview_request(chat.chat, "", chat.shared.options(chat.chat)), pieces=True)
+    view = chat.client.preview(preview_request(chat.chat, (), chat.shared.options(chat.chat)), pieces=True)
     note("".join(view.pieces))
     note(f"({view.n_tokens:,} tokens, {view.n_cached:,} of them computed already)")
 

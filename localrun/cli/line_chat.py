@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from localrun.base.content import FilePart, TextPart
 from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.base.units import tps
-from localrun.chat.attachments import Attachment, join
 from localrun.chat.journal import Chat, ChatStore, Policy
 from localrun.chat.overflow import POLICIES
 from localrun.chat.too_long import TooLong
@@ -42,7 +42,7 @@ class LineChat:
         self.shared = shared
         self.output = output
         self.last: Completion | None = None
-        self.attachments: list[Attachment] = []  # go along with the next message
+        self.attachments: list[FilePart] = []  # go along with the next message
         self.deleted: list[str] = []  # chats, the last one last
         self._show_thinking = show_thinking
         self.talks = talks  # with a person
@@ -64,7 +64,7 @@ class LineChat:
     def send(self, text: str) -> None:
         """Answer one more message."""
         attachments, self.attachments = self.attachments, []
-        self._answer(self.chat.add_user(join(attachments, text)).id)
+        self._answer(self.chat.add_user((*attachments, TextPart(text))).id)
 
     def retry(self, temperature: float | None = None) -> None:
         """Another answer to the last message, at another temperature if one is given."""

@@ -1,9 +1,9 @@
 """What comes out of an answer: its text as it comes, or JSON for a program."""
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, assert_never
 
-from localrun.base.events import Completion, Done, Loop, Prefill, Token
+from localrun.base.events import Completion, Done, Event, Loop, Prefill, Token
 from localrun.base.request import Request
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
 from localrun.cli.groups import switch
@@ -45,36 +45,62 @@ def stream_answer(
     client: Generates, request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
 ) -> Done:
     """Run one request: text to stdout as it comes, or the events of --jsonl. Ctrl-C ends the answer, not us."""
-    answer, thinking, progress = AnswerWriter(), ThinkingWriter(), PrefillNotes()
+    show = _write_event if jsonl else _ShownAnswer(show_thinking, as_text).show
     with CancelOnInterrupt() as ctrl_c:
         if jsonl:
             write_json({"type": "start"})
         for event in ctrl_c.watch(client.generate(request)):
-            match event:
-                case Done(completion):
-                    if jsonl:
-                        write_json({"type": "done", **as_fields(completion)})
-                    thinking.end()
-                    answer.end()
-                    return event
-                case Prefill(done, _, total) if as_text:
-                    progress.tell(done, total)
-                case Prefill(done, cached, total) if jsonl:
-                    write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
-                case Loop(period) if jsonl:
-                    write_json({"type": "loop", "period": period})
-                case Loop():
-                    thinking.end()
-                    answer.end()
-                    note(f"{event}")
-                case Token(token_id, text, channel) if jsonl:
-                    write_json({"type": "token", "id": token_id, "text": text, "channel": channel})
-                case Token(_, text, "answer") if as_text:
-                    thinking.end()
-                    answer.feed(text)
-                case Token(_, text, "thinking") if show_thinking:
-                    thinking.feed(text)
+            show(event)
+            if isinstance(event, Done):
+                return event
     raise AssertionError("a stream ends with Done or raises")
+
+
+def _write_event(event: Event) -> None:
+    """One line of --jsonl."""
+    match event:
+        case Prefill(done, cached, total):
+            write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
+        case Token(token_id, text, channel):
+            write_json({"type": "token", "id": token_id, "text": text, "channel": channel})
+        case Loop(period):
+            write_json({"type": "loop", "period": period})
+        case Done(completion):
+            write_json({"type": "done", **as_fields(completion)})
+        case _:
+            assert_never(event)
+
+
+class _ShownAnswer:
+    """The answer on stdout (unless it is for a program), what a person should know of it on stderr."""
+
+    def __init__(self, show_thinking: bool, as_text: bool) -> None:
+        self._show_thinking, self._as_text = show_thinking, as_text
+        self._answer, self._thinking, self._progress = AnswerWriter(), ThinkingWriter(), PrefillNotes()
+
+    def show(self, event: Event) -> None:
+        match event:
+            case Prefill(done, _, total):
+                if self._as_text:
+                    self._progress.tell(done, total)
+            case Token(_, text, "answer"):
+                if self._as_text:
+                    self._thinking.end()
+                    self._answer.feed(text)
+            case Token(_, text, "thinking"):
+                if self._show_thinking:
+                    self._thinking.feed(text)
+            case Loop():
+                self._end_line()
+                note(f"{event}")
+            case Done():
+                self._end_line()
+            case _:
+                assert_never(event)
+
+    def _end_line(self) -> None:
+        self._thinking.end()
+        self._answer.end()
 
 
 def as_fields(completion: Completion) -> dict[str, object]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, assert_never
 
 from localrun.base.check import check, check_load, check_request
 from localrun.base.errors import UsageError
-from localrun.base.events import Completion, Done, Token
+from localrun.base.events import Completion, Done, Loop, Prefill, Token
 from localrun.base.options import python_spelling
 from localrun.base.request import BackendName, KVCodecName, LoadOptions, Message, Request, Sampling, Think
 from localrun.client.interface import Generation
@@ -156,7 +156,12 @@ def texts(generation: Generation) -> Iterator[str]:
     try:
         with python_spelling():
             for event in generation:
-                if isinstance(event, Token) and event.channel == "answer" and event.text:
-                    yield event.text
+                match event:
+                    case Token(_, text, "answer") if text:
+                        yield text
+                    case Token() | Prefill() | Loop() | Done():
+                        pass
+                    case _:
+                        assert_never(event)
     finally:
         generation.cancel()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from localrun.base.check import check_request
+from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import CacheView, Done, Event, Loop, ModelInfo, PromptView
 from localrun.base.request import Message, Request
@@ -132,5 +133,6 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
 
 
 def _message(message: Message) -> Message:
-    """Without a thought that is empty: not every server knows the field."""
-    return {name: value for name, value in message.items() if name != "reasoning_content" or value}
+    """With files as text, and without a thought that is empty: not every server knows these."""
+    plain = with_files_as_text(message)
+    return {name: value for name, value in plain.items() if name != "reasoning_content" or value}

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from localrun.base.content import with_files_as_text
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.events import Channel
 from localrun.base.request import Request, Sampling
@@ -97,19 +98,20 @@ class ModelText:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
         if request.continues:
             return self._begun(request)
-        rendered, render_ms = self._render(request, request.messages)
+        messages = [with_files_as_text(message) for message in request.messages]
+        rendered, render_ms = self._render(request, messages)
         started = time.perf_counter()
         encoded = encode_rendered(self.tokenizer, rendered)
         if not request.known_ids:
             return PromptIds(encoded, 0, "", render_ms, _ms_since(started), notes=self._tool_notes(request))
         spliced = splice(self.tokenizer, request.known_ids, encoded)
         if spliced.rewritten_at is not None and self.tokenizer.vocabulary.answers_after_space:
-            spaced = with_spaces(self.tokenizer, request.known_ids, request.messages)
+            spaced = with_spaces(self.tokenizer, request.known_ids, messages)
             rendered, more_ms = self._render(request, spaced)
             render_ms += more_ms
             other = splice(self.tokenizer, request.known_ids, encode_rendered(self.tokenizer, rendered))
             spliced = max(spliced, other, key=lambda spliced: spliced.n_kept)
-        changed = change(self.tokenizer, spliced, request.messages)
+        changed = change(self.tokenizer, spliced, messages)
         why = "" if changed is None else note(*changed)
         notes = self._tool_notes(request)
         return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed, notes)

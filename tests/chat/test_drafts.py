@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from localrun.base.content import FilePart, TextPart, as_content
 from localrun.chat.conversation import Chat
 from localrun.chat.draft import Draft
 from localrun.chat.journal import ChatStore
@@ -127,9 +128,12 @@ def test_a_list_counts_messages_and_not_pieces(tmp_path: Path, chat: Chat) -> No
 
 
 def test_what_waits_is_kept_until_it_is_a_message(tmp_path: Path, chat: Chat) -> None:
-    chat.set(waiting=["and then?", "and so?"])
-    assert reopened(tmp_path).waiting == ("and then?", "and so?")
+    chat.wait([as_content("and then?"), as_content("and so?")])
+    assert reopened(tmp_path).waiting == (as_content("and then?"), as_content("and so?"))
     chat.set(waiting="one text, as it was once kept")
-    assert reopened(tmp_path).waiting == ("one text, as it was once kept",)
-    chat.set(waiting=[])
+    assert reopened(tmp_path).waiting == (as_content("one text, as it was once kept"),)
+    with_file = (FilePart("notes.txt", "buy milk"), TextPart("what is missing?"))
+    chat.wait([with_file])
+    assert reopened(tmp_path).waiting == (with_file,)
+    chat.wait([])
     assert reopened(tmp_path).waiting == ()

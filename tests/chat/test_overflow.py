@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localrun.base.content import as_content
 from localrun.chat.conversation import Policy
 from localrun.chat.journal import Chat, ChatStore
 from localrun.chat.overflow import SINK_TOKENS, horizon_of, make_room, plan_overflow, turn_sizes
@@ -16,7 +17,9 @@ SIZES = st.lists(st.integers(1, 300), min_size=1, max_size=40).map(lambda sizes:
 
 def branch(n: int) -> list[Message]:
     """Questions and answers in turn."""
-    return [Message(str(i), str(i - 1) if i else None, "assistant" if i % 2 else "user", "x") for i in range(n)]
+    return [
+        Message(str(i), str(i - 1) if i else None, "assistant" if i % 2 else "user", as_content("x")) for i in range(n)
+    ]
 
 
 @given(SIZES, st.integers(100, 2000), st.sampled_from(["stop", "drop", "roll"]), st.integers(0, 50), st.integers(1, 60))
@@ -127,9 +130,9 @@ def test_the_horizon_is_where_the_model_begins_to_see() -> None:
 
 def test_sizes_of_what_was_never_counted_are_none() -> None:
     assert turn_sizes(branch(4)) == [0, 0, 0, 0]
-    odd = Message("a", None, "assistant", "x", stats={"prompt_tokens": "many", "completion_tokens": 3})
+    odd = Message("a", None, "assistant", as_content("x"), stats={"prompt_tokens": "many", "completion_tokens": 3})
     assert turn_sizes([odd]) == [0]
-    first = Message("a", None, "assistant", "x", stats={"prompt_tokens": 5, "completion_tokens": 3})
+    first = Message("a", None, "assistant", as_content("x"), stats={"prompt_tokens": 5, "completion_tokens": 3})
     assert turn_sizes([first]) == [3]
 
 

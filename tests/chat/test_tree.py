@@ -8,11 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from localrun.base.content import as_content
 from localrun.chat.tree import ChatTree, Message
 
 
 def message(number: int, parent: int | None) -> Message:
-    return Message(str(number), None if parent is None else str(parent), "user", f"text {number}")
+    return Message(str(number), None if parent is None else str(parent), "user", as_content(f"text {number}"))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 1 << 16)), max_size=40))
@@ -26,7 +27,7 @@ def test_a_tree_is_what_was_added_and_selected(steps: list[tuple[bool, int]]) ->
         if adds:
             head = str(len(parents))
             parents[head] = chosen
-            tree.add(Message(head, chosen, "user", ""))
+            tree.add(Message(head, chosen, "user", ()))
         else:
             head = chosen
             tree.select(chosen)
@@ -59,12 +60,12 @@ def test_walking_to_a_branch_and_back_ends_where_one_was() -> None:
 
 def test_what_stood_in_for_a_lost_message_gives_way_to_it() -> None:
     tree = ChatTree()
-    tree.add(Message("a", None, "user", "?", lost=True))
+    tree.add(Message("a", None, "user", as_content("?"), lost=True))
     tree.add(message(1, None))
-    tree.add(Message("a", None, "user", "here it is"))
+    tree.add(Message("a", None, "user", as_content("here it is")))
     assert tree["a"].text == "here it is"
     assert tree.head == "a"
-    tree.add(Message("a", None, "user", "a second one"))
+    tree.add(Message("a", None, "user", as_content("a second one")))
     assert tree["a"].text == "here it is"
     assert len(tree) == 2
     assert "a" in tree

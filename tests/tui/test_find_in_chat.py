@@ -7,6 +7,7 @@ from localrun_testing.chat_app import chat_app, chat_screen, ready
 from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
+from localrun.base.content import as_content
 from localrun.chat.journal import ChatStore
 from localrun.chat.places import places
 from localrun.chat.tree import Message
@@ -14,7 +15,9 @@ from localrun_tui.screens.chat.editor import Editor
 
 
 def test_every_word_has_to_begin_a_word_of_the_message() -> None:
-    messages = [Message(str(n), None, "user", text) for n, text in enumerate(("Café au lait", "a cafe", "late"))]
+    messages = [
+        Message(str(n), None, "user", as_content(text)) for n, text in enumerate(("Café au lait", "a cafe", "late"))
+    ]
     assert places(messages, "cafe") == ["0", "1"]
     assert places(messages, "lait cafe") == ["0"]
     assert places(messages, "afe") == []

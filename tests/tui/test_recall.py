@@ -11,29 +11,30 @@ from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready,
 from localrun_testing.pilots import drive, until
 from textual.pilot import Pilot
 
+from localrun.base.content import as_content, text_of
 from localrun.base.errors import UsageError
 from localrun_tui.state.external_editor import edit_outside, editor_command
 from localrun_tui.state.recall import Recall
 
-PROMPTS = ["one", "two", "one", " ", "three"]
+PROMPTS = [as_content(text) for text in ("one", "two", "one", " ", "three")]
 
 
 def test_prompts_are_walked_from_the_newest_on_and_back() -> None:
-    recall, typed, seen = Recall(), "", []
+    recall, typed, seen = Recall(), as_content(""), []
     for back in (1, 1, 1, 1, -1, -1, -1, -1):
         shown = recall.step(back, typed, PROMPTS)
-        seen.append(shown)
+        seen.append(shown and text_of(shown))
         typed = typed if shown is None else shown
     assert seen == ["three", "one", "two", "two", "one", "three", "", None]
 
 
 def test_what_was_typed_or_changed_is_not_taken_away() -> None:
     recall = Recall()
-    assert recall.step(1, "a draft", PROMPTS) is None
-    assert recall.step(-1, "", PROMPTS) is None
-    assert recall.step(1, "", PROMPTS) == "three"
-    assert recall.step(1, "three, changed", PROMPTS) is None
-    assert recall.step(1, "", []) is None
+    assert recall.step(1, as_content("a draft"), PROMPTS) is None
+    assert recall.step(-1, as_content(""), PROMPTS) is None
+    assert recall.step(1, as_content(""), PROMPTS) == as_content("three")
+    assert recall.step(1, as_content("three, changed"), PROMPTS) is None
+    assert recall.step(1, as_content(""), []) is None
 
 
 def test_the_arrow_recalls_in_an_empty_editor_only() -> None:

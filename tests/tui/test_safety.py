@@ -14,9 +14,9 @@ from localrun_testing.scripted_client import COMPLETION, INFO, VIEW, Script, Scr
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from localrun.base.content import FilePart, as_content
 from localrun.base.errors import EngineError
 from localrun.base.events import GroupView, MemoryPart, Prefill
-from localrun.chat.attachments import Attachment
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
 from localrun_tui.markdown.text import MarkdownText
@@ -105,9 +105,9 @@ class Views(App[None]):
     """Messages of every kind with evil in every field."""
 
     def compose(self) -> ComposeResult:
-        yield MessageView(Message("1", None, "user", f"hi {EVIL}"), f"You{EVIL}")
+        yield MessageView(Message("1", None, "user", as_content(f"hi {EVIL}")), f"You{EVIL}")
         stats: dict[str, object] = {"error": EVIL, "cache_note": EVIL, "model": EVIL}
-        message = Message("2", "1", "assistant", EVIL, thinking=EVIL, stats=stats, interrupted=True)
+        message = Message("2", "1", "assistant", as_content(EVIL), thinking=EVIL, stats=stats, interrupted=True)
         view = MessageView(message, EVIL, (1, 2))
         view.document.note = note_of(message, True, None)
         view.document.thinking_open = True
@@ -143,7 +143,7 @@ def test_the_whole_app_with_an_evil_engine_chat_and_file(tmp_path: Path) -> None
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         seen = [written(app)]
-        chat_screen(pilot).composer.attach(Attachment(f"file{EVIL}", EVIL))
+        chat_screen(pilot).composer.attach(FilePart(f"file{EVIL}", EVIL))
         await pilot.pause()
         seen.append(written(app))
         await ask(pilot, f"question {EVIL}")
@@ -158,7 +158,7 @@ def test_the_whole_app_with_an_evil_engine_chat_and_file(tmp_path: Path) -> None
         await until(pilot, lambda: app.screen.query("#system"))
         seen.append(written(app))
         await pilot.press("escape")
-        chat_screen(pilot).composer.edit("1", f"edit {EVIL}")
+        chat_screen(pilot).composer.edit("1", as_content(f"edit {EVIL}"))
         await pilot.pause()
         seen.append(written(app))
         views(pilot)[0].action_copy()

@@ -11,7 +11,6 @@ from localrun_testing import REPOSITORY
 
 from localrun.base.errors import NotFoundError
 from localrun.base.settings import Settings, write_setting
-from localrun.chat.attachments import Attachment, join, split, title_for
 from localrun.chat.presets import PRESETS, sampling_of
 from localrun.hub.library import mark_used
 from localrun_tui import start
@@ -64,15 +63,6 @@ def test_presets_lie_above_the_settings() -> None:
     assert sampling_of(settings, "exact").top_k == 40
     assert sampling_of(settings, "a preset of a newer version").temperature == 0.9
     assert next(iter(PRESETS)) == ""
-
-
-def test_files_survive_the_way_into_a_message_and_back() -> None:
-    files = [Attachment("a.md", "text\n```\ncode\n```"), Attachment("b.txt", "")]
-    assert split(join(files, "and now?")) == (files, "and now?")
-    assert split("just words") == ([], "just words")
-    assert title_for(join(files, "and  now?")) == "and now?"
-    assert title_for(join(files, "")) == "a.md, b.txt"
-    assert title_for("just words") == ""
 
 
 def test_the_first_frame_needs_neither_torch_nor_numpy_nor_the_hub_nor_the_chats() -> None:

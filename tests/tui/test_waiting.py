@@ -10,9 +10,15 @@ from localrun_testing.scripted_client import Script, ScriptedClient
 from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
+from localrun.base.content import text_of
 from localrun.base.events import Event
 from localrun.base.request import Request
 from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.state.waiting import WaitingMessages
+
+
+def waited(waiting: WaitingMessages) -> list[str]:
+    return [text_of(content) for content in waiting.contents]
 
 
 def test_messages_sent_during_an_answer_go_out_one_after_the_other() -> None:
@@ -90,14 +96,14 @@ def test_taking_others_back_leaves_the_one_that_is_changed_in_its_place() -> Non
         await until_text(pilot, "3 messages held")
         chat_screen(pilot).composer.write("three, changed")
         chat_screen(pilot).composer.submit()
-        await until(pilot, lambda: waiting.texts == ["one", "three, changed", "four"])
+        await until(pilot, lambda: waited(waiting) == ["one", "three, changed", "four"])
         await pilot.press("up", "e")  # four
         await until_text(pilot, "changes it where it waits")
         await pilot.press("ctrl+up", "delete")
-        await until(pilot, lambda: waiting.texts == ["one", "three, changed"])
+        await until(pilot, lambda: waited(waiting) == ["one", "three, changed"])
         chat_screen(pilot).composer.write("four, after all")
         chat_screen(pilot).composer.submit()
-        await until(pilot, lambda: waiting.texts == ["one", "three, changed", "four, after all"])
+        await until(pilot, lambda: waited(waiting) == ["one", "three, changed", "four, after all"])
         assert not waiting.held
 
     drive(app, steps)
@@ -122,7 +128,7 @@ def test_sending_one_now_leaves_the_one_that_is_changed_until_it_is_changed() ->
         await pilot.press("ctrl+up", "up", "enter")  # one
         await until_text(pilot, "second")
         await until(pilot, lambda: not session.answering)
-        assert session.waiting.texts == ["two"]
+        assert waited(session.waiting) == ["two"]
         chat_screen(pilot).composer.write("two, changed")
         chat_screen(pilot).composer.submit()
         await until_text(pilot, "third")

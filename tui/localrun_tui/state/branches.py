@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from localrun.base.content import Content
 from localrun_tui.state.messages import ChatChanged
 
 if TYPE_CHECKING:
@@ -14,12 +15,12 @@ class Branches:
     def __init__(self, session: "Session") -> None:
         self._session = session
 
-    async def edit(self, message_id: str, text: str) -> None:
+    async def edit(self, message_id: str, content: str | Content) -> None:
         """Say it in other words, as a branch beside the first, and answer that, unless it is an answer itself."""
         session, chat = self._session, self._session.chat
         if chat is not None:
             await session.stop()
-            message = await session.disk.run(chat.edit, message_id, text)
+            message = await session.disk.run(chat.edit, message_id, content)
             if message.role == "assistant":
                 session.post(ChatChanged(at=message.id))
             else:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from localrun.base.content import Content, text_of
 from localrun.base.errors import LocalrunError
 from localrun.base.events import PromptView
 from localrun.base.request import Request
@@ -34,33 +35,33 @@ class DraftSize:
         return f"{words} · {about}{left:,} left" if left > 0 else f"{words} · ⚠ {about}{1 - left:,} too many"
 
 
-async def preview(session: Session, text: str, pieces: bool = False) -> PromptView | None:
-    """How the chat would be read if `text` was sent now; None where nobody tells, or it could not be answered."""
+async def preview(session: Session, content: Content, pieces: bool = False) -> PromptView | None:
+    """How the chat would be read if `content` was sent now; None where nobody tells, or it could not be answered."""
     client = session.model.client
     if client is None or session.answering:
         return None
     try:
-        request = await session.disk.run(_request, session.chat, text)
+        request = await session.disk.run(_request, session.chat, content)
         return await asyncio.to_thread(client.preview, request, pieces) if request.messages else None
     except LocalrunError:  # a server that is gone, a template that refuses: sending it will say so
         return None
 
 
-async def size_of_draft(session: Session, text: str, held: int) -> DraftSize:
+async def size_of_draft(session: Session, content: Content, held: int) -> DraftSize:
     """The size of a message; `held` tokens are taken by the chat so far, as the engine counted them."""
     ctx = session.info.ctx if session.info else 0
-    found = await preview(session, text)
+    found = await preview(session, content)
     if found is None:
-        about = about_tokens(len(text.encode(errors="replace")))
+        about = about_tokens(len(text_of(content).encode(errors="replace")))
         return DraftSize(about, held + about, ctx, is_exact=False)
     known = len(session.chat.known_ids()) if session.chat else 0
     return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
 
 
-def _request(chat: "Chat | None", text: str) -> Request:
+def _request(chat: "Chat | None", content: Content) -> Request:
     from localrun.base.settings import read_settings
     from localrun.chat.journal import ChatStore
     from localrun_tui.state.answers import turn_options
 
     chat = chat or ChatStore(None).create(system=read_settings().system or "")
-    return preview_request(chat, text, turn_options(chat))
+    return preview_request(chat, content, turn_options(chat))

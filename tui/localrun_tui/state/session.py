@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message import Message as TextualMessage
 
+from localrun.base.content import Content
 from localrun.base.errors import UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request
@@ -98,19 +99,19 @@ class Session:
         """Whether an answer is on its way."""
         return self.turn is not None and not self.turn.over
 
-    async def send(self, text: str) -> None:
+    async def send(self, content: Content) -> None:
         """Put the user's message on disk and answer it; while the one before is unanswered, it waits."""
         await self.opened()
         if self._busy:
-            await self.waiting.add(text)
+            await self.waiting.add(content)
             return
         self.asking = True
         try:
             chat = self.chat or await self.new_chat()
-            title = title_for(text)
+            title = title_for(content)
             if title and not chat.title:
                 await self.disk.run(lambda: chat.set(title=title))
-            message = await self.disk.run(chat.add_user, text)
+            message = await self.disk.run(chat.add_user, content)
             await self.answer(chat, message.id)
         finally:
             self.asking = False
@@ -127,9 +128,9 @@ class Session:
             await self.send(self.waiting.take(index))
             await self.waiting.sent()
 
-    async def end_reword(self, text: str | None) -> None:
+    async def end_reword(self, content: Content | None) -> None:
         """What waits is changed, or left as it was; then all goes on as before."""
-        if await self.waiting.end_reword(text):
+        if await self.waiting.end_reword(content):
             await self.send_waiting()
 
     async def answer(

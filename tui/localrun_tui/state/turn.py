@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.events import ModelInfo
 from localrun.base.request import Request
 from localrun.chat.turn import Answer
 from localrun.client.interface import EngineClient, Generation
@@ -38,11 +38,8 @@ class Turn(Answer):
         self.parent_id = parent_id
         self.answer_id: str | None = None  # set by `keep`
         self.draft: Draft | None = None  # set by `keep_half`
-        self.prefill: Prefill | None = None
-        self.loop: Loop | None = None
         self.error: LocalrunError | None = None
         self.began = time.monotonic()
-        self.first_token: float | None = None
         self._keep = keep
         self._keep_half = keep_half
         self._kept = self.began
@@ -98,15 +95,6 @@ class Turn(Answer):
         if self.n_tokens and now - self._kept >= _BETWEEN_HALVES:
             self._kept = now
             self._keep_half(self)
-
-    def take(self, event: Event) -> None:
-        super().take(event)
-        if isinstance(event, Prefill):
-            self.prefill = event
-        elif isinstance(event, Loop):
-            self.loop = event
-        elif isinstance(event, Token):
-            self.first_token = self.first_token or time.monotonic()
 
 
 def unexpected(error: Exception) -> LocalrunError:

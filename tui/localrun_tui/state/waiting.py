@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from localrun.base.content import Content
 from localrun_tui.state.messages import ChatChanged
 from localrun_tui.state.store_thread import StoreThread
 
@@ -15,7 +16,7 @@ class WaitingMessages:
 
     def __init__(self, disk: StoreThread, post: Callable[[ChatChanged], Any]) -> None:
         self.chat: Chat | None = None  # None until the first one is on disk: then they are in memory only
-        self.texts: list[str] = []
+        self.contents: list[Content] = []
         self.held = False  # they are not sent before the user says so
         # number of the one that is changed, None once it is gone; whether all were held
         self._reworded: tuple[int | None, bool] | None = None
@@ -23,28 +24,28 @@ class WaitingMessages:
         self._post = post
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.contents)
 
     def open(self, chat: "Chat") -> None:
         """Those of another chat, as they are in its file."""
-        self.chat, self.texts, self._reworded = chat, list(chat.waiting), None
-        self.held = bool(self.texts)
+        self.chat, self.contents, self._reworded = chat, list(chat.waiting), None
+        self.held = bool(self.contents)
 
     def clear(self) -> None:
-        self.texts, self.held, self._reworded = [], False, None
+        self.contents, self.held, self._reworded = [], False, None
 
-    async def add(self, text: str) -> None:
-        await self._keep([*self.texts, text])
+    async def add(self, content: Content) -> None:
+        await self._keep([*self.contents, content])
 
     async def drop(self, index: int) -> None:
         """Take one back."""
         self._is_gone(index)
-        await self._keep([*self.texts[:index], *self.texts[index + 1 :]])
+        await self._keep([*self.contents[:index], *self.contents[index + 1 :]])
 
-    def take(self, index: int) -> str:
+    def take(self, index: int) -> Content:
         """One to be sent; in the file it waits until `sent`, when it is a message."""
         self._is_gone(index)
-        return self.texts.pop(index)
+        return self.contents.pop(index)
 
     def _is_gone(self, index: int) -> None:
         """Those behind it have another number now."""
@@ -53,11 +54,11 @@ class WaitingMessages:
 
     async def sent(self) -> None:
         """What was taken is a message now."""
-        await self._keep(self.texts)
+        await self._keep(self.contents)
 
     def hold(self) -> None:
         """Send none until the user says so."""
-        self.held = bool(self.texts)
+        self.held = bool(self.contents)
         self._post(ChatChanged())
 
     def release(self) -> None:
@@ -67,28 +68,28 @@ class WaitingMessages:
         else:
             self._reworded = self._reworded[0], False
 
-    def begin_reword(self, index: int) -> str | None:
-        """Text of the one to be changed; none is sent meanwhile."""
-        if index >= len(self.texts):
+    def begin_reword(self, index: int) -> Content | None:
+        """The one to be changed; none is sent meanwhile."""
+        if index >= len(self.contents):
             return None
         self._reworded = index, self.held
         self.hold()
-        return self.texts[index]
+        return self.contents[index]
 
-    async def end_reword(self, text: str | None) -> bool:
-        """It is `text` now, or left as it was; one that is gone meanwhile waits again, behind the others. Gives whether
-        sending is to go on."""
+    async def end_reword(self, content: Content | None) -> bool:
+        """It is `content` now, or left as it was; one that is gone meanwhile waits again, behind the others. Gives
+        whether sending is to go on."""
         if self._reworded is None:
             return False
         (index, held), self._reworded = self._reworded, None
-        if text is not None:
-            at = len(self.texts) if index is None else index
-            await self._keep([*self.texts[:at], text, *self.texts[at + 1 :]])
+        if content is not None:
+            at = len(self.contents) if index is None else index
+            await self._keep([*self.contents[:at], content, *self.contents[at + 1 :]])
         return not held
 
-    async def _keep(self, texts: list[str]) -> None:
-        self.texts, self.held = texts, self.held and bool(texts)
+    async def _keep(self, contents: list[Content]) -> None:
+        self.contents, self.held = contents, self.held and bool(contents)
         chat = self.chat
-        if chat is not None and chat.waiting != tuple(texts):
-            await self._disk.run(lambda: chat.set(waiting=list(texts)))
+        if chat is not None and chat.waiting != tuple(contents):
+            await self._disk.run(chat.wait, contents)
         self._post(ChatChanged())

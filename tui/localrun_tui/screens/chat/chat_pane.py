@@ -10,6 +10,7 @@ from textual.events import Click
 from textual.message import Message as TextualMessage
 from textual.worker import WorkType
 
+from localrun.base.content import Content
 from localrun.base.errors import PromptTooLongError
 from localrun.base.units import ms
 from localrun_tui.screens.chat.chat_path import ChatPath
@@ -55,12 +56,12 @@ class ChatPane(Vertical):
         self._guard = Guard(self, self.notice, session)
         self._draft_count = DraftCount(session, self.path, self.composer)
 
-    def _earlier(self) -> list[str]:
+    def _earlier(self) -> list[Content]:
         """What the user said in this chat; nothing while something waits above the editor, which the key goes to."""
         chat = self._session.chat
-        return (
-            [] if chat is None or self.waiting.display else [m.text for m in chat.tree.messages() if m.role == "user"]
-        )
+        if chat is None or self.waiting.display:
+            return []
+        return [message.content for message in chat.tree.messages() if message.role == "user"]
 
     async def show(self, anew: bool = False, at: str | None = None) -> None:
         """Follow the chat; `at` is the message to have in sight if all is shown anew."""
@@ -68,7 +69,7 @@ class ChatPane(Vertical):
         waiting, editor = self._session.waiting, self.composer.editor
         if self.waiting.has_focus and not waiting:
             self.screen.set_focus(editor)
-        self.waiting.show(waiting.texts, waiting.held)
+        self.waiting.show(waiting.contents, waiting.held)
         if editor.below_messages != bool(self.transcript.views):
             editor.below_messages = not editor.below_messages
             self.refresh_bindings()
@@ -107,7 +108,7 @@ class ChatPane(Vertical):
             from localrun_tui.screens.chat.too_long import mend_too_long
 
             if await mend_too_long(self.app, session, turn, error):
-                self.composer.edit(turn.parent_id, turn.chat.tree[turn.parent_id].text)
+                self.composer.edit(turn.parent_id, turn.chat.tree[turn.parent_id].content)
         elif turn.answer_id is None:
             self.notice.say_error(error)
 
@@ -145,11 +146,11 @@ class ChatPane(Vertical):
     def _submit(self, event: Composer.Submitted) -> None:
         self.notice.clear()
         if event.edited == WAITING:
-            self.run_guarded(self._session.end_reword(event.text))
+            self.run_guarded(self._session.end_reword(event.content))
         elif event.edited is not None:
-            self.run_guarded(self._branches.edit(event.edited, event.text))
+            self.run_guarded(self._branches.edit(event.edited, event.content))
         else:
-            self.run_guarded(self._session.send(event.text))
+            self.run_guarded(self._session.send(event.content))
 
     @on(Composer.Command)
     def _clear_notice(self) -> None:
@@ -197,9 +198,9 @@ class ChatPane(Vertical):
 
     @on(WaitingList.Edit)
     def _edit_waiting(self, event: WaitingList.Edit) -> None:
-        text = self._session.waiting.begin_reword(event.index)
-        if text is not None:
-            self.composer.edit(WAITING, text)
+        content = self._session.waiting.begin_reword(event.index)
+        if content is not None:
+            self.composer.edit(WAITING, content)
 
     # ---- what was said
 
@@ -211,7 +212,7 @@ class ChatPane(Vertical):
     @on(MessageView.Edit)
     def _edit(self, event: MessageView.Edit) -> None:
         if (message := event.view.message) is not None:
-            self.composer.edit(message.id, message.text, message.role)
+            self.composer.edit(message.id, message.content, message.role)
 
     @on(MessageView.GoOn)
     def _go_on_with(self, event: MessageView.GoOn) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from textual.message import Message as TextualMessage
 from textual.widgets import Static
 
-from localrun.chat.attachments import Attachment
+from localrun.base.content import FilePart
 
 
 class Chips(Static):
@@ -16,20 +16,20 @@ class Chips(Static):
 
     def __init__(self) -> None:
         super().__init__(id="chips", markup=False)
-        self.attachments: list[Attachment] = []
+        self.attachments: list[FilePart] = []
 
-    def add(self, attachment: Attachment) -> None:
+    def add(self, attachment: FilePart) -> None:
         self.replace([*self.attachments, attachment])
 
     def add_paste(self, text: str) -> None:
         """A pasted text that is too long for the editor."""
-        self.add(Attachment(f"pasted text {len(self.attachments) + 1}", text))
+        self.add(FilePart(f"pasted text {len(self.attachments) + 1}", text))
 
     def take_back(self) -> None:
         """Take the last one back, if there is one."""
         self.replace(self.attachments[:-1])
 
-    def replace(self, attachments: Iterable[Attachment]) -> None:
+    def replace(self, attachments: Iterable[FilePart]) -> None:
         """Let these go along, in place of those that are there."""
         self.attachments = list(attachments)
         names = "  ".join(f"▤ {attachment.chip}" for attachment in self.attachments)

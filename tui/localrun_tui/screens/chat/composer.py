@@ -13,9 +13,9 @@ from textual.message import Message as TextualMessage
 from textual.widgets import TextArea
 from textual.worker import WorkType
 
+from localrun.base.content import Content, FilePart, TextPart, files_in, typed_text
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
-from localrun.chat.attachments import Attachment, join, split
 from localrun.chat.commands import command_in, is_command, unescaped
 from localrun.chat.files import Found
 from localrun_tui.screens.chat.chips import Chips
@@ -35,7 +35,7 @@ class Composer(Vertical):
     class Submitted(TextualMessage):
         """A message to send, files included; `edited` is the one it takes the place of, if any."""
 
-        text: str
+        content: Content
         edited: str | None
 
     @dataclass
@@ -65,11 +65,11 @@ class Composer(Vertical):
         self.editor = Editor(self)
         self.menu = SuggestionMenu()
         self._chips = Chips()
-        self.earlier: Callable[[], list[str]] = list  # what was sent before, oldest first
+        self.earlier: Callable[[], list[Content]] = list  # what was sent before, oldest first
         self.edited: str | None = None  # the message that is worded anew
         self._recall = Recall()
         self._files = FileMenu(Path.cwd())
-        self._draft: tuple[list[Attachment], str] = ([], "")
+        self._draft: Content = ()
 
     def compose(self) -> ComposeResult:
         yield self.menu
@@ -77,7 +77,7 @@ class Composer(Vertical):
         yield self.editor
 
     @property
-    def attachments(self) -> list[Attachment]:
+    def attachments(self) -> list[FilePart]:
         return self._chips.attachments
 
     async def choose_file(self) -> None:
@@ -88,7 +88,7 @@ class Composer(Vertical):
         if attachment is not None:
             self.attach(attachment)
 
-    def attach(self, attachment: Attachment) -> None:
+    def attach(self, attachment: FilePart) -> None:
         """Let a file go along with the next message."""
         self._chips.add(attachment)
 
@@ -99,10 +99,10 @@ class Composer(Vertical):
         """Take the last file back."""
         self._chips.take_back()
 
-    def edit(self, message_id: str | None, message: str = "", role: str = "user") -> None:
+    def edit(self, message_id: str | None, content: Content = (), role: str = "user") -> None:
         """Word a message anew; None leaves that. What was being typed comes back afterwards."""
         if message_id is not None and self.edited is None:
-            self._draft = self.attachments, self.editor.text
+            self._draft = self._content(self.editor.text)
         elif message_id is None and self.edited is None:
             return
         self.edited = message_id
@@ -110,17 +110,15 @@ class Composer(Vertical):
         does = "keeps it as another version" if role == "assistant" else "sends it as a new branch"
         does = "changes it where it waits" if message_id == WAITING else does
         self.border_title = f"Editing: Enter {does}, Esc leaves it" if message_id else None
-        attachments, text = self._draft if message_id is None else split(message)
-        self._chips.replace(attachments)
-        self.write(clean(text))
+        self._show(self._draft if message_id is None else content)
         self.screen.set_focus(self.editor)
 
     @property
-    def message(self) -> str:
+    def message(self) -> Content:
         """What would be sent, files included; of a command, nothing."""
         text = self.editor.text.strip()
         typed = "" if is_command(text) and self.edited is None else unescaped(text)
-        return join(self.attachments, typed) if typed or self.attachments else ""
+        return self._content(typed) if typed or self.attachments else ()
 
     # ---- what is offered while one types
 
@@ -194,13 +192,11 @@ class Composer(Vertical):
 
     def recall(self, back: int) -> bool:
         """Show an earlier prompt in the place of an empty draft, or of another one that was recalled."""
-        typed = join(self.attachments, self.editor.text)
-        message = self._recall.step(back, typed, self.earlier()) if self.edited is None else None
-        if message is None:
+        typed = self._content(self.editor.text)
+        content = self._recall.step(back, typed, self.earlier()) if self.edited is None else None
+        if content is None:
             return False
-        attachments, text = split(message)
-        self._chips.replace(attachments)
-        self.write(clean(text))
+        self._show(content)
         return True
 
     def to_end(self) -> None:
@@ -212,6 +208,15 @@ class Composer(Vertical):
             self.write(write_outside(self.app, self.editor.text))
         except LocalrunError as error:
             self.post_message(self.Refused(error))
+
+    def _content(self, typed: str) -> Content:
+        """The files and what was typed, as one message."""
+        return (*self.attachments, TextPart(typed))
+
+    def _show(self, content: Content) -> None:
+        """Put a message into the editor and its files beside it."""
+        self._chips.replace(files_in(content))
+        self.write(clean(typed_text(content)))
 
     def write(self, text: str) -> None:
         """Put a text into the editor in place of what is there."""
@@ -231,13 +236,13 @@ class Composer(Vertical):
             if found is not None:
                 self._run(found[0].name, found[1])
                 return
-        message, edited = join(self.attachments, unescaped(text)), self.edited
+        content, edited = self._content(unescaped(text)), self.edited
         if edited is not None:
             self.edit(None)
         else:
             self.editor.text = ""
             self._chips.replace([])
-        self.post_message(self.Submitted(message, edited))
+        self.post_message(self.Submitted(content, edited))
 
     def _run(self, name: str, arguments: str) -> None:
         self.editor.text = ""

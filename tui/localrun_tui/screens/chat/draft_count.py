@@ -20,10 +20,10 @@ class DraftCount:
 
     async def count(self) -> None:
         """Once the keys rest; nothing is shown where there is another message by then."""
-        message = self._composer.message
-        if message:
+        content = self._composer.message
+        if content:
             await asyncio.sleep(_AT_REST)
         live = self._session.turn if self._session.answering else None
-        size = await size_of_draft(self._session, message, self._path.tokens(live)) if message else ""
-        if self._composer.message == message:
+        size = await size_of_draft(self._session, content, self._path.tokens(live)) if content else ""
+        if self._composer.message == content:
             self._composer.border_subtitle = str(size)

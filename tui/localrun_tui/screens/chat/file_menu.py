@@ -8,8 +8,9 @@ from pathlib import Path
 
 from textual.content import Content
 
+from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
-from localrun.chat.attachments import Attachment, about_tokens
+from localrun.chat.attachments import about_tokens
 from localrun.chat.files import Files, Found, is_glob, place_of, read_all, walk
 from localrun_tui.screens.chat.suggestions import Suggestion
 from localrun_tui.state.files import dropped_path, matching
@@ -69,7 +70,7 @@ class FileMenu:
             offers = []
         return offers if behind_at(before_cursor()) == wanted else None
 
-    def read(self, files: Sequence[Found]) -> list[Attachment]:
+    def read(self, files: Sequence[Found]) -> list[FilePart]:
         """What was chosen; of a folder, the files in it and below. UsageError where that has no text, or too much."""
         found: list[Found] = []
         for one in files:

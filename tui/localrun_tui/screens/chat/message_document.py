@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.style import Style
 
+from localrun.base.content import FilePart, files_in, typed_text
 from localrun.base.sanitize import clean
-from localrun.chat.attachments import Attachment, split
 from localrun_tui.markdown.metas import ACT
 from localrun_tui.markdown.wide import Wide
 from localrun_tui.markdown.wrapping import wrap
@@ -32,10 +32,9 @@ class MessageDocument:
         self.marked: list[str] = []  # words that are looked for
         self.thinking_title = "Thought"
         self.is_markdown = message is None or message.role == "assistant"  # else it is shown as it was written
-        text = message.text if message else ""
-        self.attachments: list[Attachment] = []
-        if message is not None and message.role == "user":
-            self.attachments, text = split(text)
+        content = message.content if message else ()
+        self.attachments: list[FilePart] = files_in(content)
+        text = typed_text(content)
         self._written = message.text if message else ""
         self._plain = "" if self.is_markdown else clean(text)
         self._text = MarkdownText(text if self.is_markdown else "")

@@ -58,7 +58,7 @@ class VersionCommands:
         if text:
             await self._branches.edit(question, text)
         else:
-            self._composer.edit(question, spoken_in(self._session).tree[question].text)
+            self._composer.edit(question, spoken_in(self._session).tree[question].content)
 
     async def undo(self, _: str) -> None:
         question = last_question(self._session)

@@ -9,7 +9,8 @@ from textual.content import Content
 from textual.message import Message as TextualMessage
 from textual.widgets.option_list import Option
 
-from localrun.chat.attachments import split
+from localrun.base.content import Content as MessageContent
+from localrun.base.content import files_in, typed_text
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.marked_options import MarkedOptions
 
@@ -54,19 +55,19 @@ class WaitingList(MarkedOptions):
     def __init__(self) -> None:
         super().__init__(id="waiting", compact=True)
         self.held = False
-        self._texts: tuple[str, ...] = ()
+        self._contents: tuple[MessageContent, ...] = ()
 
-    def show(self, texts: Sequence[str], held: bool) -> None:
+    def show(self, contents: Sequence[MessageContent], held: bool) -> None:
         """`held`: they are not sent after the answer, but when the user says so."""
-        if (tuple(texts), held) == (self._texts, self.held):
+        if (tuple(contents), held) == (self._contents, self.held):
             return
-        self._texts, self.held = tuple(texts), held
+        self._contents, self.held = tuple(contents), held
         at = self.highlighted or 0
         self.clear_options()
-        self.add_options([Option(self._row(text)) for text in texts])
-        self.highlighted = min(at, len(texts) - 1) if texts else None
+        self.add_options([Option(self._row(content)) for content in contents])
+        self.highlighted = min(at, len(contents) - 1) if contents else None
         self.border_title = "Held" if held else "Waits for the answer"
-        self.display = bool(texts)
+        self.display = bool(contents)
         self.refresh_bindings()
 
     def focus_last(self) -> None:
@@ -90,15 +91,14 @@ class WaitingList(MarkedOptions):
 
     def action_go(self, step: int) -> None:
         at = (self.highlighted or 0) + step
-        if 0 <= at < len(self._texts):
+        if 0 <= at < len(self._contents):
             self.highlighted = at
         else:
             self.post_message(self.Leave(step))
 
-    def _row(self, text: str) -> Content:
-        attachments, words = split(text)
-        files = "".join(f"▤ {attachment.chip}  " for attachment in attachments)
-        short = " ".join(words.split())
+    def _row(self, content: MessageContent) -> Content:
+        files = "".join(f"▤ {file.chip}  " for file in files_in(content))
+        short = " ".join(typed_text(content).split())
         return say(files + (short if len(short) <= _SHOWN else f"{short[:_SHOWN]}…")).truncate(
             max(self.app.size.width - 8, 20), ellipsis=True
         )

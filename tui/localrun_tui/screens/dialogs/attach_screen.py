@@ -13,8 +13,9 @@ from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import DirectoryTree, Input, Static
 
+from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
-from localrun.chat.attachments import Attachment, read_attachment
+from localrun.chat.attachments import read_attachment
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 
@@ -51,7 +52,7 @@ class SafeTree(DirectoryTree):
         return label
 
 
-class AttachScreen(ModalScreen[Attachment | None]):
+class AttachScreen(ModalScreen[FilePart | None]):
     """A file: typed, with completion, or found in the tree below. It stays open until a file could be read."""
 
     CSS_PATH = "ask.tcss"
