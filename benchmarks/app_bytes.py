@@ -80,9 +80,9 @@ def run_app(text: str, rate: float) -> None:
 
     from localrun.base.content import as_content
     from localrun.chat.journal import ChatStore
+    from localrun.client.choice import ModelChoice
     from localrun.hub.stored import StoredModel
     from localrun_tui.app import LocalrunApp
-    from localrun_tui.state.choice import ModelChoice
 
     client = ScriptedClient([Script(text, delay=1 / rate)])
     choice = ModelChoice(StoredModel("m", "", Path(), 1, "gguf", "hub"))

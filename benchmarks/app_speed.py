@@ -29,11 +29,11 @@ from localrun_testing.scripted_client import ANSWER, Script, ScriptedClient, ope
 from benchmarks.app_terminal import AppTerminal, environ  # noqa: E402
 from localrun.base.content import as_content  # noqa: E402
 from localrun.chat.journal import ChatStore  # noqa: E402
+from localrun.client.choice import ModelChoice  # noqa: E402
 from localrun.hub.stored import StoredModel  # noqa: E402
 from localrun_tui.app import LocalrunApp  # noqa: E402
 from localrun_tui.screens.chat.editor import Editor  # noqa: E402
 from localrun_tui.screens.chat.live_answer import LiveAnswer  # noqa: E402
-from localrun_tui.state.choice import ModelChoice  # noqa: E402
 
 PARAGRAPHS = ANSWER + "\n"
 FIRST_WORDS = b"Ask anything"

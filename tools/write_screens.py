@@ -8,10 +8,10 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from localrun.client.choice import builtin
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.start import open_client, open_store
-from localrun_tui.state.choice import builtin
 
 DOCS = Path(__file__).parents[1] / "docs"
 QUESTIONS = ("Hello! What are you?", "Why is the second token faster than the first?", "What is a KV cache?")

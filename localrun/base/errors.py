@@ -92,3 +92,8 @@ class EngineDiedError(EngineError):
     """The process the engine lives in is gone: killed, hung or out of memory. The next request starts it again."""
 
     kind = "engine_died"
+
+
+def unexpected(error: Exception) -> LocalrunError:
+    """An error that is none of ours, in words for the user: whoever waits for an answer gets this instead."""
+    return LocalrunError(f"something failed inside localrun: {type(error).__name__}: {error}", "try again")

@@ -7,6 +7,8 @@ from typing import Literal
 from localrun.base.errors import UsageError
 from localrun.base.nearest import did_you_mean
 from localrun.base.settings import SETTINGS
+from localrun.chat.conversation import Policy
+from localrun.chat.overflow import POLICIES
 
 Face = Literal["app", "plain"]
 _COMMAND = re.compile(r"/[a-z-]+\Z")
@@ -14,13 +16,22 @@ _COMMAND = re.compile(r"/[a-z-]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`arguments` as one writes them, in brackets where they may be left out. `title` names it in the palette."""
+    """`arguments` as one writes them, in brackets where they may be left out. `title` names it in the palette.
+
+    `action` is what the app calls it: for its key, and all that it does there unless the chat's screen does more. One
+    that begins with app. works on every screen.
+    """
 
     name: str
     title: str
     help: str
     arguments: str = ""
     faces: tuple[Face, ...] = ("app", "plain")
+    action: str = ""
+
+    @property
+    def works_everywhere(self) -> bool:
+        return self.action.startswith("app.")
 
     @property
     def needs_arguments(self) -> bool:
@@ -34,42 +45,72 @@ class Command:
 _APP: tuple[Face, ...] = ("app",)
 _PLAIN: tuple[Face, ...] = ("plain",)
 COMMANDS: tuple[Command, ...] = (
-    Command("/help", "Keys and commands", "all of them"),
-    Command("/new", "New chat", "begin an empty one; this one stays in the history"),
-    Command("/retry", "Answer again", "another answer to the last message, as a branch", "[TEMPERATURE]"),
+    Command("/help", "Keys and commands", "all of them", action="app.help"),
+    Command("/new", "New chat", "begin an empty one; this one stays in the history", action="new_chat"),
+    Command(
+        "/retry",
+        "Answer again",
+        "another answer to the last message, as a branch",
+        "[TEMPERATURE]",
+        action="regenerate",
+    ),
     Command("/retry-with", "Answer again with another model", "loads it; /compare has both answers", "[MODEL]"),
     Command("/continue", "Go on", "with the last answer, where it was cut or changed"),
     Command("/edit", "Edit the last message", "reword it, as a branch", "[TEXT]"),
     Command("/undo", "Take back", "take the last message and its answer back"),
     Command("/branch", "Branches", "the versions that /retry and /edit left, or go to one", "[NUMBER]"),
     Command("/compare", "Compare versions", "of the last answer, with their figures, or take one", "[NUMBER]"),
-    Command("/attach", "Attach a file", "text or PDF, a folder or *.py, along with the next message", "[FILE]"),
+    Command(
+        "/attach",
+        "Attach a file",
+        "text or PDF, a folder or *.py, along with the next message",
+        "[FILE]",
+        action="attach",
+    ),
     Command("/copy", "Copy the last answer", "or all of the chat", "[chat]"),
     Command("/show", "The whole chat", "show it from the beginning", "", _PLAIN),
-    Command("/list", "Chats", "search, open, rename, export, delete"),
+    Command("/list", "Chats", "search, open, rename, export, delete", action="history"),
     Command("/open", "Open a chat", "go on with another chat", "[NUMBER]"),
     Command("/search", "Search all chats", "find a message in any of them", "WORDS"),
-    Command("/title", "Rename this chat", "give it a title", "[TEXT]"),
+    Command("/title", "Rename this chat", "give it a title", "[TEXT]", action="this_chat('rename')"),
     Command("/system", "System prompt", "what the model should be like; none takes it away", "[TEXT]"),
     Command("/prompt", "Prompt library", "system prompts, and templates that are filled in", "[NAME]"),
     Command("/keep", "Keep as a prompt", "your last message, in the library", "NAME"),
     Command("/policy", "When the context is full", "stop and ask, drop the oldest, or roll on", "[stop|drop|roll]"),
     Command("/sees", "What the model sees", "the exact prompt, token by token"),
     Command("/save", "Export this chat", "as Markdown, or as JSON to FILE.json", "FILE"),
-    Command("/find", "Find in this chat", "go through the messages that have these words", "[WORDS]"),
+    Command("/find", "Find in this chat", "go through the messages that have these words", "[WORDS]", action="find"),
     Command("/pin", "Pin this chat", "to the top of the chats, or back to its day"),
     Command("/folder", "Folder of this chat", "a heading of your own in the list of chats, or none", "[NAME]"),
     Command("/duplicate", "Duplicate this chat", "go on with a copy; this one stays as it is"),
     Command("/delete", "Delete this chat", "it can be brought back"),
-    Command("/undelete", "Undo delete", "bring the chat back that was deleted last"),
-    Command("/chat-settings", "This chat", "its numbers, preset and thinking, as in: temperature 0.3", "[NAME VALUE]"),
-    Command("/stats", "Inspector", "speed of the last answer, memory, the KV cache, and where the time goes"),
-    Command("/explain", "Explain", "why it is as fast as it is, and what a model of any size takes", "[TOPIC]", _APP),
-    Command("/models", "Models", "on disk, in the catalogue, on the hub, on a server", "", _APP),
-    Command("/downloads", "Downloads", "running, waiting and finished", "", _APP),
-    Command("/settings", "Settings", "everything in config.toml", "", _APP),
-    Command("/theme", "Theme", "dark, light and many more", "", _APP),
-    Command("/quit", "Quit", "chats are kept"),
+    Command("/undelete", "Undo delete", "bring the chat back that was deleted last", action="undelete"),
+    Command(
+        "/chat-settings",
+        "This chat",
+        "its numbers, preset and thinking, as in: temperature 0.3",
+        "[NAME VALUE]",
+        action="chat_settings",
+    ),
+    Command(
+        "/stats",
+        "Inspector",
+        "speed of the last answer, memory, the KV cache, and where the time goes",
+        action="inspector",
+    ),
+    Command(
+        "/explain",
+        "Explain",
+        "why it is as fast as it is, and what a model of any size takes",
+        "[TOPIC]",
+        _APP,
+        action="app.explain",
+    ),
+    Command("/models", "Models", "on disk, in the catalogue, on the hub, on a server", "", _APP, action="app.models"),
+    Command("/downloads", "Downloads", "running, waiting and finished", "", _APP, action="app.downloads"),
+    Command("/settings", "Settings", "everything in config.toml", "", _APP, action="app.settings"),
+    Command("/theme", "Theme", "dark, light and many more", "", _APP, action="app.change_theme"),
+    Command("/quit", "Quit", "chats are kept", action="app.quit"),
 )
 
 
@@ -106,6 +147,14 @@ def copies_chat(what: str) -> bool:
     if what not in ("", "chat"):
         raise UsageError(f"{what} cannot be copied", "/copy copies the last answer, /copy chat all of it")
     return bool(what)
+
+
+def policy_in(text: str) -> Policy | None:
+    """The policy that stands behind /policy; None where none does. Raises UsageError."""
+    policy = next((name for name in POLICIES if name == text), None)
+    if text and policy is None:
+        raise UsageError(f"there is no policy {text}", f"one of {', '.join(POLICIES)}")
+    return policy
 
 
 def temperature_in(text: str) -> float | None:

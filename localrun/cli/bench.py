@@ -8,7 +8,7 @@ import typer
 from localrun.base.errors import UsageError
 from localrun.cli.console import note, show_progress, write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelArgument, ModelOptions
-from localrun.cli.session import find_model, open_client
+from localrun.cli.session import find_model, open_measured
 
 
 def bench(
@@ -37,7 +37,7 @@ def bench(
         return bench_compare(model, load, compare, (prompt, generate, repeats), json)
     stored = find_model(model)
     wanted = [(d, b) for d in depth or [0] for b in batch or [1]]
-    with open_client(stored, replace(load, ctx=load.ctx or 0)) as client:
+    with open_measured(stored, replace(load, ctx=load.ctx or 0)) as client:
         from localrun.diagnose.bench import Case
         from localrun.diagnose.bench import bench as measure
 

@@ -9,7 +9,7 @@ from localrun.base.sanitize import clean
 from localrun.base.units import gib, percent, tps
 from localrun.cli.console import show_progress, write, write_json, write_table
 from localrun.cli.groups import LoadOptionFlags, ModelOptions
-from localrun.cli.session import find_model, open_client
+from localrun.cli.session import find_model, open_measured
 
 if TYPE_CHECKING:
     from localrun.diagnose.compare import Comparison, Words
@@ -27,7 +27,7 @@ def bench_compare(
     options = [replace(model, precision=name) if model.model else replace(model, model=name) for name in wanted]
     first, second = (find_model(one) for one in options)
     flags = replace(load, ctx=load.ctx or max(LEAST_CONTEXT, prompt, generate))
-    with open_client(first, flags) as a, open_client(second, flags) as b:
+    with open_measured(first, flags) as a, open_measured(second, flags) as b:
         from localrun.diagnose.compare import compare
 
         found = compare(a.model, b.model, prompt, generate, repeats, show_progress)

@@ -6,15 +6,15 @@ from dataclasses import replace
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.cli.chat_commands import take
 from localrun.cli.chat_shown import show_messages
-from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, open_store, with_model_of
+from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, choice_for, open_store
 from localrun.cli.console import is_terminal, note
 from localrun.cli.failure import CANCELLED
-from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelArgument, ModelOptions
+from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelArgument, ModelOptions, ServerOption
 from localrun.cli.line_chat import LineChat
 from localrun.cli.line_input import piped_messages, typed_messages
 from localrun.cli.line_model import LineModel
 from localrun.cli.output import OutputOptions
-from localrun.cli.session import Answering, CancelOnInterrupt, find_or_pull
+from localrun.cli.session import Answering, CancelOnInterrupt
 
 _SHOWN_AT_START = 2
 
@@ -24,6 +24,7 @@ def chat(
     *,
     go_on: ContinueSwitch = False,
     history: KeepSwitch = None,
+    server: ServerOption = None,
     output: OutputOptions,
     model: ModelOptions,
     hub: HubOptions,
@@ -39,15 +40,15 @@ def chat(
     at_keyboard = is_terminal(sys.stdin)
     store = open_store(kept=go_on or (at_keyboard if history is None else history))
     talk = begin(store, go_on, answer.system, shared.system)
-    stored = find_or_pull(with_model_of(talk, replace(model, model=named or model.model)), hub)
-    model_slot = LineModel(stored, load, talk)
+    choice = choice_for(talk, replace(model, model=named or model.model), hub, load, server)
+    model_slot = LineModel(choice, load, talk)
     with model_slot:
         session = LineChat(model_slot, store, talk, shared, output, answer.show_thinking, talks=at_keyboard)
         if not at_keyboard:
             code = _follow_script(session)
         else:
-            title = f"{stored.name} {stored.precision}".strip()
-            notes = model_slot.client.info.notes
+            info = model_slot.client.info
+            title, notes = f"{info.name} {info.precision}".strip(), info.notes
             for line in (*notes, f"localrun chat with {title}. /help shows the commands, Ctrl-D leaves."):
                 note(line)
             show_messages(talk.tree.path(talk.tree.head)[-_SHOWN_AT_START:], None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 from localrun.base.settings import read_settings
-from localrun.chat.commands import command_in, commands_of, copies_chat, temperature_in, unescaped
+from localrun.chat.commands import command_in, commands_of, copies_chat, policy_in, temperature_in, unescaped
 from localrun.chat.export import to_markdown
 from localrun.chat.overflow import POLICIES
 from localrun.chat.remembered import NUMBERS, numbers_of, own_change, settings_of, think_of
@@ -59,6 +59,8 @@ def _continue(chat: LineChat, _: str) -> None:
 
 def _sees(chat: LineChat, _: str) -> None:
     view = chat.client.preview(preview_request(chat.chat, (), chat.shared.options(chat.chat)), pieces=True)
+    if view is None:
+        raise UsageError("the server does not tell what its model sees", "a model on this machine does")
     note("".join(view.pieces))
     note(f"({view.n_tokens:,} tokens, {view.n_cached:,} of them computed already)")
 
@@ -89,10 +91,7 @@ def _system(chat: LineChat, text: str) -> None:
 
 
 def _policy(chat: LineChat, wanted: str) -> None:
-    policy = next((name for name in POLICIES if name == wanted), None)
-    if wanted and policy is None:
-        raise UsageError(f"there is no policy {wanted}", f"one of {', '.join(POLICIES)}")
-    if policy:
+    if policy := policy_in(wanted):
         chat.chat.set(policy=policy)
     note("When the context is full:")
     for name, (title, what) in POLICIES.items():

@@ -2,16 +2,21 @@
 
 import time
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from localrun.base.errors import NotFoundError
 from localrun.base.paths import what_is_not_kept, writable_folder
+from localrun.base.request import KVCodecName
 from localrun.chat.journal import Chat, ChatStore, ChatSummary
 from localrun.chat.remembered import HeldWith, held_with, hold_with
 from localrun.cli.console import note
-from localrun.cli.groups import LoadOptionFlags, ModelOptions
+from localrun.cli.groups import HubOptions, LoadOptionFlags, ModelOptions
+from localrun.cli.session import find_choice, open_engine
+from localrun.client.choice import ModelChoice, held_by
+from localrun.client.endpoints import server_named
+from localrun.client.interface import EngineClient
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
 
@@ -51,11 +56,30 @@ def begin(store: ChatStore, go_on: bool, typed: str | None, usual: str | None) -
     return chat
 
 
-def with_model_of(chat: Chat, options: ModelOptions) -> ModelOptions:
-    """The model that was named, else the one the chat was held with, if it is still there."""
-    held = held_with(chat)
-    if options.model or not held.model:
-        return options
+def choice_for(
+    chat: Chat | None, options: ModelOptions, hub: HubOptions, load: LoadOptionFlags, server: str | None
+) -> ModelChoice:
+    """The model that was named, else the one that `chat` was held with, if it is still there, else the usual one."""
+    held = HeldWith() if chat is None else held_with(chat)
+    if options.model is None and server is None:
+        if held.server:
+            server = _known_server(held.server)
+            options = replace(options, model=held.model if server else None)
+        elif held.model:
+            options = _with_model(held, options)
+    return find_choice(options, hub, load, server)
+
+
+def _known_server(name: str) -> str | None:
+    try:
+        server_named(name)
+    except NotFoundError:
+        note(f"({name}, where this chat was held, is none of the servers that were added)")
+        return None
+    return name
+
+
+def _with_model(held: HeldWith, options: ModelOptions) -> ModelOptions:
     precision = options.precision if options.precision != "auto" else held.precision or "auto"
     for wanted in dict.fromkeys((precision, options.precision)):
         try:
@@ -67,14 +91,24 @@ def with_model_of(chat: Chat, options: ModelOptions) -> ModelOptions:
     return options
 
 
-def held_as(chat: Chat, stored: StoredModel, load: LoadOptionFlags) -> LoadOptionFlags:
-    """How to hold the model: as typed, else as it was held in this chat. The chat remembers it."""
+def held_as(chat: Chat, choice: ModelChoice, load: LoadOptionFlags) -> ModelChoice:
+    """The model as it is held: as typed, else as it was in this chat."""
     held = held_with(chat)
     ctx = held.ctx if load.ctx is None else load.ctx
     kv = load.kv or (None if held.kv == "auto" else held.kv)
     window = load.window or held.window
-    hold_with(chat, HeldWith(stored.name, stored.precision, ctx, kv or "auto", window))
-    return replace(load, ctx=ctx, kv=kv, window=window)
+    if isinstance(choice.stored, StoredModel):
+        codec = cast(KVCodecName, kv or "auto")
+        choice = replace(choice, ctx=ctx, kv=codec, window=window, chat_id=chat.id if chat.kept else "")
+    return choice
+
+
+def open_for(chat: Chat, choice: ModelChoice, load: LoadOptionFlags) -> EngineClient:
+    """The engine that answers in `chat`, which remembers it."""
+    choice = held_as(chat, choice, load)
+    client = open_engine(choice, load)
+    hold_with(chat, held_by(choice, client.info.name))
+    return client
 
 
 def columns(number: int, chat: ChatSummary) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import typer
 from localrun.base.errors import UsageError
 from localrun.cli.console import write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions, switch
-from localrun.cli.session import find_model, open_client
+from localrun.cli.session import find_model, open_measured
 from localrun.diagnose.explain.words import WORDS
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def explain(
     if heads or chats > 1 or no_kv_cache:
         raise UsageError("--heads, --chats and --no-kv-cache are about a model by formula", "name one: --size 8B")
     stored = find_model(model)
-    with open_client(stored, load) as client:
+    with open_measured(stored, load) as client:
         from localrun.client.measure import ask
         from localrun.diagnose.explain.topics import TOPICS
 

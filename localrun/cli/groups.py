@@ -84,6 +84,15 @@ class ModelOptions:
 ModelArgument = Annotated[
     str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_model)
 ]
+ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="NAME|URL",
+        help="a server answers that speaks the OpenAI protocol; its key is in LOCALRUN_SERVER_KEY",
+        rich_help_panel=_MODEL,
+    ),
+]
 OfflineSwitch = Annotated[bool, switch("--offline", "open no connection", _MODEL)]
 
 

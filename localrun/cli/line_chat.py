@@ -1,7 +1,6 @@
 """A chat line by line: what was typed is a message or a command, and all state is told as text."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from localrun.base.content import FilePart, TextPart
 from localrun.base.errors import UsageError
@@ -19,9 +18,7 @@ from localrun.cli.line_model import LineModel
 from localrun.cli.output import OutputOptions, as_fields, stream_answer
 from localrun.cli.session import Answering, show_stats
 from localrun.cli.turn import Listening, answer_in, reuse_line
-
-if TYPE_CHECKING:
-    from localrun.client.local import LocalClient
+from localrun.client.interface import EngineClient
 
 
 class LineChat:
@@ -50,7 +47,7 @@ class LineChat:
         self.enter(chat)
 
     @property
-    def client(self) -> "LocalClient":
+    def client(self) -> EngineClient:
         """Of the model that answers now."""
         return self.model.client
 

@@ -2,41 +2,32 @@
 
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.journal import Chat
-from localrun.cli.chats import held_as
+from localrun.cli.chats import open_for
 from localrun.cli.groups import LoadOptionFlags
-from localrun.cli.session import open_client
-from localrun.hub.resolve import resolve
-from localrun.hub.stored import StoredModel
-
-if TYPE_CHECKING:
-    from localrun.client.local import LocalClient
+from localrun.client.choice import ModelChoice, named
 
 
 class LineModel(AbstractContextManager["LineModel"]):
     """One model at a time: two may not fit. `chat` remembers which answers in it."""
 
-    def __init__(self, stored: StoredModel, flags: LoadOptionFlags, chat: Chat) -> None:
+    def __init__(self, choice: ModelChoice, flags: LoadOptionFlags, chat: Chat) -> None:
         self._flags = flags
-        self._stored = stored
-        self.client = self._open(stored, chat)
+        self._choice = choice
+        self.client = open_for(chat, choice, flags)
 
     def change(self, name: str, chat: Chat) -> None:
         """Load another model; where that fails, the one before comes back. NotFoundError before anything is done."""
-        wanted = resolve(name)
+        wanted = named(name)
         self.client.close()
         try:
-            self.client = self._open(wanted, chat)
-            self._stored = wanted
+            self.client = open_for(chat, wanted, self._flags)
+            self._choice = wanted
         except LocalrunError:
-            self.client = self._open(self._stored, chat)
+            self.client = open_for(chat, self._choice, self._flags)
             raise
-
-    def _open(self, stored: StoredModel, chat: Chat) -> "LocalClient":
-        return open_client(stored, held_as(chat, stored, self._flags), chat.id if chat.kept else "")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.client.close()

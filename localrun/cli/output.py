@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Annotated, Protocol, assert_never
 
-from localrun.base.events import Completion, Done, Event, Loop, Prefill, Token
+from localrun.base.events import Channel, Completion, Done, Event, Loop, Prefill, Token
 from localrun.base.request import Request
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
 from localrun.cli.groups import switch
@@ -83,13 +83,8 @@ class _ShownAnswer:
             case Prefill(done, _, total):
                 if self._as_text:
                     self._progress.tell(done, total)
-            case Token(_, text, "answer"):
-                if self._as_text:
-                    self._thinking.end()
-                    self._answer.feed(text)
-            case Token(_, text, "thinking"):
-                if self._show_thinking:
-                    self._thinking.feed(text)
+            case Token(_, text, channel):
+                self._show_text(text, channel)
             case Loop():
                 self._end_line()
                 note(f"{event}")
@@ -97,6 +92,18 @@ class _ShownAnswer:
                 self._end_line()
             case _:
                 assert_never(event)
+
+    def _show_text(self, text: str, channel: Channel) -> None:
+        match channel:
+            case "answer":
+                if self._as_text:
+                    self._thinking.end()
+                    self._answer.feed(text)
+            case "thinking":
+                if self._show_thinking:
+                    self._thinking.feed(text)
+            case _:
+                assert_never(channel)
 
     def _end_line(self) -> None:
         self._thinking.end()

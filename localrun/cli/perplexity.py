@@ -13,7 +13,7 @@ from localrun.base.units import ms, percent, tps
 from localrun.cli.completion import complete_model, complete_word
 from localrun.cli.console import is_terminal, note, tell, write, write_json
 from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions
-from localrun.cli.session import find_model, open_client
+from localrun.cli.session import find_model, open_measured
 from localrun.cli.text_input import read_text_file
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def perplexity(
     stored = find_model(replace(model, model=named))
     text = read_text_file(words[-1])
     ctx = load.ctx or CHUNK
-    with open_client(stored, replace(load, ctx=ctx)) as client:
+    with open_measured(stored, replace(load, ctx=ctx)) as client:
         from localrun.diagnose.perplexity import perplexity as measure
 
         progress = _progress if is_terminal(sys.stderr) else _silent

@@ -1,8 +1,9 @@
 """`localrun run`: one prompt, one answer."""
 
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,19 +11,17 @@ from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.events import Completion
 from localrun.base.request import Message, Request
 from localrun.chat.journal import Chat
-from localrun.cli.chats import ContinueSwitch, begin, held_as, open_store, with_model_of
+from localrun.cli.chats import ContinueSwitch, begin, choice_for, open_for, open_store
 from localrun.cli.completion import complete_model
 from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
-from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, switch
+from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, ServerOption, switch
 from localrun.cli.output import RunOutput, as_fields, stream_answer
-from localrun.cli.session import Answering, find_or_pull, open_client, show_stats
+from localrun.cli.session import Answering, open_engine, show_stats
 from localrun.cli.text_input import read_stdin, read_text_file, typed_text
 from localrun.cli.turn import Stream, answer_in
+from localrun.client.interface import EngineClient
 from localrun.hub.resolve import resolve
-
-if TYPE_CHECKING:
-    from localrun.client.local import LocalClient
 
 
 def run(
@@ -35,6 +34,7 @@ def run(
     no_stdin: Annotated[bool, switch("--no-stdin", "do not read stdin")] = False,
     raw: Annotated[bool, switch("--raw", "the prompt as it is, without the chat template")] = False,
     go_on: ContinueSwitch = False,
+    server: ServerOption = None,
     output: RunOutput,
     model: ModelOptions,
     hub: HubOptions,
@@ -50,13 +50,12 @@ def run(
     if not (prompt or file or output.json) and at_terminal():
         from localrun.cli.chat import chat
 
-        return chat(go_on=go_on, model=model, hub=hub, answer=answer, load=load, output=output)
+        return chat(go_on=go_on, server=server, model=model, hub=hub, answer=answer, load=load, output=output)
     last = begin(open_store(), True, answer.system, shared.system) if go_on else None
-    stored = find_or_pull(model if last is None else with_model_of(last, model), hub)
+    choice = choice_for(last, model, hub, load, server)
     prompt = _whole_prompt(prompt, file or [], no_stdin)
     stream = partial(stream_answer, show_thinking=answer.show_thinking, jsonl=output.jsonl, as_text=not output.as_data)
-    load = load if last is None else held_as(last, stored, load)
-    with open_client(stored, load, last.id if last is not None and last.kept else "") as client:
+    with closing(open_engine(choice, load) if last is None else open_for(last, choice, load)) as client:
         for line in () if output.as_data else client.info.notes:
             note(line)
         if last is None:
@@ -119,7 +118,7 @@ def _request(shared: Answering, prompt: str, raw: bool) -> Request:
     return shared.options().request(messages, prompt=prompt if raw else None)
 
 
-def _go_on(chat: Chat, prompt: str, client: "LocalClient", shared: Answering, stream: Stream) -> Completion:
+def _go_on(chat: Chat, prompt: str, client: EngineClient, shared: Answering, stream: Stream) -> Completion:
     """Answer the prompt as the next message of a chat."""
     chat.set_aside()
     message = chat.add_user(prompt)

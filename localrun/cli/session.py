@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from localrun.base.errors import NotFoundError
+from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.events import Completion
 from localrun.base.machine import memory
 from localrun.base.request import Think
@@ -20,17 +20,18 @@ from localrun.chat.remembered import settings_of, think_of
 from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions
-from localrun.client.interface import Generation
+from localrun.client.choice import ModelChoice
+from localrun.client.endpoints import server_named
+from localrun.client.interface import EngineClient, Generation
+from localrun.client.open_client import open_client, open_local
 from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import facts_of
 from localrun.diagnose.words import in_words
 from localrun.fit.machine_rates import known_rates
 from localrun.hub.catalogue import BUILTIN, suggest
-from localrun.hub.library import mark_used
 from localrun.hub.load_options import load_options
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
-from localrun.text.render_process import RENDERER
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
@@ -70,21 +71,31 @@ def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:
         return pull_missing(options, hub, error)
 
 
-def open_client(stored: StoredModel, flags: LoadOptionFlags, chat_id: str = "") -> "LocalClient":
-    """Load the model. The process for templates starts beside that.
+def find_choice(
+    options: ModelOptions, hub: HubOptions, load: LoadOptionFlags, server: str | None = None
+) -> ModelChoice:
+    """The model of a server that was named, else one on disk, as `find_or_pull` finds it."""
+    if server is None:
+        stored = find_or_pull(options, hub)
+        return ModelChoice(stored, stored.precision)
+    flags = {"precision": "auto", **asdict(LoadOptionFlags())}
+    typed = {"precision": options.precision, **asdict(load)}
+    if chosen := [f"--{name.replace('_', '-')}" for name, usual in flags.items() if typed[name] != usual]:
+        raise UsageError(f"{' and '.join(chosen)}: a server decides that itself", "leave it out, or leave --server out")
+    return ModelChoice(replace(server_named(server), model=options.model or ""))
 
-    `chat_id`: the chat that is kept; its computed blocks are, too.
-    """
+
+def open_engine(choice: ModelChoice, flags: LoadOptionFlags) -> EngineClient:
+    """The engine that answers; of chats that are kept, what is computed is kept, too."""
     prefix_cache = not flags.no_prefix_cache
-    options = load_options(
-        stored, settings_with(flags), prefix_cache=prefix_cache, disk_cache=bool(chat_id), chat_id=chat_id
-    )
-    RENDERER.warm_up()
-    from localrun.client.local import LocalClient
+    keep = bool(choice.chat_id)
+    return open_client(choice, settings_with(flags), prefix_cache=prefix_cache, disk_cache=keep)
 
-    client = LocalClient(options)
-    mark_used(stored.path)
-    return client
+
+def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
+    """An engine in this process, for what looks inside of it. Nothing that it computes is kept."""
+    prefix_cache = not flags.no_prefix_cache
+    return open_local(stored, load_options(stored, settings_with(flags), prefix_cache=prefix_cache, disk_cache=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +163,24 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
 
 
 def show_stats(completion: Completion) -> None:
-    """How fast the answer was and what it took, on stderr."""
+    """How fast the answer was and what it took, on stderr; of a server's answer, what it tells."""
     c = completion
+    cached = "" if c.cached_tokens is None else f", {c.cached_tokens} of them cached"
+    read = f", {tps(c.prefill_tps)}" if c.prefill_tps is not None else ""
+    written = f", {tps(c.decode_tps)}" if c.decode_tps is not None else ""
+    context = f", context {c.ctx}" if c.ctx else ""
     note(
-        f"prompt  {c.prompt_tokens} tokens, {c.cached_tokens} of them cached, {tps(c.prefill_tps or 0)}\n"
-        f"answer  {c.completion_tokens} tokens, {tps(c.decode_tps or 0)}, first after {ms(c.ttft_ms)},"
+        f"prompt  {'?' if c.prompt_tokens is None else c.prompt_tokens} tokens{cached}{read}\n"
+        f"answer  {c.completion_tokens} tokens{written}, first after {ms(c.ttft_ms)},"
         f" then every {ms(c.itl_ms_p50)} (95 %: {ms(c.itl_ms_p95)})\n"
-        f"model   {c.model} {c.precision} on {c.backend}, context {c.ctx}, loaded in {ms(c.load_ms)}\n"
-        f"memory  {gib(c.peak_rss or 0)} at most; KV cache as {c.kv_codec}: {gib(c.kv_bytes or 0)} of this chat,"
-        f" {gib(c.kept_kv_bytes or 0)} of others, {gib(c.kv_budget_bytes or 0)} may be taken\n"
-        f"seed    {c.seed}"
+        f"model   {' '.join(filter(None, (c.model, c.precision)))} on {c.backend}{context}, loaded in {ms(c.load_ms)}"
     )
+    if c.peak_rss is not None:
+        note(
+            f"memory  {gib(c.peak_rss)} at most; KV cache as {c.kv_codec}: {gib(c.kv_bytes or 0)} of this chat,"
+            f" {gib(c.kept_kv_bytes or 0)} of others, {gib(c.kv_budget_bytes or 0)} may be taken"
+        )
+    note(f"seed    {c.seed}")
     facts = facts_of(asdict(c), known_rates())
     found = diagnose(facts) if facts else None
     if facts and found and found.cause != "unknown":

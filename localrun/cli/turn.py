@@ -1,7 +1,6 @@
 """One turn of a chat: the question is in it before it is answered, the answer after that, whole or half."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import Completion, Done, Event
@@ -12,16 +11,13 @@ from localrun.chat.too_long import TooLong, describe_too_long
 from localrun.chat.tree import Message
 from localrun.chat.turn import Answer, TurnOptions, begin_turn, continue_turn, keep_answer
 from localrun.cli.console import note
-from localrun.client.interface import Generation
-
-if TYPE_CHECKING:
-    from localrun.client.local import LocalClient
+from localrun.client.interface import EngineClient, Generation
 
 
 class Listening:
     """A client whose events `answer` takes too, for when it dies before it is done."""
 
-    def __init__(self, client: "LocalClient", begun: Message | None = None) -> None:
+    def __init__(self, client: EngineClient, begun: Message | None = None) -> None:
         self._client = client
         self.answer = Answer(client.info, begun)
 
@@ -42,7 +38,7 @@ Stream = Callable[[Listening, Request], Done]
 def answer_in(
     chat: Chat,
     question: str,
-    client: "LocalClient",
+    client: EngineClient,
     options: TurnOptions,
     stream: Stream,
     ask: Callable[[TooLong], Policy] = lambda told: "stop",

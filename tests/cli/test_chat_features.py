@@ -133,15 +133,15 @@ def test_another_model_answers_and_stays(faces: Faces, monkeypatch: Patch, chats
 
 def test_where_another_model_fails_the_first_comes_back(faces: Faces, monkeypatch: Patch) -> None:
     opened: list[Any] = []
-    real = session.open_client
+    real = session.open_engine
 
-    def open_client(*arguments: Any) -> Any:
+    def open_engine(*arguments: Any) -> Any:
         opened.append(arguments)
         if len(opened) == 2:
             raise LocalrunError("there is no memory for it")
         return real(*arguments)
 
-    monkeypatch.setattr("localrun.cli.line_model.open_client", open_client)
+    monkeypatch.setattr("localrun.cli.chats.open_engine", open_engine)
     type_in(monkeypatch, "one", "/retry-with builtin", "two")
     _, out, err = faces.run("chat")
     assert "there is no memory for it" in err

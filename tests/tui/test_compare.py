@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.journal import ChatStore
+from localrun.client.choice import ModelChoice, builtin
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.models.models_screen import ModelsScreen
-from localrun_tui.state.choice import ModelChoice, builtin
 
 
 async def command(pilot: Pilot[Any], text: str) -> None:

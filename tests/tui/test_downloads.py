@@ -19,6 +19,7 @@ from textual.screen import Screen
 
 from localrun.base.errors import HubError
 from localrun.base.settings import read_settings
+from localrun.client.choice import ModelChoice
 from localrun.hub import partial, transfer
 from localrun.hub.access import read_access
 from localrun.hub.http import Http
@@ -27,7 +28,6 @@ from localrun.hub.resolve import resolve
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.downloads.downloads import DownloadsScreen, badge_text, duration
 from localrun_tui.screens.downloads.downloads_queue import Downloads
-from localrun_tui.state.choice import ModelChoice
 
 MIB = 1 << 20
 SLOW = 1e4  # bytes a second: nothing ends by itself while a test looks

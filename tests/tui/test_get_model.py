@@ -15,10 +15,10 @@ from localrun_testing.stub_gguf import stub_gguf
 from textual.pilot import Pilot
 
 from localrun.chat.journal import ChatStore
+from localrun.client.choice import ModelChoice
 from localrun.hub.catalogue import read_catalogue, shown_name
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.first_run import FirstRunScreen
-from localrun_tui.state.choice import ModelChoice
 
 TITLE = read_catalogue()["qwen3.5-4b"]["title"]
 REPO = read_catalogue()["qwen3.5-4b"]["gguf"]

@@ -8,15 +8,15 @@ from localrun.fit.estimate import FitRow
 from localrun.fit.quality import straying, straying_text
 from localrun.fit.shape import shape_of
 from localrun.formats.detect import open_model_file
+from localrun.hub.catalogue_rows import catalogue_rows
 from localrun.hub.library import builtin_models
+from localrun.hub.precision_offer import Precision
 from localrun.hub.remote_repo import RemoteFile
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
 from localrun_tui.screens.models.model_card import catalogue_card, stored_card
-from localrun_tui.screens.models.model_rows import catalogue_rows
 from localrun_tui.screens.models.newer_version import is_current
 from localrun_tui.screens.models.precision_compare import compare
-from localrun_tui.screens.models.precision_offer import Precision
 
 GIB = 1 << 30
 FIT = FitRow(

@@ -15,15 +15,16 @@ from localrun_testing.stub_gguf import stub_gguf
 from textual.pilot import Pilot
 
 from localrun.base.settings import read_settings, write_setting
+from localrun.client.choice import ModelChoice
 from localrun.client.endpoint import Endpoint
+from localrun.client.endpoints import write_endpoints
+from localrun.client.model_slot import ModelSlot
 from localrun.client.worker import WorkerClient
 from localrun.fit.rates import Rates
 from localrun.hub import preview
-from localrun_tui.screens.models.model_rows import catalogue_rows, first_model, used_when
+from localrun.hub.catalogue_rows import catalogue_rows, first_model
+from localrun_tui.screens.models.model_rows import used_when
 from localrun_tui.screens.models.models_screen import ModelsScreen
-from localrun_tui.state.choice import ModelChoice
-from localrun_tui.state.endpoints import write_endpoints
-from localrun_tui.state.model_slot import ModelSlot
 
 
 @pytest.fixture

@@ -13,21 +13,21 @@ from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.raw_files import Entry, safetensors_file
 from textual.pilot import Pilot
 
-from localrun.base.settings import write_setting
+from localrun.base.settings import read_settings, write_setting
+from localrun.client.choice import ModelChoice
+from localrun.client.open_client import options_for
 from localrun.fit.estimate import Fit, FitRow
 from localrun.hub import api
 from localrun.hub.access import read_access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
 from localrun.hub.http import Http
+from localrun.hub.precision_offer import Offer, Precision, Subject, read_offer
 from localrun.hub.preview import find_on_hub
-from localrun.hub.stored import stored_at
-from localrun_tui import start
+from localrun.hub.stored import StoredModel, stored_at
 from localrun_tui.screens.models import precision_menu
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
-from localrun_tui.screens.models.precision_offer import Offer, Precision, Subject, read_offer
 from localrun_tui.state.background import Task
-from localrun_tui.state.choice import ModelChoice
 
 GIB = 1 << 30
 CONFIG = {
@@ -209,7 +209,8 @@ def test_the_context_that_is_set_is_the_first_and_auto_can_be_chosen_over_it(hub
             await until_text(pilot, "‹ auto ›")
         await pilot.press("end", "enter")
         await until(pilot, lambda: app.closed)
-        ctx.append(start.load_options(app.answer).ctx)
+        assert isinstance(app.answer.stored, StoredModel)
+        ctx.append(options_for(app.answer.stored, app.answer, read_settings()).ctx)
 
     for _ in range(2):
         app = ScreenApp(menu("org/tiny-GGUF"))
@@ -220,7 +221,7 @@ def test_the_context_that_is_set_is_the_first_and_auto_can_be_chosen_over_it(hub
 def test_an_offer_without_a_network_has_what_is_on_disk(hub: FakeHub) -> None:
     fetch("org/tiny-GGUF", "tiny-F16.gguf")
     hub.break_file("api", "rate-limit")
-    offer = read_offer(Subject("org/tiny-GGUF", wanted=find_on_hub("org/tiny-GGUF")), lambda: 8 * GIB, Task())
+    offer = read_offer(Subject("org/tiny-GGUF", wanted=find_on_hub("org/tiny-GGUF")), lambda: 8 * GIB, Task().on_cancel)
     (line,) = offer.lines(0, "auto")
     assert (line.name, line.recommended, line.stored is not None) == ("F16", True, True)
     assert offer.notes[0].startswith("only what is on disk: ")
@@ -237,11 +238,11 @@ def test_an_original_on_disk_serves_the_precisions_made_from_it(home: Path) -> N
     }
     (folder / "model.safetensors").write_bytes(safetensors_file(weights, bytes(2 * n_bytes)))
     (stored,) = stored_at(folder, "models", "original")
-    offer = read_offer(Subject("original", stored), lambda: 8 * GIB, Task())
+    offer = read_offer(Subject("original", stored), lambda: 8 * GIB, Task().on_cancel)
     lines = {line.name: line for line in offer.lines(0, "auto")}
     assert set(lines) == {"fp16", "int8", "int4", "int2"}
     assert [lines[name].stored and lines[name].stored.precision for name in lines] == list(lines)  # type: ignore[union-attr]
     assert lines["int4"].weights_bytes < lines["int8"].weights_bytes
     assert not lines["int4"].approximate
-    only = read_offer(Subject("original", replace(stored, precision="int4")), lambda: 8 * GIB, Task())
+    only = read_offer(Subject("original", replace(stored, precision="int4")), lambda: 8 * GIB, Task().on_cancel)
     assert only.notes == ()

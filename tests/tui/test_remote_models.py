@@ -17,9 +17,9 @@ from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.chat.journal import ChatStore
 from localrun.client import remote_models
 from localrun.client.endpoint import Endpoint
+from localrun.client.endpoints import read_endpoints, write_endpoints
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
-from localrun_tui.state.endpoints import read_endpoints, write_endpoints
 
 KEY = "sk-canary-123456"
 

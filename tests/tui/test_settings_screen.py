@@ -15,16 +15,16 @@ from textual.widgets import Input, OptionList
 from localrun.base.errors import UsageError
 from localrun.base.settings import SETTINGS, read_settings, write_setting
 from localrun.client.endpoint import Endpoint
-from localrun_tui.screens.settings.settings_groups import in_groups
-from localrun_tui.screens.settings.settings_rows import problem, setting_rows
-from localrun_tui.screens.settings.settings_screen import SettingsScreen
-from localrun_tui.state.endpoints import (
+from localrun.client.endpoints import (
     check_endpoint,
     masked,
     read_endpoints,
     travels_in_the_clear,
     write_endpoints,
 )
+from localrun_tui.screens.settings.settings_groups import in_groups
+from localrun_tui.screens.settings.settings_rows import problem, setting_rows
+from localrun_tui.screens.settings.settings_screen import SettingsScreen
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList
 

@@ -10,50 +10,52 @@ import pytest
 from localrun_testing import REPOSITORY
 
 from localrun.base.errors import NotFoundError
-from localrun.base.settings import Settings, write_setting
+from localrun.base.settings import Settings, read_settings, write_setting
 from localrun.chat.presets import PRESETS, sampling_of
+from localrun.client.choice import ModelChoice, builtin, first_choice
+from localrun.client.open_client import options_for
 from localrun.hub.library import mark_used
-from localrun_tui import start
-from localrun_tui.state.choice import ModelChoice, builtin
+from localrun.hub.stored import StoredModel
 
 
 def test_the_first_model_is_the_named_else_the_last_used_else_the_default_else_none(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert start.first_choice(None, "auto") is None
+    assert first_choice(None, "auto") is None
     write_setting("model", "no-such-model")
     with pytest.raises(NotFoundError):
-        start.first_choice(None, "auto")
+        first_choice(None, "auto")
     shipped = builtin().stored
     mark_used(shipped.path)  # type: ignore[union-attr]
-    last = start.first_choice(None, "auto")
+    last = first_choice(None, "auto")
     assert last is not None
     assert last.stored.name == "builtin"
     elsewhere = tmp_path / "mine-Q8_0.gguf"
     shutil.copy(shipped.path, elsewhere)  # type: ignore[union-attr]
     mark_used(elsewhere)
-    last = start.first_choice(None, "auto")
+    last = first_choice(None, "auto")
     assert last is not None
     assert (last.stored.name, last.precision) == ("mine", "Q8_0")
     monkeypatch.setenv("LOCALRUN_MODEL", "no-such-model")
     with pytest.raises(NotFoundError):
-        start.first_choice(None, "auto")
-    named = start.first_choice("builtin", "auto")
+        first_choice(None, "auto")
+    named = first_choice("builtin", "auto")
     assert named is not None
     assert named.stored.name == "builtin"
 
 
 def test_a_choice_goes_before_the_settings(home: Path) -> None:
     stored = builtin().stored
+    assert isinstance(stored, StoredModel)
     write_setting("ctx", "512")
     write_setting("kv", "q8")
     write_setting("threads", "1")
-    options = start.load_options(ModelChoice(stored))
+    options = options_for(stored, ModelChoice(stored), read_settings())
     assert (options.ctx, options.kv, options.threads) == (512, "q8", 1)
     assert options.disk_cache
-    options = start.load_options(ModelChoice(stored, ctx=256, kv="f16"))
+    options = options_for(stored, ModelChoice(stored, ctx=256, kv="f16"), read_settings())
     assert (options.ctx, options.kv) == (256, "f16")
-    assert start.load_options(ModelChoice(stored, ctx=0)).ctx is None, "auto, and chosen"
+    assert options_for(stored, ModelChoice(stored, ctx=0), read_settings()).ctx is None, "auto, and chosen"
 
 
 def test_presets_lie_above_the_settings() -> None:

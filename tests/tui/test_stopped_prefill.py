@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.chat.journal import ChatStore
+from localrun.client.choice import ModelChoice
 from localrun.client.local import LocalClient
+from localrun.client.open_client import Progress
 from localrun_tui.app import LocalrunApp
-from localrun_tui.state.choice import ModelChoice
-from localrun_tui.state.model_slot import Progress
 
 BUILTIN = Path(resource("builtin/localrun-tiny.gguf"))
 

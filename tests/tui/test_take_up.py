@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 
 from localrun.chat.journal import ChatStore
 from localrun.chat.remembered import HeldWith, held_with
+from localrun.client.choice import ModelChoice
 from localrun.hub.stored import StoredModel
 from localrun_tui.app import LocalrunApp
 from localrun_tui.state import take_up
-from localrun_tui.state.choice import ModelChoice
 
 OTHER = ModelChoice(StoredModel("gemma", "Q8_0", Path("/models/gemma.gguf"), 1, "gguf", "models"), "Q8_0", 4096)
 

@@ -20,10 +20,10 @@ from localrun.base.errors import EngineDiedError
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
 from localrun.client import watchdog
+from localrun.client.choice import builtin
 from localrun.client.worker import WorkerClient
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
-from localrun_tui.state.choice import builtin
 from localrun_tui.state.turn import Turn
 
 pytestmark = [

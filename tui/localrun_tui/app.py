@@ -21,10 +21,10 @@ from localrun_tui.widgets.thrift import Paper, Thrifty
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
+    from localrun.client.choice import ModelChoice
+    from localrun.client.model_slot import OpenClient
     from localrun_tui.screens.downloads.downloads_queue import Downloads
     from localrun_tui.screens.first_run import Answer
-    from localrun_tui.state.choice import ModelChoice
-    from localrun_tui.state.model_slot import OpenClient
 
 _QUIET = 3.0  # seconds after which what is not needed at once is read
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
@@ -151,8 +151,8 @@ class LocalrunApp(App[None]):
         elif answer == "models":
             await self.choose_model("catalogue")
         elif answer is not None:
+            from localrun.client.choice import builtin
             from localrun_tui.screens.downloads.get_model import get_model
-            from localrun_tui.state.choice import builtin
 
             if answer != "builtin":
                 get_model(self, self.downloads, answer.name)

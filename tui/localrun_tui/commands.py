@@ -11,43 +11,19 @@ from localrun_tui.keys import key_for
 if TYPE_CHECKING:
     from localrun_tui.screens.chat.chat_screen import ChatScreen
 
-_ACTIONS = {  # those that have a key, too
-    "/new": "new_chat",
-    "/retry": "regenerate",
-    "/attach": "attach",
-    "/list": "history",
-    "/title": "this_chat('rename')",
-    "/find": "find",
-    "/chat-settings": "chat_settings",
-    "/stats": "inspector",
-    "/explain": "explain",
-    "/models": "models",
-    "/downloads": "downloads",
-    "/settings": "settings",
-    "/help": "help",
-    "/quit": "quit",
-}
-EVERYWHERE = {  # what works on other screens, too
-    "/explain": "explain",
-    "/models": "models",
-    "/downloads": "downloads",
-    "/settings": "settings",
-    "/theme": "change_theme",
-    "/help": "help",
-    "/quit": "quit",
-}
-
 
 def commands(app: App[Any], chat: "ChatScreen | None") -> Iterable[SystemCommand]:
     """All commands of the app, where `chat`, the chat's screen, is in front; else those that work everywhere."""
     for command in COMMANDS:
         if "app" not in command.faces:
             continue
-        explanation = " · ".join(filter(None, (key_for(_ACTIONS.get(command.name, "")), command.help, command.usage)))
+        explanation = " · ".join(
+            filter(None, (key_for(command.action.removeprefix("app.")), command.help, command.usage))
+        )
         if chat is not None:
             yield SystemCommand(command.title, explanation, _in_chat(chat, command))
-        elif command.name in EVERYWHERE:
-            yield SystemCommand(command.title, explanation, _everywhere(app, EVERYWHERE[command.name]))
+        elif command.works_everywhere:
+            yield SystemCommand(command.title, explanation, _everywhere(app, command.action))
 
 
 def _in_chat(chat: "ChatScreen", command: Command) -> Callable[[], Any]:

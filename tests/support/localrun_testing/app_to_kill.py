@@ -13,14 +13,14 @@ from textual.message import Message
 import localrun_tui
 from localrun.base.request import LoadOptions, Request
 from localrun.chat.tree import Message as ChatMessage
+from localrun.client.choice import ModelChoice, builtin
 from localrun.client.interface import EngineClient, Generation
+from localrun.client.open_client import Progress
 from localrun.client.worker import WorkerClient
 from localrun.hub.stored import StoredModel
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
-from localrun_tui.state.choice import ModelChoice, builtin
 from localrun_tui.state.messages import ChatChanged
-from localrun_tui.state.model_slot import Progress
 
 ANSWER = Request(prompt="count 40 0.005")
 

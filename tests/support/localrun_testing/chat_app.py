@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from localrun.chat.journal import ChatStore
+from localrun.client.choice import ModelChoice
 from localrun.hub.stored import StoredModel
 from localrun_testing.pilots import until
 from localrun_testing.scripted_client import Script, ScriptedClient, opener
@@ -15,7 +16,6 @@ from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.message_view import MessageView
-from localrun_tui.state.choice import ModelChoice
 
 CHOICE = ModelChoice(StoredModel("qwen3-4b", "Q4_K_M", Path("/models/qwen3-4b.gguf"), 1, "gguf", "models"), "Q4_K_M")
 ENDS = Script(never_ends=True)  # says Hello! and stays until it is stopped

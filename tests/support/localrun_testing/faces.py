@@ -21,7 +21,7 @@ class Faces:
         self.clients: list[FakeClient] = []
         self.answer: Answer = lambda request: f"You said {request.messages[-1]['content']}."
 
-    def open(self, options: LoadOptions) -> FakeClient:
+    def open(self, options: LoadOptions, progress: object = None) -> FakeClient:
         self.clients.append(FakeClient(options, lambda request: self.answer(request)))
         return self.clients[-1]
 

@@ -31,28 +31,30 @@ def counts(kind: str, text: str) -> Schema:
 
 TEXT, NUMBER, WHOLE = "string", "number", "integer"
 
+_UNTOLD = "; null where a server does not tell"
+
 COMPLETION = {
     "model": field(TEXT, "name of the model"),
     "precision": field(TEXT, "as in its name, or the commonest type in the file"),
-    "backend": field(TEXT, "what computed: reference, cpu, cuda or mps"),
+    "backend": field(TEXT, "what computed: reference, cpu, cuda, mps, or remote for a server"),
     "text": field(TEXT, "the answer"),
     "thinking": field(TEXT, "what the model thought before it, if it does"),
     "stop_reason": {
         "enum": ["stop", "length", "cancelled", "loop"],
         "description": "why it ended; loop: it only repeated itself, and --stop-on-loop was on",
     },
-    "prompt_tokens": field(WHOLE, "tokens of the prompt, template included", minimum=0),
-    "cached_tokens": field(WHOLE, "of these, tokens that were not computed again", minimum=0),
+    "prompt_tokens": field([WHOLE, "null"], f"tokens of the prompt, template included{_UNTOLD}", minimum=0),
+    "cached_tokens": field([WHOLE, "null"], f"of these, tokens that were not computed again{_UNTOLD}", minimum=0),
     "completion_tokens": field(WHOLE, "tokens of the answer and the thinking: the length of token_ids", minimum=0),
     "token_ids": rows("the tokens, without the one that stopped", field(WHOLE, "id", minimum=0)),
     "load_ms": field(NUMBER, "time to load the model"),
     "ttft_ms": field(NUMBER, "time to first token, loading not included"),
     "itl_ms_p50": field(NUMBER, "median time between tokens"),
     "itl_ms_p95": field(NUMBER, "95th percentile of it"),
-    "prefill_tps": field(NUMBER, "prompt tokens computed per second; cached ones do not count"),
-    "decode_tps": field(NUMBER, "answer tokens per second"),
-    "peak_rss": field(WHOLE, "most memory the process had, bytes"),
-    "kv_bytes": field(WHOLE, "KV cache that this answer held when it ended, bytes"),
+    "prefill_tps": field([NUMBER, "null"], "prompt tokens computed per second, without cached ones; null for a server"),
+    "decode_tps": field([NUMBER, "null"], "answer tokens per second; null for a few of a server"),
+    "peak_rss": field([WHOLE, "null"], "most memory the process had, bytes; null for a server"),
+    "kv_bytes": field([WHOLE, "null"], "KV cache that this answer held when it ended, bytes; null for a server"),
     "kv_codec": field(TEXT, "how the KV cache is stored"),
     "ctx": field(WHOLE, "context length, tokens"),
     "seed": field(WHOLE, "repeats the answer with --seed"),

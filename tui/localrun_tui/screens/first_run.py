@@ -25,7 +25,7 @@ from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.marked_options import MarkedOptions
 
 if TYPE_CHECKING:
-    from localrun_tui.screens.models.model_rows import CatalogueRow
+    from localrun.hub.catalogue_rows import CatalogueRow
 
 Answer: TypeAlias = "CatalogueRow | Literal['builtin', 'models', 'downloads'] | None"
 _ANSWERS: tuple[tuple[Answer, str, str], ...] = (
@@ -122,7 +122,7 @@ class _Ways(MarkedOptions):
 def _find_first(task: object) -> "CatalogueRow | None":
     """What it takes is imported here: it would hold up the first frame."""
     from localrun.backends.registry import usual_memory
-    from localrun_tui.screens.models.model_rows import catalogue_rows, first_model
+    from localrun.hub.catalogue_rows import catalogue_rows, first_model
 
     now = usual_memory()
     return first_model(catalogue_rows(now.available, []), now.total)

@@ -8,7 +8,7 @@ from textual.message import Message
 from localrun.base.events import ModelInfo
 
 if TYPE_CHECKING:
-    from localrun_tui.state.choice import ModelChoice
+    from localrun.client.choice import ModelChoice
     from localrun_tui.state.turn import Turn
 
 

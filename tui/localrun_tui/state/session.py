@@ -18,8 +18,9 @@ from localrun.base.events import ModelInfo
 from localrun.base.request import Request
 from localrun.chat.attachments import title_for
 from localrun.chat.turn import may_go_on
+from localrun.client.choice import held_by
+from localrun.client.model_slot import LoadGivenUpError, ModelSlot, OpenClient
 from localrun.fit.rates import Rates
-from localrun_tui.state.choice import held_by
 from localrun_tui.state.messages import (
     ChatChanged,
     ChatOpened,
@@ -29,7 +30,6 @@ from localrun_tui.state.messages import (
     ModelWanted,
     TurnBegan,
 )
-from localrun_tui.state.model_slot import LoadGivenUpError, ModelSlot, OpenClient
 from localrun_tui.state.shelf import Shelf
 from localrun_tui.state.store_thread import StoreThread
 from localrun_tui.state.turn import Turn
@@ -38,7 +38,7 @@ from localrun_tui.state.waiting import WaitingMessages
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat, ChatStore
     from localrun.chat.tree import Message
-    from localrun_tui.state.choice import ModelChoice
+    from localrun.client.choice import ModelChoice
 
 _LAST_WORDS = 2.0  # seconds that an answer has to be written when the app ends
 

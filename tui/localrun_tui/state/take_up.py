@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.remembered import held_with
-from localrun_tui.state.choice import choice_of, is_held_by
+from localrun.client.choice import choice_of, is_held_by
 from localrun_tui.state.messages import ModelGone
 
 if TYPE_CHECKING:
-    from localrun_tui.state.choice import ModelChoice
+    from localrun.client.choice import ModelChoice
     from localrun_tui.state.session import Session
 
 _LOOK = 0.1  # seconds between two looks at an answer that has to end first

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, unexpected
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request
 from localrun.chat.turn import Answer
@@ -95,8 +95,3 @@ class Turn(Answer):
         if self.n_tokens and now - self._kept >= _BETWEEN_HALVES:
             self._kept = now
             self._keep_half(self)
-
-
-def unexpected(error: Exception) -> LocalrunError:
-    """An error of another kind, for the user."""
-    return LocalrunError(f"something failed inside localrun: {type(error).__name__}: {error}", "try again")

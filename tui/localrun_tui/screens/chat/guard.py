@@ -5,10 +5,9 @@ from typing import Any
 
 from textual.widget import Widget
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, unexpected
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.state.session import Session
-from localrun_tui.state.turn import unexpected
 
 
 class Guard:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
-from localrun.base.errors import UsageError
+from localrun.chat.commands import policy_in
 from localrun.chat.overflow import POLICIES
 from localrun_tui.state.spoken import last_question, spoken_in
 
@@ -73,10 +73,8 @@ class OwnCommands:
         self._screen.notify(f"{path}: /prompt {name} takes it", title="Kept", markup=False)
 
     async def policy(self, wanted: str) -> None:
-        policy = next((name for name in POLICIES if name == wanted), None)
+        policy = policy_in(wanted)
         if policy is None:
-            if wanted:
-                raise UsageError(f"there is no policy {wanted}", f"one of {', '.join(POLICIES)}")
             await self._screen.run_action("chat_settings")
             return
         chat = await self._chat()

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
-from localrun.chat.commands import copies_chat
+from localrun.chat.commands import commands_of, copies_chat
 from localrun_tui.screens.chat.own_commands import OwnCommands
 from localrun_tui.screens.chat.version_commands import VersionCommands
 from localrun_tui.state.spoken import spoken_in
@@ -41,9 +41,9 @@ class SlashCommands:
         self._composer = composer
         self._chats = chats
         self._history = history
+        actions = {command.name: self._action(command.action) for command in commands_of("app").values()}
         self.handlers: dict[str, Handler] = {
-            "/help": self._action("app.help"),
-            "/new": self._action("new_chat"),
+            **actions,
             "/retry": self._versions.retry,
             "/retry-with": self._versions.retry_with,
             "/continue": self._versions.go_on,
@@ -53,7 +53,6 @@ class SlashCommands:
             "/compare": self._versions.compare,
             "/attach": self._attach,
             "/copy": self._copy,
-            "/list": self._action("history"),
             "/open": self._open,
             "/search": self._search,
             "/title": self._own.title,
@@ -68,15 +67,8 @@ class SlashCommands:
             "/folder": self._own.folder,
             "/duplicate": self._of_chat("duplicate"),
             "/delete": self._of_chat("delete"),
-            "/undelete": self._action("undelete"),
             "/chat-settings": self._own.chat_settings,
-            "/stats": self._action("inspector"),
             "/explain": self._explain,
-            "/models": self._action("app.models"),
-            "/downloads": self._action("app.downloads"),
-            "/settings": self._action("app.settings"),
-            "/theme": self._action("app.change_theme"),
-            "/quit": self._action("app.quit"),
         }
 
     async def run(self, name: str, arguments: str = "") -> None:

@@ -10,8 +10,8 @@ from localrun_tui.state.branches import Branches
 from localrun_tui.state.spoken import last_question, spoken_in
 
 if TYPE_CHECKING:
+    from localrun.client.choice import ModelChoice
     from localrun_tui.screens.chat.composer import Composer
-    from localrun_tui.state.choice import ModelChoice
     from localrun_tui.state.session import Session
 
 
@@ -30,8 +30,8 @@ class VersionCommands:
             await self._session.regenerate(chat.tree.head, temperature_in(temperature))
 
     async def retry_with(self, name: str) -> None:
+        from localrun.client.choice import named
         from localrun_tui.screens.models.models_screen import ModelsScreen
-        from localrun_tui.state.choice import named
         from localrun_tui.state.take_up import load_instead
 
         chat = spoken_in(self._session)

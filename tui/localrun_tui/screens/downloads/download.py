@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 from localrun.base.errors import LocalrunError
 from localrun.base.request import KVCodecName
 from localrun.formats.gguf_names import is_gguf
+from localrun.client.choice import ModelChoice
 from localrun.hub.catalogue import shown_name
 from localrun.hub.names import parse_file_name
-from localrun_tui.state.choice import ModelChoice
 
 if TYPE_CHECKING:
     from localrun.hub.stored import StoredModel

@@ -12,10 +12,10 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from localrun.base.units import gib
+from localrun.client.choice import ModelChoice
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.downloads.downloads_queue import Downloads
-from localrun_tui.state.choice import ModelChoice
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.meters import bar

@@ -15,11 +15,11 @@ from localrun_tui.state.background import run_in_background, tell
 from localrun_tui.widgets.toast import toast, toast_error
 
 if TYPE_CHECKING:
+    from localrun.client.choice import ModelChoice
     from localrun.hub.preview import Preview
     from localrun.hub.queue import DownloadQueue, Job
     from localrun.hub.remote_repo import RemoteFile, RemoteRepo
     from localrun.hub.variants import Variant
-    from localrun_tui.state.choice import ModelChoice
 
 
 class Downloads:

@@ -9,10 +9,11 @@ from textual.content import Content
 from localrun.base.errors import LocalrunError
 from localrun.fit.estimate import FitRow
 from localrun.hub.catalogue import read_catalogue, shown_name
+from localrun.hub.catalogue_rows import CatalogueRow
 from localrun.hub.preview import fit_stored
 from localrun.hub.stored import StoredModel
 from localrun_tui.screens.models.memory_gauge import gauge
-from localrun_tui.screens.models.model_rows import CatalogueRow, size_of, speed
+from localrun_tui.screens.models.model_rows import size_of, speed
 from localrun_tui.screens.models.verdicts import MEANING
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import lines

@@ -3,10 +3,10 @@
 from textual.content import Content
 
 from localrun.base.units import gib
+from localrun.hub.catalogue_rows import CatalogueRow
 from localrun_tui.screens.models.model_card import ModelCard, catalogue_card
 from localrun_tui.screens.models.model_rows import (
     SOURCES,
-    CatalogueRow,
     DiskRow,
     HubRow,
     ServerModel,

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 from localrun.base.units import count, gib
 from localrun.client.endpoint import Endpoint
-from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
-from localrun.fit.shape import Shape
+from localrun.fit.estimate import FitRow, Verdict
 from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
-from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.library import scan
 from localrun.hub.loadable import stored_obstacle
 from localrun.hub.stored import StoredModel
-from localrun.hub.verdicts import catalogue_fit, rough_verdict
+from localrun.hub.verdicts import rough_verdict
 from localrun.model.capability import obstacle_of
 
 SOURCES = {
@@ -39,29 +37,6 @@ class DiskRow:
     copies: int = 1
     extra: int = 0
     obstacle: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueRow:
-    """A model localrun knows by name. `best` is what this machine would run; None where nothing fits, or is known."""
-
-    name: str
-    entry: CatalogueModel
-    shape: Shape | None
-    best: FitRow | None
-    on_disk: bool
-
-    @property
-    def n_params(self) -> int:
-        return self.shape.n_params if self.shape else 0
-
-    @property
-    def obstacle(self) -> str:
-        return self.shape.obstacle if self.shape else ""
-
-    @property
-    def verdict(self) -> Verdict:
-        return self.best.verdict if self.best else "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +68,6 @@ def disk_rows() -> list[DiskRow]:
             copies[model.path] = len(group), reclaimable(group)
     rows = [DiskRow(model, *copies.get(model.path, (1, 0)), stored_obstacle(model)) for model in models]
     return sorted(rows, key=lambda row: (-(row.model.last_used or 0.0), row.model.name.lower(), row.model.bytes))
-
-
-def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[CatalogueRow]:
-    """Every model of the catalogue with what fits in `budget` bytes; opens no connection."""
-    there = {model.name.lower() for model in stored}
-    rows = []
-    for name, entry in search_catalogue("").items():
-        found, fit = catalogue_fit(name, budget)
-        repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
-        shape, best = found.shape if found else None, fit.recommended if fit else None
-        rows.append(CatalogueRow(name, entry, shape, best, bool(there & {name.lower(), *repos})))
-    return rows
-
-
-def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow | None:
-    """The one to begin with: the largest usual one that fits now and answers fluently; else the best that does."""
-    fitting = [row for row in rows if row.best is not None and row.verdict == "fits"]
-    fluent = [row for row in fitting if row.best is not None and row.best.est_decode_tps >= FLUENT_TPS]
-    by_name = {row.name: row for row in fluent}
-    usual = [by_name[name] for name in suggestions(total_memory) if name in by_name]
-    if usual or fluent:
-        return usual[0] if usual else max(fluent, key=lambda row: row.n_params)
-    return max(fitting, key=lambda row: row.best.est_decode_tps if row.best else 0.0, default=None)
 
 
 def hub_rows(found: Sequence[FoundModel], budget: int) -> list[HubRow]:

@@ -13,29 +13,27 @@ from localrun.base.errors import LocalrunError
 from localrun.base.machine import memory
 from localrun.base.settings import read_settings
 from localrun.client.endpoint import Endpoint
+from localrun.client.endpoints import read_endpoints
 from localrun.hub import api
 from localrun.hub.access import read_access
+from localrun.hub.catalogue_rows import CatalogueRow, catalogue_rows, first_model
 from localrun.hub.http import Http
 from localrun.hub.library import scan
+from localrun.hub.precision_offer import Subject
 from localrun.hub.preview import find_on_hub
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
 from localrun_tui.screens.models import model_items as items
 from localrun_tui.screens.models.model_card import ModelCard, stored_card
 from localrun_tui.screens.models.model_rows import (
-    CatalogueRow,
     DiskRow,
     HubRow,
     ServerModel,
-    catalogue_rows,
     disk_rows,
-    first_model,
     hub_rows,
 )
-from localrun_tui.screens.models.precision_offer import Subject
 from localrun_tui.screens.models.section import Section
 from localrun_tui.state.background import Task, run_in_background
-from localrun_tui.state.endpoints import read_endpoints
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.model_list import Item, ModelList
 

@@ -14,6 +14,7 @@ from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from localrun.backends.registry import usual_memory
 from localrun.base.events import ModelInfo
+from localrun.client.choice import ModelChoice
 from localrun.client.endpoint import Endpoint
 from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
 from localrun_tui.screens.models.default_model import make_default
@@ -23,7 +24,6 @@ from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMen
 from localrun_tui.screens.models.removal import ask_to_remove
 from localrun_tui.screens.models.section import Section
 from localrun_tui.screens.models.server_change import ask_for_server
-from localrun_tui.state.choice import ModelChoice
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList

@@ -4,8 +4,8 @@ from textual.content import Content
 
 from localrun.base.units import gib
 from localrun.fit.quality import MEANING, straying, straying_text
+from localrun.hub.precision_offer import Precision
 from localrun_tui.screens.models.model_rows import speed
-from localrun_tui.screens.models.precision_offer import Precision
 from localrun_tui.screens.models.verdicts import verdict_text
 from localrun_tui.widgets.columns import say
 

@@ -15,15 +15,15 @@ from textual.widgets import Static
 from localrun.base.errors import LocalrunError
 from localrun.base.request import KVCodecName
 from localrun.base.units import gib
+from localrun.client.choice import ModelChoice
 from localrun.hub.access import hub_cache
+from localrun.hub.precision_offer import Offer, Precision, Subject, read_offer
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.screens.models.memory_gauge import gauge
 from localrun_tui.screens.models.precision_compare import compare
 from localrun_tui.screens.models.precision_items import COLUMNS, precision_item
-from localrun_tui.screens.models.precision_offer import Offer, Precision, Subject, read_offer
 from localrun_tui.state.background import Task, run_in_background
-from localrun_tui.state.choice import ModelChoice
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList
@@ -79,7 +79,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         return self.query_one(ModelList)
 
     def _read(self, task: Task) -> Offer:
-        return read_offer(self.subject, self.budget, task)
+        return read_offer(self.subject, self.budget, task.on_cancel)
 
     def _ask(self) -> None:
         self._list.show([], "Looking at what there is and what fits…")

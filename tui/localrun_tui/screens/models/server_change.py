@@ -6,9 +6,9 @@ from typing import Any
 from textual.screen import Screen
 
 from localrun.client.endpoint import Endpoint
+from localrun.client.endpoints import change_endpoint
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
 from localrun_tui.state.background import run_in_background
-from localrun_tui.state.endpoints import change_endpoint
 from localrun_tui.widgets.toast import toast_error
 
 

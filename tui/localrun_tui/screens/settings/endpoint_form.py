@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from localrun.client.endpoint import Endpoint
-from localrun_tui.state.endpoints import check_endpoint, travels_in_the_clear
+from localrun.client.endpoints import check_endpoint, travels_in_the_clear
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 

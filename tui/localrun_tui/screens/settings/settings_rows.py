@@ -6,8 +6,8 @@ from typing import Any
 
 from localrun.base.settings import SETTINGS, Setting, read_sources
 from localrun.client.endpoint import Endpoint
+from localrun.client.endpoints import read_endpoints
 from localrun_tui.screens.settings.settings_groups import in_groups
-from localrun_tui.state.endpoints import read_endpoints
 
 DEFAULT = "default"
 FLAG = "command line"

@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 from localrun.base.errors import LocalrunError
 from localrun.base.settings import config_file, write_setting
 from localrun.client.endpoint import Endpoint
+from localrun.client.endpoints import change_endpoint
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
@@ -26,7 +27,6 @@ from localrun_tui.screens.settings.settings_rows import (
     setting_rows,
 )
 from localrun_tui.state.background import run_in_background
-from localrun_tui.state.endpoints import change_endpoint
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar

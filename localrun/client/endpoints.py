@@ -3,11 +3,12 @@
 A file of its own, since config.toml is what people show to others when they ask for help.
 """
 
+import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from localrun.base.errors import StorageError, UsageError
+from localrun.base.errors import NotFoundError, StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.lock import locked
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
@@ -16,6 +17,7 @@ from localrun.base.toml_file import read_toml
 from localrun.client.endpoint import Endpoint, place_of
 
 FILE_NAME = "endpoints.toml"
+KEY_VARIABLE = "LOCALRUN_SERVER_KEY"  # of a server that was not added but named by its address
 
 
 def read_endpoints() -> list[Endpoint]:
@@ -54,6 +56,21 @@ def change_endpoint(before: Endpoint | None, after: Endpoint | None) -> None:
             write_endpoints([*others, *([after] if after else [])])
     except OSError as error:
         raise StorageError(f"the servers cannot be kept: {error.strerror}", "check its permissions") from None
+
+
+def server_named(text: str) -> Endpoint:
+    """A server that was added, by its name, else the one at that address. NotFoundError where it is neither."""
+    known = read_endpoints()
+    for endpoint in known:
+        if endpoint.name == text:
+            return endpoint
+    if "://" not in text:
+        names = ", ".join(endpoint.name for endpoint in known)
+        hint = f"there {'are' if len(known) > 1 else 'is'} {names}; " if known else ""
+        raise NotFoundError(f"there is no server {text}", f"{hint}an address looks like https://HOST:PORT/v1")
+    endpoint = Endpoint(text, text, os.environ.get(KEY_VARIABLE, ""))
+    place_of(endpoint)
+    return endpoint
 
 
 def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = ()) -> Endpoint:

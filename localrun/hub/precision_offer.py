@@ -1,4 +1,4 @@
-"""The precisions of one model, on disk and on the hub together, and what each would need. No widgets."""
+"""The precisions of one model, on disk and on the hub together, and what each would need."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,8 +18,8 @@ from localrun.hub.preview import Preview, Wanted, fit_preview, fit_stored, previ
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
-from localrun_tui.state.background import Task
 
+OnCancel = Callable[[Callable[[], None]], object]
 NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it
 
 
@@ -108,15 +108,16 @@ class Offer:
         return min(chosen, key=lambda row: self.codecs.index(row.kv_codec), default=None)
 
 
-def read_offer(subject: Subject, budget: Callable[[], int], task: Task) -> Offer:
-    """Find everything out; asks the hub where it can. Raises LocalrunError when there is nothing to offer."""
+def read_offer(subject: Subject, budget: Callable[[], int], on_cancel: OnCancel) -> Offer:
+    """Find everything out; asks the hub where it can. `on_cancel` is told how to break that off. Raises LocalrunError
+    when there is nothing to offer."""
     notes: list[str] = []
     stored = _on_disk(subject)
     found = None
     if subject.wanted is not None:
         try:
             ask = preview if stored else preview_or_guess  # what is on disk is known better than the catalogue knows it
-            found = _ask_hub(ask, replace(subject.wanted, precision=""), task)
+            found = _ask_hub(ask, replace(subject.wanted, precision=""), on_cancel)
         except LocalrunError as error:
             if not stored:
                 raise
@@ -140,9 +141,9 @@ def _on_disk(subject: Subject) -> list[StoredModel]:
         return []
 
 
-def _ask_hub(ask: Callable[[Http, Wanted], Preview], wanted: Wanted, task: Task) -> Preview:
+def _ask_hub(ask: Callable[[Http, Wanted], Preview], wanted: Wanted, on_cancel: OnCancel) -> Preview:
     http = Http(read_access())
-    task.on_cancel(http.close)
+    on_cancel(http.close)
     try:
         return ask(http, wanted)
     finally:

@@ -6,15 +6,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, unexpected
 from localrun.base.events import CacheView, ModelInfo
 from localrun.client.interface import EngineClient
-from localrun_tui.state.turn import unexpected
+from localrun.client.open_client import Progress
 
 if TYPE_CHECKING:
-    from localrun_tui.state.choice import ModelChoice
+    from localrun.client.choice import ModelChoice
 
-Progress = Callable[[int, int], None]
 T = TypeVar("T")
 _BETWEEN_REPORTS = 0.1  # seconds
 

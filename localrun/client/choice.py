@@ -1,4 +1,4 @@
-"""What the screens about models hand to the app: a model, how precise, and how to hold its cache."""
+"""Which model answers: one on disk, how precise and how its cache is held, or one on a server."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -41,6 +41,25 @@ def named(model: str) -> ModelChoice:
     return ModelChoice(stored, stored.precision)
 
 
+def first_choice(model: str | None, precision: str) -> ModelChoice | None:
+    """The model that was named, on the command line or in LOCALRUN_MODEL, else the one last used, else the default one;
+    None when there was none yet."""
+    from localrun.base.settings import FILE_NAME, read_sources
+    from localrun.hub.library import scan
+    from localrun.hub.resolve import resolve
+
+    default, source = read_sources().get("model", (None, ""))
+    used = [stored for stored in scan() if stored.last_used is not None]
+    if used and model is None and source in ("", FILE_NAME):
+        last = max(used, key=lambda stored: stored.last_used or 0.0)
+        return ModelChoice(last, last.precision)
+    name = model or default
+    if name is None:
+        return None
+    stored = resolve(name, precision)
+    return ModelChoice(stored, stored.precision)
+
+
 def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
     """What a chat remembers of the model that answers in it. `name` is what it calls itself, for a server whose first
     one answers."""
@@ -56,13 +75,12 @@ def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
 def choice_of(held: "HeldWith") -> ModelChoice | None:
     """The model that a chat was held with; None where it is gone. Reads the disk."""
     from localrun.base.errors import NotFoundError
+    from localrun.client.endpoints import server_named
     from localrun.hub.resolve import resolve
-    from localrun_tui.state.endpoints import read_endpoints
 
-    if held.server:
-        known = (endpoint for endpoint in read_endpoints() if endpoint.name == held.server)
-        return next((ModelChoice(replace(endpoint, model=held.model)) for endpoint in known), None)
     try:
+        if held.server:
+            return ModelChoice(replace(server_named(held.server), model=held.model))
         stored = resolve(held.model, held.precision or "auto")
     except NotFoundError:
         return None

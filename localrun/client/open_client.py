@@ -1,0 +1,85 @@
+"""From a choice to a client: a server, an engine in a process of its own, or one in this process."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from localrun.base.request import LoadOptions
+from localrun.base.settings import Settings
+from localrun.client.interface import EngineClient
+from localrun.hub.library import mark_used
+from localrun.hub.load_options import load_options
+from localrun.hub.stored import StoredModel
+from localrun.hub.unsynced import require_whole
+
+if TYPE_CHECKING:
+    from localrun.client.choice import ModelChoice
+    from localrun.client.local import LocalClient
+
+Progress = Callable[[int, int], None]
+
+
+def open_client(
+    choice: "ModelChoice",
+    settings: Settings,
+    progress: Progress = lambda done, total: None,
+    *,
+    apart: bool = False,
+    prefix_cache: bool = True,
+    disk_cache: bool = True,
+) -> EngineClient:
+    """Block until the model is there. `apart` puts an engine of this machine into a process of its own."""
+    stored = choice.stored
+    if not isinstance(stored, StoredModel):
+        from localrun.client.remote import RemoteClient
+
+        return RemoteClient(stored)
+    options = options_for(stored, choice, settings, prefix_cache=prefix_cache, disk_cache=disk_cache)
+    if not apart:
+        return open_local(stored, options, progress)
+    from localrun.client.worker import WorkerClient
+
+    require_whole(stored)
+    client = WorkerClient(options, progress)
+    mark_used(stored.path)
+    return client
+
+
+def open_local(
+    stored: StoredModel, options: LoadOptions, progress: Progress = lambda done, total: None
+) -> "LocalClient":
+    """An engine in this process. The process for templates starts beside the load."""
+    from localrun.text.render_process import RENDERER
+
+    require_whole(stored)
+    RENDERER.warm_up()
+    from localrun.client.local import LocalClient
+
+    client = LocalClient(options, progress)
+    mark_used(stored.path)
+    return client
+
+
+def options_for(
+    stored: StoredModel,
+    choice: "ModelChoice",
+    settings: Settings,
+    *,
+    prefix_cache: bool = True,
+    disk_cache: bool = True,
+) -> LoadOptions:
+    """How to load a model on disk: what was chosen for it, and below that what is set."""
+    held = replace(
+        settings,
+        kv=settings.kv if choice.kv == "auto" else choice.kv,
+        ctx=settings.ctx if choice.ctx is None else choice.ctx,
+        window=settings.window if choice.window is None else choice.window,
+    )
+    return load_options(
+        stored,
+        held,
+        precision=choice.precision,
+        prefix_cache=prefix_cache,
+        disk_cache=disk_cache,
+        chat_id=choice.chat_id,
+    )

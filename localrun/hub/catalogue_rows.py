@@ -1,0 +1,56 @@
+"""The models of the catalogue beside this machine: what fits of each, and which one to begin with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
+from localrun.fit.shape import Shape
+from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
+from localrun.hub.stored import StoredModel
+from localrun.hub.verdicts import catalogue_fit
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueRow:
+    """A model localrun knows by name. `best` is what this machine would run; None where nothing fits, or is known."""
+
+    name: str
+    entry: CatalogueModel
+    shape: Shape | None
+    best: FitRow | None
+    on_disk: bool
+
+    @property
+    def n_params(self) -> int:
+        return self.shape.n_params if self.shape else 0
+
+    @property
+    def obstacle(self) -> str:
+        return self.shape.obstacle if self.shape else ""
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.best.verdict if self.best else "no"
+
+
+def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[CatalogueRow]:
+    """Every model of the catalogue with what fits in `budget` bytes; opens no connection."""
+    there = {model.name.lower() for model in stored}
+    rows = []
+    for name, entry in search_catalogue("").items():
+        found, fit = catalogue_fit(name, budget)
+        repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
+        shape, best = found.shape if found else None, fit.recommended if fit else None
+        rows.append(CatalogueRow(name, entry, shape, best, bool(there & {name.lower(), *repos})))
+    return rows
+
+
+def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow | None:
+    """The one to begin with: the largest usual one that fits now and answers fluently; else the best that does."""
+    fitting = [row for row in rows if row.best is not None and row.verdict == "fits"]
+    fluent = [row for row in fitting if row.best is not None and row.best.est_decode_tps >= FLUENT_TPS]
+    by_name = {row.name: row for row in fluent}
+    usual = [by_name[name] for name in suggestions(total_memory) if name in by_name]
+    if usual or fluent:
+        return usual[0] if usual else max(fluent, key=lambda row: row.n_params)
+    return max(fitting, key=lambda row: row.best.est_decode_tps if row.best else 0.0, default=None)

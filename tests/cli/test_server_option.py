@@ -1,0 +1,113 @@
+"""`run` and `chat` in front of a server of the OpenAI protocol: the same words, streams and exit codes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from localrun_testing.faces import Faces, script
+from localrun_testing.fake_chat_server import FakeChatServer, failure, fake_chat_server
+from localrun_testing.schemas import check
+
+from localrun.chat.journal import ChatStore
+from localrun.chat.remembered import held_with
+from localrun.client.endpoint import Endpoint
+from localrun.client.endpoints import write_endpoints
+
+
+@pytest.fixture
+def server() -> Iterator[FakeChatServer]:
+    with fake_chat_server() as server:
+        yield server
+
+
+def asked(server: FakeChatServer) -> list[str]:
+    """What was sent to be answered last: role and text of every message."""
+    return [f"{message['role']}: {message['content']}" for message in server.seen[-1].body["messages"]]
+
+
+def test_a_server_answers_one_prompt(faces: Faces, server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALRUN_SERVER_KEY", "sk-canary-123456")
+    code, out, err = faces.run("run", "--server", server.url, "--system", "Be brief.", "--no-stdin", "--stats", "Hi")
+    assert (code, out) == (0, "Hello, wörld\n")
+    assert asked(server) == ["system: Be brief.", "user: Hi"]
+    assert server.seen[-1].key == "sk-canary-123456"
+    assert "9 tokens, 5 of them cached" in err
+    assert "sk-canary" not in out + err
+    assert not faces.clients, "no model was loaded here"
+
+
+@pytest.mark.parametrize("flag", ["--json", "--jsonl"])
+def test_its_answer_is_json_of_the_same_schema(faces: Faces, server: FakeChatServer, flag: str) -> None:
+    code, out, _ = faces.run("run", "--server", server.url, "--no-stdin", flag, "Hi")
+    assert code == 0
+    lines = [json.loads(line) for line in (out.splitlines() if flag == "--jsonl" else [out])]
+    done = {name: value for name, value in lines[-1].items() if name != "type"}
+    check(done, "run")
+    assert (done["text"], done["backend"], done["cached_tokens"]) == ("Hello, wörld", "remote", 5)
+
+
+def test_a_model_of_the_server_is_named(faces: Faces, server: FakeChatServer) -> None:
+    assert faces.run("run", "--server", server.url, "-m", "big", "--no-stdin", "Hi")[0] == 0
+    assert server.seen[-1].body["model"] == "big"
+    code, _, err = faces.run("run", "--server", server.url, "-m", "huge", "--no-stdin", "Hi")
+    assert code == 3
+    assert "has no model huge" in err
+
+
+def test_a_chat_goes_on_where_it_was_held(
+    faces: Faces, server: FakeChatServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_endpoints([Endpoint("lab", server.url, "sk-canary-123456")])
+    script(monkeypatch, "one\n/sees\n")
+    code, out, err = faces.run("chat", "--server", "lab", "--history")
+    assert (code, out) == (2, "Hello, wörld\n")
+    assert "does not tell what its model sees" in err
+    script(monkeypatch, "two\n")
+    assert faces.run("chat", "--continue")[0] == 0
+    assert asked(server) == ["user: one", "assistant: Hello, wörld", "user: two"]
+    assert server.seen[-1].key == "sk-canary-123456"
+    store = ChatStore(home / "chats")
+    held = held_with(store.open(store.summaries()[0].id))
+    assert (held.server, held.model) == ("lab", "tiny")
+
+
+def test_a_server_that_is_gone_is_said_and_the_usual_model_answers(
+    faces: Faces, server: FakeChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_endpoints([Endpoint("lab", server.url)])
+    script(monkeypatch, "one\n")
+    assert faces.run("chat", "--server", "lab", "--history")[0] == 0
+    write_endpoints([])
+    script(monkeypatch, "two\n")
+    code, out, err = faces.run("chat", "--continue")
+    assert (code, out) == (0, "You said two.\n")
+    assert "(lab, where this chat was held, is none of the servers that were added)" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--server", "nowhere"), 3, "there is no server nowhere"),
+        (("--server", "ftp://host/v1"), 2, "is not the address of a server"),
+        (("--server", "{url}", "--ctx", "512", "--kv", "q8"), 2, "--ctx and --kv: a server decides that itself"),
+        (("--server", "{url}", "--precision", "int4"), 2, "--precision: a server decides that itself"),
+        (("--server", "http://127.0.0.1:9/v1"), 8, "127.0.0.1:9"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_server_says_why(
+    faces: Faces, server: FakeChatServer, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    given = [argument.replace("{url}", server.url) for argument in arguments]
+    got, out, err = faces.run("run", *given, "--no-stdin", "--json", "Hi")
+    assert got == code, err
+    assert says in err
+    assert json.loads(out)["error"]["code"] == code
+
+
+def test_what_the_server_refuses_is_an_error_here(faces: Faces, server: FakeChatServer) -> None:
+    server.replies = [failure(401, "who are you?")]
+    code, out, err = faces.run("run", "--server", server.url, "--no-stdin", "Hi")
+    assert code == 2
+    assert out == ""
+    assert "key" in err
