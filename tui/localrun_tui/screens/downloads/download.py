@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from localrun.base.errors import LocalrunError
 from localrun.base.request import KVCodecName
-from localrun.formats.gguf_names import is_gguf
 from localrun.client.choice import ModelChoice
+from localrun.formats.gguf_names import is_gguf
 from localrun.hub.catalogue import shown_name
 from localrun.hub.names import parse_file_name
 
