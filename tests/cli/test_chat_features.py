@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from localrun_testing.faces import Faces, script, type_in
 
+from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError
 from localrun.chat.journal import ChatStore
 from localrun.cli import session
@@ -88,7 +89,7 @@ def test_files_are_named_inside_a_line(faces: Faces, monkeypatch: Patch, tmp_pat
         monkeypatch, 'Look at @a.py, and @"my notes.txt"; mail me@home or @nobody.', "/attach *.py", "go", "/attach x"
     )
     _, _, err = faces.run("chat")
-    first, second = (str(request.messages[-1]["content"]) for request in faces.clients[0].requests)
+    first, second = (with_files_as_text(request.messages[-1])["content"] for request in faces.clients[0].requests)
     assert first.count("[file: ") == 2
     assert "text of a.py" in first
     assert "text of my notes.txt" in first

@@ -36,7 +36,7 @@ def test_whether_the_time_of_a_file_tells_the_next_change(tmp_path: Path, monkey
     """Not that of one written a moment ago where times have no parts of a second, as on FAT."""
     path, second = tmp_path / "f", 1_000_000_000
     path.write_bytes(b"abc")
-    monkeypatch.setattr("localrun.formats.files.time.time_ns", lambda: 100 * second + 5)
+    monkeypatch.setattr("time.time_ns", lambda: 100 * second + 5)
     for written, is_settled in ((100 * second, False), (98 * second, True), (100 * second + 4, True)):
         os.utime(path, ns=(written, written))
         assert stamp_at(path).is_settled == is_settled

@@ -16,6 +16,7 @@ from localrun.fit.shape import shape_of
 from localrun.fit.weights import held
 from localrun.formats import weights
 from localrun.formats.safetensors import SafetensorsFolder, open_safetensors
+from localrun.formats.source import TensorInfo
 from localrun.model.load import read_config, read_weight_refs
 from localrun.model.precision import in_precision
 
@@ -88,7 +89,7 @@ def test_they_are_compared_once_in_pieces_and_no_further_than_they_agree(
     n_rows: list[int] = []
     read_rows = SafetensorsFolder.read_rows
 
-    def counted(self: SafetensorsFolder, info: weights.TensorInfo, first: int, count: int | None) -> bytearray:
+    def counted(self: SafetensorsFolder, info: TensorInfo, first: int, count: int | None) -> bytearray:
         n_rows.append(count or 0)
         return read_rows(self, info, first, count)
 

@@ -8,6 +8,7 @@ from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from localrun.base.content import with_files_as_text
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
 
@@ -31,7 +32,8 @@ def test_files_go_along_as_chips(tmp_path: Path) -> None:
         assert chat_screen(pilot).query_one(Composer).attachments == []
 
     drive(app, steps)
-    assert client.requests[0].messages[0]["content"] == "[file: notes.md]\n````\nignore ``` fences\n\n````\n\nsum up"
+    asked = with_files_as_text(client.requests[0].messages[0])
+    assert asked["content"] == "[file: notes.md]\n````\nignore ``` fences\n\n````\n\nsum up"
 
 
 def test_a_file_that_cannot_be_attached_is_refused_and_another_one_may_be_named(tmp_path: Path) -> None:

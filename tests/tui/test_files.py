@@ -11,6 +11,7 @@ from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
 from textual import events
 from textual.pilot import Pilot
 
+from localrun.base.content import with_files_as_text
 from localrun.base.errors import UsageError
 from localrun.chat.files import Found, place_of, read_all, walk
 from localrun_tui.screens.chat.file_menu import behind_at
@@ -158,7 +159,7 @@ def test_where_there_is_too_much_it_is_said_and_a_folder_leads_on(tree: Path, mo
         await ask(pilot, "?")
 
     drive(app, steps)
-    content = client.requests[0].messages[0]["content"]
+    content = with_files_as_text(client.requests[0].messages[0])["content"]
     assert content.count("[file: src/deep/cache.py]") == 2
     assert all(f"[file: src/{name}]" in content for name in ("engine.py", "engine_test.py"))
     assert "secret" not in content
@@ -191,7 +192,7 @@ def test_a_file_is_picked_by_keys(tree: Path, monkeypatch: pytest.MonkeyPatch) -
         await ask(pilot, "?")
 
     drive(app, steps)
-    content = client.requests[0].messages[0]["content"]
+    content = with_files_as_text(client.requests[0].messages[0])["content"]
     assert "[file: src/engine_test.py]" in content
     assert "[file: src/deep/cache.py]" in content
     assert content.endswith("what is @e?")
@@ -215,7 +216,7 @@ def test_a_dropped_file_is_offered_and_may_stay_a_path(tree: Path) -> None:
         await ask(pilot, "what does it say?")
 
     drive(app, steps)
-    assert "read me" in client.requests[0].messages[0]["content"]
+    assert "read me" in with_files_as_text(client.requests[0].messages[0])["content"]
 
 
 def test_a_folder_without_text_is_told_of(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from textual.app import App, ComposeResult
 from textual.keys import key_to_character
 from textual.pilot import Pilot
 
+from localrun.base.content import with_files_as_text
 from localrun.chat.conversation import Chat
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.state.store_thread import StoreThread
@@ -90,7 +91,7 @@ def test_pastes_reach_the_engine_as_they_were() -> None:
     drive(app, steps)
     first, second = client.requests
     assert first.messages[-1]["content"] == "hi there\naa\nbb"
-    assert "long line\n" * 1000 in second.messages[-1]["content"]
+    assert "long line\n" * 1000 in with_files_as_text(second.messages[-1])["content"]
 
 
 def test_keys_act_in_the_order_they_were_pressed() -> None:
@@ -121,7 +122,7 @@ def test_a_long_paste_goes_with_the_enter_right_after_it() -> None:
         assert editor(pilot).text == "x"
 
     drive(app, steps)
-    sent = client.requests[0].messages[-1]["content"]
+    sent = with_files_as_text(client.requests[0].messages[-1])["content"]
     assert sent.startswith("[file: pasted text 1]")
     assert sent.endswith("why")
 
