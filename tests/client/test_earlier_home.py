@@ -17,7 +17,7 @@ from localrun.chat.journal import Chat, ChatStore
 from localrun.chat.records import parse, split
 from localrun.chat.turn import Answer, TurnOptions, begin_turn, keep_answer
 from localrun.client.local import LocalClient
-from localrun.engine import kept_weights
+from localrun.engine import identity, kept_weights
 
 HOMES = sorted((Path(__file__).parent / "homes").glob("*.tar.xz"))
 TURN = TurnOptions(Sampling(temperature=0.0), max_tokens=4)
@@ -46,6 +46,7 @@ def earlier(
         archive.extractall(tmp_path, filter="data")
     monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(kept_weights, "LEAST_BYTES", 0)
+    monkeypatch.setattr(identity, "SETTLED_SECONDS", -1)  # the model was written a moment ago
     library.use_isa("generic")  # every machine has it
     return EarlierHome(tmp_path / "tiny.gguf", json.loads((tmp_path / "expected.json").read_text()))
 
