@@ -482,12 +482,23 @@ HISTORY_SHOW = record(
             id=field(TEXT, "its id"),
             parent=field([TEXT, "null"], "the message it follows; null for a first one"),
             role=field(TEXT, "system, user or assistant"),
-            content=field(TEXT, "what was said"),
+            content=field(TEXT, "what was said, with files as the model reads them"),
+            parts=rows(
+                "where there are files: each of them, and the text",
+                record(
+                    "one part",
+                    type={"enum": ["text", "file"], "description": "what it is"},
+                    name=field(TEXT, "of a file", optional=True),
+                    text=field(TEXT, "what was typed, or what is in the file"),
+                ),
+            )
+            | {"optional": True},
             thinking=field(TEXT, "what the model thought before it"),
             created=field(TEXT, "UTC"),
             interrupted=field("boolean", "whether the answer was stopped"),
             stats=field("object", "figures of an answer, named as those of run --json"),
-        ),
+        )
+        | {"additionalProperties": True},  # fields of newer versions
     ),
 )
 
