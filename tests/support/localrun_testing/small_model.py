@@ -23,8 +23,8 @@ from localrun.model.decoder import Model
 from localrun.model.delta_net import DeltaNet
 from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.model.mamba2 import Mamba2
-from localrun.model.weights import made_of_a_token
 from localrun.model.short_conv import GatedShortConv
+from localrun.model.weights import made_of_a_token
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
