@@ -14,6 +14,7 @@ from localrun.model.fields import Fields
 SCALING_TYPES = ("none", "default", "dynamic", "mrope", "linear", "llama3", "yarn", "longrope", "su", "proportional")
 # dynamic scales only beyond max_context, where we never go; the three positions of mrope are equal for text
 LONGROPE = ("longrope", "su")
+LONG_FACTORS = "rope_factors_long.weight"  # of a GGUF
 STILL = 1e30  # divides the frequency of a pair that does not turn
 GGUF_KEYS = {  # what stands below `rope.scaling.`: as llama.cpp's converter spells it, then as Ollama's did
     "rope_type": "type",
@@ -55,11 +56,19 @@ def rope_from_gguf(
         if value is not None and value not in honoured:
             shown = clean(f"{key} = {value!r}"[:80])
             raise ModelFileError("UNSUPPORTED", f"{shown} is not supported: only {honoured[0]:g} is", path=fields.path)
+    key, magnitude = found["attention_factor"]
+    longer = (*LONGROPE, "yarn")
+    if magnitude not in (None, 0.0, 1.0) and scaling["rope_type"] not in longer and LONG_FACTORS not in source.tensors:
+        shown = clean(f"{key} = {magnitude!r}"[:80])
+        raise ModelFileError("UNSUPPORTED", f"{shown} is supported of {', '.join(longer)} only", path=fields.path)
+    if scaled and not {"rope_freqs.weight", LONG_FACTORS}.isdisjoint(source.tensors):
+        shown = clean(f"{found['factor'][0]} = {scaling['factor']!r}"[:80])
+        raise ModelFileError("UNSUPPORTED", f"{shown} is not supported beside divisors in tensors", path=fields.path)
     if "rope_freqs.weight" in source.tensors:
         return RopeSpec(theta, dims, divisors=_read_divisors(source, fields, "rope_freqs.weight", dims))
-    if "rope_factors_long.weight" in source.tensors:
+    if LONG_FACTORS in source.tensors:
         scaling["rope_type"] = "longrope"
-        scaling["long_factor"] = _read_divisors(source, fields, "rope_factors_long.weight", dims)
+        scaling["long_factor"] = _read_divisors(source, fields, LONG_FACTORS, dims)
         scaling["short_factor"] = _read_divisors(source, fields, "rope_factors_short.weight", dims)
         scaling["attention_factor"] = scaling["attention_factor"] or 1.0  # never derived there
     return scaled_rope(fields, scaling, theta, dims)

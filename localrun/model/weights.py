@@ -26,6 +26,7 @@ HF_FUSED = {
     "gate_up": "layers.{}.mlp.gate_up_proj.weight",
 }
 PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
+BIASED = ("q", "k", "v", "o", "gate", "up", "down")  # matrices of a layer that may have one
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
 
@@ -35,6 +36,7 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
     refs = dict(namer.refs())
     for ref in refs.values():
         check_tensor(source, ref)
+    check_biases(refs, str(source.path))
     known = {name for ref in refs.values() for name in ref.tensors} | set(ROPE_TENSORS)
     for name in source.tensors:
         if name not in known and not namer.ignorable(name):
@@ -42,6 +44,17 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
             hint = "try another conversion of the model, or a newer localrun"
             raise ModelFileError("UNSUPPORTED", told, path=str(source.path), hint=hint)
     return refs
+
+
+def check_biases(refs: Mapping[str, WeightRef], path: str) -> None:
+    """Raises ModelFileError where some layers have a bias that others lack."""
+    for part in BIASED:
+        having = {name.removesuffix("_bias") for name in refs if name.endswith(f".{part}_bias")}
+        lacking = [name for name in refs if having and name.endswith(f".{part}") and name not in having]
+        if lacking:
+            like = refs[f"{min(having)}_bias"].name
+            told = f"the bias of {refs[lacking[0]].name!r} is missing, where other layers have one (as {like!r})"
+            raise ModelFileError("MISSING_TENSOR", told, path=path)
 
 
 class Namer:

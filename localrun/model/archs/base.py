@@ -8,6 +8,7 @@ from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.experts import ExpertRules
+from localrun.model.archs.gguf_keys import check_keys
 from localrun.model.archs.reading import (
     fields_of,
     hf_rope_parameters,
@@ -59,7 +60,7 @@ class Arch:
         fields = self.read_fields(source)
         self.check_supported(fields)
         layers = self.layers(fields)
-        return ModelConfig(
+        config = ModelConfig(
             arch=self.name,
             hidden_size=fields["hidden_size"],
             vocab_size=vocab_size(source, fields),
@@ -74,6 +75,9 @@ class Arch:
             per_layer_size=fields["per_layer_size"] or 0,
             n_draft_layers=fields["n_draft_layers"],
         )
+        if source.format == "gguf":
+            check_keys(fields, config)
+        return config
 
     def read_fields(self, source: TensorSource) -> Fields:
         return fields_of(source, self.defaults)

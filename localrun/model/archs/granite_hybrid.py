@@ -39,7 +39,7 @@ class GraniteHybrid(MambaArch, Granite):
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
         if self.is_recurrent(fields, index):
             return replace(base, kind="recurrent", rope=None, mixer=self.mamba(fields))
-        return base if self.uses_rope(fields) else replace(base, rope=None)
+        return super().layer(fields, index, base, windowed)
 
     def is_recurrent(self, fields: Fields, index: int) -> bool:
         """In a GGUF, layers without heads of keys; else as the file says it of each."""
@@ -52,5 +52,5 @@ class GraniteHybrid(MambaArch, Granite):
 
     def uses_rope(self, fields: Fields) -> bool:
         if fields.format == "gguf":
-            return fields.value(f"{fields.prefix}.rope.scaling.finetuned") is not False
+            return super().uses_rope(fields)
         return bool(fields.value("position_embedding_type") == "rope")

@@ -24,4 +24,4 @@ class Olmo2(Arch):
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
         """Scaling for long contexts is for the full layers only."""
         (full,) = super().ropes(source, fields, dims)
-        return full, RopeSpec(full.theta, dims)
+        return full, RopeSpec(fields["rope_theta_window"] or full.theta, dims)
