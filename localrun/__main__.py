@@ -12,8 +12,10 @@ def main() -> None:
     """Run the command line, or at once the app."""
     interrupt = _Interrupt()
     from localrun.base.garbage import look_less_often
+    from localrun.base.working_folder import leave_deleted_folder
 
     look_less_often()
+    leave_deleted_folder()
     from localrun.cli.open_app import begins_app, open_app
 
     try:

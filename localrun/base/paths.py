@@ -7,6 +7,7 @@ from typing import Literal
 
 from platformdirs import PlatformDirs
 
+from localrun.base.errors import UsageError
 from localrun.base.files import make_private
 
 Kind = Literal["config", "chats", "models", "cache", "logs"]
@@ -22,10 +23,14 @@ _WHAT_IS_LOST: dict[Kind, str] = {
 
 
 def folder(kind: Kind) -> Path | None:
-    """Where files of this kind belong, existing or not; None when there is no home folder to put them in."""
+    """Where files of this kind belong, existing or not; None when there is no home folder to put them in. UsageError
+    for a LOCALRUN_HOME that is no path."""
     home = os.environ.get("LOCALRUN_HOME")
     if home:
-        root = Path(home).expanduser().absolute()
+        try:
+            root = Path(home).expanduser().absolute()
+        except (OSError, RuntimeError):  # relative to a folder that was deleted, or in the home of nobody
+            raise UsageError(f"LOCALRUN_HOME leads nowhere: {home}", "set it to an absolute path") from None
         return root if kind == "config" else root / kind
     if os.path.expanduser("~").startswith("~"):  # no HOME and no entry in the user database
         return None

@@ -1,6 +1,7 @@
 """The two streams. stdout carries the answer and nothing else; every other word goes to stderr."""
 
 import contextlib
+import io
 import json
 import math
 import os
@@ -22,19 +23,34 @@ class ReaderGoneError(Exception):
 
 def open_streams() -> None:
     """Make stdout and stderr safe to write to: UTF-8 when piped, and a stream even where the caller closed one."""
+    if sys.stdout is None:
+        sys.stdout = _NoReader()
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None and hasattr(stream, "reconfigure"):
+        if hasattr(stream, "reconfigure"):
             encoding = stream.encoding if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
+class _NoReader(io.TextIOBase):
+    """In the place of a stdout that was closed from the start: as one whose reader is gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
 def close_stdout() -> None:
     """Point stdout at nothing, so that leaving does not fail on text that nobody will read."""
-    if sys.stdout is not None:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _close(sys.stdout)
+
+
+def _close(stream: TextIO | io.TextIOBase) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        at = stream.fileno()
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, at)
+        os.close(nothing)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -50,8 +66,6 @@ def at_terminal() -> bool:
 def write(text: str) -> None:
     """Put `text` on stdout now. ReaderGoneError when nobody reads it, LocalrunError when it cannot be written."""
     try:
-        if sys.stdout is None:
-            raise BrokenPipeError
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -87,9 +101,11 @@ def note(text: str) -> None:
 
 def tell(text: str) -> None:
     """Text for stderr as it is; a stderr that cannot be written to is nobody's loss."""
-    with contextlib.suppress(OSError, ValueError):
+    try:
         sys.stderr.write(text)
         sys.stderr.flush()
+    except (OSError, ValueError):  # what was not written waits: Python would try once more when it ends, with code 120
+        _close(sys.stderr)
 
 
 def show_progress(line: str) -> None:

@@ -94,7 +94,7 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 def leave_quietly() -> None:
     """Flush what is left; whoever closed the other end does not hear about it."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except (OSError, ValueError):
         close_stdout()
+    tell("")

@@ -106,6 +106,53 @@ def test_a_stdout_that_takes_nothing_is_said() -> None:
         assert "Traceback" not in ran.err
 
 
+def test_a_full_stderr_changes_no_exit_code() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("macos has no /dev/full")
+    for code, arguments in ((0, ("run", "--stats", "--json", "--max-tokens", "2", "hi")), (2, ("nope",))):
+        assert localrun_in_shell('"$@" 2>/dev/full', *arguments).code == code
+    script = "import sys; from localrun.cli.console import tell; tell('x'); print('at its end', file=sys.stderr)"
+    assert localrun_in_shell('"$1" -c "$4" 2>/dev/full', script).code == 0
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("run", "--help"), ("list",), ("config",)])
+def test_a_closed_stdout_has_no_reader(arguments: tuple[str, ...]) -> None:
+    ran = localrun_in_shell('"$@" >&-', *arguments)
+    assert ran.code == 141
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "home"),
+    [
+        (("doctor", "--json"), ""),
+        (("run", "--backend", "reference", "--json", "--max-tokens", "2", "hi"), ""),
+        (("list", "--json"), "relative"),
+        (("run", "--json", "--max-tokens", "2", "hi"), "relative"),
+    ],
+    ids=str,
+)
+def test_a_working_folder_that_was_deleted(arguments: tuple[str, ...], home: str, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    setting = f"export LOCALRUN_HOME={home};" if home else ""
+    ran = localrun_in_shell(f'{setting} cd "{tmp_path}/gone" && rmdir "{tmp_path}/gone" && "$@"', *arguments)
+    assert ran.code == 0, ran
+    assert ran.json
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_written_where_a_working_folder_was_deleted(home: Path, tmp_path: Path) -> None:
+    ChatStore(home / "chats").create().add_user("hello")
+    (tmp_path / "gone").mkdir()
+    line = f'cd "{tmp_path}/gone" && rmdir "{tmp_path}/gone" && "$@"'
+    ran = localrun_in_shell(line, "history", "export", "1", "a.md")
+    assert ran.code != 0
+    assert "Traceback" not in ran.err
+    ran = localrun_in_shell("export LOCALRUN_HOME='~nobody-of-this-name/x'; \"$@\"", "list", "--json")
+    assert ran.code == 2
+    assert "LOCALRUN_HOME" in ran.json["error"]["message"]
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_surprise(closed: str) -> None:
     ran = localrun_in_shell(f'"$@" {closed}', "list", "--json")
