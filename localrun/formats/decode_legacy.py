@@ -1,6 +1,6 @@
-"""Decoders of the 32-element types: one fp16 scale, for some a minimum, and 4, 5 or 8 bits an element.
+"""Decoders of the types without scales of scales: an fp16 scale a block, for some a minimum, and 1 to 8 bits a number.
 
-raw: uint8 [n, block_bytes] -> float32 [n, 32]
+raw: uint8 [n, block_bytes] -> float32 [n, block_size]
 """
 
 from __future__ import annotations
@@ -11,6 +11,16 @@ from localrun.formats.bits import fp16, i8, planes
 
 if TYPE_CHECKING:
     import torch
+
+
+def q1_0(raw: torch.Tensor) -> torch.Tensor:
+    """Plus or minus the scale, 128 of them."""
+    return fp16(raw[:, :2]) * (2 * planes(raw[:, 2:], 1, 1).float() - 1)
+
+
+def q2_0(raw: torch.Tensor) -> torch.Tensor:
+    """-1, 0, 1 or 2 scales, 64 of them."""
+    return fp16(raw[:, :2]) * (planes(raw[:, 2:], 2, 1).float() - 1)
 
 
 def q4_0(raw: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,9 @@ _F16, _BF16, _F32, _F64 = 0x7C00, 0x7F80, 0x7F80_0000, 0x7FF0_0000_0000_0000  # 
 _PLAIN = MappingProxyType({"F16": ("<u2", _F16), "BF16": ("<u2", _BF16), "F32": ("<u4", _F32)})
 _F16_SCALES = MappingProxyType(  # at which bytes of a block
     {
-        **dict.fromkeys(("Q4_0", "Q5_0", "Q8_0", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S"), (0,)),
+        **dict.fromkeys(
+            ("Q1_0", "Q2_0", "Q4_0", "Q5_0", "Q8_0", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S"), (0,)
+        ),
         **dict.fromkeys(("IQ4_NL", "IQ4_XS"), (0,)),
         **dict.fromkeys(("Q4_1", "Q5_1", "Q4_K", "Q5_K"), (0, 2)),
         "Q2_K": (80, 82),

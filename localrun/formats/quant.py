@@ -81,6 +81,8 @@ _ROWS = (
     QuantType("I16", 25, 1, 2, decode_plain.i16),
     QuantType("I32", 26, 1, 4, decode_plain.i32),
     QuantType("I64", 27, 1, 8, decode_plain.i64),
+    QuantType("Q1_0", 41, 128, 18, decode_legacy.q1_0),
+    QuantType("Q2_0", 42, 64, 18, decode_legacy.q2_0),
     QuantType("Q4_0", 2, 32, 18, decode_legacy.q4_0, True),
     QuantType("Q4_1", 3, 32, 20, decode_legacy.q4_1, True),
     QuantType("Q5_0", 6, 32, 22, decode_legacy.q5_0, True),

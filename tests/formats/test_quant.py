@@ -18,16 +18,22 @@ from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES, QuantType
 
 Blocks = npt.NDArray[np.uint8]
 
-WITHOUT_ORACLE = ("F64", "I8", "U8", "I16", "I32", "I64", "Q8_K")
+WITHOUT_ORACLE = ("F64", "I8", "U8", "I16", "I32", "I64", "Q8_K", "Q1_0", "Q2_0")
 WITH_ORACLE = [name for name in QUANT_TYPES if name not in WITHOUT_ORACLE]
 INTEGER_FORMATS = {"I8": "b", "U8": "B", "I16": "h", "I32": "i", "I64": "q"}
 SPECIAL_HALVES = (0x0000, 0x8000, 0x0001, 0x83FF, 0x7C00, 0xFC00, 0x7C01, 0x7E00, 0xFFFF, 0x7BFF, 0xFBFF, 0x0400)
 # Where the fp16 scales of a block are, so that special values can be put there.
 SCALE_OFFSETS = {
+    "Q1_0": (0,), "Q2_0": (0,),
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82), "Q3_K": (108,),
     "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ2_XXS": (0,), "IQ2_XS": (0,), "IQ2_S": (0,), "IQ3_XXS": (0,),
     "IQ3_S": (0,), "IQ1_S": (0,), "IQ4_NL": (0,), "IQ4_XS": (0,), "TQ1_0": (52,), "TQ2_0": (64,), "F16": (0,),
 }  # fmt: skip
+
+LLAMA_CPP_MADE = (  # a block, and the first of its numbers in quarters of 1.5
+    ("Q1_0", "0036a42b92659fba84103cfa21bc13fae2f2", (-1, -1, 1, -1, -1, 1, -1, 1, 1, 1, -1, 1, -1, 1, -1, -1)),
+    ("Q2_0", "0036f9c67ed85107136610ad7de1da29b2d2", (0, 1, 2, 2, 1, 0, -1, 2, 1, 2, 2, 0, -1, 1, 0, 2)),
+)
 
 
 def random_blocks(qtype: QuantType, n_blocks: int, seed: int) -> Blocks:
@@ -94,13 +100,37 @@ def test_decodes_q8_k() -> None:
     assert_same_bits(QUANT_TYPES["Q8_K"].decode(torch.from_numpy(blocks), (500, 256)), np.array(expected))
 
 
+@np.errstate(all="ignore")
+@pytest.mark.parametrize(
+    ("name", "bits", "numbers"), [("Q1_0", 1, (-1, 1)), ("Q2_0", 2, (-1, 0, 1, 2))], ids=["Q1_0", "Q2_0"]
+)
+def test_decodes_types_that_the_gguf_package_does_not(name: str, bits: int, numbers: tuple[int, ...]) -> None:
+    """half d · fields of so many bits, those of a byte from its lowest on; each stands for a multiple of d."""
+    qtype = QUANT_TYPES[name]
+    blocks = random_blocks(qtype, 500, seed=7)
+    expected = []
+    for block in blocks:
+        d, packed = np.frombuffer(block[:2].tobytes(), "<f2").astype(np.float32)[0], int.from_bytes(block[2:], "little")
+        fields = (packed >> bits * place & (1 << bits) - 1 for place in range(qtype.block_size))
+        expected.append([np.float32(numbers[field]) * d for field in fields])
+    assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, qtype.block_size)), np.array(expected))
+
+
+def test_decodes_what_llama_cpp_made_of_one_and_two_bits() -> None:
+    """Blocks and the numbers that its dequantize_row_q1_0 and q2_0 give for them (its tree of 2026-10)."""
+    for name, block, quarters in LLAMA_CPP_MADE:
+        qtype = QUANT_TYPES[name]
+        found = qtype.decode(torch.tensor(list(bytes.fromhex(block)), dtype=torch.uint8), (qtype.block_size,))
+        assert found[: len(quarters)].tolist() == [0.375 * number for number in quarters]
+
+
 def test_sizes_and_ids_are_those_of_gguf() -> None:
     for row in QUANT_TYPES.values():
-        if row.gguf_id is not None:
+        if row.gguf_id is not None and row.name != "Q2_0":  # the package has not yet heard of it
             assert gguf.GGML_QUANT_SIZES[GGMLQuantizationType(row.gguf_id)] == (row.block_size, row.block_bytes)
             assert GGMLQuantizationType(row.gguf_id).name == row.name
             assert BY_GGUF_ID[row.gguf_id] is row
-    assert {t.name for t in GGMLQuantizationType} - set(QUANT_TYPES) == {"Q8_1", "Q1_0"}  # no file's weights use them
+    assert {t.name for t in GGMLQuantizationType} - set(QUANT_TYPES) == {"Q8_1"}  # no file's weights use it
 
 
 @pytest.mark.parametrize("name", list(QUANT_TYPES))
