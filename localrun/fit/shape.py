@@ -1,5 +1,6 @@
 """The shape of a model for questions that need no weights: its layers, and how many parameters a token uses."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -10,9 +11,13 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.archs.reading import fields_of
 from localrun.model.capability import obstacle
-from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
+from localrun.model.shapes import layer_shapes, outer_shapes
 from localrun.model.weights import Namer
+from localrun.ops.types import Routing
+
+ROUTERS = ("router", "shared_router")  # not counted: a few in a thousand
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,10 @@ class Experts:
     used: int
     ffn_size: int
 
+    @property
+    def mixture(self) -> Mixture:
+        return Mixture(self.n, Routing(self.used))
+
 
 def shape_of(source: TensorSource) -> Shape:
     """The shape that a file's key-values give. Raises ModelFileError where they do not say enough.
@@ -67,37 +76,28 @@ def shape_of(source: TensorSource) -> Shape:
 
 
 def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, obstacle: str = "") -> Shape:
-    """Count the parameters of all matrices; norms and biases are a few in a million."""
-    embedding = config.vocab_size * config.hidden_size
-    n_params = vocabulary = embedding * (1 if tied else 2)
-    active = embedding  # the output matrix; of the embedding a token reads one row
-    of_all = config.n_layers * config.per_layer_size
-    besides = 3 * config.hidden_size * of_all  # a projection for all layers, and two matrices in each
-    n_params += besides
-    active += besides
-    for layer in config.layers:
-        mixing = 0
-        if layer.mixer is not None:
-            mixing = sum(prod(shape) for shape in layer.mixer.matrices(config.hidden_size).values())
-        elif layer.has_attention:
-            n_q_matrices = 3 if layer.gated else 2  # with that of the result
-            n_kv_matrices = 0 if layer.shares_cache is not None else 1 if layer.k_is_v else 2
-            heads = n_q_matrices * layer.n_heads + n_kv_matrices * layer.n_kv_heads
-            mixing = config.hidden_size * layer.head_dim * heads
-        a_network = (3 if layer.has_gate else 2) * config.hidden_size
-        if layer.mixture:
-            one, shared = a_network * layer.ffn_size, a_network * layer.mixture.shared_size
-            feed_forward = layer.mixture.n_experts * one + shared
-            used = layer.mixture.routing.n_used * one + shared
-        elif experts is None:
-            feed_forward = used = a_network * layer.ffn_size
-        else:
-            feed_forward = experts.n * a_network * experts.ffn_size
-            used = feed_forward * experts.used // experts.n
-        n_params += mixing + feed_forward
-        active += mixing + used
-    mapped = config.vocab_size * of_all
+    """Count the parameters of all matrices but ROUTERS; norms and biases are a few in a million."""
+    counts = {name: prod(shape) for name, shape in outer_shapes(config).items() if len(shape) == 2}
+    mapped, vocabulary = counts.pop("per_layer_embed", 0), counts["embed"] * (1 if tied else 2)
+    n_params = sum(counts.values()) - (counts["embed"] if tied else 0)
+    active = sum(counts.values()) - counts["embed"]  # of which a token reads one row
+    for spec, n_layers in Counter(config.layers).items():
+        counted = spec if experts is None else replace(spec, ffn_size=experts.ffn_size, mixture=experts.mixture)
+        of_all, used = layer_params(config, counted)
+        n_params += n_layers * of_all
+        active += n_layers * used
     return Shape(config, n_params + mapped, active, obstacle, mapped_params=mapped, vocabulary_params=vocabulary)
+
+
+def layer_params(config: ModelConfig, spec: LayerSpec) -> tuple[int, int]:
+    """Numbers in the matrices of a layer, and those of them that compute one token."""
+    shapes = layer_shapes(config, spec).items()
+    counts = {name: prod(shape) for name, shape in shapes if len(shape) == 2 and name not in ROUTERS}
+    n_params, mixture = sum(counts.values()), spec.mixture
+    if mixture is None:
+        return n_params, n_params
+    of_experts = sum(counts.get(name, 0) for name in ("gate", "up", "down"))
+    return n_params, n_params - of_experts + of_experts // mixture.n_experts * mixture.routing.n_used
 
 
 def _experts(source: TensorSource) -> Experts | None:

@@ -6,6 +6,7 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.names import GGUF_EXPERTS, gguf_name
 from localrun.model.config import Mixture
+from localrun.model.shapes import NORMS_APART, Shapes
 from localrun.model.weight_ref import FLOAT_TYPES, WeightRef
 
 
@@ -17,47 +18,39 @@ class ExpertNamer:
         self.arch, self.rules, self.source = arch, arch.experts, source
         self.gguf, self.prefix, self.index = source.format == "gguf", prefix, index
 
-    def refs(self, mixture: Mixture, hidden: int, ffn: int, has_gate: bool) -> Iterator[tuple[str, WeightRef]]:
-        """Everything but the norms, by our names. gate and up are [n · ffn, hidden], down is [n · hidden, ffn]."""
-        n = mixture.n_experts
-        yield "router", WeightRef(self.name("router"), (n, hidden))
-        if mixture.biases:
-            yield "router_bias", WeightRef(self.name("router_bias"), (n,))
-        if mixture.choice_bias:
-            yield "choice_bias", WeightRef(self.name("choice_bias"), (n,))
-        widening = ("gate", "up") if has_gate else ("up",)
-        for weight, rows, columns in (*((name, ffn, hidden) for name in widening), ("down", hidden, ffn)):
-            yield weight, self.of_all(weight, rows, columns, mixture)
+    def refs(self, mixture: Mixture, shapes: Shapes) -> Iterator[tuple[str, WeightRef]]:
+        """Everything but the norms of the block, by our names, of the layer's `shapes`."""
+        widening = [name for name in ("gate", "up") if name in shapes]
+        for weight in (*widening, "down"):
+            yield weight, self.of_all(weight, shapes[weight], mixture)
             if mixture.biases:
-                yield f"{weight}_bias", self.biases_of_all(weight, rows, mixture)
+                yield f"{weight}_bias", self.biases_of_all(weight, shapes[f"{weight}_bias"][0], mixture.n_experts)
+        for weight in ("router", "router_bias", "choice_bias", "shared_down", *NORMS_APART, "expert_scale"):
+            if weight in shapes:
+                yield weight, WeightRef(self.name(weight), shapes[weight])
+        if mixture.apart:  # in the file without what makes products small
+            factor = shapes["router_norm"][0] ** -0.5
+            yield "router_norm", WeightRef(self.name("router_norm"), shapes["router_norm"], factor=factor)
         if mixture.shared_size:
-            yield from self.shared_refs(mixture, hidden, widening)
-        if mixture.apart:
-            yield from self.apart_refs(n, hidden)
+            yield from self.shared_refs(widening, shapes)
 
-    def apart_refs(self, n_experts: int, hidden: int) -> Iterator[tuple[str, WeightRef]]:
-        """Norms of the branches of a layer; that of the router leaves out what makes its products small."""
-        for name in ("shared_post_norm", "experts_norm", "experts_post_norm"):
-            yield name, WeightRef(self.name(name), (hidden,))
-        yield "router_norm", WeightRef(self.name("router_norm"), (hidden,), factor=hidden**-0.5)
-        yield "expert_scale", WeightRef(self.name("expert_scale"), (n_experts,))
-
-    def shared_refs(self, mixture: Mixture, hidden: int, widening: Sequence[str]) -> Iterator[tuple[str, WeightRef]]:
-        size, fused = mixture.shared_size, self.name("shared_gate_up")
-        for place, weight in enumerate(widening):
+    def shared_refs(self, widening: Sequence[str], shapes: Shapes) -> Iterator[tuple[str, WeightRef]]:
+        """The shared expert's first matrices, in one tensor or two, and its own router."""
+        fused = self.name("shared_gate_up")
+        for place, weight in enumerate(f"shared_{name}" for name in widening):
+            size, hidden = shapes[weight]
             if fused:
-                yield f"shared_{weight}", WeightRef(fused, (size, hidden), place * size, file_shape=(2 * size, hidden))
+                yield weight, WeightRef(fused, shapes[weight], place * size, file_shape=(2 * size, hidden))
             else:
-                yield f"shared_{weight}", WeightRef(self.name(f"shared_{weight}"), (size, hidden))
-        yield "shared_down", WeightRef(self.name("shared_down"), (hidden, size))
-        if mixture.shared_gate:
-            in_file = (hidden,) if self.gguf else (1, hidden)
-            yield "shared_router", WeightRef(self.name("shared_router"), (1, hidden), file_shape=in_file)
+                yield weight, WeightRef(self.name(weight), shapes[weight])
+        if "shared_router" in shapes:
+            in_file = shapes["shared_router"][1:] if self.gguf else shapes["shared_router"]
+            yield "shared_router", WeightRef(self.name("shared_router"), shapes["shared_router"], file_shape=in_file)
 
-    def of_all(self, weight: str, rows: int, columns: int, mixture: Mixture) -> WeightRef:
+    def of_all(self, weight: str, shape: tuple[int, ...], mixture: Mixture) -> WeightRef:
         """The matrices of all experts, one after the other."""
         n, counts = mixture.n_experts, (mixture.n_experts, mixture.routing.n_used)
-        shape = (n * rows, columns)
+        rows, columns = shape[0] // n, shape[1]
         if names := self.names_of_each(weight, n):
             return WeightRef(names[0], shape, 0, None, 0.0, names, *counts, file_shape=(rows, columns))
         name, first, every, in_file = self.in_one(weight, rows)
@@ -66,10 +59,9 @@ class ExpertNamer:
         file_shape = (n, columns, in_file) if turned and qtype in FLOAT_TYPES else (n, in_file, columns)
         return WeightRef(name, shape, first, None, 0.0, (), *counts, file_shape, every, turned)
 
-    def biases_of_all(self, weight: str, rows: int, mixture: Mixture) -> WeightRef:
-        n = mixture.n_experts
-        name, first, every, in_file = self.in_one(weight, rows, "_bias")
-        return WeightRef(name, (n * rows,), first, n_experts=n, file_shape=(n, in_file), every=every)
+    def biases_of_all(self, weight: str, size: int, n: int) -> WeightRef:
+        name, first, every, in_file = self.in_one(weight, size // n, "_bias")
+        return WeightRef(name, (size,), first, n_experts=n, file_shape=(n, in_file), every=every)
 
     def in_one(self, weight: str, rows: int, kind: str = "") -> tuple[str, int, int, int]:
         """The tensor with a weight of all experts, where its rows begin, how far they are apart, and all rows there."""

@@ -1,9 +1,8 @@
 """Which tensors a model is made of, and where a file keeps each of them. Torch-free."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import prod
 from types import MappingProxyType
 
 from localrun.base.errors import ModelFileError
@@ -13,6 +12,7 @@ from localrun.model.archs.base import Arch
 from localrun.model.archs.names import GGUF_NAMES, GGUF_OTHER_PARTS, HF_NAMES, gguf_name
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
+from localrun.model.shapes import BIASED, OPTIONAL, Shapes, layer_shapes, made_of_a_token, outer_shapes
 from localrun.model.weight_ref import WeightRef, check_tensor
 
 GGUF_FUSED = {
@@ -26,7 +26,6 @@ HF_FUSED = {
     "gate_up": "layers.{}.mlp.gate_up_proj.weight",
 }
 PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
-BIASED = ("q", "k", "v", "o", "gate", "up", "down")  # matrices of a layer that may have one
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
 
@@ -68,50 +67,49 @@ class Namer:
         self.prefix = "" if self.gguf else hf_prefix(source, names["embed"], names["output_norm"])
 
     def refs(self) -> Iterator[tuple[str, WeightRef]]:
-        config = self.config
-        yield "embed", self.embedding(self.ref("embed", (config.vocab_size, config.hidden_size)))
-        yield "output_norm", self.ref("output_norm", (config.hidden_size,))
-        if not self.tied:
-            yield "output", self.ref("output", (config.vocab_size, config.hidden_size))
-        if config.per_layer_size:
-            yield from self.per_layer_refs(config.per_layer_size, config.n_layers * config.per_layer_size)
-        for index, spec in enumerate(config.layers):
+        for name, shape in outer_shapes(self.config).items():
+            if name == "embed":
+                yield name, self.embedding(self.ref(name, shape))
+            elif name != "output" or not self.tied:
+                yield name, replace(self.ref(name, shape), mapped=name == "per_layer_embed")
+        for index, spec in enumerate(self.config.layers):
             for name, ref in self.layer_refs(index, spec):
                 yield f"layers.{index}.{name}", ref
 
-    def per_layer_refs(self, size: int, of_all: int) -> Iterator[tuple[str, WeightRef]]:
-        """What makes that which layers are given of a token besides."""
-        yield "per_layer_embed", replace(self.ref("per_layer_embed", (self.config.vocab_size, of_all)), mapped=True)
-        yield "per_layer_projection", self.ref("per_layer_projection", (of_all, self.config.hidden_size))
-        yield "per_layer_norm", self.ref("per_layer_norm", (size,))
-
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
-        for block, present in (("attn", spec.kind != "none"), ("ffn", spec.ffn_size > 0)):
-            norms = {f"{block}_norm": spec.pre_norm, f"{block}_post_norm": spec.post_norm}
-            for name in (name for name, has_it in norms.items() if present and has_it):
-                yield name, self.ref(name, (self.config.hidden_size,), index)
-        if spec.mixer is not None:
-            yield from self.mixer_refs(index, spec.mixer)
-        elif spec.has_attention:
-            yield from self.attention_refs(index, spec)
-        if spec.ffn_size:
-            yield from self.ffn_refs(index, spec)
-        if size := self.config.per_layer_size:
-            yield "besides_gate", self.ref("besides_gate", (size, self.config.hidden_size), index)
-            yield "besides_out", self.ref("besides_out", (self.config.hidden_size, size), index)
-            yield "besides_norm", self.ref("besides_norm", (self.config.hidden_size,), index)
-        if self.name("out_scale", index) in self.source.tensors:
-            yield "out_scale", self.ref("out_scale", (1,), index)
+        """In the order of their shapes: those that lie otherwise than in a tensor of their own, and the others."""
+        shapes = layer_shapes(self.config, spec)
+        apart = dict(self.refs_in_parts(index, spec, shapes))
+        turns = self.turns(spec)
+        for name, shape in shapes.items():
+            if name in apart:
+                yield name, apart[name]
+            elif name not in OPTIONAL or self.name(name, index) in self.source.tensors:
+                yield name, self.ref(name, shape, index, turns.get(name.removesuffix("_bias")))
 
-    def mixer_refs(self, index: int, mixer: RecurrentMixer) -> Iterator[tuple[str, WeightRef]]:
-        fused = self.arch.fused_rows(mixer)
-        for name, shape in mixer.matrices(self.config.hidden_size).items():
-            ref, rows = self.ref(name, shape, index), fused.get(name)
-            if rows and (tensor := self.name(rows.tensor, index)) in self.source.tensors:
-                ref = replace(ref, name=tensor, starts=rows.starts, file_shape=(rows.n_rows, shape[1]))
-            yield name, ref
+    def refs_in_parts(self, index: int, spec: LayerSpec, shapes: Shapes) -> Iterator[tuple[str, WeightRef]]:
+        """Weights that share a tensor with others, or are spread over several."""
+        if spec.mixer is not None:
+            yield from self.mixer_refs(index, spec.mixer, shapes)
+        elif spec.has_attention:
+            heads = ("q", *made_of_a_token(spec))
+            for fused, names in (("qkv", heads), ("qkv_bias", [f"{name}_bias" for name in heads])):
+                if self.name(fused, index) in self.source.tensors:  # any GGUF may be written so
+                    yield from self.fused_refs(fused, index, names, shapes, self.turns(spec))
+            if spec.gated:
+                yield from self.gated_refs(index, spec, shapes["q"])
+        if spec.mixture and spec.ffn_size:
+            yield from ExpertNamer(self.arch, self.source, self.prefix, index).refs(spec.mixture, shapes)
+        elif spec.ffn_size and (self.arch.qkv_fused or (not self.gguf and "gate_up" in self.arch.hf_names)):
+            yield from self.fused_refs("gate_up", index, [n for n in ("gate", "up") if n in shapes], shapes)
+
+    def mixer_refs(self, index: int, mixer: RecurrentMixer, shapes: Shapes) -> Iterator[tuple[str, WeightRef]]:
+        for name, rows in self.arch.fused_rows(mixer).items():
+            if (tensor := self.name(rows.tensor, index)) in self.source.tensors:
+                ref, file_shape = self.ref(name, shapes[name], index), (rows.n_rows, shapes[name][1])
+                yield name, replace(ref, name=tensor, starts=rows.starts, file_shape=file_shape)
         for name, sizes in mixer.vectors().items():
-            ref = self.ref(name, (prod(sizes),), index)
+            ref = self.ref(name, shapes[name], index)
             yield name, replace(ref, file_shape=self.vector_shape(ref.name, mixer, name, sizes))
 
     def vector_shape(self, tensor: str, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -121,77 +119,28 @@ class Namer:
         info = self.source.tensors.get(tensor)
         return sizes if info and info.shape == sizes else self.arch.vector_in_gguf(mixer, name, sizes)
 
-    def attention_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
-        hidden, q_rows, kv_rows = self.config.hidden_size, spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
-        if spec.qk_norm != "none":
-            row = spec.qk_norm == "row"
-            yield "q_norm", self.ref("q_norm", (q_rows if row else spec.head_dim,), index)
-            if spec.shares_cache is None:
-                yield "k_norm", self.ref("k_norm", (kv_rows if row else spec.head_dim,), index)
-        heads = {"q": q_rows} | dict.fromkeys(made_of_a_token(spec), kv_rows)
-        turns = {"q": self.interleaved(spec, spec.n_heads), "k": self.interleaved(spec, spec.n_kv_heads)}
-        if self.name("qkv", index) in self.source.tensors:  # any GGUF may be written so
-            yield from self.fused_refs("qkv", index, heads, (hidden,), turns)
-        else:
-            for name, rows in heads.items():
-                if name != "q" or not spec.gated:
-                    yield name, self.ref(name, (rows, hidden), index, turns.get(name))
-        if spec.gated:
-            yield from self.gated_refs(index, spec)
-        if spec.sinks:
-            yield "sinks", self.ref("sinks", (spec.n_heads,), index)
-        if self.name("qkv_bias", index) in self.source.tensors:
-            yield from self.fused_refs("qkv_bias", index, {f"{name}_bias": n for name, n in heads.items()}, (), turns)
-        yield "o", self.ref("o", (hidden, q_rows), index)
-        yield from self.bias_refs(index, heads | {"o": hidden}, turns)
-
-    def gated_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
+    def gated_refs(self, index: int, spec: LayerSpec, shape: tuple[int, ...]) -> Iterator[tuple[str, WeightRef]]:
         """Queries and the gate of what attention gives: in one tensor, a head of each in turns."""
-        q = self.ref("q", (spec.n_heads * spec.head_dim, self.config.hidden_size), index)
-        in_file = (2 * q.shape[0], q.shape[1])
+        q, in_file = self.ref("q", shape, index), (2 * shape[0], shape[1])
         for place, name in enumerate(("q", "attn_gate")):
             starts = tuple(range(place * spec.head_dim, in_file[0], 2 * spec.head_dim))
             yield name, replace(q, starts=starts, file_shape=in_file)
-
-    def ffn_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
-        hidden = self.config.hidden_size
-        if spec.mixture:
-            experts = ExpertNamer(self.arch, self.source, self.prefix, index)
-            yield from experts.refs(spec.mixture, hidden, spec.ffn_size, spec.has_gate)
-            return
-        sizes = {"gate": spec.ffn_size} if spec.has_gate else {}
-        sizes["up"] = spec.ffn_size
-        if self.arch.qkv_fused or (not self.gguf and "gate_up" in self.arch.hf_names):
-            yield from self.fused_refs("gate_up", index, sizes, (hidden,))
-        else:
-            for name, size in sizes.items():
-                yield name, self.ref(name, (size, hidden), index)
-        yield "down", self.ref("down", (hidden, spec.ffn_size), index)
-        yield from self.bias_refs(index, sizes | {"down": hidden}, {})
-
-    def bias_refs(
-        self, index: int, sizes: Mapping[str, int], turns: Mapping[str, tuple[int, int] | None]
-    ) -> Iterator[tuple[str, WeightRef]]:
-        """Those that the file has."""
-        for name, size in sizes.items():
-            if self.name(f"{name}_bias", index) in self.source.tensors:
-                yield f"{name}_bias", self.ref(f"{name}_bias", (size,), index, turns.get(name))
 
     def fused_refs(
         self,
         fused: str,
         index: int,
-        parts: Mapping[str, int],
-        rest: tuple[int, ...],
-        turns: Mapping[str, tuple[int, int] | None] = MappingProxyType({}),
+        parts: Sequence[str],
+        shapes: Shapes,
+        turns: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, WeightRef]]:
-        """The parts of one tensor, in their order; `rest` is the shape after the rows."""
+        """The parts of one tensor, in their order."""
         name, first = self.name(fused, index), 0
-        file_shape = (sum(parts.values()), *rest)
-        for part, rows in parts.items():
+        file_shape = (sum(shapes[part][0] for part in parts), *shapes[parts[0]][1:])
+        for part in parts:
             turned = turns.get(part.removesuffix("_bias"))
-            yield part, WeightRef(name, (rows, *rest), first, turned, file_shape=file_shape)
-            first += rows
+            yield part, WeightRef(name, shapes[part], first, turned, file_shape=file_shape)
+            first += shapes[part][0]
 
     def ref(
         self, weight: str, shape: tuple[int, ...], index: int = 0, interleaved: tuple[int, int] | None = None
@@ -216,10 +165,11 @@ class Namer:
         template = self.arch.hf_names.get(weight) or HF_NAMES.get(weight, "")
         return self.prefix + template.format(index)
 
-    def interleaved(self, spec: LayerSpec, n_heads: int) -> tuple[int, int] | None:
-        if not (self.gguf and self.arch.permuted_in_gguf):
-            return None
-        return n_heads, self.config.ropes[0].dims
+    def turns(self, spec: LayerSpec) -> dict[str, tuple[int, int]]:
+        """Heads and rotated dims of weights whose rows pair neighbours, as some GGUF files have them."""
+        if not (self.gguf and self.arch.permuted_in_gguf and spec.has_attention):
+            return {}
+        return {"q": (spec.n_heads, self.config.ropes[0].dims), "k": (spec.n_kv_heads, self.config.ropes[0].dims)}
 
     def embedding(self, ref: WeightRef) -> WeightRef:
         """One that is missing is the output, where a file says that they are tied."""
@@ -265,13 +215,6 @@ class Namer:
         """What files keep of layers that read the keys and values of another."""
         sharing = (index for index, spec in enumerate(self.config.layers) if spec.shares_cache is not None)
         return {self.name(weight, index) for index in sharing for weight in ("k", "v", "k_norm")}
-
-
-def made_of_a_token(spec: LayerSpec) -> tuple[str, ...]:
-    """What a layer has matrices for, of keys and values."""
-    if spec.shares_cache is not None:
-        return ()
-    return ("k",) if spec.k_is_v else ("k", "v")
 
 
 def hf_prefix(source: TensorSource, embed: str, norm: str) -> str:

@@ -4,6 +4,7 @@ The architectures are toys of these tests: what a row of the table needs beside 
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from localrun.model.config import Mixture
 from localrun.model.expert_weights import ExpertNamer
 from localrun.model.load import Loader, allocated_bytes, held_bytes, load_model, read_config, read_weight_refs
 from localrun.model.precision import in_precision
+from localrun.model.shapes import mixture_shapes
 from localrun.model.weight_ref import check_tensor
 from localrun.ops.instructions import Experts, Moe, Router
 from localrun.ops.layouts import F32, FILE, Layout, RowReader
@@ -162,7 +164,8 @@ def test_experts_may_be_transposed_and_gate_and_up_take_turns(tmp_path: Path) ->
     """gpt-oss: the layer that is loaded computes what transformers' does, with biases of router and experts."""
     source, model = open_safetensors(save("gpt-oss", tmp_path)), build("gpt-oss")
     mixture = Mixture(6, Routing(3), biases=True)
-    refs = dict(ExpertNamer(GptOss(), source, "model.", 1).refs(mixture, 96, 64, has_gate=True))
+    spec = replace(small_model().config.layers[0], ffn_size=64, mixture=mixture)
+    refs = dict(ExpertNamer(GptOss(), source, "model.", 1).refs(mixture, mixture_shapes(96, spec, mixture)))
     for ref in refs.values():
         check_tensor(source, ref)
     loader = Loader(source, refs, F32, None, lambda done, total: None)

@@ -1,0 +1,102 @@
+"""Shapes of all weights that a model may have, by our names: the one place that knows them. Torch-free."""
+
+from math import prod
+from typing import TypeAlias
+
+from localrun.model.config import LayerSpec, Mixture, ModelConfig
+
+Shapes: TypeAlias = dict[str, tuple[int, ...]]  # matrices [n_rows, n_cols], vectors [n]
+NORMS_APART = ("shared_post_norm", "experts_norm", "experts_post_norm")
+BIASED = ("q", "k", "v", "o", "gate", "up", "down")  # matrices of a layer that may have a bias
+# In some files alone: an output that is not the embedding, biases (those of a mixture are known), a layer's scale.
+OPTIONAL = frozenset(("output", "out_scale", *(f"{name}_bias" for name in BIASED)))
+
+
+def weight_shapes(config: ModelConfig) -> Shapes:
+    """Every weight: `embed`, `layers.3.q`, …; those of OPTIONAL, too, whatever a file has."""
+    shapes = outer_shapes(config)
+    for index, spec in enumerate(config.layers):
+        shapes |= {f"layers.{index}.{name}": shape for name, shape in layer_shapes(config, spec).items()}
+    return shapes
+
+
+def outer_shapes(config: ModelConfig) -> Shapes:
+    """Those before and after all layers: `embed`, `output`, …"""
+    hidden, of_all = config.hidden_size, config.n_layers * config.per_layer_size
+    shapes: Shapes = {"embed": (config.vocab_size, hidden), "output_norm": (hidden,)}
+    shapes["output"] = shapes["embed"]
+    if size := config.per_layer_size:
+        shapes["per_layer_embed"] = (config.vocab_size, of_all)
+        shapes["per_layer_projection"] = (of_all, hidden)
+        shapes["per_layer_norm"] = (size,)
+    return shapes
+
+
+def layer_shapes(config: ModelConfig, spec: LayerSpec) -> Shapes:
+    """Those of one layer: `attn_norm`, `q`, …"""
+    hidden = config.hidden_size
+    shapes: Shapes = {}
+    for block, present in (("attn", spec.kind != "none"), ("ffn", spec.ffn_size > 0)):
+        norms = {f"{block}_norm": spec.pre_norm, f"{block}_post_norm": spec.post_norm}
+        shapes |= {name: (hidden,) for name, has_it in norms.items() if present and has_it}
+    if spec.mixer is not None:
+        shapes |= spec.mixer.matrices(hidden)
+        shapes |= {name: (prod(sizes),) for name, sizes in spec.mixer.vectors().items()}
+    elif spec.has_attention:
+        shapes |= attention_shapes(hidden, spec)
+    if spec.mixture is not None:
+        shapes |= mixture_shapes(hidden, spec, spec.mixture) if spec.ffn_size else {}
+    elif spec.ffn_size:
+        networks = network_shapes(hidden, spec.ffn_size, spec.has_gate)
+        shapes |= networks | {f"{name}_bias": (n_rows,) for name, (n_rows, _) in networks.items()}
+    if size := config.per_layer_size:
+        shapes |= {"besides_gate": (size, hidden), "besides_out": (hidden, size), "besides_norm": (hidden,)}
+    return shapes | {"out_scale": (1,)}
+
+
+def attention_shapes(hidden: int, spec: LayerSpec) -> Shapes:
+    """Norms of heads or of whole rows, matrices with their biases, and learned scores."""
+    q_rows, kv_rows = spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
+    heads = {"q": q_rows} | dict.fromkeys(made_of_a_token(spec), kv_rows)
+    shapes: Shapes = {}
+    if spec.qk_norm != "none":
+        normed = heads if spec.qk_norm == "row" else dict.fromkeys(heads, spec.head_dim)
+        shapes |= {f"{name}_norm": (n,) for name, n in normed.items() if name != "v"}
+    shapes |= {name: (n_rows, hidden) for name, n_rows in heads.items()}
+    if spec.gated:
+        shapes["attn_gate"] = (q_rows, hidden)
+    if spec.sinks:
+        shapes["sinks"] = (spec.n_heads,)
+    return shapes | {"o": (hidden, q_rows)} | {f"{name}_bias": (n,) for name, n in (heads | {"o": hidden}).items()}
+
+
+def network_shapes(hidden: int, size: int, has_gate: bool) -> dict[str, tuple[int, int]]:
+    """The matrices of one feed-forward network."""
+    return ({"gate": (size, hidden)} if has_gate else {}) | {"up": (size, hidden), "down": (hidden, size)}
+
+
+def mixture_shapes(hidden: int, spec: LayerSpec, mixture: Mixture) -> Shapes:
+    """A router, the networks of all experts, the shared one, and norms of their own."""
+    n = mixture.n_experts
+    shapes: Shapes = {"router": (n, hidden)}
+    if mixture.biases:
+        shapes["router_bias"] = (n,)
+    if mixture.choice_bias:
+        shapes["choice_bias"] = (n,)
+    for name, (n_rows, n_cols) in network_shapes(hidden, spec.ffn_size, spec.has_gate).items():
+        shapes[name] = (n * n_rows, n_cols)
+        if mixture.biases:
+            shapes[f"{name}_bias"] = (n * n_rows,)
+    if size := mixture.shared_size:
+        shapes |= {f"shared_{name}": shape for name, shape in network_shapes(hidden, size, spec.has_gate).items()}
+        shapes |= {"shared_router": (1, hidden)} if mixture.shared_gate else {}
+    if mixture.apart:
+        shapes |= dict.fromkeys((*NORMS_APART, "router_norm"), (hidden,)) | {"expert_scale": (n,)}
+    return shapes
+
+
+def made_of_a_token(spec: LayerSpec) -> tuple[str, ...]:
+    """What a layer has matrices for, of keys and values."""
+    if spec.shares_cache is not None:
+        return ()
+    return ("k",) if spec.k_is_v else ("k", "v")
