@@ -22,7 +22,7 @@ from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.buffers import Buffers
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.backends.cpu.pool import CpuPool
-from localrun.ops.interface import CacheLayer
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
 
 SHAPES = {64: (32, 8), 128: (16, 8)}  # head_dim: query heads, KV heads

@@ -18,8 +18,9 @@ from localrun.backends.gpu.passes import bucket_rows
 from localrun.backends.gpu.scratch import bucket_units, partial_numbers
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape
 from localrun.backends.reference.attention import attend
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention
-from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
+from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import BULK_SPANS
 from localrun.ops.layouts import Packed

@@ -32,8 +32,8 @@ from localrun.backends.metal.backend import MetalBackend
 from localrun.backends.metal.source import KERNELS
 from localrun.backends.metal.translator import MetalTranslator
 from localrun.backends.reference.pool import KVPool
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention
-from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import Packed
 

@@ -36,6 +36,7 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ENCODERS, PRECISIONS, VOCABULARY_NAMES, VOCABULARY_TYPE
 from localrun.formats.source import TensorInfo, TensorSource
 from localrun.model.load import read_weight_refs
+from localrun.model.recording import record_shapes
 
 MIXES = (
     "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S", "Q4_1", "Q4_0", "IQ4_NL", "IQ4_XS",
@@ -177,7 +178,7 @@ def logits_of(options: LoadOptions, opened: OpenedModel, weights: Mapping[str, n
     """Of every token in the second half of each chunk, computed in f32."""
     source: Any = Rounded(opened.source, weights)
     changed = replace(opened, source=source, refs=read_weight_refs(source, opened.config))
-    backend, notes = next(iter(backends_for("cpu", opened.config, changed.matrix_types)))
+    backend, notes = next(iter(backends_for("cpu", record_shapes(opened.config), changed.matrix_types)))
     model = load_on(backend, notes, options, changed, lambda done, total: None, 0.0)
     try:
         engines = [(model.engine.runner, model.engine.store)]

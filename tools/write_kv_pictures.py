@@ -14,7 +14,6 @@ from localrun.fit.precisions import bits_of
 from localrun.fit.shape import make_shape
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
-from localrun.ops.largest_step import max_sequences
 
 FOLDER = Path(__file__).parents[1] / "docs" / "kv-cache"
 WIDTH = 760
@@ -242,7 +241,7 @@ def memory() -> Picture:
     free, ctx = 9 * GIB, 32_768
     config = qwen3_8b()
     weights = make_shape(config, tied=False).n_params * bits_of("Q4_K_M") / 8
-    scratch = CpuBackend().scratch_bytes(config, ctx, KV_CODECS["f16"], 8, max_sequences(ctx))
+    scratch = CacheShape(config, CpuBackend()).scratch_bytes(ctx, KV_CODECS["f16"], 8)
     rest = scratch + CpuBackend.program_bytes
     p.text(24, 34, f"Qwen3-8B as Q4_K_M, {ctx:,} tokens of context, {free // GIB} GiB of free memory", "head")
     scale = 470 / free

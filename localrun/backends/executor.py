@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
-from localrun.ops.interface import CacheLayer, PlainKV, StepInput
+from localrun.ops.cache_layer import CacheLayer
+from localrun.ops.interface import PlainKV, StepInput
 from localrun.ops.kv import KVPlan
-from localrun.ops.program import Forward, Handle, Recorded, record_instructions
+from localrun.ops.program import Handle
+from localrun.ops.recording import Forward, Recorded, record_instructions
 
 
 @dataclass(frozen=True, slots=True)

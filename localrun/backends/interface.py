@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from localrun.backends.limits import LimitProbe
 from localrun.base.machine import Memory
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.cache.kinds.interface import CacheKind
 from localrun.ops.kv import KVCodec
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from localrun.backends.executor import Executor, ExecutorRequest
     from localrun.ops.layouts import Layout
+    from localrun.ops.recording import Recording
 
 
 class Backend(Protocol):
@@ -89,12 +90,12 @@ class Backend(Protocol):
         """What `doctor --json` shows of it besides."""
         ...
 
-    def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:
+    def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
         """Why it cannot run a model with matrices of these quant types; empty where it can."""
         ...
 
-    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
-        """The parts of a model with these codecs that other parts are much faster than, named for the user."""
+    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
+        """The parts of a model that others are much faster than, named for the user; `codecs` are of every layer."""
         ...
 
     def memory(self, main: Memory) -> Memory:
@@ -113,12 +114,15 @@ class Backend(Protocol):
         """Bytes of a matrix as it is held to be multiplied."""
         ...
 
-    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
-        """Bytes of one layer of one block; None where `spec` cannot be kept in `codec`."""
+    def block_bytes(self, codec: KVCodec, kind: CacheKind) -> int | None:
+        """Bytes of one layer of one block; None where what it keeps cannot be kept in `codec`."""
         ...
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
-        """Working memory of the largest step, of so many sequences that answer side by side."""
+    def scratch_bytes(
+        self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
+    ) -> int:
+        """Working memory of the largest step, of so many sequences that answer side by side; `codecs` are of every
+        layer."""
         ...
 
     def limit_probe(self, threads: int) -> LimitProbe: ...

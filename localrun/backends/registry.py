@@ -10,7 +10,7 @@ from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import UsageError
 from localrun.base.machine import Memory, memory
 from localrun.base.request import BackendName
-from localrun.model.config import ModelConfig
+from localrun.ops.recording import Recording
 
 BACKENDS: dict[str, Backend] = {
     backend.name: backend for backend in (ReferenceBackend(), CpuBackend(), CudaBackend(), MetalBackend())
@@ -19,11 +19,11 @@ FASTEST_FIRST = ("cuda", "mps", "cpu", "reference")  # what `auto` tries
 HINT = "leave --backend away, or see what `localrun doctor` says"
 
 
-def usual_backend(config: ModelConfig | None = None) -> Backend:
+def usual_backend(model: Recording | None = None) -> Backend:
     """What computes on this machine when nothing else is asked for: any model, or this one."""
     for name in FASTEST_FIRST:
         backend = BACKENDS[name]
-        if not backend.why_unavailable() and not (config and backend.why_not(config, ())):
+        if not backend.why_unavailable() and not (model and backend.why_not(model, ())):
             return backend
     raise AssertionError("the reference runs everywhere")
 
@@ -34,7 +34,7 @@ def usual_memory() -> Memory:
 
 
 def backends_for(
-    wish: BackendName, config: ModelConfig, matrix_types: Iterable[str]
+    wish: BackendName, model: Recording, matrix_types: Iterable[str]
 ) -> Iterator[tuple[Backend, tuple[str, ...]]]:
     """The backends that may run this model, the best first, each with notes for the user: of `auto` there are several.
 
@@ -44,7 +44,7 @@ def backends_for(
     for name in FASTEST_FIRST if wish == "auto" else (wish,):
         backend = BACKENDS[name]
         missing = backend.why_unavailable()
-        reason = missing or backend.why_not(config, types) or backend.trial()
+        reason = missing or backend.why_not(model, types) or backend.trial()
         if not reason:
             yield backend, (*notes, backend.note) if backend.note else tuple(notes)
         elif wish != "auto":

@@ -14,6 +14,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import matrices_of_a_token
+from localrun.model.recording import record_shapes
 from localrun.ops.layouts import FILE, Layout
 
 WIDE = ("F32", "F16", "BF16")  # types whose numbers are multiplied as they are
@@ -30,7 +31,7 @@ def describe(
     seconds: float,
 ) -> ModelInfo:
     """The ModelInfo of a load that took so many seconds."""
-    slow = slow_parts(backend, layout, plan)
+    slow = slow_parts(backend, layout, opened, plan)
     from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
     is_lost = opened.identity is not None and engine.disk is None
     lost = ("nothing is kept on disk: the model's files changed, or cannot be read twice",) if is_lost else ()
@@ -51,10 +52,10 @@ def describe(
     )
 
 
-def slow_parts(backend: Backend, layout: Layout, plan: MemoryPlan) -> list[str]:
+def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: MemoryPlan) -> list[str]:
     """What is slower than it could be, and why."""
     decoded = "weights are decoded each time they are used: memory is short, and this is slow"
-    parts = " and ".join(backend.without_kernels(plan.config, plan.codecs))
+    parts = " and ".join(backend.without_kernels(record_shapes(opened.config), plan.codecs))
     by_torch = f"slow: torch computes {parts}, for which there are no {backend.name} kernels yet"
     return [decoded] * (layout is FILE) + [by_torch] * bool(parts)
 

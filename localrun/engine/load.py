@@ -33,6 +33,7 @@ from localrun.fit.plan import LoadRequest, plan_load
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
 from localrun.model.load import Progress, allocated_bytes, files_in_use, held_bytes, load_model, work_per_token
+from localrun.model.recording import record_shapes
 from localrun.ops.kv import KVPlan
 from localrun.ops.layouts import F32, Layout
 from localrun.ops.numerics import NUMERICS_VERSION
@@ -79,7 +80,7 @@ def load(options: LoadOptions, progress: Progress = lambda done, total: None) ->
     check_load(options)
     opened = open_model(options)
     refused: list[str] = []
-    for backend, notes in backends_for(options.backend, opened.config, opened.matrix_types):
+    for backend, notes in backends_for(options.backend, record_shapes(opened.config), opened.matrix_types):
         try:
             return load_on(backend, (*notes, *refused), options, opened, progress, started)
         except DoesNotFitError as error:

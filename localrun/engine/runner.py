@@ -10,16 +10,8 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.scheduler import StepPlan
 from localrun.fit.groups import group_layers
 from localrun.model.config import ModelConfig
-from localrun.ops.interface import (
-    NOWHERE,
-    Angles,
-    CacheLayer,
-    CancelFlag,
-    LogitAdjust,
-    Logits,
-    SequenceInput,
-    StepInput,
-)
+from localrun.ops.cache_layer import NOWHERE, CacheLayer
+from localrun.ops.interface import Angles, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 from localrun.ops.program import Handle
 from localrun.ops.rope import RopeKind, query_scales

@@ -2,12 +2,15 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from localrun.backends.interface import Backend
 from localrun.cache.groups import has_ring
+from localrun.cache.kinds.interface import CacheKind
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.groups import group_layers
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.config import ModelConfig
+from localrun.model.recording import record_shapes
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS, max_sequences
 
@@ -65,6 +68,9 @@ class CacheShape:
         kinds = Counter(config.layers)
         self._kinds = replace(config, layers=tuple(kinds))  # each layer once: sums are asked for often
         self._n_layers = tuple(kinds.values())
+        self.recording = record_shapes(config)
+        self._block_bytes = cache(backend.block_bytes)
+        self._layer_codecs = cache(partial(layer_codecs, config))
 
     @property
     def program_bytes(self) -> int:
@@ -72,36 +78,35 @@ class CacheShape:
 
     def holds(self, codec: KVCodec) -> bool:
         """Whether the backend can keep every layer in `codec`."""
-        codecs = layer_codecs(self._kinds, codec)
-        return all(
-            self.backend.block_bytes(own, spec) is not None
-            for spec, own in zip(self._kinds.layers, codecs, strict=True)
-        )
+        kinds = (spec.cache for spec in self._kinds.layers)
+        return all(self._block_bytes(kind.codec(codec), kind) is not None for kind in kinds)
 
     def groups(self, ctx: int, codec: KVCodec, parallel: int = 1) -> tuple[GroupBlocks, ...]:
         """Blocks for `parallel` sequences of `ctx` tokens, a layer group each; the backend must hold `codec`."""
         config = final_config(self.config, ctx, self.window)
         groups = group_layers(config.layers, layer_codecs(config, codec))
-        return tuple(self._group(ctx, parallel, config.layers[g.layers[0]], g.codec, len(g.layers)) for g in groups)
+        return tuple(self._group(ctx, parallel, g.kind, g.codec, len(g.layers)) for g in groups)
 
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int:
         """Bytes of all these blocks."""
         config = final_config(self._kinds, ctx, self.window)
-        kinds = zip(config.layers, layer_codecs(config, codec), self._n_layers, strict=True)
-        return sum(self._group(ctx, parallel, *kind).nbytes for kind in kinds)
+        kinds = zip((spec.cache for spec in config.layers), self._n_layers, strict=True)
+        return sum(self._group(ctx, parallel, kind, kind.codec(codec), n).nbytes for kind, n in kinds)
 
-    def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
-        return self.backend.scratch_bytes(self._kinds, ctx, codec, threads, max_sequences(ctx))
+    def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int, sequences: int = 0) -> int:
+        """Of the largest step of so many sequences; 0: of as many as may run at once."""
+        n = sequences or max_sequences(ctx)
+        return self.backend.scratch_bytes(self.recording, ctx, self._layer_codecs(codec), threads, n)
 
-    def _group(self, ctx: int, parallel: int, spec: LayerSpec, codec: KVCodec, n_layers: int) -> GroupBlocks:
-        block, wide = self.backend.block_bytes(codec, spec), self.backend.block_bytes(KV_CODECS["f16"], spec)
+    def _group(self, ctx: int, parallel: int, kind: CacheKind, codec: KVCodec, n_layers: int) -> GroupBlocks:
+        block, wide = self._block_bytes(codec, kind), self._block_bytes(KV_CODECS["f16"], kind)
         assert block is not None
         assert wide is not None
-        n, per_chat = spec.cache.n_blocks(ctx, parallel, MAX_ROWS), spec.cache.n_left(ctx)
-        rules = spec.cache.rules(BLOCK_TOKENS, 0, None)
-        sees_all = spec.cache.window is None or spec.cache.window >= ctx - BLOCK_TOKENS
+        n, per_chat = kind.n_blocks(ctx, parallel, MAX_ROWS), kind.n_left(ctx)
+        rules = kind.rules(BLOCK_TOKENS, 0, None)
+        sees_all = kind.window is None or kind.window >= ctx - BLOCK_TOKENS
         is_whole = sees_all and any(rule.required for rule in rules)
-        if not has_ring(spec.cache, codec):
+        if not has_ring(kind, codec):
             return GroupBlocks(n, per_chat, is_whole, n_layers * block, 0, 0)
         n_ring = min(n, RING_BLOCKS + (parallel - 1) * RING_MORE)
         return GroupBlocks(n, per_chat, is_whole, n_layers * block, n_ring, n_layers * wide)

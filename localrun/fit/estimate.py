@@ -11,7 +11,7 @@ from typing import Literal
 from localrun.backends.registry import usual_backend
 from localrun.base.units import gib
 from localrun.fit.blocks import CacheShape
-from localrun.fit.bytes import cache_bytes
+from localrun.fit.bytes import cache_bytes, layer_codecs
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
 from localrun.fit.plan import USUAL_THREADS, Sizes, longest_context, margin_of, spare_share
@@ -19,6 +19,7 @@ from localrun.fit.rates import Rates
 from localrun.fit.roofline import roofline
 from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
+from localrun.model.recording import record_shapes
 from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.largest_step import max_sequences
 
@@ -122,7 +123,13 @@ class UnsupportedSizes:
         return parallel * cache_bytes(self._caches, ctx, codec)
 
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
-        return usual_backend().scratch_bytes(self.config, ctx, codec, threads, max_sequences(ctx))
+        layers = layer_codecs(self.config, codec)
+        return usual_backend().scratch_bytes(record_shapes(self.config), ctx, layers, threads, max_sequences(ctx))
+
+
+def usual_sizes(config: ModelConfig) -> Sizes:
+    """As the usual backend of this machine keeps the cache of a model."""
+    return CacheShape(config, usual_backend(record_shapes(config)))
 
 
 def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question) -> Fit:
@@ -130,7 +137,7 @@ def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question)
     most, ctx = shape.config.max_context, question.ctx
     usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
     contexts = [min(ctx, most)] if ctx else usual
-    sizes: Sizes = UnsupportedSizes(shape) if shape.caches else CacheShape(shape.config, usual_backend(shape.config))
+    sizes = UnsupportedSizes(shape) if shape.caches else usual_sizes(shape.config)
     codecs = [codec for codec in CODECS if sizes.holds(codec)]
     rows = [
         row

@@ -121,7 +121,7 @@ def plan_load(request: LoadRequest) -> MemoryPlan:
 
 def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: int, keep_chats: bool) -> MemoryPlan:
     """All that follows from a context and its codec."""
-    ctx, codec, backend = choice.ctx, choice.codec, shape.backend
+    ctx, codec = choice.ctx, choice.codec
     config = final_config(shape.config, ctx, shape.window)
     groups, scratch = shape.groups(ctx, codec), shape.scratch_bytes(ctx, codec, threads)
     needed = sum(group.nbytes for group in groups)
@@ -135,10 +135,10 @@ def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: in
         weights_bytes=budget.weights,
         needed_kv_bytes=needed,
         scratch_bytes=scratch,
-        needed_scratch_bytes=backend.scratch_bytes(config, ctx, codec, threads, sequences=1),
+        needed_scratch_bytes=shape.scratch_bytes(ctx, codec, threads, sequences=1),
         overhead_bytes=budget.overhead,
         budget_bytes=budget.total,
-        grows=backend.grows,
+        grows=shape.backend.grows,
         notes=(choice.note,) if choice.note else (),
     )
 

@@ -9,6 +9,7 @@ from localrun.base.errors import ModelFileError
 from localrun.fit.mapped import Mappable, mappable
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
+from localrun.model.recording import record_shapes
 from localrun.model.weight_ref import WeightRef
 
 _SAMPLE = 4096  # rows and columns of a matrix that tells how a type is held
@@ -34,7 +35,7 @@ def held(source: TensorSource) -> Held:
         refs = load.read_weight_refs(source, config)
     except ModelFileError:
         return Held(sum(_held(info) for info in source.tensors.values()))
-    backend = usual_backend(config)
+    backend = usual_backend(record_shapes(config))
 
     def nbytes(ref: WeightRef) -> int:
         return backend.matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)

@@ -28,6 +28,7 @@ from localrun.hub.remote_repo import RemoteRepo
 from localrun.hub.stored import StoredModel, config_precision
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
+from localrun.model.recording import record_shapes
 
 _TRIES = 3  # files that are looked at for the shape of a model
 _FLOATS = ("fp32", "bf16", "fp16")
@@ -174,7 +175,7 @@ def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Varian
 
 def _fit(shape: Shape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
     """Sizes are told of what cannot be run too, but nobody is advised to take it."""
-    disk = cache(disk_rate) if may_map(usual_backend(shape.config)) else None
+    disk = cache(disk_rate) if may_map(usual_backend(record_shapes(shape.config))) else None
     fit = fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel, disk))
     if not shape.obstacle:
         return fit

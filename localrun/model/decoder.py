@@ -29,7 +29,7 @@ from localrun.ops.instructions import (
     Value,
 )
 from localrun.ops.layouts import Vector
-from localrun.ops.program import Ops
+from localrun.ops.recording import Ops
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,20 +19,14 @@ from localrun.formats.packed_file import DiskError, KeptMatrix, PackedFile
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
-from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
+from localrun.model.assembly import Assembler
+from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.model.layer_weights import (
-    AttentionWeights,
-    LayerWeights,
-    MixerWeights,
     ModelWeights,
-    NormsApart,
-    PerLayerTable,
-    PerLayerWeights,
 )
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import weight_refs
-from localrun.ops.instructions import Experts, LinearWeight, SharedExpert
 from localrun.ops.layouts import MAPPED, Layout, Packed, RowReader, Vector
 from localrun.ops.memory import ran_out
 
@@ -41,16 +35,6 @@ if TYPE_CHECKING:
 
 COPIED_BYTES = 16 << 20  # of a table in the file's own form
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
-VECTORS = (
-    "attn_norm",
-    "attn_post_norm",
-    "ffn_norm",
-    "ffn_post_norm",
-    "q_norm",
-    "k_norm",
-    "choice_bias",
-    "expert_scale",
-)
 
 
 def read_config(source: TensorSource) -> ModelConfig:
@@ -155,7 +139,7 @@ def load_model(
     raise DoesNotFitError(f"memory ran out while loading {need} of weights", "try a smaller precision")
 
 
-class Loader:
+class Loader(Assembler):
     """Reads, permutes and packs one weight at a time."""
 
     def __init__(
@@ -176,72 +160,10 @@ class Loader:
 
     def weights(self, config: ModelConfig) -> ModelWeights:
         with self.layout.packing():
-            embed = self.matrix("embed")
-            layers = tuple(self.layer(index, spec) for index, spec in enumerate(config.layers))
-            output = self.matrix("output") if "output" in self.refs else embed
-            return ModelWeights(embed, layers, self.required_vector("output_norm"), output, self.per_layer_table())
+            return super().weights(config)
 
-    def layer(self, index: int, spec: LayerSpec) -> LayerWeights:
-        prefix = f"layers.{index}."
-        gate, up, down = (self.optional_linear(prefix + name) for name in ("gate", "up", "down"))
-        vectors = {name: self.vector(prefix + name) for name in VECTORS}
-        router = self.linear(prefix + "router") if spec.mixture else None
-        shared = self.shared_expert(prefix, spec) if spec.mixture and spec.mixture.shared_size else None
-        return LayerWeights(
-            self.mixing(prefix, spec),
-            gate,
-            up,
-            down,
-            **vectors,
-            router=router,
-            shared=shared,
-            norms_apart=self.norms_apart(prefix) if spec.mixture and spec.mixture.apart else None,
-            per_layer=self.per_layer(prefix),
-            out_scale=self.number(prefix + "out_scale", 1.0),
-        )
-
-    def mixing(self, prefix: str, spec: LayerSpec) -> AttentionWeights | MixerWeights | None:
-        if spec.mixer is not None:
-            return self.mixer(prefix, spec.mixer)
-        return self.attention(prefix) if spec.has_attention else None
-
-    def norms_apart(self, prefix: str) -> NormsApart:
-        names = ("shared_post_norm", "experts_norm", "experts_post_norm", "router_norm")
-        return NormsApart(*(self.required_vector(prefix + name) for name in names))
-
-    def per_layer_table(self) -> PerLayerTable | None:
-        if "per_layer_embed" not in self.refs:
-            return None
-        projection, norm = self.matrix("per_layer_projection"), self.required_vector("per_layer_norm")
-        return PerLayerTable(self.table("per_layer_embed"), projection, norm)
-
-    def per_layer(self, prefix: str) -> PerLayerWeights | None:
-        if prefix + "besides_gate" not in self.refs:
-            return None
-        gate, out = (self.matrix(f"{prefix}besides_{name}") for name in ("gate", "out"))
-        return PerLayerWeights(gate, out, self.required_vector(prefix + "besides_norm"))
-
-    def attention(self, prefix: str) -> AttentionWeights:
-        q, o = self.linear(prefix + "q"), self.linear(prefix + "o")
-        k, v, gate = (self.optional_linear(prefix + name) for name in ("k", "v", "attn_gate"))
-        return AttentionWeights(q, k, v, o, gate, self.vector(prefix + "sinks"))
-
-    def mixer(self, prefix: str, mixer: RecurrentMixer) -> MixerWeights:
-        matrices = {name: self.matrix(prefix + name) for name in mixer.matrices(0)}
-        return MixerWeights(matrices, {name: self.required_vector(prefix + name) for name in mixer.vectors()})
-
-    def shared_expert(self, prefix: str, spec: LayerSpec) -> SharedExpert:
-        gate = self.optional_linear(prefix + "shared_gate")
-        up, down = (self.linear(f"{prefix}shared_{name}") for name in ("up", "down"))
-        name = prefix + "shared_router"
-        router = self.matrix(name) if name in self.refs else None
-        return SharedExpert(Experts(gate, up, down, spec.ffn_activation), router)
-
-    def linear(self, name: str) -> LinearWeight:
-        return self.matrix(name), self.vector(name + "_bias")
-
-    def optional_linear(self, name: str) -> LinearWeight | None:
-        return self.linear(name) if name in self.refs else None
+    def has(self, name: str) -> bool:
+        return name in self.refs
 
     def matrix(self, name: str) -> Packed:
         ref = self.refs[name]
@@ -267,12 +189,8 @@ class Loader:
         qtype = self.source.tensors[ref.name].qtype
         return Packed(MAPPED, qtype, n_rows, n_cols, (rows.reshape(n_rows, -1),), mapped=stays)
 
-    def number(self, name: str, default: float) -> float:
-        """A vector of one."""
-        return float(self.floats(name)[0]) if name in self.refs else default
-
-    def vector(self, name: str) -> Vector | None:
-        return self.required_vector(name) if name in self.refs else None
+    def number(self, name: str) -> float:
+        return float(self.floats(name)[0])
 
     def required_vector(self, name: str) -> Vector:
         return self.layout.vector(self.floats(name), self.device)

@@ -11,7 +11,7 @@ from localrun.model.layer_weights import MixerWeights
 from localrun.ops.instructions import Linear, SelectiveScan, ShortConv, Value
 
 if TYPE_CHECKING:
-    from localrun.ops.program import Ops
+    from localrun.ops.recording import Ops
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,22 +150,6 @@ class Logits:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheLayer:
-    """Where one layer keeps its keys and values or its state, and their shape. NOWHERE: it has neither."""
-
-    group: int
-    index: int  # within the group's pool
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    value_dim: int | None = None  # None: as many as head_dim; otherwise values are the first dims of keys
-    state_size: int = 0  # f32 numbers of a recurrent layer's state; it has no keys and values
-
-
-NOWHERE = CacheLayer(group=-1, index=0, n_heads=0, n_kv_heads=0, head_dim=0)
-
-
-@dataclass(frozen=True, slots=True)
 class PlainKV:
     """Keys or values of one layer in one block, as every backend understands them."""
 

@@ -1,24 +1,11 @@
-"""Programs: the decoder runs once on a recorder; from then on a step replays the list of instructions."""
+"""Programs: recorded instructions, replayed step by step on interpreters."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from localrun.ops.instructions import Instruction, Slot
 from localrun.ops.interface import Logits, StepCancelled, StepInput
-
-Ops = Callable[[Instruction], Sequence[Any]]  # what a decoder asks for operations: gives their results
-Forward = Callable[[Ops], Any]  # a decoder: gives the Logits
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An instruction in its place: the slots it reads, by field, those of its results, and those nothing reads then."""
-
-    instruction: Instruction
-    reads: Mapping[str, int]
-    results: tuple[int, ...]
-    dead: tuple[int, ...] = ()
+from localrun.ops.recording import Recorded
 
 
 class Interpreter(Protocol):
@@ -61,20 +48,6 @@ class Handle:
         return self._result
 
 
-class Recorder:
-    """Writes down what it is asked; there is no control flow on data in a decoder, so once is enough."""
-
-    def __init__(self) -> None:
-        self.recorded: list[Recorded] = []
-        self.n_slots = 0
-
-    def __call__(self, instruction: Instruction) -> tuple[Slot, ...]:
-        results = range(self.n_slots, self.n_slots + instruction.n_results)
-        self.n_slots = results.stop
-        self.recorded.append(Recorded(instruction, slots_of(instruction), tuple(results)))
-        return tuple(map(Slot, results))
-
-
 class Program:
     """A recorded decoder. `run` executes one step; a step that sees `cancel` raises StepCancelled."""
 
@@ -98,21 +71,3 @@ class Program:
                     del values[slot]
         logits: Logits = values[self.result]
         return Handle(logits)
-
-
-def record_instructions(forward: Forward) -> tuple[Recorded, ...]:
-    """What `forward` asks for, in order, each with the slots nothing reads after it. The last one gives the Logits."""
-    recorder = Recorder()
-    result = forward(recorder)
-    assert recorder.recorded[-1].results == (result.index,)
-    last_use = {slot: place for place, recorded in enumerate(recorder.recorded) for slot in recorded.reads.values()}
-    return tuple(
-        replace(recorded, dead=tuple(slot for slot, last in last_use.items() if last == place))
-        for place, recorded in enumerate(recorder.recorded)
-    )
-
-
-def slots_of(instruction: Instruction) -> dict[str, int]:
-    """The operands of a recorded instruction that are results of others: slots by field."""
-    values = ((field.name, getattr(instruction, field.name)) for field in fields(instruction))
-    return {name: value.index for name, value in values if isinstance(value, Slot)}

@@ -16,7 +16,7 @@ from localrun.model.archs.llama import Llama
 from localrun.model.config import LayerSpec
 from localrun.model.fields import Fields
 from localrun.model.layer_weights import MixerWeights
-from localrun.ops.program import Ops
+from localrun.ops.recording import Ops
 
 
 @dataclass(frozen=True, slots=True)

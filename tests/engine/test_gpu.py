@@ -35,6 +35,7 @@ from localrun.diagnose.perplexity import perplexity
 from localrun.engine.engine import Engine
 from localrun.engine.handle import NewToken
 from localrun.engine.sampler import SamplerSettings
+from localrun.model.recording import record_shapes
 from localrun.ops.layouts import F32, FILE, Layout
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
@@ -327,7 +328,7 @@ def test_all_memory_of_the_device_comes_back(cuda: torch.device) -> None:
 
 def choose_cuda() -> ReferenceBackend:
     with client("reference") as one:
-        backend, _notes = next(backends_for("cuda", one.model.plan.config, ()))
+        backend, _notes = next(backends_for("cuda", record_shapes(one.model.plan.config), ()))
     assert isinstance(backend, ReferenceBackend)
     return backend
 

@@ -26,7 +26,6 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import MARGIN, LoadRequest, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS, KVPlan
-from localrun.ops.largest_step import max_sequences
 
 GIB = 1 << 30
 CODECS = list(KV_CODECS)
@@ -94,9 +93,7 @@ def test_the_solved_context_is_the_largest(
     def need(ctx: int) -> int:
         groups = shape.groups(ctx, KV_CODECS[codec], parallel)
         assert shape.nbytes(ctx, KV_CODECS[codec], parallel) == sum(group.nbytes for group in groups)
-        return sum(group.nbytes for group in groups) + ReferenceBackend().scratch_bytes(
-            shape.config, ctx, KV_CODECS[codec], 8, max_sequences(ctx)
-        )
+        return sum(group.nbytes for group in groups) + shape.scratch_bytes(ctx, KV_CODECS[codec], 8)
 
     ctx = longest_context(shape, KV_CODECS[codec], room, parallel=parallel)
     assert ctx is not None

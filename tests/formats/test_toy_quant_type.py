@@ -18,6 +18,7 @@ from localrun.formats.bits import fp16, planes
 from localrun.formats.gguf import open_gguf
 from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES, QuantType
 from localrun.model.load import read_config
+from localrun.model.recording import record_shapes
 from localrun.ops.layouts import F32, FILE
 
 TOY_ID, Q4_0_ID = 99, 2
@@ -66,6 +67,6 @@ def test_a_quant_type_is_a_decoder_and_a_row(tmp_path: Path, monkeypatch: pytest
     for layout in (FILE, F32):
         found = difference(Stepper(path, layout=layout).logits(ids), model_logits(model, ids))
         assert found.within(1e-4, 1e-9), found
-    backend, notes = next(backends_for("auto", read_config(open_gguf(path)), ["TOY"]))
+    backend, notes = next(backends_for("auto", record_shapes(read_config(open_gguf(path))), ["TOY"]))
     assert backend.name == "reference", "no fast layout yet: it runs all the same"
     assert "slow" in notes[0]

@@ -19,7 +19,8 @@ from localrun.engine.runner import Runner, sequence_input
 from localrun.model.decoder import Model
 from localrun.model.layer_weights import ModelWeights
 from localrun.ops.instructions import INSTRUCTIONS, Attention
-from localrun.ops.program import Program, Recorded, Segment, record_instructions
+from localrun.ops.program import Program, Segment
+from localrun.ops.recording import Recorded, record_instructions
 
 NOPE = replace(FULL, rope=None)
 

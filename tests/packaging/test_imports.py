@@ -40,8 +40,8 @@ ROOT_MAY_IMPORT = {"localrun.base", "localrun.client"}  # the package root: vers
 
 # What is asked whether there is a GPU, and what fits it.
 ASKED_OF_A_GPU = (
-    *("__init__", "availability", "backend", "coverage", "device", "driver", "limits", "measured", "memory", "scratch"),
-    *("system", "weight_layouts"),
+    *("__init__", "availability", "backend", "coverage", "device", "driver", "forms", "limits", "measured"),
+    *("memory", "scratch", "system", "weight_layouts"),
 )
 NEEDS_TORCH = (  # the reference operations, and what compares with them; imported where one is used
     *(
@@ -96,6 +96,10 @@ def imports_of(module: str, path: Path) -> Iterator[tuple[str, int]]:
                 yield f"{target}.{alias.name}", node.lineno
 
 
+def is_within(house: str, room: str | None) -> bool:
+    return room is not None and (room == house or room.startswith(house + "."))
+
+
 def offences(module: str, path: Path) -> list[str]:
     room = room_of(module)
     found = []
@@ -103,6 +107,8 @@ def offences(module: str, path: Path) -> list[str]:
         other = room_of(target)
         if other is None or other == room:
             continue
+        if is_within("localrun.backends", room) and other == "localrun.model":
+            found.append(f"{path}:{line}: {module} may not import {target}: ask the recorded program, not the model")
         if other in BACKENDS and room not in BACKENDS and module != "localrun.backends.registry":
             found.append(f"{path}:{line}: {module} may not import a backend: ask localrun.backends.registry")
         allowed = other in ROOT_MAY_IMPORT if room is None else LEVEL_OF[other] < LEVEL_OF[room]
@@ -165,6 +171,9 @@ def test_every_module_stands_in_a_room() -> None:
         ("localrun.x", "import localrun.engine"),
         ("localrun.engine.x", "from localrun.backends.cpu.library import load_library"),
         ("localrun.backends.cpu.x", "from localrun.backends.reference import ops"),
+        ("localrun.backends.x", "from localrun.model.config import ModelConfig"),
+        ("localrun.backends.cuda.x", "def f():\n    import localrun.model.decoder"),
+        ("localrun.backends.registry", "from localrun.model.recording import record_shapes"),
     ],
 )
 def test_an_upward_import_is_seen(module: str, source: str, tmp_path: Path) -> None:

@@ -9,14 +9,13 @@ from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
-from localrun.backends.cpu.scratch import arena_bytes, state_block_bytes
+from localrun.backends.cpu.scratch import arena_of, state_block_bytes
 from localrun.base.machine import Memory, peak_rss
+from localrun.cache.kinds.interface import CacheKind
 from localrun.formats.quant import QUANT_TYPES
-from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
-from localrun.model.delta_net import DeltaNet
-from localrun.model.mamba2 import Mamba2
-from localrun.model.short_conv import GatedShortConv
-from localrun.ops.kv import KV_CODECS, KVCodec
+from localrun.ops.cache_layer import NOWHERE, CacheLayer
+from localrun.ops.instructions import GatedDeltaRule, Instruction, Moe, SelectiveScan, ShortConv
+from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.numerics import NUMERICS_VERSION
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from localrun.backends.cpu.executor import CpuExecutor
     from localrun.backends.cpu.layout import CpuLayout
     from localrun.backends.executor import ExecutorRequest
+    from localrun.ops.recording import Recording
 
 
 class CpuBackend:
@@ -81,17 +81,17 @@ class CpuBackend:
             "library": str(library.path) if library else None,
         }
 
-    def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:
+    def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
         unknown = sorted(qtype for qtype in set(matrix_types) if not self.layout_name(qtype))
         if unknown:
             return f"the library has no layout for {', '.join(unknown)}"
-        if not all(mixes_natively(spec.mixer) for spec in config.layers if spec.mixer):
+        if not all(has_kernel(each.instruction) for each in model.instructions):
             return "the library has no kernel for this kind of recurrent layers"
-        if any(self.block_bytes(KV_CODECS["f16"], spec) is None for spec in config.layers):
+        if any(self.place_bytes(KV_CODECS["f16"], place) is None for place in {*model.layers} - {NOWHERE}):
             return "the library has no block store for heads of this size"
         return ""
 
-    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
         return ()
 
     def memory(self, main: Memory) -> Memory:
@@ -113,19 +113,24 @@ class CpuBackend:
         number = QUANT_TYPES[qtype].gguf_id
         return -1 if number is None else self.calls.layout_for(number)
 
-    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
-        if spec.mixer is not None:
-            return state_block_bytes(spec.mixer.state_size)
-        if not spec.has_attention:
-            return 0
+    def block_bytes(self, codec: KVCodec, kind: CacheKind) -> int | None:
+        keeps_some = kind.block_bytes(codec, BLOCK_TOKENS) > 0
+        return self.place_bytes(codec, kind.layer(0, 0, n_heads=1)) if keeps_some else 0
+
+    def place_bytes(self, codec: KVCodec, place: CacheLayer) -> int | None:
+        """The same by what a pool is told of a layer."""
+        if place.state_size:
+            return state_block_bytes(place.state_size)
         code = abi.KV_CODES.get(codec.name)
-        size = -1 if code is None else self.calls.kv_block_bytes(code, spec.n_kv_heads, spec.head_dim)
+        size = -1 if code is None else self.calls.kv_block_bytes(code, place.n_kv_heads, place.head_dim)
         return size if size >= 0 else None
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
-        shapes = {(spec.n_heads, spec.head_dim) for spec in config.layers}
-        attention = max(self.calls.attention_bytes(*shape, sequences, ctx) for shape in shapes)
-        return arena_bytes(config, threads, sequences) + attention
+    def scratch_bytes(
+        self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
+    ) -> int:
+        arena = arena_of(model)
+        attention = (self.calls.attention_bytes(*heads, sequences, ctx) for heads in arena.heads)
+        return arena.nbytes(threads, sequences) + max(attention, default=0)
 
     def limit_probe(self, threads: int) -> CpuLimitProbe:
         return CpuLimitProbe(threads)
@@ -142,10 +147,12 @@ class CpuBackend:
         return CpuExecutor(CpuLayout(self.calls, request.threads), request, MAX_ROWS)
 
 
-def mixes_natively(mixer: RecurrentMixer) -> bool:
-    """Whether the kernels know a kind of recurrent layer, and have its sizes."""
-    if not isinstance(mixer, DeltaNet | GatedShortConv | Mamba2) or mixer.taps > abi.MAX_TAPS:
-        return False
-    if isinstance(mixer, DeltaNet):
-        return mixer.key_dim % 2 == 0 and mixer.value_dim % abi.DELTA_PANEL == 0
-    return not isinstance(mixer, Mamba2) or (mixer.state_dim % 2 == 0 and mixer.head_dim % 16 == 0)
+def has_kernel(op: Instruction) -> bool:
+    """Whether the library computes an instruction, and has its sizes."""
+    if isinstance(op, ShortConv):
+        return op.taps <= abi.MAX_TAPS
+    if isinstance(op, GatedDeltaRule):
+        return op.key_dim % 2 == 0 and op.value_dim % abi.DELTA_PANEL == 0
+    if isinstance(op, SelectiveScan):
+        return op.state_dim % 2 == 0 and op.head_dim % 16 == 0
+    return op.name in abi.OPS or isinstance(op, Moe)

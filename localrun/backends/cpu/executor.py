@@ -11,7 +11,8 @@ from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
 from localrun.backends.cpu.threads import start_threads
 from localrun.backends.executor import CachePlan, ExecutorRequest
-from localrun.ops.interface import NOWHERE, CacheLayer, PlainKV, StepCancelled, StepInput
+from localrun.ops.cache_layer import NOWHERE, CacheLayer
+from localrun.ops.interface import PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.program import Handle
 

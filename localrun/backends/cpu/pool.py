@@ -13,7 +13,8 @@ import numpy as np
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
 from localrun.backends.cpu.scratch import state_block_bytes
-from localrun.ops.interface import CacheLayer, PlainKV
+from localrun.ops.cache_layer import CacheLayer
+from localrun.ops.interface import PlainKV
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVCodec
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.buffers import Buffers
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -27,9 +28,8 @@ from localrun.ops.instructions import (
     SigmoidMul,
     Slot,
 )
-from localrun.ops.interface import CacheLayer
 from localrun.ops.layouts import MAPPED, Packed, Vector
-from localrun.ops.program import Recorded
+from localrun.ops.recording import Recorded
 
 Native: TypeAlias = tuple[str, Any]  # the name of a native operation, and its structure of operands
 

@@ -1,74 +1,93 @@
 """Working memory of the largest step in the native library, and states: counted before anything is loaded."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
 from localrun.backends.cpu.abi import SCRATCH_BYTES
 from localrun.backends.cpu.buffers import row_stride
-from localrun.model.config import Mixture, ModelConfig, RecurrentMixer
-from localrun.model.delta_net import DeltaNet
-from localrun.model.mamba2 import Mamba2
-from localrun.model.short_conv import GatedShortConv
+from localrun.ops.instructions import GatedDeltaRule, Instruction, Linear, LogitsOf, Moe, SelectiveScan
 from localrun.ops.largest_step import MAX_ROWS
+from localrun.ops.recording import Recorded, Recording
+from localrun.ops.widths import most_alive, slot_widths
 
 
-def arena_bytes(config: ModelConfig, threads: int, sequences: int) -> int:
-    """The library's buffers, at most.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A buffer: `copies` times `width` numbers of a row of a step, as f32 and, where linears read them, as codes."""
 
-    For every row of a step the residual stream twice, queries twice, keys, values, and what each linear reads in two
-    forms; the gate of queries and what it leaves of them; in a mixture of experts what they read and give, for each of
-    the choices of a row; what recurrent layers make; what layers are given of a token besides; logits; scratch memory
-    of every thread. Layers of different shapes share none of them.
-    """
-    hidden = config.hidden_size
-    queries = {spec.n_heads * spec.head_dim for spec in config.layers}
-    keys = {spec.n_kv_heads * spec.head_dim for spec in config.layers if spec.has_attention}
-    ffn = {spec.ffn_size for spec in config.layers if not spec.mixture}
-    plain = [hidden, hidden, *queries, *queries, *keys, *keys]
-    coded = [hidden, *queries, *ffn]
-    if size := config.per_layer_size:
-        plain += [*(config.n_layers * size,) * 3, size, hidden]
-        coded += [size, hidden]
-    row = 4 * sum(map(row_stride, (*plain, *coded))) + _codes(*coded)
-    row += max((_mixture_row(hidden, spec.ffn_size, spec.mixture) for spec in config.layers if spec.mixture), default=0)
-    row += 4 * 2 * sum(map(row_stride, queries)) if any(spec.gated for spec in config.layers) else 0
-    row += max((_mixer_row(spec.mixer) for spec in config.layers if spec.mixer), default=0)
-    logits = sequences * config.vocab_size * 4
-    return MAX_ROWS * row + logits + threads * SCRATCH_BYTES
+    width: int
+    coded: bool = False
+    copies: int = 1
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of codes for the formats that take the most: bf16, or 16 bits, for 32 a scale of 32 and two sums."""
+        stride = row_stride(self.width)
+        return self.copies * (4 * stride + self.coded * stride * (2 * 32 + 4 + 2 * 4) // 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """What the library's buffers take for a row of a step and for a row of logits; and shapes of heads."""
+
+    row_bytes: int
+    logits_bytes: int
+    heads: frozenset[tuple[int, int]]  # how many, and their size
+
+    def nbytes(self, threads: int, sequences: int) -> int:
+        return MAX_ROWS * self.row_bytes + sequences * self.logits_bytes + threads * SCRATCH_BYTES
+
+
+@lru_cache(maxsize=8)
+def arena_of(model: Recording) -> Arena:
+    """As `program.ProgramBuilder` reserves them, and beside them what kernels keep for a row between their phases."""
+    *body, last = model.instructions
+    assert isinstance(last.instruction, LogitsOf)
+    widths, coded = slot_widths(body, model.layers), slots_coded(body)
+    kinds = {slot: Rows(width, slot in coded) for slot, width in widths.items()}
+    buffers = most_alive(body, kinds, buffers_within)
+    buffers[Rows(last.instruction.weight.n_cols, coded=True)] += 1  # rows that want logits
+    between = max(bytes_between(each.instruction) for each in body)
+    row_bytes = between + sum(n * rows.row_bytes for rows, n in buffers.items())
+    heads = frozenset((place.n_heads, place.head_dim) for place in model.layers if place.head_dim)
+    return Arena(row_bytes, 4 * last.instruction.weight.n_rows, heads)
+
+
+def slots_coded(recorded: list[Recorded]) -> set[int]:
+    """Slots that some linear reads."""
+    reads = [each.reads for each in recorded if isinstance(each.instruction, Linear | Moe)]
+    return {slot for read in reads for name, slot in read.items() if name in ("a", "chosen_by")}
+
+
+def buffers_within(op: Instruction) -> Iterator[Rows]:
+    """Those of a mixture: scores, each choice of a row on its way into an expert, within and out, the shared expert."""
+    if not isinstance(op, Moe):
+        return
+    n, n_used = op.router.n_experts, op.router.routing.n_used
+    (up, *_), (down, *_) = op.experts.up, op.experts.down
+    yield Rows(n)
+    yield Rows(up.n_cols, coded=True, copies=n_used)
+    yield Rows(down.n_cols, coded=True, copies=n_used)
+    yield Rows(down.n_rows // n, copies=n_used)
+    if op.shared is not None:
+        shared, *_ = op.shared.expert.down
+        yield Rows(shared.n_cols, coded=True)
+        yield Rows(shared.n_rows)
+        yield Rows(1)
+
+
+def bytes_between(op: Instruction) -> int:
+    """What a kernel keeps for a row beside its buffers."""
+    if isinstance(op, GatedDeltaRule):
+        return 4 * 2 * (op.n_key_heads * op.key_dim + op.n_value_heads)
+    if isinstance(op, SelectiveScan):
+        return 4 * 2 * op.n_heads
+    if isinstance(op, Moe):  # which choices go where, and where in a step those of an expert begin
+        return 12 * op.router.routing.n_used + -(-4 * (op.router.n_experts + 1) // MAX_ROWS)
+    return 0
 
 
 def state_block_bytes(size: int) -> int:
     """What a state of `size` f32 numbers takes: whole cache lines."""
     return -(-4 * size // 64) * 64
-
-
-def _mixture_row(hidden: int, ffn: int, mixture: Mixture) -> int:
-    """Bytes for a row of a step: its scores, and each choice on its way into an expert, within, and out."""
-    coded = (hidden, ffn)
-    shared = (mixture.shared_size, hidden, 1) if mixture.shared_size else ()
-    choice = 4 * sum(map(row_stride, (*coded, hidden))) + _codes(*coded) + 12
-    every = 4 * sum(map(row_stride, (mixture.n_experts, *shared))) + _codes(mixture.shared_size)
-    if mixture.apart:  # what the router reads and what the others do, and what the shared expert comes to
-        every += 4 * 3 * row_stride(hidden) + _codes(hidden, hidden)
-    return every + mixture.routing.n_used * choice
-
-
-def _mixer_row(mixer: RecurrentMixer) -> int:
-    if isinstance(mixer, DeltaNet):
-        return _delta_net_row(mixer)
-    if isinstance(mixer, Mamba2):
-        values = (mixer.channels, mixer.channels, mixer.width, mixer.n_heads, mixer.width)
-        return 4 * (sum(map(row_stride, values)) + 2 * mixer.n_heads) + _codes(mixer.width)
-    assert isinstance(mixer, GatedShortConv), "the backend refuses other kinds"
-    return 4 * (row_stride(3 * mixer.channels) + row_stride(mixer.channels)) + _codes(mixer.channels)
-
-
-def _delta_net_row(mixer: DeltaNet) -> int:
-    """Bytes for a row: channels before and after the convolution, z, alpha, beta, the result in two forms, and what the
-    kernel keeps between its phases."""
-    width, heads = mixer.n_value_heads * mixer.value_dim, mixer.n_value_heads
-    values = (mixer.channels, mixer.channels, width, width, heads, heads)
-    between = 2 * (mixer.n_key_heads * mixer.key_dim + heads)
-    return 4 * (sum(map(row_stride, values)) + between) + _codes(width)
-
-
-def _codes(*widths: int) -> int:
-    """Bytes of a row in another form than f32: bf16, or codes of up to 16 bits, scales of 32 and sums of 16."""
-    return sum(map(row_stride, widths)) * (2 * 32 + 4 + 2 * 4) // 32

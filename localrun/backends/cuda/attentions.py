@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from localrun.backends.gpu.step_tensors import StepTensors
+    from localrun.ops.cache_layer import CacheLayer
     from localrun.ops.instructions import Attention, RopeAppend
-    from localrun.ops.interface import CacheLayer
 
 KEYS, COLUMNS, PART = 64, 8, 128  # of attention.cuh, and UNIT_TOKENS
 MAX_TILE_HEAD_DIM = 256  # beyond these registers do not hold what a tile sums up

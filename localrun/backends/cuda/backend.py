@@ -14,11 +14,10 @@ from localrun.backends.cuda.bulk import memory_bytes, span_of
 from localrun.backends.cuda.driver import Gpu, free_now
 from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.gpu.backend import GpuBackend
-from localrun.backends.gpu.coverage import leaves_any
+from localrun.backends.gpu.coverage import left_to_torch
 from localrun.backends.gpu.scratch import arena_bytes
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import Memory
-from localrun.model.config import ModelConfig
 from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import max_rows
 from localrun.ops.numerics import NUMERICS_VERSION
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from localrun.backends.gpu.device import Device
     from localrun.backends.limits import LimitProbe
     from localrun.ops.layouts import Layout
+    from localrun.ops.recording import Recording
 
 
 class CudaBackend(GpuBackend):
@@ -134,11 +134,13 @@ class CudaBackend(GpuBackend):
 
         return torch.cuda.max_memory_reserved(self.device)
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
-        by_torch = leaves_any(config, codec, all_codecs=self.all_codecs)
+    def scratch_bytes(
+        self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
+    ) -> int:
+        by_torch = left_to_torch(model, codecs, all_codecs=self.all_codecs)
         span = 0 if by_torch else span_of(self.arch)
-        bulk = memory_bytes(config, max_rows(span), span) if span else 0
-        return bulk + arena_bytes(config, ctx, codec, sequences, coded=True, all_codecs=self.all_codecs, span=span)
+        bulk = memory_bytes(model, max_rows(span), span) if span else 0
+        return bulk + arena_bytes(model, ctx, codecs, sequences, coded=True, all_codecs=self.all_codecs, span=span)
 
     def limit_probe(self, threads: int) -> LimitProbe:
         return super().limit_probe(threads) if self.is_emulated else DriverLimitProbe(self.gpu)

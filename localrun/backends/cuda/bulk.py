@@ -1,6 +1,9 @@
 """Where prompts are read in bulk: weights decoded to bf16 and a library's products, for whole spans. Torch-free."""
 
-from localrun.model.config import LayerSpec, ModelConfig
+from collections.abc import Sequence
+
+from localrun.ops.instructions import Linear
+from localrun.ops.recording import Recording
 
 SPAN = 512  # tokens of a span, and rows of every product
 # Reasoned, not measured (docs/cuda.md says how); `python -m benchmarks.gpu_check` says whether a GPU agrees.
@@ -13,15 +16,14 @@ def span_of(arch: int) -> int:
     return SPAN if arch // 10 in PAYS else 0
 
 
-def linear_shapes(config: ModelConfig, spec: LayerSpec) -> list[tuple[int, int]]:
-    """Rows and columns of the matrices that one linear of a layer reads together."""
-    queries, keys, hidden = spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim, config.hidden_size
-    sides = 2 if spec.has_gate else 1
-    return [(queries + 2 * keys, hidden), (hidden, queries), (sides * spec.ffn_size, hidden), (hidden, spec.ffn_size)]
-
-
-def memory_bytes(config: ModelConfig, rows: int, span: int) -> int:
-    """What `bulk_linears.BulkMemory` takes, and the library beside it."""
-    shapes = [shape for spec in set(config.layers) for shape in linear_shapes(config, spec)]
+def bulk_numbers(linears: Sequence[Linear], rows: int, span: int) -> tuple[int, int, int]:
+    """bf16 numbers of all rows, of all matrices of a linear, and of a span of sums: room for the largest of these."""
+    shapes = [(sum(weight.n_rows for weight, _ in op.weights), op.weights[0][0].n_cols) for op in linears]
     most_in, most_out = max(n_in for _, n_in in shapes), max(n_out for n_out, _ in shapes)
-    return 2 * (max(n_out * n_in for n_out, n_in in shapes) + rows * most_in + span * most_out) + LIBRARY_BYTES
+    return rows * most_in, max(n_out * n_in for n_out, n_in in shapes), span * most_out
+
+
+def memory_bytes(model: Recording, rows: int, span: int) -> int:
+    """What `bulk_linears.BulkMemory` takes, and the library beside it."""
+    linears = [each.instruction for each in model.instructions if isinstance(each.instruction, Linear)]
+    return 2 * sum(bulk_numbers(linears, rows, span)) + LIBRARY_BYTES

@@ -13,6 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from localrun.backends.cuda.bulk import bulk_numbers
 from localrun.backends.cuda.linears import dequantize, reads_q8
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.matrices import ACTIVATIONS, Weight
@@ -50,12 +51,7 @@ class BulkMemory:
     @classmethod
     def of(cls, linears: Sequence[Linear], rows: int, span: int, device: torch.device) -> BulkMemory:
         """Room for the largest of these."""
-        shapes = [(sum(weight.n_rows for weight, _ in op.weights), op.weights[0][0].n_cols) for op in linears]
-        sizes = (
-            rows * max(n_in for _, n_in in shapes),
-            max(n_out * n_in for n_out, n_in in shapes),
-            span * max(n_out for n_out, _ in shapes),
-        )
+        sizes = bulk_numbers(linears, rows, span)
         return cls(*(torch.zeros(size, dtype=torch.bfloat16, device=device) for size in sizes))
 
     @property

@@ -10,8 +10,8 @@ from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.scratch import UNIT_TOKENS, partial_numbers
 from localrun.backends.gpu.self_test_steps import attended, step_of, turned
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, RopeAppend
-from localrun.ops.interface import CacheLayer
 
 EPS = 1e-6
 PLACE = CacheLayer(group=0, index=1, n_heads=4, n_kv_heads=2, head_dim=128)  # most models have heads of this size

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from itertools import chain
 
-from localrun.backends.gpu.coverage import left_to_torch
+from localrun.backends.gpu.coverage import KERNELS, left_to_torch
 from localrun.backends.gpu.measured import proven
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
-from localrun.model.config import ModelConfig
 from localrun.ops.kv import KVCodec
+from localrun.ops.recording import Recording
 
 
 class GpuBackend(ReferenceBackend):
@@ -43,21 +42,16 @@ class GpuBackend(ReferenceBackend):
 
     @property
     def kernels(self) -> frozenset[str]:
-        from localrun.backends.gpu.translator import Translator
-        from localrun.ops.instructions import INSTRUCTIONS
-
-        return frozenset(op.name for op in INSTRUCTIONS if hasattr(Translator, op.name)) | {"logits"}
+        return KERNELS
 
     def summary(self) -> str:
         if self.is_emulated:
             return "emulated on this processor, for tests"
         return f"{self.chip}; {proven(self.gpu_name)}"
 
-    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
         """What the reference operations compute on the device, with weights that are decoded as they are used."""
-        layers = zip(config.layers, codecs, strict=True)
-        parts = (left_to_torch(spec, codec, all_codecs=self.all_codecs) for spec, codec in layers)
-        return [*dict.fromkeys(chain.from_iterable(parts))]
+        return left_to_torch(model, codecs, all_codecs=self.all_codecs)
 
     def layout_name(self, qtype: str) -> str:
         return layout_of(qtype).name

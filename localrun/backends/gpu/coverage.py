@@ -1,9 +1,16 @@
 """What of a model kernels of ours compute, and what torch computes on the device, slower. Torch-free."""
 
-from localrun.model.config import LayerSpec, ModelConfig
+from functools import lru_cache
+
+from localrun.ops.instructions import Attention, Instruction, Moe
 from localrun.ops.kv import KVCodec
+from localrun.ops.recording import Recording
 
 MAX_HEAD_DIM = 512
+RECURRENT, MIXTURES = "recurrent layers", "mixtures of experts"
+KERNELS = frozenset(
+    ("embed", "norm", "linear", "rope_append", "attention", "sigmoid_mul", "gelu_mul", "scale", "logits")
+)
 
 
 def has_head_dim(head_dim: int) -> bool:
@@ -11,21 +18,24 @@ def has_head_dim(head_dim: int) -> bool:
     return head_dim % 16 == 0 and head_dim <= MAX_HEAD_DIM
 
 
-def left_to_torch(spec: LayerSpec, codec: KVCodec, *, all_codecs: bool) -> list[str]:
-    """The parts of a layer that have no kernels yet, named for the user; `codec`: what it keeps keys and values in.
+@lru_cache(maxsize=32)
+def left_to_torch(model: Recording, codecs: tuple[KVCodec, ...], *, all_codecs: bool) -> tuple[str, ...]:
+    """The parts of a model that have no kernels yet, named for the user; `codecs`: what layers keep keys and values in.
 
     all_codecs: attention has kernels for quantised caches, too.
     """
-    attends, reads_codec = spec.has_attention, all_codecs or codec.native
-    parts = {
-        "recurrent layers": spec.mixer is not None,
-        "mixtures of experts": spec.mixture is not None,
-        "attention over a quantised cache": attends and not reads_codec,
-        f"attention of heads of {spec.head_dim}": attends and reads_codec and not has_head_dim(spec.head_dim),
-    }
-    return [name for name, is_there in parts.items() if is_there]
+    parts = {part_without_kernels(each.instruction, model, codecs, all_codecs) for each in model.instructions}
+    first = tuple(part for part in (RECURRENT, MIXTURES) if part in parts)
+    return (*first, *sorted(parts - {"", RECURRENT, MIXTURES}))
 
 
-def leaves_any(config: ModelConfig, codec: KVCodec, *, all_codecs: bool) -> bool:
-    """Whether torch computes some layer, where a user wants `codec`."""
-    return any(left_to_torch(spec, spec.cache.codec(codec), all_codecs=all_codecs) for spec in config.layers)
+def part_without_kernels(op: Instruction, model: Recording, codecs: tuple[KVCodec, ...], all_codecs: bool) -> str:
+    """What an instruction is a part of where torch computes it; otherwise empty."""
+    if isinstance(op, Attention):
+        head_dim = model.layers[op.layer].head_dim
+        if not (all_codecs or codecs[op.layer].native):
+            return "attention over a quantised cache"
+        return "" if has_head_dim(head_dim) else f"attention of heads of {head_dim}"
+    if op.name in KERNELS:
+        return ""
+    return MIXTURES if isinstance(op, Moe) else RECURRENT

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from localrun.backends.gpu.buffers import Buffer, Buffers, Form
+from localrun.backends.gpu.buffers import Buffer, Buffers
 from localrun.backends.gpu.device import Launch
+from localrun.backends.gpu.forms import Form
 from localrun.backends.gpu.logits import AdjustTensors, Found, finish
 from localrun.backends.gpu.passes import Pass
 from localrun.backends.gpu.scratch import power_of_two
 from localrun.backends.gpu.translator import Translator
 from localrun.ops.instructions import LogitsOf
 from localrun.ops.interface import Logits, StepInput
-from localrun.ops.program import Recorded
+from localrun.ops.recording import Recorded
 
 FEWEST = 8  # rows that there is room for at first: quantised ones come in eights
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from localrun.backends.gpu.buffers import Buffer, Buffers, place
 from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.forms import slot_forms
 from localrun.backends.gpu.head import Head
 from localrun.backends.gpu.passes import Pass, passes
 from localrun.backends.gpu.scratch import SPLIT_ROWS, bucket_units, power_of_two
@@ -16,7 +17,8 @@ from localrun.backends.reference.pool import KVPool
 from localrun.ops.instructions import Linear
 from localrun.ops.interface import Logits, StepCancelled, StepInput
 from localrun.ops.largest_step import max_rows
-from localrun.ops.program import Handle, Recorded
+from localrun.ops.program import Handle
+from localrun.ops.recording import Recorded
 
 LEAST_TABLE = 4096  # numbers of block tables that steps have room for at first
 
@@ -53,7 +55,8 @@ class GpuProgram:
         self.span = span if in_bulk else 0
         self.max_rows = max_rows(self.span)
         self.buffers = Buffers(self.max_rows, device.torch_device)
-        placed.update(place(recorded, pool.layers, self.buffers, translator.reads_codes, bool(in_bulk)))
+        forms = slot_forms(recorded, pool.layers, translator.reads_codes, bool(in_bulk))
+        placed.update(place(recorded, forms, self.buffers))
         if in_bulk:
             self.translator.make_room(in_bulk, self.max_rows, span)
         self.head = Head(self.translator, recorded[-1])

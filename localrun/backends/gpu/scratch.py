@@ -1,12 +1,16 @@
 """Working memory of the largest step on a GPU, counted before anything is loaded. Torch-free."""
 
-from collections import Counter
+from functools import lru_cache
 
-from localrun.backends.gpu.coverage import leaves_any
+from localrun.backends.gpu.coverage import left_to_torch
+from localrun.backends.gpu.forms import Form, slot_forms
 from localrun.backends.reference.scratch import step_bytes
-from localrun.model.config import LayerSpec, ModelConfig
+from localrun.ops.cache_layer import CacheLayer
+from localrun.ops.instructions import LogitsOf
 from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import MAX_CANDIDATES, max_rows
+from localrun.ops.recording import Recording
+from localrun.ops.widths import most_alive
 
 UNIT_TOKENS = 512  # that attention splits a text into
 SPLIT_ROWS = 32  # rows of a step whose texts are split, at most: in larger steps those that are alone
@@ -14,53 +18,41 @@ WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies betwe
 
 
 def arena_bytes(
-    config: ModelConfig, ctx: int, codec: KVCodec, sequences: int, *, coded: bool, all_codecs: bool, span: int = 0
+    model: Recording,
+    ctx: int,
+    codecs: tuple[KVCodec, ...],
+    sequences: int,
+    *,
+    coded: bool,
+    all_codecs: bool,
+    span: int = 0,
 ) -> int:
     """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes.
 
     coded: linears read quantised activations. all_codecs: attention has kernels for quantised caches, too.
     span: tokens that prompts are read in bulk by; 0: they are not.
     """
-    head = plain_bytes(config.hidden_size) + coded * coded_bytes(config.hidden_size)
-    candidates = 8 * MAX_CANDIDATES
-    logits = power_of_two(sequences) * (4 * config.vocab_size + head + candidates)
-    partial = max(partial_bytes(spec, ctx) for spec in config.layers)
-    by_torch = leaves_any(config, codec, all_codecs=all_codecs)
-    torch = step_bytes(config, ctx, codec) if by_torch else 0
-    return buffer_bytes(config, coded=coded, span=span) + logits + partial + torch + WORKSPACE_BYTES
+    last = model.instructions[-1].instruction
+    assert isinstance(last, LogitsOf)
+    head = Form(last.weight.n_cols, plain=True, coded=coded).nbytes(1)
+    logits = power_of_two(sequences) * (4 * last.weight.n_rows + head + 8 * MAX_CANDIDATES)
+    partial = max(partial_bytes(place, ctx) for place in {*model.layers})
+    by_torch = left_to_torch(model, codecs, all_codecs=all_codecs)
+    torch = step_bytes(model, ctx, codecs) if by_torch else 0
+    return buffer_bytes(model, coded=coded, span=span) + logits + partial + torch + WORKSPACE_BYTES
 
 
-def buffer_bytes(config: ModelConfig, *, coded: bool, span: int = 0) -> int:
-    """Of what operations leave for each other: as many buffers of a width as are ever alive at once."""
-    hidden, plain, both = config.hidden_size, Counter[int](), Counter[int]()
-    for spec in set(config.layers):
-        queries, keys = spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
-        attention = Counter({hidden: 1}) + Counter({queries: 2}) + Counter({keys: 2})
-        plain |= attention | Counter({hidden: 3 if spec.post_norm else 2})
-        both |= Counter([queries] if spec.mixture else {queries, spec.ffn_size})  # read by linears
-    if not coded:  # then all of a width are alike
-        return max_rows(span) * sum(n * plain_bytes(width) for width, n in (plain | both).items())
-    both |= Counter([hidden] if span else ())  # in bulk as numbers, too
-    row = sum(n * plain_bytes(width) for width, n in plain.items()) + (0 if span else coded_bytes(hidden))
-    row += sum(n * (plain_bytes(width) + coded_bytes(width)) for width, n in both.items())
-    return max_rows(span) * row
+@lru_cache(maxsize=8)
+def buffer_bytes(model: Recording, *, coded: bool, span: int = 0) -> int:
+    """Of what operations leave for each other: as many buffers of a form as are ever alive at once."""
+    forms = slot_forms(model.instructions, model.layers, lambda weight: coded, in_bulk=bool(span))
+    buffers = most_alive(model.instructions, forms)
+    return sum(n * form.nbytes(max_rows(span)) for form, n in buffers.items())
 
 
-def plain_bytes(width: int) -> int:
-    return 4 * width
-
-
-def coded_bytes(width: int) -> int:
-    """Codes, and for 32 of them a scale and a sum, of whole tiles of 64 columns."""
-    n_codes = -(-width // 64) * 64
-    return n_codes + n_codes // 32 * 8
-
-
-def partial_bytes(spec: LayerSpec, ctx: int) -> int:
+def partial_bytes(place: CacheLayer, ctx: int) -> int:
     """What the units of a text leave to be merged, for the rows of small steps."""
-    if spec.mixer:
-        return 0
-    return 4 * partial_numbers(SPLIT_ROWS, bucket_units(ctx), spec.n_heads, spec.head_dim)
+    return 4 * partial_numbers(SPLIT_ROWS, bucket_units(ctx), place.n_heads, place.head_dim)
 
 
 def partial_numbers(rows: int, n_units: int, n_heads: int, head_dim: int) -> int:

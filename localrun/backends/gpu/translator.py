@@ -11,11 +11,12 @@ from torch import Tensor
 
 from localrun.backends.gpu import elementwise, matrices
 from localrun.backends.gpu.buffers import Buffer
-from localrun.backends.gpu.coverage import has_head_dim
+from localrun.backends.gpu.coverage import KERNELS, has_head_dim
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.scratch import partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.reference.ops import ReferenceOps
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -28,10 +29,9 @@ from localrun.ops.instructions import (
     SigmoidMul,
     Slot,
 )
-from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import MAPPED, Packed
-from localrun.ops.program import Recorded
+from localrun.ops.recording import Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Translator(ABC):
             return self.attends(self.layers[op.layer], self.codecs[op.layer])
         if isinstance(op, Embed):
             return op.weight.layout is not MAPPED
-        return hasattr(Translator, op.name)
+        return op.name in KERNELS
 
     @staticmethod
     def attends(place: CacheLayer, codec: KVCodec) -> bool:

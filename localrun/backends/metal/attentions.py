@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from localrun.backends.gpu.step_tensors import StepTensors
     from localrun.backends.reference.pool import BlockStore
+    from localrun.ops.cache_layer import CacheLayer
     from localrun.ops.instructions import Attention, RopeAppend
-    from localrun.ops.interface import CacheLayer
     from localrun.ops.kv import KVCodec
 
 THREADS = 128  # of a threadgroup that has a head of one row

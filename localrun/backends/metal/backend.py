@@ -17,7 +17,6 @@ from localrun.backends.metal.limits import TorchLimitProbe
 from localrun.backends.metal.memory import gpu_memory, usual_limit
 from localrun.base.machine import Memory, peak_rss
 from localrun.base.macos import sysctl_number
-from localrun.model.config import ModelConfig
 from localrun.ops.kv import KVCodec
 from localrun.ops.numerics import NUMERICS_VERSION
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from localrun.backends.limits import LimitProbe
     from localrun.backends.metal.device import MetalDevice
     from localrun.ops.layouts import Layout
+    from localrun.ops.recording import Recording
 
 MEGABYTE = 1 << 20  # of iogpu.wired_limit_mb
 
@@ -127,8 +127,10 @@ class MetalBackend(GpuBackend):
 
         return peak_rss() + torch.mps.driver_allocated_memory()  # a process does not count what its GPU holds
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
-        return arena_bytes(config, ctx, codec, sequences, coded=False, all_codecs=self.all_codecs)
+    def scratch_bytes(
+        self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
+    ) -> int:
+        return arena_bytes(model, ctx, codecs, sequences, coded=False, all_codecs=self.all_codecs)
 
     def limit_probe(self, threads: int) -> LimitProbe:
         return super().limit_probe(threads) if self.is_emulated else TorchLimitProbe(self.device, self.wait)

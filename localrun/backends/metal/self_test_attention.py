@@ -11,8 +11,8 @@ from localrun.backends.gpu.self_test_steps import attended, step_of, turned
 from localrun.backends.metal import attentions
 from localrun.backends.reference.kv_codes import rotate_hadamard
 from localrun.backends.reference.pool import KVPool
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, RopeAppend
-from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KV_CODECS, KVPlan
 
 EPS = 1e-6

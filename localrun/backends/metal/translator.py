@@ -17,11 +17,11 @@ from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.metal import attentions, linears, norms
 from localrun.backends.metal.attentions import Cache
 from localrun.backends.metal.device import MetalDevice
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, Linear, Norm, RopeAppend
-from localrun.ops.interface import CacheLayer
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import Packed
-from localrun.ops.program import Recorded
+from localrun.ops.recording import Recorded
 
 
 class MetalTranslator(Translator):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from localrun.backends.reference.scratch import step_bytes
 from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import Memory, peak_rss
+from localrun.cache.kinds.interface import CacheKind
 from localrun.formats.quant import QUANT_TYPES
-from localrun.model.config import LayerSpec, ModelConfig
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 from localrun.ops.memory import ran_out
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from localrun.backends.executor import Executor, ExecutorRequest
     from localrun.backends.limits import LimitProbe
     from localrun.ops.layouts import Layout
+    from localrun.ops.recording import Recording
 
 DENSE_SHARE = 0.5  # of free memory that weights decoded to f32 may take
 
@@ -80,10 +81,10 @@ class ReferenceBackend:
     def details(self) -> dict[str, Any]:
         return {}
 
-    def why_not(self, config: ModelConfig, matrix_types: Iterable[str]) -> str:
+    def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
         return ""
 
-    def without_kernels(self, config: ModelConfig, codecs: Sequence[KVCodec]) -> Sequence[str]:
+    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
         return ()
 
     def memory(self, main: Memory) -> Memory:
@@ -98,11 +99,13 @@ class ReferenceBackend:
     def matrix_bytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
 
-    def block_bytes(self, codec: KVCodec, spec: LayerSpec) -> int | None:
-        return spec.cache.block_bytes(codec, BLOCK_TOKENS)
+    def block_bytes(self, codec: KVCodec, kind: CacheKind) -> int | None:
+        return kind.block_bytes(codec, BLOCK_TOKENS)
 
-    def scratch_bytes(self, config: ModelConfig, ctx: int, codec: KVCodec, threads: int, sequences: int) -> int:
-        return step_bytes(config, ctx, codec)
+    def scratch_bytes(
+        self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
+    ) -> int:
+        return step_bytes(model, ctx, codecs)
 
     def limit_probe(self, threads: int) -> LimitProbe:
         from localrun.backends.reference.limits import NumpyLimitProbe

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from localrun.backends.reference.kv_codes import decode, encode
 from localrun.backends.reference.states import StateStore
-from localrun.ops.interface import CacheLayer, PlainKV, StepInput
+from localrun.ops.cache_layer import CacheLayer
+from localrun.ops.interface import PlainKV, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVPlan
 
 Where = tuple[Tensor | int, ...]  # block, layer within the group, and maybe token: what a plane is indexed with

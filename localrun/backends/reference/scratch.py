@@ -1,21 +1,48 @@
 """The working memory of the largest step in plain torch, counted before anything is loaded."""
 
-from localrun.model.config import ModelConfig
+from dataclasses import dataclass
+from functools import lru_cache
+
+from localrun.ops.instructions import Linear, LogitsOf, Moe
 from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import MAX_ROWS
+from localrun.ops.recording import Recording
 
 SCORE_TILE = 64 << 20  # bytes of attention scores that are held at a time
 SCORE_COPIES, CODED_COPIES = 8, 4  # of them at a time; rows of coded layers are taken a block at a time
 
 
-def step_bytes(config: ModelConfig, ctx: int, codec: KVCodec) -> int:
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The largest of a program: numbers of a row of activations, of logits, of keys; and heads."""
+
+    activations: int
+    logits: int
+    keys: int
+    n_heads: int
+
+
+@lru_cache(maxsize=8)
+def sizes_of(model: Recording) -> Sizes:
+    """Six rows of the residual stream, four within the widest network, and what experts give of a row."""
+    ops = [each.instruction for each in model.instructions]
+    head, moes = ops[-1], [op for op in ops if isinstance(op, Moe)]
+    assert isinstance(head, LogitsOf)
+    networks = [op.experts for op in moes] + [op.shared.expert for op in moes if op.shared]
+    inner = [network.down[0].n_cols for network in networks]
+    inner += [op.weights[0][0].n_rows for op in ops if isinstance(op, Linear) and op.act != "none"]
+    hidden, most_used = head.weight.n_cols, max((op.router.routing.n_used for op in moes), default=1)
+    return Sizes(
+        activations=(6 + most_used - 1) * hidden + 4 * max(inner, default=0),
+        logits=head.weight.n_rows,
+        keys=max(place.n_kv_heads * place.head_dim for place in model.layers),
+        n_heads=max(model.layers, key=lambda place: place.n_heads * place.head_dim).n_heads,
+    )
+
+
+def step_bytes(model: Recording, ctx: int, codecs: tuple[KVCodec, ...]) -> int:
     """Activations, scores and gathered keys of one layer, logits."""
-    widest = max(config.layers, key=lambda spec: spec.n_heads * spec.head_dim)
-    rows = min(MAX_ROWS, ctx)
-    most_used = max(spec.mixture.routing.n_used if spec.mixture else 1 for spec in config.layers)
-    shared = max(spec.mixture.shared_size if spec.mixture else 0 for spec in config.layers)
-    widths = 6 * config.hidden_size + 4 * max(shared, *(spec.ffn_size for spec in config.layers))
-    activations = rows * (widths + (most_used - 1) * config.hidden_size) * 4
-    scores = (SCORE_COPIES if codec.native else CODED_COPIES) * min(SCORE_TILE, rows * widest.n_heads * ctx * 4)
-    gathered = 4 * ctx * max(spec.n_kv_heads * spec.head_dim for spec in config.layers) * 4
-    return activations + scores + gathered + 4 * config.vocab_size * 4
+    sizes, rows = sizes_of(model), min(MAX_ROWS, ctx)
+    copies = SCORE_COPIES if all(codec.native for codec in codecs) else CODED_COPIES
+    scores = copies * min(SCORE_TILE, rows * sizes.n_heads * ctx * 4)
+    return 4 * (rows * sizes.activations + 4 * ctx * sizes.keys + 4 * sizes.logits) + scores

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from localrun.ops.interface import CacheLayer, SequenceInput
+from localrun.ops.cache_layer import CacheLayer
+from localrun.ops.interface import SequenceInput
 
 
 class StateStore:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from localrun.cache.kinds.interface import PoolRules
 from localrun.cache.kinds.ring_blocks import RingBlocks
 from localrun.cache.kinds.token_blocks import TokenBlocks
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, SCALE_GROUP, SIDE_BYTES, KVCodec
-
-if TYPE_CHECKING:
-    from localrun.ops.interface import CacheLayer
 
 KEPT_TOKENS = 2048  # of windows at places that may be gone back to, beside those of running sequences: one window
 MOST_KEPT = 3  # at least and this many at most; an answer begun anew, an edit, another branch
@@ -60,8 +57,6 @@ class Attention:
         return window_blocks(None, ctx)
 
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
-        from localrun.ops.interface import CacheLayer
-
         return CacheLayer(group, index, n_heads, self.n_kv_heads, self.key_dim)
 
     def rules(self, block_tokens: int, pool: int, ring: int | None) -> list[PoolRules]:

@@ -14,11 +14,13 @@ from localrun.cache.blocks import BlockPool, BlockTable
 from localrun.ops.kv import KVCodec
 
 if TYPE_CHECKING:
-    from localrun.ops.interface import CacheLayer
+    from localrun.ops.cache_layer import CacheLayer
 
 
 class CacheKind(Protocol):
     """What one layer keeps. Layers of one kind and codec share their blocks: they are a Group."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def title(self) -> str:

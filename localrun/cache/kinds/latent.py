@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from localrun.cache.kinds.interface import PoolRules
 from localrun.cache.kinds.token_blocks import TokenBlocks
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
-
-if TYPE_CHECKING:
-    from localrun.ops.interface import CacheLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,6 @@ class Latent:
         return -(-ctx // BLOCK_TOKENS)
 
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
-        from localrun.ops.interface import CacheLayer
-
         return CacheLayer(group, index, n_heads, 1, self.rank + self.rope_dims + self.indexer_dims, value_dim=self.rank)
 
     def rules(self, block_tokens: int, pool: int, ring: int | None) -> list[PoolRules]:

@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
 from localrun.cache.kinds.interface import BranchPoints, Held, PoolRules, Reuse, last_block
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
-
-if TYPE_CHECKING:
-    from localrun.ops.interface import CacheLayer
 
 CHECKPOINT_TOKENS = 1024  # between states that are kept on the way through a long text
 BRANCH_STATES = 4  # checkpoints worth having of a short text: its end, its prompt's end, its question, one before
@@ -55,8 +52,6 @@ class Recurrent:
         return (ctx - 1) // CHECKPOINT_TOKENS + 3
 
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
-        from localrun.ops.interface import CacheLayer
-
         return CacheLayer(group, index, n_heads, 0, 0, state_size=self.state_size)
 
     def rules(self, block_tokens: int, pool: int, ring: int | None) -> list[PoolRules]:

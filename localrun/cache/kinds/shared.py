@@ -9,7 +9,7 @@ from localrun.cache.kinds.interface import PoolRules
 from localrun.ops.kv import KVCodec
 
 if TYPE_CHECKING:
-    from localrun.ops.interface import CacheLayer
+    from localrun.ops.cache_layer import CacheLayer
 
 
 @dataclass(frozen=True, slots=True)

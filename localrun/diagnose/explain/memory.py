@@ -50,7 +50,7 @@ def block_bytes(model: LoadedModel, n_tokens: int) -> int:
     """Bytes of the blocks for so many tokens, as the backend lays them out."""
     total = 0
     for spec, codec in zip(model.plan.config.layers, layer_codecs(model.plan.config, model.plan.codec), strict=True):
-        block, held = spec.cache.block_bytes(codec, BLOCK_TOKENS), model.backend.block_bytes(codec, spec)
+        block, held = spec.cache.block_bytes(codec, BLOCK_TOKENS), model.backend.block_bytes(codec, spec.cache)
         total += spec.cache.nbytes(n_tokens, codec) * (held or 0) // max(block, 1)
     return total
 

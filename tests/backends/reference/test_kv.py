@@ -26,7 +26,7 @@ from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, RopeAp
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32
-from localrun.ops.program import Ops
+from localrun.ops.recording import Ops
 
 CPU = torch.device("cpu")
 SMALL = KVCase(head_dim=12, n_heads=2, n_kv_heads=1, n_tokens=210)

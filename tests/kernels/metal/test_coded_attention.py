@@ -10,8 +10,9 @@ from localrun_testing.gpu_steps import on_device, reference
 from localrun.backends.gpu.scratch import partial_numbers
 from localrun.backends.metal import attentions
 from localrun.backends.reference.pool import KVPool
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, RopeAppend
-from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
+from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.rope import RopeKind
 

@@ -23,11 +23,15 @@ def emulated_device(arch: int = 80) -> EmulatedDevice:
 
 
 class CudaStepper(RunnerStepper):
-    """A model file on the emulated GPU, one step at a time. `span`: tokens that texts are read in bulk by."""
+    """A model file on the emulated GPU, one step at a time.
 
-    def __init__(self, path: Path, ctx: int = 256, codec: str = "f16", span: int = 0) -> None:
+    `span`: tokens that texts are read in bulk by. `rolls`: with the window of a rolling context.
+    """
+
+    def __init__(self, path: Path, ctx: int = 256, codec: str = "f16", span: int = 0, rolls: bool = False) -> None:
         source = open_safetensors(path) if path.is_dir() else open_gguf(path)
-        self.config = read_config(source).for_context(ctx)
+        config = read_config(source).for_context(ctx)
+        self.config = config.for_window(ctx - BLOCK_TOKENS) if rolls else config
         device, n_blocks = emulated_device(), -(-ctx // BLOCK_TOKENS) + 3
         self.model = load_model(source, GpuLayout(), device.torch_device, self.config)
         layers = cache_layers(self.config)

@@ -24,11 +24,12 @@ def metal_device() -> MetalDevice:
 
 
 class MetalStepper(RunnerStepper):
-    """A model file on the emulated Apple GPU, one step at a time."""
+    """A model file on the emulated Apple GPU, one step at a time. `rolls`: with the window of a rolling context."""
 
-    def __init__(self, path: Path, ctx: int = 256, codec: str = "f16") -> None:
+    def __init__(self, path: Path, ctx: int = 256, codec: str = "f16", rolls: bool = False) -> None:
         source = open_safetensors(path) if path.is_dir() else open_gguf(path)
-        self.config = read_config(source).for_context(ctx)
+        config = read_config(source).for_context(ctx)
+        self.config = config.for_window(ctx - BLOCK_TOKENS) if rolls else config
         device, n_blocks = metal_device(), -(-ctx // BLOCK_TOKENS) + 3
         self.model = load_model(source, MetalLayout(), device.torch_device, self.config)
         layers = cache_layers(self.config)

@@ -11,7 +11,8 @@ import torch
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, StepTensors
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
-from localrun.ops.interface import CacheLayer, SequenceInput, StepInput
+from localrun.ops.cache_layer import CacheLayer
+from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.rope import RopeKind, query_scales
 

@@ -16,11 +16,12 @@ from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.kv_codes import decode, encode, rotate_hadamard
 from localrun.backends.reference.ops import ReferenceOps
+from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, RopeAppend, Value
-from localrun.ops.interface import Angles, CacheLayer, SequenceInput, StepInput
+from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
 from localrun.ops.layouts import F32, Layout, Packed, RowReader
-from localrun.ops.program import Forward, Ops
+from localrun.ops.recording import Forward, Ops
 from localrun.ops.rope import RopeKind, query_scales
 
 # Normalised mean square error that a backend's own arithmetic may add. 8-bit codes are multiplied as integers, with q

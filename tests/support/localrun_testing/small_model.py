@@ -23,8 +23,8 @@ from localrun.model.decoder import Model
 from localrun.model.delta_net import DeltaNet
 from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.model.mamba2 import Mamba2
+from localrun.model.shapes import made_of_a_token
 from localrun.model.short_conv import GatedShortConv
-from localrun.model.weights import made_of_a_token
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32, Packed
@@ -86,6 +86,11 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
     config = ModelConfig("llama", HIDDEN, VOCAB_SIZE, 4096, 1e-5, layers, (RopeSpec(10000.0, 8),))
     embed = matrix(VOCAB_SIZE, HIDDEN, 4.0)
     return Model(config, ModelWeights(embed, tuple(weights), norm(), matrix(VOCAB_SIZE, HIDDEN, 4.0)))
+
+
+def rolling(model: Model) -> Model:
+    """With queries that see a window and the first block, as once a text has outgrown its context."""
+    return replace(model, config=model.config.for_window(64))
 
 
 def moved(part: Any, device: torch.device) -> Any:

@@ -1,0 +1,119 @@
+"""A model's weights put together by their part in it, wherever they come from. Torch-free."""
+
+from abc import ABC, abstractmethod
+
+from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
+from localrun.model.layer_weights import (
+    AttentionWeights,
+    LayerWeights,
+    MixerWeights,
+    ModelWeights,
+    NormsApart,
+    PerLayerTable,
+    PerLayerWeights,
+)
+from localrun.model.shapes import NORMS_APART
+from localrun.ops.instructions import Experts, LinearWeight, SharedExpert
+from localrun.ops.layouts import Packed, Vector
+
+VECTORS = (
+    "attn_norm",
+    "attn_post_norm",
+    "ffn_norm",
+    "ffn_post_norm",
+    "q_norm",
+    "k_norm",
+    "choice_bias",
+    "expert_scale",
+)
+
+
+class Assembler(ABC):
+    """Asks for every weight by our name (`embed`, `layers.3.q`, …), as `weight_shapes` has them."""
+
+    @abstractmethod
+    def has(self, name: str) -> bool:
+        """Whether the model has a weight."""
+
+    @abstractmethod
+    def matrix(self, name: str) -> Packed: ...
+    @abstractmethod
+    def table(self, name: str) -> Packed:
+        """A matrix of which rows are looked up, as the file has it."""
+
+    @abstractmethod
+    def required_vector(self, name: str) -> Vector: ...
+    @abstractmethod
+    def number(self, name: str) -> float:
+        """A vector of one."""
+
+    def weights(self, config: ModelConfig) -> ModelWeights:
+        embed = self.matrix("embed")
+        layers = tuple(self.layer(index, spec) for index, spec in enumerate(config.layers))
+        output = self.matrix("output") if self.has("output") else embed
+        return ModelWeights(embed, layers, self.required_vector("output_norm"), output, self.per_layer_table())
+
+    def layer(self, index: int, spec: LayerSpec) -> LayerWeights:
+        prefix = f"layers.{index}."
+        gate, up, down = (self.optional_linear(prefix + name) for name in ("gate", "up", "down"))
+        vectors = {name: self.vector(prefix + name) for name in VECTORS}
+        router = self.linear(prefix + "router") if spec.mixture else None
+        shared = self.shared_expert(prefix, spec) if spec.mixture and spec.mixture.shared_size else None
+        return LayerWeights(
+            self.mixing(prefix, spec),
+            gate,
+            up,
+            down,
+            **vectors,
+            router=router,
+            shared=shared,
+            norms_apart=self.norms_apart(prefix) if spec.mixture and spec.mixture.apart else None,
+            per_layer=self.per_layer(prefix),
+            out_scale=self.number(prefix + "out_scale") if self.has(prefix + "out_scale") else 1.0,
+        )
+
+    def mixing(self, prefix: str, spec: LayerSpec) -> AttentionWeights | MixerWeights | None:
+        if spec.mixer is not None:
+            return self.mixer(prefix, spec.mixer)
+        return self.attention(prefix) if spec.has_attention else None
+
+    def norms_apart(self, prefix: str) -> NormsApart:
+        names = (*NORMS_APART, "router_norm")
+        return NormsApart(*(self.required_vector(prefix + name) for name in names))
+
+    def per_layer_table(self) -> PerLayerTable | None:
+        if not self.has("per_layer_embed"):
+            return None
+        projection, norm = self.matrix("per_layer_projection"), self.required_vector("per_layer_norm")
+        return PerLayerTable(self.table("per_layer_embed"), projection, norm)
+
+    def per_layer(self, prefix: str) -> PerLayerWeights | None:
+        if not self.has(prefix + "besides_gate"):
+            return None
+        gate, out = (self.matrix(f"{prefix}besides_{name}") for name in ("gate", "out"))
+        return PerLayerWeights(gate, out, self.required_vector(prefix + "besides_norm"))
+
+    def attention(self, prefix: str) -> AttentionWeights:
+        q, o = self.linear(prefix + "q"), self.linear(prefix + "o")
+        k, v, gate = (self.optional_linear(prefix + name) for name in ("k", "v", "attn_gate"))
+        return AttentionWeights(q, k, v, o, gate, self.vector(prefix + "sinks"))
+
+    def mixer(self, prefix: str, mixer: RecurrentMixer) -> MixerWeights:
+        matrices = {name: self.matrix(prefix + name) for name in mixer.matrices(0)}
+        return MixerWeights(matrices, {name: self.required_vector(prefix + name) for name in mixer.vectors()})
+
+    def shared_expert(self, prefix: str, spec: LayerSpec) -> SharedExpert:
+        gate = self.optional_linear(prefix + "shared_gate")
+        up, down = (self.linear(f"{prefix}shared_{name}") for name in ("up", "down"))
+        name = prefix + "shared_router"
+        router = self.matrix(name) if self.has(name) else None
+        return SharedExpert(Experts(gate, up, down, spec.ffn_activation), router)
+
+    def linear(self, name: str) -> LinearWeight:
+        return self.matrix(name), self.vector(name + "_bias")
+
+    def optional_linear(self, name: str) -> LinearWeight | None:
+        return self.linear(name) if self.has(name) else None
+
+    def vector(self, name: str) -> Vector | None:
+        return self.required_vector(name) if self.has(name) else None

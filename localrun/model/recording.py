@@ -1,0 +1,50 @@
+"""A model's program before anything is loaded: recorded on weights that have shapes and no numbers. Torch-free."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+from localrun.model.assembly import Assembler
+from localrun.model.config import ModelConfig
+from localrun.model.decoder import Model
+from localrun.model.shapes import OPTIONAL, weight_shapes
+from localrun.ops.cache_layer import NOWHERE
+from localrun.ops.kv import BLOCK_TOKENS
+from localrun.ops.layouts import FILE, MAPPED, Packed, Vector
+from localrun.ops.recording import Recording, record_instructions
+
+
+@lru_cache(maxsize=8)
+def record_shapes(config: ModelConfig) -> Recording:
+    """What a step of the model is, for all that is asked of it ahead of a load.
+
+    Queries see a window and the first block wherever a context or a user may have it so: no context makes more of it.
+    """
+    config = config.for_window(BLOCK_TOKENS)
+    model = Model(config, ShapeWeights(config).weights(config))
+    sources = (index if spec.shares_cache is None else spec.shares_cache for index, spec in enumerate(config.layers))
+    read = [(config.layers[source].cache, spec) for source, spec in zip(sources, config.layers, strict=True)]
+    layers = (NOWHERE if spec.kind == "none" else kind.layer(0, 0, spec.n_heads) for kind, spec in read)
+    return Recording(record_instructions(model.forward), tuple(layers))
+
+
+class ShapeWeights(Assembler):
+    """Matrices without planes, and vectors of which there is only the length."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.shapes = weight_shapes(config)
+
+    def has(self, name: str) -> bool:
+        return name in self.shapes and name.rpartition(".")[2] not in OPTIONAL
+
+    def matrix(self, name: str) -> Packed:
+        n_rows, n_cols = self.shapes[name]
+        return Packed(FILE, "", n_rows, n_cols, ())
+
+    def table(self, name: str) -> Packed:
+        return replace(self.matrix(name), layout=MAPPED)
+
+    def required_vector(self, name: str) -> Vector:
+        return range(*self.shapes[name])
+
+    def number(self, name: str) -> float:
+        raise AssertionError(f"{name} is in some files alone")

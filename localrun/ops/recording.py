@@ -1,0 +1,61 @@
+"""What a decoder asks for, written down once: the list of instructions that every step replays. Torch-free."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from localrun.ops.cache_layer import CacheLayer
+from localrun.ops.instructions import Instruction, Slot
+
+Ops = Callable[[Instruction], Sequence[Any]]  # what a decoder asks for operations: gives their results
+Forward = Callable[[Ops], Any]  # a decoder: gives the Logits
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An instruction in its place: the slots it reads, by field, those of its results, and those nothing reads then."""
+
+    instruction: Instruction
+    reads: Mapping[str, int]
+    results: tuple[int, ...]
+    dead: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Recording:
+    """A whole decoder, and where each of its layers keeps what it keeps. Answers about one are kept by its identity."""
+
+    instructions: tuple[Recorded, ...]
+    layers: tuple[CacheLayer, ...]
+
+
+class Recorder:
+    """Writes down what it is asked; there is no control flow on data in a decoder, so once is enough."""
+
+    def __init__(self) -> None:
+        self.recorded: list[Recorded] = []
+        self.n_slots = 0
+
+    def __call__(self, instruction: Instruction) -> tuple[Slot, ...]:
+        results = range(self.n_slots, self.n_slots + instruction.n_results)
+        self.n_slots = results.stop
+        self.recorded.append(Recorded(instruction, slots_of(instruction), tuple(results)))
+        return tuple(map(Slot, results))
+
+
+def record_instructions(forward: Forward) -> tuple[Recorded, ...]:
+    """What `forward` asks for, in order, each with the slots nothing reads after it. The last one gives the Logits."""
+    recorder = Recorder()
+    result = forward(recorder)
+    assert recorder.recorded[-1].results == (result.index,)
+    last_use = {slot: place for place, recorded in enumerate(recorder.recorded) for slot in recorded.reads.values()}
+    dead: dict[int, list[int]] = {}
+    for slot, place in last_use.items():
+        dead.setdefault(place, []).append(slot)
+    return tuple(replace(one, dead=tuple(dead.get(place, ()))) for place, one in enumerate(recorder.recorded))
+
+
+def slots_of(instruction: Instruction) -> dict[str, int]:
+    """The operands of a recorded instruction that are results of others: slots by field."""
+    values = ((field.name, getattr(instruction, field.name)) for field in fields(instruction))
+    return {name: value.index for name, value in values if isinstance(value, Slot)}
