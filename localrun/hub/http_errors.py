@@ -48,7 +48,7 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
     if status == 404:
         return NotFoundError(f"{host} has no {clean(file or repo, keep_newlines=False)}", MIRROR_HINT)
     if status >= 500 or status == 408:
-        seconds = seconds_to_wait(response.headers) or 0.0
+        seconds = seconds_to_wait(response.headers, is_limit=False) or 0.0
         hint = f"try again {_in_a_while(seconds) if seconds else 'in a minute'}"
         return NetworkError(f"{host} has trouble of its own (status {status})", hint, seconds)
     return HubError(f"{host} gives an unexpected answer (status {status})", MIRROR_HINT)

@@ -10,13 +10,15 @@ from localrun.formats.gguf_names import part_number, whole_name
 
 T = TypeVar("T")
 
-# Anywhere in a name between other words, the last one counts: what the hub labels files by.
+# Anywhere in a name between other words: what the hub labels files by.
 _PRECISION = re.compile(
     r"(?<![a-z0-9])((?:UD-)?(?:I?Q\d+(?:_(?:\d+|[KSMLXNTHPBV]{1,3}|R\d+)(?![a-z0-9]))*|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4"
     r"|BF16|FP?(?:16|32)|INT[248]))(?![a-z0-9])",
     re.IGNORECASE,
 )
 _VAGUE = re.compile(r"I?Q\d+|INT[248]", re.IGNORECASE)  # precisions at the end of a name only: Q3 may be a quarter
+_FLOAT = re.compile(r"BF16|FP?(?:16|32)", re.IGNORECASE)
+_SEPARATORS = "-._ (["
 _REMARKS = frozenset(("imat", "imatrix", "i1"))  # about how a file was quantized, not about which model it is
 _HUB_PREFIX = re.compile(r"^(?:https?://)?(?:huggingface\.co|hf\.co)/|^hf:(?://)?", re.IGNORECASE)
 _HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
@@ -45,7 +47,12 @@ class FileName:
     precision: str  # Q4_K_M; empty where the name does not say
     shard: int = 1
     n_shards: int = 1
-    remark: str = ""  # imat
+    remark: str = ""  # imat, or bf16 for BF16-Q8_0: of which it was made
+
+    @property
+    def label(self) -> str:
+        """The precision with the remark: what tells two files of one precision."""
+        return f"{self.precision}-{self.remark}" if self.remark else self.precision
 
 
 def parse_file_name(path: str | PurePath) -> FileName:
@@ -53,25 +60,44 @@ def parse_file_name(path: str | PurePath) -> FileName:
     path = PurePath(path)
     stem = PurePath(whole_name(path.name)).stem
     found = _find_precision(stem)
-    model, remarks = stem, ""
+    model, remarks = stem, list[str]()
     if found:
-        behind = [word for word in re.split(r"[^A-Za-z0-9]+", stem[found.end() :]) if word]
-        remarks = "-".join(word for word in behind if word.lower() in _REMARKS)
-        others = (word for word in behind if word.lower() not in _REMARKS)
-        model = "-".join((stem[: found.start()].rstrip("-._ (["), *others)).strip("-")
+        start = _first_beside(stem, found)
+        words = [word for word in re.split(r"[^A-Za-z0-9]+", _PRECISION.sub(" ", stem[start:])) if word]
+        remarks = [word for word in words if word.lower() in _REMARKS]
+        remarks += [other[1] for other in _PRECISION.finditer(stem, start) if other.span() != found.span()]
+        others = (word for word in words if word.lower() not in _REMARKS)
+        model = "-".join((stem[:start].rstrip(_SEPARATORS), *others)).strip("-")
     else:
         found = _find_precision(path.parent.name)
         found = found if found and found.end() == len(path.parent.name) else None
     precision = found[1].upper() if found else ""
-    return FileName(model.lower(), precision, *part_number(path.name), remarks.lower())
+    return FileName(model.lower(), precision, *part_number(path.name), "-".join(remarks).lower())
 
 
 def _find_precision(stem: str) -> re.Match[str] | None:
-    """The last precision in a name."""
-    for found in reversed(list(_PRECISION.finditer(stem))):
-        if found.end() == len(stem) or not _VAGUE.fullmatch(found[1]):
-            return found
-    return None
+    """The precision that a name tells: the last, but the type of quantised weights before that of floats, which they
+    were made from or which a few tensors have (BF16-Q8_0, Q4_K_M-f16)."""
+
+    def telling(found: re.Match[str]) -> tuple[bool, bool, int]:
+        return not _FLOAT.fullmatch(found[1]), not _VAGUE.fullmatch(found[1]), found.start()
+
+    return max(_precisions(stem), key=telling, default=None)
+
+
+def _first_beside(stem: str, found: re.Match[str]) -> int:
+    """Where the precisions begin that end right before `found`, or it itself."""
+    start = found.start()
+    for other in reversed(_precisions(stem)):
+        if other.end() <= start and not stem[other.end() : start].strip(_SEPARATORS):
+            start = other.start()
+    return start
+
+
+def _precisions(stem: str) -> list[re.Match[str]]:
+    """All in a name, vague ones at its end only."""
+    every = _PRECISION.finditer(stem)
+    return [found for found in every if found.end() == len(stem) or not _VAGUE.fullmatch(found[1])]
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 settings of macOS and Windows."""
 
 import base64
+import ipaddress
+import re
 import urllib.request
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -25,17 +27,29 @@ def proxy_for(origin: Origin) -> Proxy | None:
     """The proxy to an origin; None for a direct connection. HubError for a proxy of a kind that we do not speak to."""
     scheme, host, port = origin
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    proxies = urllib.request.getproxies()
     if is_this_machine(host) or urllib.request.proxy_bypass(host) or urllib.request.proxy_bypass(place):
         return None
-    proxies = urllib.request.getproxies()
+    if any(_covers(entry, host) for entry in re.split(r"[,\s]+", proxies.get("no", ""))):
+        return None
     name = scheme if proxies.get(scheme) else "all"
     address = proxies.get(name, "")
     return _parse(address, f"{name}_proxy") if address else None
 
 
+def _covers(entry: str, host: str) -> bool:
+    """Whether an entry of no_proxy means a host in a way that urllib does not know: behind a blank, as `*.example.org`,
+    or as a network (`10.0.0.0/8`)."""
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
+    except ValueError:  # one of them is a name
+        return f".{host}".endswith("." + entry.lower().lstrip("*.")) if entry.strip("*.") else False
+
+
 def _parse(address: str, name: str) -> Proxy:
     """HubError names the variable, and nothing of what is in it but the scheme: there may be a password."""
     try:
+        address = address.strip()
         parts = urlsplit(address if "://" in address else f"http://{address}")
         scheme, host, port = parts.scheme, parts.hostname or "", parts.port or 80
         user, password = unquote(parts.username or ""), unquote(parts.password or "")

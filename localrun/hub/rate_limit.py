@@ -15,20 +15,23 @@ MOST_SECONDS = 366 * 86400.0  # beyond, a number means nothing
 _NUMBER = r"\s*=\s*\"?(\d{1,12}(?:\.\d{1,9})?)"
 _REMAINING = re.compile(rf"(?<![\w-])(?:r|remaining){_NUMBER}", re.IGNORECASE)
 _SECONDS = re.compile(rf"(?<![\w-])(?:t|reset){_NUMBER}", re.IGNORECASE)
+_QUOTED_NAME = re.compile(r'(?<!=)"[^"]*"')  # of a policy: it may hold whatever else means something
 _PLAIN = re.compile(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*(?:;.*)?")
 _EPOCH = 1e9  # a Reset as large as that is a time, in seconds since 1970
 
 
-def seconds_to_wait(headers: Message, now: float | None = None) -> float | None:
-    """Seconds until a request may be answered, 1 at least; None where the headers do not say, or say nonsense."""
-    clock = _date(headers.get("Date")) or (
-        time.time() if now is None else now
-    )  # the hub's own, which ours may differ from
+def seconds_to_wait(headers: Message, now: float | None = None, is_limit: bool = True) -> float | None:
+    """Seconds until a request may be answered, 1 at least; None where the headers do not say, or say nonsense.
+
+    RateLimit comes with every answer of the hub, and is about this one only where it `is_limit`: status 429.
+    """
+    # The hub's own clock, which ours may differ from.
+    clock = _date(headers.get("Date")) or (time.time() if now is None else now)
     seconds = _retry_after(headers.get("Retry-After", ""), clock)
-    if seconds is None:
+    if seconds is None and is_limit:
         seconds = _rate_limit(", ".join(headers.get_all("RateLimit", [])))
     for name in ("RateLimit-Reset", "X-RateLimit-Reset"):
-        if seconds is None and (match := _PLAIN.fullmatch(headers.get(name, ""))):
+        if is_limit and seconds is None and (match := _PLAIN.fullmatch(headers.get(name, ""))):
             seconds = float(match[1]) - (clock if float(match[1]) > _EPOCH else 0.0)
     return None if seconds is None or seconds > MOST_SECONDS else max(1.0, float(math.ceil(seconds)))
 
@@ -43,6 +46,7 @@ def _retry_after(text: str, clock: float) -> float | None:
 def _rate_limit(text: str) -> float | None:
     """The longest that a policy without a remaining request asks for; of all policies where none says so."""
     by_remaining: dict[bool, list[float]] = {True: [], False: []}
+    text = _QUOTED_NAME.sub("", text)
     draft7 = "reset" in text.lower()
     for policy in [text] if draft7 else text.split(","):
         if seconds := _SECONDS.search(policy):

@@ -12,7 +12,7 @@ from localrun.formats.requantize import PRECISIONS
 from localrun.hub.aliases import with_aliases
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.library import builtin_models, scan_files
-from localrun.hub.names import RECOMMENDED, of_precision, parse_hub_name
+from localrun.hub.names import RECOMMENDED, of_precision, parse_file_name, parse_hub_name
 from localrun.hub.stored import StoredModel, stored_at
 from localrun.hub.suggest import near_names, same_names
 from localrun.hub.unsynced import require_whole
@@ -138,10 +138,11 @@ def _last_part(name: str) -> str:
 
 def _choose(found: list[StoredModel], name: str, wanted: str) -> StoredModel:
     """One precision of a model, or a file: the wanted, else the last used, else the usual one, else the smallest."""
-    models = _meant(found)
+    models = sorted(_meant(found), key=lambda one: bool(parse_file_name(one.path).remark))  # plain ones first
     if wanted:
         matching = [one for one in found if one.path.name.lower() == wanted.lower()]
         matching = matching or of_precision(models, wanted, lambda one: one.precision)
+        matching = matching or of_precision(models, wanted, lambda one: parse_file_name(one.path).label)
         if not matching and wanted.lower() in PRECISIONS:  # quantised while it is loaded
             matching = [replace(m, precision=wanted.lower()) for m in models if m.format == "safetensors"]
         if not matching:

@@ -78,7 +78,7 @@ def _models(repo: RemoteRepo) -> dict[str, list[Variant]]:
         if len(files) == name.n_shards:
             precision = name.precision or PurePosixPath(files[0].path).stem
             is_second = name.remark and (name.model, name.precision) in plain
-            label = f"{precision}-{name.remark}" if is_second else precision
+            label = name.label if is_second else precision
             folder = str(PurePosixPath(files[0].path).parent)  # as MTP/m-Q8_0.gguf beside m-Q8_0.gguf
             model = f"{folder}/{name.model}" if helper_beside_model(folder, repo.name) else name.model
             models[model].append(Variant(label, "gguf", tuple(files)))

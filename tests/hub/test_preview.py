@@ -204,6 +204,8 @@ def test_precisions_split_models_and_what_is_none(serve: Serve, access_to: Acces
     [
         (["m-IQ4_XS-imat.gguf", "m-Q4_K_M-imat.gguf"], ["IQ4_XS", "Q4_K_M"]),
         (["m-Q4_K_M.gguf", "m-Q4_K_M-imat.gguf"], ["Q4_K_M", "Q4_K_M-imat"]),
+        (["m-BF16-Q8_0.gguf", "m-BF16-Q4_K_M.gguf", "m-BF16.gguf"], ["Q8_0", "Q4_K_M", "BF16"]),
+        (["m-F16.gguf", "m-Q4_K_M.gguf", "m-Q4_K_M-f16.gguf"], ["F16", "Q4_K_M", "Q4_K_M-f16"]),
         (["m-Q4_K_M.GGUF", "M-Q8_0.Gguf"], ["Q4_K_M", "Q8_0"]),
         (["m-Q8_0.gguf", "M-Q8_0.gguf"], ["Q8_0", "Q8_0"]),
         (["Q4_K_M.gguf", "Q8_0.gguf"], ["Q4_K_M", "Q8_0"]),

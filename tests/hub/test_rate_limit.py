@@ -36,6 +36,7 @@ LATER = formatdate(NOW + 40, usegmt=True)
         ([("RateLimit", '"day";r=9;t=3600'), ("RateLimit", '"api";r=0;t=5')], 5),
         ([("RateLimit", '"api";r=3;t=55')], 55),
         ([("RateLimit", "limit=500, remaining=0, reset=55")], 55),
+        ([("RateLimit", '"reset, t=99";r=0;t=7, "day";r=9;t=3600')], 7),
         ([("RateLimit-Reset", "55")], 55),
         ([("X-RateLimit-Reset", f"{NOW + 20:.0f}")], 20),
         ([], None),
@@ -72,6 +73,18 @@ def test_a_short_wait_is_waited_and_said(
     assert read_repo(Http(access_to(hub), told.append), "a/b").name == "a/b"
     assert (waits, len(told)) == ([2.0], 1)
     assert "waiting 2 s" in told[0]
+
+
+def test_a_hub_with_trouble_of_its_own_is_asked_again_soon_whatever_its_limit_says(
+    serve: Callable[..., FakeHub], access_to: Callable[..., Access], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    hub = serve({"a/b": {"x.gguf": b"x"}})
+    hub.break_file("api", "busy", times=1, to=json.dumps({"RateLimit": '"api";r=4990;t=280'}))
+    assert read_repo(Http(access_to(hub)), "a/b").name == "a/b"
+    assert len(waits) == 1
+    assert waits[0] < 280
 
 
 @pytest.mark.parametrize(("seconds", "when"), [(280, "in 280 s"), (3600, "in 60 minutes"), (86400, "in 24 hours")])

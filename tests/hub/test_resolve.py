@@ -19,7 +19,7 @@ def models(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (
         *("models/tiny-Q8_0.gguf", "models/tiny-Q4_0.gguf", "models/other-Q3_K_S.gguf", "models/other-Q2_K.gguf"),
         *("models/big-F16-00001-of-00002.gguf", "models/big-F16-00002-of-00002.gguf"),
-        *(f"{hub}/Repo-Q8_0.gguf", f"{hub}/Repo-Q4_K_M.gguf"),
+        *(f"{hub}/Repo-Q8_0.gguf", f"{hub}/Repo-Q4_K_M.gguf", f"{hub}/Repo-Q4_K_M-imat.gguf"),
     ):
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,6 +39,8 @@ def models(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("Org/Repo-GGUF", "Repo-Q4_K_M.gguf"),
         ("org/repo-gguf:Q8_0", "Repo-Q8_0.gguf"),
         ("repo-gguf:q8_0", "Repo-Q8_0.gguf"),
+        ("repo-gguf:q4_k_m", "Repo-Q4_K_M.gguf"),
+        ("org/repo-gguf:q4_k_m-imat", "Repo-Q4_K_M-imat.gguf"),
         ("hf.co/Org/Repo-GGUF:Repo-Q8_0.gguf", "Repo-Q8_0.gguf"),
         ("https://huggingface.co/Org/Repo-GGUF/resolve/main/Repo-Q8_0.gguf", "Repo-Q8_0.gguf"),
         ("builtin", "localrun-tiny.gguf"),

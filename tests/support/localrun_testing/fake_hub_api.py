@@ -77,7 +77,7 @@ class HubHandler(FileHandler):
                 self.end_headers()
                 self.pour(b"1\r\nx\r\n" * 10_000, trouble.at)
             case "busy":
-                self.answer(503, {"error": "busy"})
+                self.answer(503, {"error": "busy"}, json.loads(trouble.to or "{}"))
             case "bad-token":
                 self.answer(401, {"error": "Invalid credentials in Authorization header"})
             case "forbidden":
