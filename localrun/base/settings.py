@@ -132,7 +132,7 @@ SETTINGS: dict[str, Setting] = {
         "tell the desktop when a long answer or download has ended", on_off(), "on, but not inside tmux or screen"
     ),
 }
-_told: set[tuple[Path | None, str]] = set()  # what was told of files
+_told: set[str] = set()  # of keys that are no settings
 _ASIDE = ContextVar("settings aside", default=False)
 _IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
 
@@ -203,6 +203,12 @@ def write_setting(key: str, value: str | None) -> Path:
     return path
 
 
+def unknown_settings() -> list[tuple[str, str]]:
+    """What there is to tell of keys of config.toml that are no settings, and a hint. Raises like read_settings."""
+    path = config_file()
+    return list(_unknown(path, *read_toml(path)))
+
+
 def check_key(key: str) -> None:
     """UsageError unless `key` is a setting; the hint names the nearest ones."""
     if key not in SETTINGS:
@@ -216,15 +222,20 @@ def _nearest(key: str) -> str:
 def _read_file(path: Path | None) -> dict[str, Any]:
     """The settings of a file. What is none, as newer versions have more of them, is told once and passed over."""
     document, source = read_toml(path)
-    values = {}
-    for key, value in document.items():
-        where = f"{path}, line {line_of(key, source)}: "
-        if key in SETTINGS:
-            values[key] = _parse(key, value, f"{where}{key}")
-        elif (path, key) not in _told:
-            _told.add((path, key))
-            _tell(clean(f"{where}there is no setting {key[:80]!r} ({_nearest(key)}); it is passed over"))
-    return values
+    for what, hint in _unknown(path, document, source):
+        if what not in _told:
+            _told.add(what)
+            _tell(f"{what}\n  {hint}")
+    known = ((key, value) for key, value in document.items() if key in SETTINGS)
+    return {key: _parse(key, value, f"{path}, line {line_of(key, source)}: {key}") for key, value in known}
+
+
+def _unknown(path: Path | None, document: Mapping[str, Any], source: str) -> Iterator[tuple[str, str]]:
+    """Keys that are no settings: what to tell of each, and a hint."""
+    for key in document:
+        if key not in SETTINGS:
+            where = f"{path}, line {line_of(key, source)}"
+            yield clean(f"{where}: there is no setting {key[:80]!r}: it is passed over"), _nearest(key[:80])
 
 
 def _changed(path: Path, key: str, value: object) -> str:

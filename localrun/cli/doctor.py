@@ -8,7 +8,7 @@ from typing import Any, get_args
 from localrun.backends.interface import Backend
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.paths import Kind, folder, what_is_not_kept, writable_folder
-from localrun.base.settings import read_settings, settings_aside
+from localrun.base.settings import read_settings, settings_aside, unknown_settings
 from localrun.base.units import gib
 from localrun.cli.console import write, write_json, write_table
 from localrun.cli.groups import JsonSwitch
@@ -25,6 +25,7 @@ def doctor(json: JsonSwitch = False) -> int:
     try:
         read_settings()
         findings = examine()
+        findings["problems"] += [{"what": what, "hint": hint} for what, hint in unknown_settings()]
     except UsageError as error:
         with settings_aside():
             findings = examine()

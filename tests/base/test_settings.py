@@ -181,7 +181,9 @@ def test_a_setting_of_a_newer_version_is_told_once_and_kept(home: Path, told: li
     for _ in range(2):
         assert read_settings({}) == Settings(ctx=512)
     assert len(told) == 2
-    assert f"{path}, line 4: there is no setting 'temprature' (did you mean temperature?)" in told[0]
+    assert (
+        f"{path}, line 4: there is no setting 'temprature': it is passed over\n  did you mean temperature?" in told[0]
+    )
     assert "line 5: there is no setting 'future'" in told[1]
     write_setting("seed", "5")
     assert read_settings({}) == Settings(ctx=512, seed=5)

@@ -199,13 +199,14 @@ def test_perplexity(tmp_path: Path) -> None:
     check(ran.json, "error")
 
 
-def test_doctor_says_what_is_wrong_with_the_settings_and_looks_at_the_rest(home: Path) -> None:
+@pytest.mark.parametrize("wrong", ["colour = 1", 'seed = "red"'])
+def test_doctor_says_what_is_wrong_with_the_settings_and_looks_at_the_rest(home: Path, wrong: str) -> None:
     home.mkdir()
-    (home / "config.toml").write_text("ctx = 512\ncolour = 1\n")
+    (home / "config.toml").write_text(f"ctx = 512\n{wrong}\n")
     ran = localrun("doctor", "--json", stdin=None)
     assert ran.code == 0, ran.err
     check(ran.json, "doctor")
-    assert f"{home / 'config.toml'}, line 2" in ran.json["problems"][0]["what"]
+    assert sum(f"{home / 'config.toml'}, line 2" in problem["what"] for problem in ran.json["problems"]) == 1
     assert ran.json["model"]["name"] == "builtin"
     assert ran.json["backends"]["reference"]["available"]
 

@@ -207,7 +207,7 @@ def test_config_writes_what_run_reads(home: Path) -> None:
     assert f"{home / 'config.toml'}, line 2" in ran.err
     (home / "config.toml").write_text("ctx = 512\ncolour = 1\n")
     ran = localrun("show", "--json")
-    assert (ran.code, ran.err.count("there is no setting 'colour'"), ran.err.count("\n")) == (0, 1, 1)
+    assert (ran.code, ran.err.count("there is no setting 'colour'"), ran.err.count("\n")) == (0, 1, 2)
     check(ran.json, "show")
 
 
