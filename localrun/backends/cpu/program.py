@@ -30,6 +30,7 @@ from localrun.ops.instructions import (
 )
 from localrun.ops.layouts import MAPPED, Packed, Vector
 from localrun.ops.recording import Recorded
+from localrun.ops.widths import slot_widths
 
 Native: TypeAlias = tuple[str, Any]  # the name of a native operation, and its structure of operands
 
@@ -47,8 +48,9 @@ class ProgramBuilder:
         activation_format_of: Callable[[Packed], int],
         file_type: Callable[[str], int],
     ) -> None:
-        self.recorded, self.layers, self.buffers = recorded, layers, buffers
+        self.recorded, self.buffers = recorded, buffers
         self.matrix_of, self.activation_format_of, self.file_type = matrix_of, activation_format_of, file_type
+        self.widths = slot_widths(recorded, layers)
         self.values: dict[int, abi.Value] = {}
         self.keep: list[Any] = []  # what the C side points to
         self.shared_routes: dict[tuple[int, int], Any] = {}
@@ -115,7 +117,7 @@ class ProgramBuilder:
         return formats
 
     def embed(self, op: Embed, out: int) -> Iterator[Native]:
-        made = self.result(out, op.weight.n_cols)
+        made = self.result(out)
         if op.weight.layout is MAPPED:
             yield "embed_mapped", self.embed_mapped(op, made)
             return
@@ -128,7 +130,7 @@ class ProgramBuilder:
         return abi.EmbedMapped(rows.ctypes.data, made, op.scale, number, *shape)
 
     def norm(self, op: Norm, out: int) -> Iterator[Native]:
-        made = self.result(out, self.values[op.x.index].width)
+        made = self.result(out)
         native = abi.Norm(x=self.value(op.x), residual=self.value(op.residual), out=made, eps=op.eps)
         native.weight, native.size = self.vector(op.weight), len(op.weight)
         yield op.name, native
@@ -144,7 +146,7 @@ class ProgramBuilder:
         for index, (weight, bias) in enumerate(op.weights):
             native.weight[index], native.bias[index] = self.matrix(weight), self.vector(bias)
         for index, slot in enumerate(out):
-            native.out[index] = self.result(slot, op.weights[index][0].n_rows)
+            native.out[index] = self.result(slot)
         native.make_formats = self.missing_formats(op.a)
         yield op.name, native
 
@@ -161,7 +163,7 @@ class ProgramBuilder:
         (up, _), (down, down_bias) = op.experts.up, op.experts.down
         read = [self.activation_format_of(weight) for weight, _ in op.experts.widening]
         assert op.chosen_by is None or op.a.index in self.made_by_norm, "nobody else makes its formats"
-        routed_by, total = op.chosen_by or op.a, self.result(out, self.values[op.a.index].width)
+        routed_by, total = op.chosen_by or op.a, self.result(out)
         scores = self.kept(take(router.n_rows, 0))
         chosen = self.kept(take(up.n_cols, reduce(or_, read), n_used))
         hidden = self.kept(take(down.n_cols, self.activation_format_of(down), n_used))
@@ -245,8 +247,7 @@ class ProgramBuilder:
         return self.shared_routes[n_experts, top_k]
 
     def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Native]:
-        width = self.values[op.q.index].width
-        made = [self.result(slot, width) for slot in out]
+        made = [self.result(slot) for slot in out]
         yield (
             op.name,
             abi.RopeAppend(
@@ -266,13 +267,12 @@ class ProgramBuilder:
         )
 
     def attention(self, op: Attention, out: int) -> Iterator[Native]:
-        place = self.layers[op.layer]
         yield (
             op.name,
             abi.Attention(
                 q=self.value(op.q),
                 sink_q=self.value(op.sink_query),
-                out=self.result(out, place.n_heads * place.head_dim),
+                out=self.result(out),
                 sinks=self.vector(op.sinks),
                 layer=op.layer,
                 window=op.window or 0,
@@ -283,25 +283,24 @@ class ProgramBuilder:
         )
 
     def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Native]:
-        made = self.result(out, self.values[op.x.index].width)
+        made = self.result(out)
         yield op.name, abi.SigmoidMul(x=self.value(op.x), gate=self.value(op.gate), out=made)
 
     def gelu_mul(self, op: GeluMul, out: int) -> Iterator[Native]:
-        made = self.result(out, self.values[op.gate.index].width)
+        made = self.result(out)
         yield op.name, abi.GeluMul(gate=self.value(op.gate), x=self.value(op.x), out=made, first=op.first)
 
     def scale(self, op: Scale, out: int) -> Iterator[Native]:
-        made = self.result(out, self.values[op.x.index].width)
+        made = self.result(out)
         yield op.name, abi.Scale(x=self.value(op.x), out=made, factor=op.factor)
 
     def short_conv(self, op: ShortConv, out: int) -> Iterator[Native]:
-        n_channels = self.values[op.x.index].width // (3 if op.gated else 1)
-        by_tap = np.asarray(op.weight).reshape(n_channels, op.taps).T
+        by_tap = np.asarray(op.weight).reshape(self.widths[out], op.taps).T
         yield (
             op.name,
             abi.ShortConv(
                 x=self.value(op.x),
-                out=self.result(out, n_channels),
+                out=self.result(out),
                 weight=self.vector(by_tap),
                 bias=self.vector(op.bias),
                 taps=op.taps,
@@ -320,7 +319,7 @@ class ProgramBuilder:
                 z=self.value(op.z),
                 alpha=self.value(op.alpha),
                 beta=self.value(op.beta),
-                out=self.result(out, op.n_value_heads * op.value_dim),
+                out=self.result(out),
                 decay=self.vector(op.decay),
                 dt_bias=self.vector(op.dt_bias),
                 norm=self.vector(op.norm),
@@ -342,7 +341,7 @@ class ProgramBuilder:
                 xbc=self.value(op.xbc),
                 z=self.value(op.z),
                 dt=self.value(op.dt),
-                out=self.result(out, op.n_heads * op.head_dim),
+                out=self.result(out),
                 decay=self.vector(op.decay),
                 dt_bias=self.vector(op.dt_bias),
                 skip=self.vector(op.skip),
@@ -372,8 +371,8 @@ class ProgramBuilder:
         )
         yield op.name, native
 
-    def result(self, slot: int, width: int) -> Any:
-        self.values[slot] = self.kept(self.buffers.take(width, self.formats.get(slot, 0)))
+    def result(self, slot: int) -> Any:
+        self.values[slot] = self.kept(self.buffers.take(self.widths[slot], self.formats.get(slot, 0)))
         return ctypes.pointer(self.values[slot])
 
     def value(self, slot: Slot | None) -> Any:
