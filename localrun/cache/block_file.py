@@ -3,8 +3,11 @@
 import struct
 import zlib
 from collections.abc import Sequence
+from io import BufferedReader
 from itertools import accumulate
 from pathlib import Path
+
+from localrun.base.small_file import open_regular
 
 MAGIC = b"lrkv\x02\r\n\x1a"
 _MAX_IDS = 4096  # of a block that somebody else may have written
@@ -45,7 +48,7 @@ def most_bytes(ids: Sequence[int], sizes: Sequence[int]) -> int:
 
 def claimed_ids(path: Path) -> bytes:
     """The ids that a file says it holds, packed. Raises OSError or struct.error."""
-    with open(path, "rb") as file:
+    with BufferedReader(open_regular(path)) as file:
         _, _, n_ids, _, _ = _HEAD.unpack(file.read(_HEAD.size))
         packed = file.read(4 * min(n_ids, _MAX_IDS))
     if len(packed) < 4 * n_ids:

@@ -12,11 +12,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 from localrun.base.files import replace_file
 from localrun.base.lock import locked
+from localrun.base.small_file import open_regular
 from localrun.cache.block_file import claimed_ids, most_bytes, n_shared, pack, pack_ids, parse, unpack_ids
 from localrun.cache.claims import Claims, is_erased
 from localrun.cache.keys import Key, digest
@@ -87,7 +89,7 @@ class DiskTier:
 
     def _read(self, key: Key, ids: Sequence[int]) -> list[memoryview] | None:
         """None where it is damaged. Raises OSError where it is not there."""
-        with open(self._file(key), "rb") as file:
+        with BufferedReader(open_regular(Path(self._file(key)))) as file:
             data = memoryview(file.read(most_bytes(ids, self.sizes) + 1))
         return parse(data, self.fingerprint, ids, self.sizes)
 

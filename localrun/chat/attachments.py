@@ -1,10 +1,12 @@
 """Files that go along with a message: text, or that of a PDF, read with a limit."""
 
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 from localrun.base.content import Content, FilePart, files_in, typed_text
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
+from localrun.base.small_file import read_small
 from localrun.base.units import gib
 from localrun.chat.pdf import pdf_text
 
@@ -22,7 +24,7 @@ def read_attachment(path: Path) -> FilePart:
         most = MAX_PDF_BYTES if is_pdf else MAX_BYTES
         if size > most:
             raise UsageError(f"{name} has {gib(size)}; {gib(most)} is the most", "attach the part that matters")
-        text = pdf_text(path, MAX_BYTES) if is_pdf else path.read_text("utf-8-sig")
+        text = pdf_text(path, MAX_BYTES) if is_pdf else _text(path)
     except UnicodeDecodeError:
         raise UsageError(f"{name} is not UTF-8 text", "text files and PDFs can be attached") from None
     except (OSError, ValueError) as error:
@@ -30,6 +32,10 @@ def read_attachment(path: Path) -> FilePart:
     if "\x00" in text:
         raise UsageError(f"{name} is not text", "text files and PDFs can be attached")
     return FilePart(name, text)
+
+
+def _text(path: Path) -> str:
+    return TextIOWrapper(BytesIO(read_small(path, MAX_BYTES)), "utf-8-sig").read()  # any ends of lines become \n
 
 
 def _is_pdf(path: Path) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
+from localrun.base.small_file import read_small
 from localrun.chat.attachments import MAX_BYTES, read_attachment
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _gitignore(folder: Path, prefix: str) -> Iterator[tuple[str, "GitIgnoreSpec"
     from pathspec import GitIgnoreSpec  # who starts to chat may never walk a folder
 
     try:
-        yield prefix, GitIgnoreSpec.from_lines((folder / ".gitignore").read_text("utf-8").splitlines())
+        yield prefix, GitIgnoreSpec.from_lines(read_small(folder / ".gitignore", MAX_BYTES).decode().splitlines())
     except (OSError, ValueError):
         return
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from localrun.base.errors import DoesNotFitError
 from localrun.base.files import replace_file, sync, sync_folder
 from localrun.base.lock import locked
+from localrun.base.small_file import open_regular
 from localrun.base.units import gib
 from localrun.formats.files import Stamp, stamp_of
 
@@ -56,7 +57,7 @@ class PackedFile:
     def is_there(self) -> bool:
         """Whether it is whole, this one, and as it was written, as far as its size and time tell."""
         try:
-            with open(self.path, "rb") as file:
+            with open_regular(self.path) as file:
                 return self._is_this(file.fileno())
         except OSError:
             return False
@@ -96,7 +97,7 @@ class PackedFile:
         """Whether the file that was mapped holds something else than what was written: all of it is read, and
         `before_piece` called before each piece. One that is gone cannot be told from a whole one."""
         try:
-            with open(self.path, "rb", buffering=0) as file:
+            with open_regular(self.path) as file:
                 if not self._is_mapped(file.fileno()):
                     return False
                 buffer = memoryview(bytearray(CHECKED_BYTES))
@@ -116,7 +117,7 @@ class PackedFile:
     def remove(self) -> None:
         """Take away the file that was mapped, unless another has its place. Raises OSError."""
         with suppress(FileNotFoundError), locked(self.path.parent / LOCK):
-            with open(self.path, "rb") as file:
+            with open_regular(self.path) as file:
                 is_mapped = self._is_mapped(file.fileno())
             if is_mapped:
                 self.path.unlink()
@@ -137,7 +138,7 @@ class PackedFile:
         return _FOOTER.unpack(os.read(fd, FOOTER_BYTES))
 
     def _map(self, in_parts: bool) -> memoryview:
-        with open(self.path, "rb") as file:
+        with open_regular(self.path) as file:
             if not self._is_this(file.fileno()):
                 raise OSError(errno.EIO, "it was replaced")
             self.stamp = stamp_of(file)

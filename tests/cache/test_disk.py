@@ -178,6 +178,18 @@ def test_a_hostile_file_among_those_that_follow_is_no_more_than_a_miss(disk: Dis
         assert list(tier(disk.root).read_on(None, IDS[:60])) == []
 
 
+@pytest.mark.skipif(os.name != "posix", reason="windows has no such pipes")
+def test_a_pipe_in_the_place_of_a_block_is_a_miss_and_gives_way(disk: DiskTier) -> None:
+    key = saved(disk)
+    path = the_file(disk)
+    path.unlink()
+    os.mkfifo(path)
+    assert disk.load(key, IDS) is None
+    assert list(tier(disk.root).read_on(None, IDS)) == []
+    assert saved(tier(disk.root)) == key
+    assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
+
+
 def test_a_thousand_chats_that_begin_alike_are_opened_once(disk: DiskTier, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [(*range(40), n) for n in range(300)]
     for ids in texts:

@@ -50,6 +50,13 @@ def test_what_is_hidden_ignored_or_no_text_is_not_offered(tree: Path) -> None:
     assert found == files | {"src/", "src/deep/", "notes/"}
 
 
+@pytest.mark.skipif(os.name != "posix", reason="windows has no such pipes")
+def test_a_gitignore_that_is_no_file_ignores_nothing(tree: Path) -> None:
+    (tree / ".gitignore").unlink()
+    os.mkfifo(tree / ".gitignore")
+    assert "build/" in {one.name for one in walk(tree).found}
+
+
 def test_a_walk_below_a_folder_finds_what_the_whole_one_finds_there(tree: Path) -> None:
     (tree / "src" / ".gitignore").write_text("engine_*\n")
     everything = walk(tree).found
