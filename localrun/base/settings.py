@@ -7,7 +7,7 @@ second and third step; None means that neither said anything. One table drives r
 import os
 import reprlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
@@ -132,7 +132,7 @@ SETTINGS: dict[str, Setting] = {
         "tell the desktop when a long answer or download has ended", on_off(), "on, but not inside tmux or screen"
     ),
 }
-_told: set[str] = set()  # of keys that are no settings
+_told: set[tuple[Path | None, str]] = set()  # keys of files that were looked at already
 _ASIDE = ContextVar("settings aside", default=False)
 _IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
 
@@ -222,17 +222,17 @@ def _nearest(key: str) -> str:
 def _read_file(path: Path | None) -> dict[str, Any]:
     """The settings of a file. What is none, as newer versions have more of them, is told once and passed over."""
     document, source = read_toml(path)
-    for what, hint in _unknown(path, document, source):
-        if what not in _told:
-            _told.add(what)
-            _tell(f"{what}\n  {hint}")
+    new = [key for key in document if (path, key) not in _told]
+    _told.update((path, key) for key in new)
+    for what, hint in _unknown(path, new, source):
+        _tell(f"{what}\n  {hint}")
     known = ((key, value) for key, value in document.items() if key in SETTINGS)
     return {key: _parse(key, value, f"{path}, line {line_of(key, source)}: {key}") for key, value in known}
 
 
-def _unknown(path: Path | None, document: Mapping[str, Any], source: str) -> Iterator[tuple[str, str]]:
-    """Keys that are no settings: what to tell of each, and a hint."""
-    for key in document:
+def _unknown(path: Path | None, keys: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
+    """What to tell of each key that is no setting, and a hint."""
+    for key in keys:
         if key not in SETTINGS:
             where = f"{path}, line {line_of(key, source)}"
             yield clean(f"{where}: there is no setting {key[:80]!r}: it is passed over"), _nearest(key[:80])
