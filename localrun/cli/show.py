@@ -30,7 +30,7 @@ from localrun.hub.preview import Wanted, find_on_hub, fit_preview, fit_stored, p
 from localrun.hub.stored import StoredModel
 from localrun.hub.verdicts import verdicts
 from localrun.model.archs import arch_of
-from localrun.model.capability import obstacle
+from localrun.model.capability import flaw
 from localrun.model.config import ModelConfig
 from localrun.model.precision import in_precision
 
@@ -116,7 +116,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
     loaded = in_precision(source, stored.precision)
     types = Counter(tensor.qtype for tensor in loaded.tensors.values())
     weights, template = held(loaded), _chat_template(source)
-    why = obstacle(source) if source.tensors else "it holds no weights"
+    why = flaw(source) if source.tensors else "it holds no weights"
     if why:
         note(f"this version cannot run it: {told(why, stored.name, source.n_params)}")
     return {

@@ -1,7 +1,10 @@
 """Whether this version can run a model: one question, for lists, `fit`, `show`, downloads and the app. Torch-free."""
 
+import numpy as np
+
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
+from localrun.formats.finite import first_not_finite
 from localrun.formats.source import TensorSource
 from localrun.model.archs import ARCHS, arch_of
 from localrun.model.archs.base import NO_MIXTURE
@@ -38,6 +41,24 @@ def obstacle(source: TensorSource) -> str:
         if error.code != "UNSUPPORTED":
             raise
         return error.message.removeprefix(f"{error.path}: ")
+    return ""
+
+
+def flaw(source: TensorSource) -> str:
+    """What is wrong with a model as far as its headers and its vectors tell, in half a sentence: they are a few MB.
+
+    Of matrices the loader tells the first number that is none.
+    """
+    try:
+        check_loadable(source)
+    except ModelFileError as error:
+        return error.message.removeprefix(f"{error.path}: ")
+    for name, info in source.tensors.items():
+        if (
+            len(info.shape) == 1
+            and first_not_finite(info.qtype, np.frombuffer(source.read(name), np.uint8)) is not None
+        ):
+            return f"the tensor {clean(name)!r} has a number that is not finite"
     return ""
 
 

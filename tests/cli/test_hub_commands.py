@@ -2,7 +2,9 @@
 
 import io
 import json
+import math
 import shutil
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from math import prod
@@ -26,6 +28,7 @@ from localrun.cli.app import run_command_line
 from localrun.cli.fit import parse_size
 from localrun.fit.disk_rate import may_map
 from localrun.fit.rates import Rates
+from localrun.formats.gguf import open_gguf
 from localrun.hub import api
 from localrun.hub.resolve import resolve
 from localrun.hub.verdicts import rough_verdict
@@ -536,3 +539,25 @@ def test_what_is_odd_about_a_file_is_shown(run: Run, tmp_path: Path) -> None:
     code, out, err = run("show", str(empty), "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (6, "bad_model_file")
     assert "there is no tensor in it" in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (b"general.architecture", b"general.architectura", "general.architecture is missing"),
+        (b"\0qwen3", b"\0llama", "general.architecture says 'llama', but its keys are those of 'qwen3'"),
+        (b"", b"", "the tensor 'output_norm.weight' has a number that is not finite"),
+    ],
+)
+def test_show_says_why_a_file_is_no_model(run: Run, tmp_path: Path, old: bytes, new: bytes, why: str) -> None:
+    path = tmp_path / "odd.gguf"
+    content = bytearray(stub_gguf(tmp_path, "tiny-F16.gguf").replace(old, new, 1))
+    path.write_bytes(content)
+    if not old:
+        norm = open_gguf(path).tensors["output_norm.weight"]
+        content[norm.offset : norm.offset + 4] = struct.pack("<f", math.nan)
+        path.write_bytes(content)
+    code, out, err = run("show", str(path), "--json")
+    answer = json.loads(out)
+    assert (code, answer["obstacle"], answer["verdict"], answer["n_params"]) == (0, why, {}, N_PARAMS)
+    assert why in err

@@ -49,6 +49,9 @@ ARCHS: tuple[Arch, ...] = (
     GptOss(),
 )
 
+_LAYERS = ".block_count"  # after the architecture
+_OTHER_FILE = "try another conversion of the model"
+
 
 def arch_of(source: TensorSource) -> Arch:
     """The architecture a file or folder declares. Raises ModelFileError (UNSUPPORTED) for one we do not know."""
@@ -78,6 +81,10 @@ def _declared(source: TensorSource) -> str:
     """What a GGUF calls its architecture. Raises ModelFileError where it does not, or not in words."""
     name = source.metadata.get("general.architecture")
     if isinstance(name, str) and name:
+        others = [key.removesuffix(_LAYERS) for key in source.metadata if key.endswith(_LAYERS) and key.count(".") == 1]
+        if others and name not in others:
+            told = f"general.architecture says {clean(name)!r}, but its keys are those of {clean(others[0])!r}"
+            raise ModelFileError("UNSUPPORTED", told, path=str(source.metadata.path), hint=_OTHER_FILE)
         return name
     code, what = ("MISSING_KEY", "is missing") if name in (None, "") else ("BAD_TYPE", "has to be a text")
-    raise ModelFileError(code, f"general.architecture {what}", path=str(source.metadata.path))
+    raise ModelFileError(code, f"general.architecture {what}", path=str(source.metadata.path), hint=_OTHER_FILE)
