@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.pilot import Pilot
 
-from localrun.chat.attachments import Attachment, join
+from localrun.base.content import FilePart, TextPart
 from localrun.chat.tree import Message
 from localrun_tui.markdown.wide import Wide
 from localrun_tui.screens.chat.inspector import Lines
@@ -47,8 +47,9 @@ $$x^2$$
 @pytest.mark.parametrize("role", ["user", "assistant"])
 @pytest.mark.parametrize("wide", [Wide(), Wide(whole=True), Wide(whole=True, shift=16)])
 def test_messages_have_lines_in_any_width(role: str, wide: Wide) -> None:
-    text = join([Attachment("a.txt", "x")], EVERYTHING) if role == "user" else EVERYTHING
-    document = MessageDocument(Message("1", None, role, text, thinking=EVERYTHING), "a name", (1, 2))
+    files = (FilePart("a.txt", "x"),) if role == "user" else ()
+    content = (*files, TextPart(EVERYTHING))
+    document = MessageDocument(Message("1", None, role, content, thinking=EVERYTHING), "a name", (1, 2))
     document.note, document.thinking_open, document.wide = Content("a note 中文"), True, wide
     for width in range(-3, 40):
         assert document.lines(width)
