@@ -138,7 +138,7 @@ def test_own_heads_are_known() -> None:
 
 def test_the_command_needs_no_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_machine, "machine_rates", lambda: RATES)
-    monkeypatch.setattr(command, "open_client", lambda *_: pytest.fail("a model was loaded"))
+    monkeypatch.setattr(command, "open_measured", lambda *_: pytest.fail("a model was loaded"))
     asked = ["explain", "memory", "--size", "13b", "--precision", "int8", "--kv", "q8", "--ctx", "4096", "--json"]
     assert run_command_line([*asked, "--heads", "gqa", "--chats", "2"]) == 0
     found = json.loads(capsys.readouterr().out)
