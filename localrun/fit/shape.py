@@ -9,6 +9,7 @@ from localrun.cache.kinds.interface import CacheKind
 from localrun.fit.unsupported import unsupported_layers
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
+from localrun.model.archs.hf_classes import hf_ties
 from localrun.model.archs.reading import fields_of
 from localrun.model.capability import obstacle
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
@@ -64,7 +65,7 @@ def shape_of(source: TensorSource) -> Shape:
     """
     why = obstacle(source)
     caches: tuple[CacheKind, ...] = ()
-    tied = source.metadata.get("tie_word_embeddings") is not False or source.format == "gguf"
+    tied = source.format == "gguf" or hf_ties(source.metadata)
     try:
         arch = arch_of(source)
         config, experts = arch.config(source), None

@@ -76,8 +76,9 @@ def rope_from_gguf(
 
 def rope_from_hf(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int) -> RopeSpec:
     """The rope of a config.json: `scaling` is its rope_scaling or rope_parameters dictionary."""
-    original = scaling.get("original_max_position_embeddings") or fields.value("original_max_position_embeddings")
-    rope_type = scaling.get("rope_type") or scaling.get("type")
+    own = fields.value("original_max_position_embeddings")  # Phi-3's, which goes first
+    original = scaling.get("original_max_position_embeddings") if own is None else own
+    rope_type = scaling.get("rope_type")
     if rope_type is None and "factor" in scaling:
         raise fields.error("rope_scaling has a factor and no rope_type")
     return scaled_rope(

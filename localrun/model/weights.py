@@ -1,5 +1,6 @@
 """Which tensors a model is made of, and where a file keeps each of them. Torch-free."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -9,6 +10,7 @@ from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
+from localrun.model.archs.hf_classes import hf_biases, hf_ties
 from localrun.model.archs.names import GGUF_NAMES, GGUF_OTHER_PARTS, HF_NAMES, gguf_name
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
@@ -26,6 +28,12 @@ HF_FUSED = {
     "gate_up": "layers.{}.mlp.gate_up_proj.weight",
 }
 PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
+NOT_WEIGHTS = {  # tensors of checkpoints that an answer in words does without, and what they are
+    r"rotary_emb\.inv_freq$": "the table of a rope, which is computed",
+    r"^(model\.)?(visual|vision_tower|vision_model|vision_embedder)\.": "eyes",
+    r"^(model\.)?(multi_modal_projector|embed_vision|embed_audio|audio_tower)\.": "between eyes, ears and the model",
+    r"^(model\.)?mtp\.": "layers that only draft",
+}
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
 
@@ -84,7 +92,7 @@ class Namer:
         for name, shape in shapes.items():
             if name in apart:
                 yield name, apart[name]
-            elif name not in OPTIONAL or self.name(name, index) in self.source.tensors:
+            elif name not in OPTIONAL or (name in self.possible and self.name(name, index) in self.source.tensors):
                 yield name, self.ref(name, shape, index, turns.get(name.removesuffix("_bias")))
 
     def refs_in_parts(self, index: int, spec: LayerSpec, shapes: Shapes) -> Iterator[tuple[str, WeightRef]]:
@@ -94,7 +102,8 @@ class Namer:
         elif spec.has_attention:
             heads = ("q", *made_of_a_token(spec))
             for fused, names in (("qkv", heads), ("qkv_bias", [f"{name}_bias" for name in heads])):
-                if self.name(fused, index) in self.source.tensors:  # any GGUF may be written so
+                possible = OPTIONAL.intersection(names) <= self.possible
+                if possible and self.name(fused, index) in self.source.tensors:  # any GGUF may be written so
                     yield from self.fused_refs(fused, index, names, shapes, self.turns(spec))
             if spec.gated:
                 yield from self.gated_refs(index, spec, shapes["q"])
@@ -174,35 +183,39 @@ class Namer:
     def embedding(self, ref: WeightRef) -> WeightRef:
         """One that is missing is the output, where a file says that they are tied."""
         missing = ref.name not in self.source.tensors and self.name("output") in self.source.tensors
-        return replace(ref, name=self.name("output")) if missing and self.says_tied() else ref
+        return replace(ref, name=self.name("output")) if missing and self.says_tied else ref
 
     @cached_property
     def tied(self) -> bool:
         """Whether the output is the embedding: as a file says it, unless it has both and they differ."""
-        embed, output = self.name("embed"), self.name("output")
-        if output not in self.source.tensors:
-            return self.says_tied() is not False
-        if embed not in self.source.tensors:
-            return self.says_tied() is True
-        return self.says_tied() is True and self.source.same(embed, output)
+        names = [self.name("embed"), self.name("output")]
+        if not self.says_tied or not all(name in self.source.tensors for name in names):
+            return self.says_tied
+        return self.source.same(*names)
 
-    def says_tied(self) -> bool | None:
-        """What config.json says; None where only the presence of a tensor tells."""
-        tied = None if self.gguf else self.source.metadata.get("tie_word_embeddings")
-        return tied if isinstance(tied, bool) else None
+    @cached_property
+    def says_tied(self) -> bool:
+        """A GGUF says it by having no output."""
+        return self.name("output") not in self.source.tensors if self.gguf else hf_ties(self.source.metadata)
+
+    @cached_property
+    def possible(self) -> frozenset[str]:
+        """Which weights of OPTIONAL may be there: of a checkpoint, biases that its class and config.json speak of."""
+        if self.gguf:
+            return OPTIONAL
+        impossible = {f"{name}_bias" for name in BIASED if name not in hf_biases(self.source.metadata)}
+        return OPTIONAL - impossible
 
     def ignorable(self, name: str) -> bool:
-        """Tensors that are not weights of the language model: saved rope tables, vision towers, a tied output, layers
-        that only draft."""
+        """Tensors that are not weights of the language model: those of NOT_WEIGHTS, an output that is the embedding,
+        layers of a GGUF that only draft."""
         if self.gguf:
             drafting = range(self.config.n_layers, self.config.n_layers + self.config.n_draft_layers)
             parts = (*GGUF_OTHER_PARTS, *(f"blk.{index}." for index in drafting))
             return name in self.unread or name.startswith(parts)
-        if name in self.unread or name.endswith("rotary_emb.inv_freq"):
-            return True
         if name == self.name("output"):
             return self.tied
-        return not name.startswith(self.prefix)
+        return name in self.unread or any(re.search(pattern, name) for pattern in NOT_WEIGHTS)
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

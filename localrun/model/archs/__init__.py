@@ -11,6 +11,7 @@ from localrun.model.archs.gemma4 import Gemma4
 from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.granite import Granite
 from localrun.model.archs.granite_hybrid import GraniteHybrid
+from localrun.model.archs.hf_classes import architecture_of
 from localrun.model.archs.lfm2 import Lfm2, Lfm2Moe
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.mistral import Mistral
@@ -62,9 +63,10 @@ def arch_of(source: TensorSource) -> Arch:
         names: list[object] = [_declared(source)]
         found = next((arch for arch in ARCHS if names[0] in arch.gguf), None)
     else:
-        declared = source.metadata.get("architectures")
+        declared = source.metadata.get("architectures") or source.metadata.get("model_type")
         names = declared if isinstance(declared, list) else [declared]
-        found = next((arch for arch in ARCHS if any(name in arch.hf for name in names)), None)
+        meant = [architecture_of(source.metadata), *names]
+        found = next((arch for arch in ARCHS if any(name in arch.hf for name in meant)), None)
     if found is None:
         known = ", ".join(arch.name for arch in ARCHS)
         shown = clean(", ".join(str(name) for name in names))

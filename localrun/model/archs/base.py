@@ -183,8 +183,8 @@ class Arch:
 
     def windowed_layers(self, fields: Fields) -> list[bool]:
         n_layers = fields["n_layers"]
-        if self.window(fields) is None:
-            return [False] * n_layers
+        if self.window(fields) is None and not (self.window_rope and "sliding_window" in fields.values_by_key):
+            return [False] * n_layers  # where windowed layers have a rope of their own, they are told by it
         pattern = self.window_pattern(fields)
         if isinstance(pattern, list):
             if len(pattern) != n_layers:

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from localrun.base.errors import ModelFileError
 from localrun.model.archs.base import Arch
 from localrun.model.archs.names import HF_POST_NORM_NAMES
 from localrun.model.fields import Fields
@@ -23,7 +24,13 @@ class Gemma2(Arch):
         "logit_softcap": 30.0,
         "query_pre_attn_scalar": 256.0,
     }
+    bidirectional: ClassVar[tuple[object, ...]] = (True, "all", "vision")  # `use_bidirectional_attention` of a text
     n_layers_27b = 46  # the one size whose GGUF needs another attention scale
+
+    def check_supported(self, fields: Fields) -> None:
+        super().check_supported(fields)
+        if fields.format != "gguf" and fields.value("use_bidirectional_attention") in self.bidirectional:
+            raise ModelFileError("UNSUPPORTED", "its tokens see those after them, too", path=fields.path)
 
     def attn_scale(self, fields: Fields, head_dim: int) -> float:
         if fields.format != "gguf":

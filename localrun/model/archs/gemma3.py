@@ -6,7 +6,7 @@ from typing import ClassVar
 from localrun.formats.source import TensorSource
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.names import HF_POST_NORM_NAMES
-from localrun.model.archs.reading import hf_rope_parameters, hf_theta
+from localrun.model.archs.reading import WINDOWED, hf_rope_parameters, hf_theta
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_hf
@@ -40,9 +40,7 @@ class Gemma3(Gemma2):
         theta = fields["rope_theta_window"]
         if source.format == "gguf":
             return self.stretched(fields, full), RopeSpec(theta, dims)
-        windowed = hf_rope_parameters(fields, "sliding_attention")
-        if windowed == hf_rope_parameters(fields):  # one dictionary only: it speaks of the full layers
-            return full, RopeSpec(theta, dims)
+        windowed = hf_rope_parameters(fields, WINDOWED)
         local_theta = hf_theta(fields, windowed) if "rope_theta" in windowed else theta
         return full, rope_from_hf(fields, windowed, local_theta, dims)
 

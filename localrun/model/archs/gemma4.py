@@ -12,11 +12,12 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.gemma3 import Gemma3
 from localrun.model.archs.names import GGUF_NAMES, HF_POST_NORM_NAMES
-from localrun.model.archs.reading import hf_rope_parameters, hf_theta
+from localrun.model.archs.reading import LAYER_TYPES, hf_rope_parameters, hf_theta
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf, scaled_rope
 
+FULL_THETA, WINDOW_THETA = 1_000_000.0, 10_000.0
 FULL_ROPE = {"rope_type": "proportional", "partial_rotary_factor": 0.25}  # where a checkpoint does not say
 
 
@@ -54,8 +55,9 @@ class Gemma4(Gemma3):
         "shared_down": "blk.{}.ffn_down.weight",
     }
     experts = ExpertRules(beside_dense=True)
+    bidirectional: ClassVar[tuple[object, ...]] = ("all",)
     hf_norm_offset = 0.0
-    defaults: ClassVar = {"rope_theta": 1_000_000.0, "rope_theta_window": 10_000.0, "rms_eps": 1e-6}
+    defaults: ClassVar = {"rope_theta": FULL_THETA, "rope_theta_window": WINDOW_THETA, "rms_eps": 1e-6}
 
     def config(self, source: TensorSource) -> ModelConfig:
         config = super().config(source)
@@ -67,10 +69,10 @@ class Gemma4(Gemma3):
         )
         return replace(config, layers=tuple(layers))
 
-    def check_supported(self, fields: Fields) -> None:
-        super().check_supported(fields)
-        if fields.value("use_bidirectional_attention") == "all":
-            raise ModelFileError("UNSUPPORTED", "its tokens see those after them, too", path=fields.path)
+    def layers_with_experts(self, fields: Fields) -> list[bool]:
+        """A checkpoint may number experts that it has not."""
+        with_experts = fields.format == "gguf" or fields.value("enable_moe_block") is True
+        return [with_experts] * fields["n_layers"]
 
     def layers(self, fields: Fields) -> tuple[LayerSpec, ...]:
         layers = super().layers(fields)
@@ -127,15 +129,18 @@ class Gemma4(Gemma3):
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
         sizes = {spec.rope: spec.head_dim for spec in self.layers(fields)}
         full, windowed = sizes.get(0, dims), sizes.get(1, dims)
-        theta = fields["rope_theta_window"]
         if source.format == "gguf":
             if "rope_freqs.weight" not in source.tensors:
                 raise ModelFileError("MISSING_TENSOR", "tensor 'rope_freqs.weight' is missing", path=fields.path)
             every = rope_from_gguf(source, fields, fields["rope_theta"], full)
-            return every, RopeSpec(theta, fields["window_rope_dims"] or windowed)
+            return every, RopeSpec(fields["rope_theta_window"], fields["window_rope_dims"] or windowed)
+        if fields.value("rope_scaling"):
+            raise ModelFileError("UNSUPPORTED", "rope_scaling has no meaning for Gemma 4", path=fields.path)
         if fields.value("rope_parameters") is None:
-            return scaled_rope(fields, FULL_ROPE, fields["rope_theta"], full), RopeSpec(theta, windowed)
-        kinds = (hf_rope_parameters(fields, kind) for kind in ("full_attention", "sliding_attention"))
+            return scaled_rope(fields, FULL_ROPE, FULL_THETA, full), RopeSpec(WINDOW_THETA, windowed)
+        kinds = [hf_rope_parameters(fields, kind) for kind in LAYER_TYPES]
+        if any("rope_theta" not in scaling for scaling in kinds):
+            raise fields.error("rope_parameters should have a rope_theta for each layer type")
         return tuple(
             rope_from_hf(fields, scaling, hf_theta(fields, scaling), size)
             for scaling, size in zip(kinds, (full, windowed), strict=True)

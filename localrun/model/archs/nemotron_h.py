@@ -6,10 +6,9 @@ from typing import ClassVar, Literal
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
-from localrun.formats.source import TensorSource
 from localrun.model.archs.experts import ExpertRules
+from localrun.model.archs.hf_classes import LAYER_LISTS
 from localrun.model.archs.mamba import MambaArch, mamba_names
-from localrun.model.archs.reading import fields_of
 from localrun.model.config import LayerSpec
 from localrun.model.fields import Fields
 from localrun.ops.types import Activation
@@ -21,7 +20,6 @@ BLOCKS: dict[str, Block] = {
     **dict.fromkeys(("-", "mlp"), "dense"),
     **dict.fromkeys(("E", "moe"), "experts"),
 }
-LISTS = ("layers_block_type", "hybrid_override_pattern")  # of a checkpoint: words, or a letter a layer
 NORM = {"gguf": "blk.{}.attn_norm.weight", "hf": "layers.{}.norm.weight"}
 
 
@@ -47,12 +45,6 @@ class NemotronH(MambaArch):
     }
     activation = "relu_squared"
     experts = ExpertRules(score="sigmoid", choice_bias=True)
-
-    def read_fields(self, source: TensorSource) -> Fields:
-        """A checkpoint need not count its layers where it lists them."""
-        lists = (source.metadata.get(key) for key in LISTS)
-        counts = ({"n_layers": len(said)} for said in lists if isinstance(said, (list, str)))
-        return fields_of(source, {**self.defaults, **next(counts, {})})
 
     def check_supported(self, fields: Fields) -> None:
         super().check_supported(fields)
@@ -86,9 +78,9 @@ class NemotronH(MambaArch):
         """What each layer is: in a GGUF by the sizes it has, else as the file says it."""
         if fields.format == "gguf":
             return [self.block_of_sizes(fields.of_layer(index)) for index in range(fields["n_layers"])]
-        said = next((said for key in LISTS if (said := fields.value(key))), None)
+        said = next((said for key in LAYER_LISTS if (said := fields.value(key))), None)
         if not isinstance(said, (list, str)) or len(said) != fields["n_layers"]:
-            raise fields.error(f"{LISTS[0]} should say of each layer what it is")
+            raise fields.error(f"{LAYER_LISTS[0]} should say of each layer what it is")
         unknown = next((str(word) for word in said if not isinstance(word, str) or word not in BLOCKS), None)
         if unknown is not None:
             raise ModelFileError("UNSUPPORTED", f"unknown layer type {clean(unknown[:40])!r}", path=fields.path)

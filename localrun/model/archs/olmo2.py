@@ -5,8 +5,10 @@ from typing import ClassVar
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.names import HF_POST_NORM_NAMES
+from localrun.model.archs.reading import WINDOWED, hf_rope_parameters, hf_theta
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
+from localrun.model.rope import rope_from_hf
 
 
 class Olmo2(Arch):
@@ -22,6 +24,9 @@ class Olmo2(Arch):
     window_rope = 1
 
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
-        """Scaling for long contexts is for the full layers only."""
+        """Scaling for long contexts is for the full layers only, unless a checkpoint says it of both kinds."""
         (full,) = super().ropes(source, fields, dims)
-        return full, RopeSpec(fields["rope_theta_window"] or full.theta, dims)
+        if source.format == "gguf":
+            return full, RopeSpec(fields["rope_theta_window"] or full.theta, dims)
+        windowed = hf_rope_parameters(fields, WINDOWED)
+        return full, rope_from_hf(fields, windowed, hf_theta(fields, windowed) if windowed else full.theta, dims)

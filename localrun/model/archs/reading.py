@@ -6,41 +6,70 @@ from typing import Any
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
+from localrun.model.archs.hf_classes import class_values, theta_of_class
 from localrun.model.archs.names import GGUF_NAMES
 from localrun.model.config import QueryScale
 from localrun.model.fields import Fields
 
-LAYER_TYPES = ("full_attention", "sliding_attention")
+FULL, WINDOWED = LAYER_TYPES = ("full_attention", "sliding_attention")
 
 
 def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
-    """The hyperparameter view of a source; multimodal configs keep their language model under `text_config`."""
+    """The hyperparameter view of a source; `defaults` are those of a GGUF. Multimodal configs keep their language model
+    under `text_config`. Of a class that is not known every key counts, and none has a default."""
     values: Mapping[str, Any] = source.metadata
     prefix = str(values.get("general.architecture", ""))
     fields = Fields(values, source.format, prefix, str(source.metadata.path), defaults)
-    if source.format != "gguf" and (text := values.get("text_config")) is not None:
-        if not isinstance(text, dict):
-            raise fields.error("text_config should be a dictionary")
-        fields = Fields({**values, **text}, source.format, prefix, fields.path, defaults)
     if source.format == "gguf":
         fields.check()
-    return fields
+        return fields
+    text = values.get("text_config")
+    if text is not None and not isinstance(text, dict):
+        raise fields.error("text_config should be a dictionary")
+    of_class = class_values(values)
+    if of_class is None:
+        return Fields({**values, **(text or {})}, source.format, prefix, fields.path, defaults)
+    return Fields(of_class, source.format, prefix, fields.path, theta_of_class(values))
 
 
-def hf_rope_parameters(fields: Fields, layer_type: str = "") -> dict[str, Any]:
-    """The rope dictionary of a config.json: `rope_parameters` (one, or one a layer type) or older `rope_scaling`."""
-    values = fields.value("rope_parameters") or fields.value("rope_scaling") or {}
+def hf_rope_parameters(fields: Fields, layer_type: str = FULL) -> dict[str, Any]:
+    """The rope dictionary of a config.json as transformers takes it: `rope_scaling` goes before `rope_parameters`, and
+    where that has one dictionary for each layer type, it changes that of the full layers. A base or a share of the dims
+    that only the one with lower rank has stays. Empty for windowed layers where one dictionary is all there is."""
+    scaling, parameters = _ropes(fields, "rope_scaling"), _ropes(fields, "rope_parameters")
+    if _by_layer_type(scaling):
+        scaling, parameters = {}, scaling
+    if _by_layer_type(parameters):
+        own = _with_rope_type(parameters.get(layer_type) or {})
+        return {**own, **scaling} if layer_type == FULL else dict(own)
+    if layer_type != FULL:
+        return {}
+    if not scaling:
+        return parameters
+    kept = [key for key in ("rope_theta", "partial_rotary_factor") if key in parameters]
+    return {key: parameters[key] for key in kept if fields.value(key) is None} | scaling
+
+
+def _ropes(fields: Fields, key: str) -> dict[str, Any]:
+    """One of the two, its type in the newer spelling."""
+    values = fields.value(key) or {}
     if not isinstance(values, dict):
-        raise fields.error("rope_parameters should be a dictionary")
-    nested = values.get(layer_type or "full_attention")
-    return dict(nested) if isinstance(nested, dict) else dict(values)
+        raise fields.error(f"{key} should be a dictionary")
+    return _with_rope_type(values)
+
+
+def _with_rope_type(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"rope_type": values["type"], **values} if "type" in values else dict(values)
+
+
+def _by_layer_type(values: Mapping[str, Any]) -> bool:
+    return any(isinstance(values.get(kind), dict) for kind in LAYER_TYPES)
 
 
 def hf_theta(fields: Fields, scaling: Mapping[str, Any]) -> float:
-    theta = scaling.get("rope_theta")
-    if theta is None:
-        return float(fields["rope_theta"])
-    return float(fields.within(scaling)["rope_theta"])
+    """The base of a rope dictionary, else of the config, else of its class."""
+    theta = fields["rope_theta"] if scaling.get("rope_theta") is None else fields.within(scaling)["rope_theta"]
+    return float(theta)
 
 
 def query_scale(fields: Fields) -> QueryScale | None:

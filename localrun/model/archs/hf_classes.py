@@ -1,0 +1,150 @@
+"""Which class of transformers a config.json is of, and what it says by that. Torch-free."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from localrun.model.archs.hf_values import CLASSES, Values
+from localrun.model.shapes import BIASED
+
+MODEL_TYPES: dict[str, str] = {  # of the architectures that are read: `model_type` of their config.json
+    "LlamaForCausalLM": "llama",
+    "MistralForCausalLM": "mistral",
+    "Ministral3ForCausalLM": "ministral3",
+    "Mistral3ForConditionalGeneration": "mistral3",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen2VLForConditionalGeneration": "qwen2_vl",
+    "Qwen2_5_VLForConditionalGeneration": "qwen2_5_vl",
+    "Qwen3ForCausalLM": "qwen3",
+    "Qwen3VLForConditionalGeneration": "qwen3_vl",
+    "Qwen3MoeForCausalLM": "qwen3_moe",
+    "Qwen3NextForCausalLM": "qwen3_next",
+    "Qwen3_5ForCausalLM": "qwen3_5_text",
+    "Qwen3_5ForConditionalGeneration": "qwen3_5",
+    "Qwen3_5MoeForCausalLM": "qwen3_5_moe_text",
+    "Qwen3_5MoeForConditionalGeneration": "qwen3_5_moe",
+    "Gemma2ForCausalLM": "gemma2",
+    "Gemma3ForCausalLM": "gemma3_text",
+    "Gemma3ForConditionalGeneration": "gemma3",
+    "Gemma4ForCausalLM": "gemma4_text",
+    "Gemma4ForConditionalGeneration": "gemma4",
+    "Gemma4UnifiedForCausalLM": "gemma4_unified_text",
+    "Gemma4UnifiedForConditionalGeneration": "gemma4_unified",
+    "Phi3ForCausalLM": "phi3",
+    "Olmo2ForCausalLM": "olmo2",
+    "Olmo3ForCausalLM": "olmo3",
+    "GraniteForCausalLM": "granite",
+    "GraniteMoeHybridForCausalLM": "granitemoehybrid",
+    "NemotronHForCausalLM": "nemotron_h",
+    "SmolLM3ForCausalLM": "smollm3",
+    "MixtralForCausalLM": "mixtral",
+    "Lfm2ForCausalLM": "lfm2",
+    "Lfm2MoeForCausalLM": "lfm2_moe",
+    "Lfm2VlForConditionalGeneration": "lfm2_vl",
+    "GptOssForCausalLM": "gpt_oss",
+}
+TEXT_TYPES: dict[str, str] = {  # of models that also see: that of their language model, where text_config does not say
+    "mistral3": "mistral",
+    "qwen2_vl": "qwen2_vl_text",
+    "qwen2_5_vl": "qwen2_5_vl_text",
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
+    "gemma4_unified": "gemma4_unified_text",
+    "lfm2_vl": "lfm2",
+}
+TIED = (  # the classes whose output is the embedding where nobody says so
+    *("mistral3", "gemma2", "gemma3", "gemma3_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"),
+    *("smollm3", "lfm2", "lfm2_moe", "lfm2_vl"),
+)
+LAYER_LISTS = ("layers_block_type", "hybrid_override_pattern")  # what each layer is, in words, or a letter a layer
+_ALWAYS_BIASED = dict.fromkeys(("qwen2", "qwen2_vl_text", "qwen2_5_vl_text"), ("q", "k", "v"))
+_OF_THE_WHOLE = ("quantization_config",)  # stands beside text_config in models with eyes, and is of their text, too
+ALIASES: dict[str, Mapping[str, str]] = {  # other spellings, by class; they go first, as there
+    "mixtral": {"num_experts": "num_local_experts"},
+    "gpt_oss": {"num_experts": "num_local_experts"},
+    "qwen3_moe": {"num_local_experts": "num_experts"},
+    "granitemoehybrid": {"layers_block_type": "layer_types"},
+    "lfm2": {"block_ff_dim": "intermediate_size"},
+    "nemotron_h": {
+        "layer_types": "layers_block_type",
+        "num_local_experts": "n_routed_experts",
+        "mamba_n_groups": "n_groups",
+        "mamba_d_conv": "conv_kernel",
+        "mamba_conv_bias": "use_conv_bias",
+        "mamba_dt_limit": "time_step_limit",
+    },
+}
+
+
+def architecture_of(config: Values) -> str | None:
+    """Which of the architectures that are read a config.json speaks of: by its `model_type`, as transformers goes,
+    unless `architectures` names one that nobody knows. None where it is none of them, or does not say."""
+    named = config.get("architectures") or []
+    names = [str(name) for name in named] if isinstance(named, list) else [str(named)]
+    known = next((name for name in names if name in MODEL_TYPES), None)
+    if known is None and not all(name.endswith("Model") for name in names):  # a bare model has no head, and runs
+        return None
+    model_type = config.get("model_type")
+    if known is not None and MODEL_TYPES[known].removesuffix("_text") == str(model_type).removesuffix("_text"):
+        return known
+    return next((name for name, own in MODEL_TYPES.items() if own == model_type), known)
+
+
+def model_type_of(config: Values) -> str | None:
+    """The class of the language model of a config.json; None where it is not one of CLASSES."""
+    architecture, text = architecture_of(config), config.get("text_config")
+    if architecture is None:
+        return None
+    own = text.get("model_type") if isinstance(text, dict) else None
+    whole = MODEL_TYPES[architecture]
+    return own if isinstance(own, str) and own in CLASSES else TEXT_TYPES.get(whole, whole)
+
+
+def class_values(config: Values) -> dict[str, Any] | None:
+    """The keys of a config.json that count, in their class's spelling, and what the class has for those left out.
+
+    None where the class is not one of CLASSES. `rope_theta` is left to `theta_of_class`, since that which the file says
+    goes before that of a dictionary for ropes. Raises nothing: `text_config` is a dictionary where there is one.
+    """
+    model_type = model_type_of(config)
+    if model_type is None:
+        return None
+    row, aliases, text = CLASSES[model_type], ALIASES.get(model_type, {}), config.get("text_config") or config
+    said = {key: text[key] for key in row if key in text}
+    said |= {key: text[alias] for alias, key in aliases.items() if alias in text}
+    if said.get("rope_scaling"):
+        said.setdefault("rope_parameters", None)
+    values = {key: value for key, value in row.items() if key != "rope_theta"} | said
+    if values["num_hidden_layers"] is None:
+        blocks = next((values[key] for key in LAYER_LISTS if isinstance(values.get(key), (list, str))), ())
+        values["num_hidden_layers"] = len(blocks) or None
+    return values | {key: config[key] for key in _OF_THE_WHOLE if key in config}
+
+
+def theta_of_class(config: Values) -> dict[str, float]:
+    """The base of a class's rope by our name; empty where it has no rope, or one that is always said."""
+    theta = CLASSES[model_type].get("rope_theta") if (model_type := model_type_of(config)) else None
+    return {} if theta is None else {"rope_theta": theta}
+
+
+def hf_ties(config: Values) -> bool:
+    """Whether the output is the embedding, as a config.json says it, or its class. Raises nothing."""
+    architecture = architecture_of(config)
+    whole, text = MODEL_TYPES.get(architecture or "", ""), config.get("text_config")
+    keys = ["tie_word_embeddings"]
+    if whole.startswith("lfm2") and "tie_embedding" in config:
+        keys = ["tie_embedding"]
+    parts = [config, text] if whole in ("qwen2_vl", "qwen2_5_vl") and isinstance(text, dict) else [config]
+    said = [part[key] for part in parts for key in keys if isinstance(part.get(key), bool)]
+    return any(said) if said else whole in TIED
+
+
+def hf_biases(config: Values) -> Sequence[str]:
+    """The matrices, of BIASED, that a checkpoint may have biases of."""
+    model_type, values = model_type_of(config), class_values(config)
+    if values is None:
+        return BIASED
+    attention = BIASED[:4] if values.get("attention_bias") else _ALWAYS_BIASED.get(model_type or "", ())
+    return (*attention, *(BIASED[4:] if values.get("mlp_bias") else ()))
