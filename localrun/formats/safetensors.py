@@ -1,14 +1,15 @@
 """Model folders in the Hugging Face layout: config.json, a tokenizer, and weights in .safetensors files."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from localrun.base.errors import NotFoundError
+from localrun.base.errors import ModelFileError, NotFoundError
 from localrun.formats.chat_templates import folder_templates, spare_template
-from localrun.formats.files import bad_file, list_folder, open_regular, shown, stamp_at
+from localrun.formats.files import Stamp, bad_file, list_folder, open_regular, shown, stamp_at
 from localrun.formats.json_files import read_json, read_optional
 from localrun.formats.metadata import Metadata
 from localrun.formats.mxfp4_pairs import Mxfp4Pair, find_pairs, join_blocks, join_pairs
@@ -67,7 +68,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
         open_regular(path).close()
         folder, asked = path.parent, path.name
     names = set(list_folder(folder))
-    beside = {folder / name: stamp_at(folder / name) for name in _BESIDE if name in names}
+    beside = _stamps(folder / name for name in _BESIDE if name in names)
     shards = _open_weights(folder, names, asked)
     if not shards and not names & {"config.json", "tokenizer.json"}:
         raise NotFoundError(f"there is no model in the folder {shown(str(path))}", "it holds no .safetensors or .gguf")
@@ -91,6 +92,15 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
         beside=beside,
         warnings=tuple(notes),
     )
+
+
+def _stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
+    """Of the files that can be read: whoever needs one of the others says so."""
+    stamps = {}
+    for path in paths:
+        with suppress(NotFoundError, ModelFileError):
+            stamps[path] = stamp_at(path)
+    return stamps
 
 
 def _open_weights(folder: Path, names: set[str], asked: str | None) -> list[Shard]:
