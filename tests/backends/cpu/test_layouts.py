@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from localrun_testing.native_ops import Guarded, NativeMatrix, gguf_id, library, sample
+from localrun_testing.native_ops import NATIVE_TYPES, WITHOUT_LAYOUT, Guarded, NativeMatrix, gguf_id, library, sample
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
@@ -14,7 +14,6 @@ from localrun.backends.cpu.layout import ALIGNMENT, CHUNK_BYTES, CpuLayout, Weig
 from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES
 from localrun.ops.layouts import RowReader
 
-TYPES = [name for name, row in QUANT_TYPES.items() if row.gguf_id is not None]
 COLUMNS = {1: (1, 7, 32, 100), 32: (32, 96, 288), 64: (64, 192, 320), 256: (256, 768)}
 BAD_ARGUMENT = 1
 
@@ -25,7 +24,7 @@ def random_raw(qtype: str, n_rows: int, n_cols: int) -> torch.Tensor:
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(n_rows + n_cols))
 
 
-@pytest.mark.parametrize("qtype", TYPES)
+@pytest.mark.parametrize("qtype", NATIVE_TYPES)
 def test_rows_come_back_to_the_bit(qtype: str) -> None:
     for n_rows in (1, 17, 33):
         for n_cols in COLUMNS[QUANT_TYPES[qtype].block_size]:
@@ -35,6 +34,11 @@ def test_rows_come_back_to_the_bit(qtype: str) -> None:
             expected = QUANT_TYPES[qtype].decode(raw.flatten(), (n_rows, n_cols))
             same = (found.view(torch.int32) == expected.view(torch.int32)) | (found.isnan() & expected.isnan())
             assert same.all(), (n_rows, n_cols, int((~same).sum()))
+
+
+def test_few_types_have_no_layout() -> None:
+    calls = library()
+    assert [name for name in WITHOUT_LAYOUT if calls.layout_for(gguf_id(name)) >= 0] == []
 
 
 @pytest.mark.parametrize("qtype", ["Q4_0", "Q5_K", "Q6_K", "BF16"])

@@ -10,6 +10,7 @@ import torch
 from localrun_testing.arithmetics import integers_of, rounded
 from localrun_testing.instruction_sets import native, using
 from localrun_testing.native_ops import (
+    NATIVE_TYPES,
     Guarded,
     NativeMatrix,
     NativeValue,
@@ -190,7 +191,7 @@ def test_embedding_takes_rows_by_id(isa: str, qtype: str) -> None:
         assert torch.equal(out.data, decoded(qtype, raw, 256)[ids] * scale)
 
 
-@pytest.mark.parametrize("qtype", sorted(name for name, kind in QUANT_TYPES.items() if kind.gguf_id is not None))
+@pytest.mark.parametrize("qtype", sorted(NATIVE_TYPES))
 def test_embedding_takes_rows_of_a_files_own_blocks(isa: str, qtype: str) -> None:
     kind = QUANT_TYPES[qtype]
     assert kind.gguf_id is not None

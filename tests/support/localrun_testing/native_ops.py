@@ -25,6 +25,9 @@ GRID_TYPES = ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S")
 PAGE = mmap.PAGESIZE
 POISON = 0xA5
 
+WITHOUT_LAYOUT = ("Q1_0", "Q2_0")  # the reference decodes and multiplies them
+NATIVE_TYPES = [name for name, row in QUANT_TYPES.items() if row.gguf_id is not None and name not in WITHOUT_LAYOUT]
+
 
 def library() -> CpuCalls:
     """The library in use, with its grids; skips where there is none."""
