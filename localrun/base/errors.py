@@ -52,6 +52,15 @@ class PromptTooLongError(LocalrunError):
         self.n_tokens = n_tokens
 
 
+def prompt_too_long(size: str, ctx: int, n_tokens: int = 0) -> PromptTooLongError:
+    """The error about a prompt of this size for a context of `ctx` tokens."""
+    return PromptTooLongError(
+        f"the prompt has {size}; the context holds {ctx:,}, the answer needs one",
+        "shorten it, or give the model a larger context with --ctx",
+        n_tokens,
+    )
+
+
 class ModelFileError(LocalrunError):
     """A model file is malformed or unsupported. `code` names the rule it broke, `offset` the byte where known."""
 

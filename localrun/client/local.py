@@ -74,11 +74,15 @@ class LocalClient:
         """Answer a request. What is wrong with it, a prompt that is too long among it, raises at once."""
         check_request(request)
         text = self.model.text
-        prompt = text.prepare(request)
+        prompt = text.prepare(request, self._room(request))
         watch = Watch()
         handle = self._submit(self._generation(request, prompt))
         answer = AnswerStream(text.parser(request, prompt.ids), request.stop)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
+
+    def _room(self, request: Request) -> int:
+        """Tokens of the context that a prompt may have at most; 0 for any."""
+        return 0 if request.overflow == "roll" else self.info.ctx
 
     def warm(self, token_ids: list[int], chat: str = "") -> None:
         """Compute a prompt in the background, unless a later call or a request does so first."""
@@ -87,10 +91,10 @@ class LocalClient:
         self._warming = self.model.engine.warm(token_ids, chat)
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView:
-        """How a request would be read, without reading it."""
+        """How a request would be read, without reading it. Raises PromptTooLongError for what is not worth counting."""
         check_request(request)
         text = self.model.text
-        ids = text.prepare(request).ids
+        ids = text.prepare(request, self._room(request)).ids
         shown = tuple(text.tokenizer.piece_text(i) for i in ids) if pieces else ()
         return PromptView(len(ids), self.model.engine.n_known(ids), tuple(ids) if pieces else (), shown)
 

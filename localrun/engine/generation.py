@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from localrun.base.check import check_bias, check_number, check_sampling
-from localrun.base.errors import PromptTooLongError, UsageError
+from localrun.base.errors import UsageError, prompt_too_long
 from localrun.base.events import StopReason
 from localrun.cache.bulk import bulk_tokens, keys_of
 from localrun.cache.sequence_cache import SequenceCache
@@ -63,11 +63,7 @@ class GenerationRequest:
                 "let the answer end at the context, or drop the oldest turns",
             )
         if len(self.prompt) >= ctx and not self.rolls:
-            raise PromptTooLongError(
-                f"the prompt has {len(self.prompt):,} tokens; the context holds {ctx:,}, the answer needs one",
-                "shorten it, or give the model a larger context with --ctx",
-                len(self.prompt),
-            )
+            raise prompt_too_long(f"{len(self.prompt):,} tokens", ctx, len(self.prompt))
 
 
 @dataclass(eq=False, slots=True)

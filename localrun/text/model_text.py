@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from localrun.base.content import with_files_as_text
-from localrun.base.errors import ModelFileError, UsageError
+from localrun.base.errors import ModelFileError, UsageError, prompt_too_long
 from localrun.base.events import Channel
 from localrun.base.request import Request, Sampling
 from localrun.base.settings import SETTINGS
@@ -20,6 +20,7 @@ from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.text.answer_parser import AnswerParser
 from localrun.text.detokenizer import text_of
+from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.history import change, note, splice, with_spaces
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
@@ -86,9 +87,13 @@ class ModelText:
         """The ids of a request. Control tokens spelled in messages stay text; in a raw prompt they are parsed."""
         return self.prepare(request).ids
 
-    def prepare(self, request: Request) -> PromptIds:
-        """The ids of a request: `known_ids` stay what they are where the chat goes on from them."""
+    def prepare(self, request: Request, ctx: int = 0) -> PromptIds:
+        """The ids of a request: `known_ids` stay what they are where the chat goes on from them.
+
+        Raises PromptTooLongError before a text is encoded that cannot fit a context of `ctx` tokens; 0 for any.
+        """
         if request.prompt is not None:
+            self._check_size(request.prompt, ctx)
             started = time.perf_counter()
             ids = self.tokenizer.encode(request.prompt, special=True, bos=True)
             if not ids:
@@ -97,9 +102,10 @@ class ModelText:
         if not request.messages:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
         if request.continues:
-            return self._begun(request)
+            return self._begun(request, ctx)
         messages = [with_files_as_text(message) for message in request.messages]
         rendered, render_ms = self._render(request, messages)
+        self._check_size(rendered.text, ctx)
         started = time.perf_counter()
         encoded = encode_rendered(self.tokenizer, rendered)
         if not request.known_ids:
@@ -115,6 +121,10 @@ class ModelText:
         why = "" if changed is None else note(*changed)
         notes = self._tool_notes(request)
         return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed, notes)
+
+    def _check_size(self, text: str, ctx: int) -> None:
+        if ctx and (fewest := fewest_tokens(self.tokenizer, text, ctx)):
+            raise prompt_too_long(f"{fewest:,} tokens or more", ctx)
 
     def _render(self, request: Request, messages: Sequence[Mapping[str, Any]]) -> tuple[RenderedChat, float]:
         """The text of a chat, and the milliseconds that it took."""
@@ -169,12 +179,13 @@ class ModelText:
     def _end_of(self, ids: Sequence[int]) -> str:
         return text_of(self.tokenizer, ids[-TAIL_TOKENS:], self.marks)
 
-    def _begun(self, request: Request) -> PromptIds:
+    def _begun(self, request: Request, ctx: int) -> PromptIds:
         """The ids of an answer that is gone on with: as the engine had them, else the prompt and the text of it."""
         if request.known_ids:
             return PromptIds(list(request.known_ids), len(request.known_ids), "", 0.0, 0.0)
         begun = str(request.messages[-1].get("content") or "")
-        prompt = self.prepare(replace(request, messages=request.messages[:-1], continues=False))
+        self._check_size(begun, ctx)
+        prompt = self.prepare(replace(request, messages=request.messages[:-1], continues=False), ctx)
         closed = []
         if self.tags is not None and self._opens_thought(prompt.ids):
             closed = self.tokenizer.encode(f"{self.tags.close}\n\n", special=True)

@@ -1,5 +1,6 @@
 """Text to token ids and back."""
 
+import json
 import re
 import threading
 from collections.abc import Iterable, Mapping
@@ -68,6 +69,18 @@ class Tokenizer:
         """Whether this added token swallows the white space on its left and on its right."""
         token = self._added.get(token_id)
         return (token.lstrip, token.rstrip) if token else (False, False)
+
+    @cached_property
+    def swallows_space(self) -> bool:
+        """Whether white space beside some added token is no part of any token."""
+        return any(token.lstrip or token.rstrip for token in self._added.values())
+
+    @property
+    def normalizer(self) -> dict[str, Any] | None:
+        """What is done to a text before it is encoded, as tokenizer.json writes it."""
+        part = self._encoder.normalizer
+        parsed: dict[str, Any] | None = None if part is None else json.loads(part.__getstate__())
+        return parsed
 
     def encode(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
         """Ids of `text`. `special`: the text of a control token becomes that token, else it stays text.
