@@ -9,7 +9,7 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from localrun_tui.key_parser import KeyParser
 
-linux_driver.XTermParser = KeyParser  # type: ignore[misc]  # the thread that reads makes its own, by this name
+linux_driver.XTermParser = KeyParser  # type: ignore[attr-defined]  # the thread that reads makes its own, by this name
 
 
 class Terminal(LinuxDriver):
