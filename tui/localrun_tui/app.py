@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from textual._compositor import CompositorUpdate
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 
+from localrun.base.content import Content
+from localrun_tui.crash import PlainEnd
 from localrun_tui.keys import EVERYWHERE, groups
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.state.desktop import LONG_SECONDS, Desktop
+from localrun_tui.state.draft import take_draft
 from localrun_tui.state.session import Session
 from localrun_tui.themes import DARK, LIGHT, default_theme
 from localrun_tui.widgets.thrift import Paper, Thrifty
@@ -30,7 +33,7 @@ _QUIET = 3.0  # seconds after which what is not needed at once is read
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
 
 
-class LocalrunApp(App[None]):
+class LocalrunApp(PlainEnd):
     """`choose` finds the model to begin with, on a thread; None lets the user choose one.
 
     `flags` are settings that came with the command line.
@@ -70,6 +73,10 @@ class LocalrunApp(App[None]):
         if isinstance(renderable, CompositorUpdate):
             renderable = Thrifty(renderable, self._paper, self.size)
         super()._display(screen, renderable)
+
+    @property
+    def unsent(self) -> Content:
+        return self._chat_screen.composer.unsent
 
     def on_mount(self) -> None:
         self.app_suspend_signal.subscribe(self, lambda _: self._leave_terminal())
@@ -124,9 +131,14 @@ class LocalrunApp(App[None]):
 
     def _begin(self) -> None:
         """After the first frame: find the model to begin with, and what an earlier run has not finished to download."""
+        self._chat_screen.run_guarded(self._take_up_draft())
         self._chat_screen.run_guarded(self._choose_first())
         self._chat_screen.run_guarded(self._chat_screen.show_downloads())
         self.set_timer(_QUIET, lambda: self._chat_screen.run_guarded(self._open_chats()))
+
+    async def _take_up_draft(self) -> None:
+        if draft := await self.session.disk.run(take_draft):
+            self._chat_screen.composer.take_up(draft)
 
     async def _open_chats(self) -> None:
         """When nothing else is to be done; an empty chat says what is not kept."""

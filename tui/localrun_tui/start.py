@@ -4,6 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
+from localrun.base.sanitize import clean
 from localrun.base.settings import tell_of_unknown_settings_by
 from localrun_tui.app import LocalrunApp
 
@@ -23,7 +24,12 @@ def run(model: str | None = None, precision: str = "auto") -> int:
         from localrun_tui.terminal import Terminal
 
         app.driver_class = Terminal
-    app.run()
+    try:
+        app.run()
+    except Exception as error:  # of the terminal, before or after the app
+        app._handle_exception(error)
+    if app.crash:
+        print(f"localrun: {clean(app.crash, keep_newlines=False)}", file=sys.stderr)
     return app.return_code or 0
 
 

@@ -37,6 +37,13 @@ class Terminal(LinuxDriver):
             self._must_signal_resume = True
             self.resume_application_mode()
 
+    def _run_input_thread(self) -> None:
+        """Textual's own says where it failed, and leaves as if all were well."""
+        try:
+            self.run_input_thread()
+        except Exception as error:
+            self._app.call_later(self._app._handle_exception, error)
+
     def _call_soon(self, callback: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop has ended: the terminal is as it was already
             self._loop.call_soon_threadsafe(callback)

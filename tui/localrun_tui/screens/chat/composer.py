@@ -120,6 +120,16 @@ class Composer(Vertical):
         typed = "" if is_command(text) and self.edited is None else unescaped(text)
         return self._content(typed) if typed or self.attachments else ()
 
+    @property
+    def unsent(self) -> Content:
+        """All that is written, files included, with what comes back after a message is worded anew."""
+        written = self._content(self.editor.text)
+        return _together(self._draft, written) if self.edited is not None else written
+
+    def take_up(self, draft: Content) -> None:
+        """Go on with what was being written; what is typed by now stands behind it."""
+        self._show(_together(draft, self._content(self.editor.text)))
+
     # ---- what is offered while one types
 
     @property
@@ -251,3 +261,9 @@ class Composer(Vertical):
 
     def leave(self) -> None:
         self.post_message(self.LeaveUp())
+
+
+def _together(first: Content, second: Content) -> Content:
+    """Two messages as one, its files first."""
+    typed = filter(None, map(typed_text, (first, second)))
+    return (*files_in(first), *files_in(second), TextPart("\n\n".join(typed)))

@@ -1,0 +1,90 @@
+"""An error that nobody has foreseen ends the app: with a line for the user, and without a word of any chat."""
+
+import asyncio
+import platform
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from textual.app import App
+from textual.worker import WorkerFailed
+
+from localrun import __version__
+from localrun.base.content import Content, text_of
+from localrun.base.files import write_whole
+from localrun.base.paths import what_is_not_kept, writable_folder
+from localrun_tui.state.draft import keep_draft
+
+_NAME = "crash.txt"
+
+
+class PlainEnd(App[None]):
+    """`crash` is the line for the user once such an error has ended the app."""
+
+    crash = ""
+
+    @property
+    def unsent(self) -> Content:
+        """What was being written."""
+        return ()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual's own writes the values of variables to the terminal, and so what was said."""
+        self._return_code = 1
+        if self._exception is None:
+            self._exception = error  # for tests
+            self._exception_event.set()
+            self.crash = _report(error) + self._keep_unsent()
+        self._close_messages_no_wait()
+
+    def _keep_unsent(self) -> str:
+        try:
+            kept = keep_draft(self.unsent) if text_of(self.unsent).strip() else None
+        except Exception:  # where the editor itself has failed
+            kept = False
+        if kept is None:
+            return ""
+        return "; what you were writing " + ("is there again at the next start" if kept else "could not be kept")
+
+    def on_load(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._on_loop_error)
+
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A callback of the event loop has failed, which nobody else hears of."""
+        error = context.get("exception")
+        if "handle" in context and isinstance(error, Exception):
+            self._handle_exception(error)
+
+
+def _report(error: BaseException) -> str:
+    """Write down where it happened; gives a line that says so, and where to read it.
+
+    The words of an error and the values of variables may quote a chat: its kind and lines of the program are told.
+    """
+    if isinstance(error, WorkerFailed):
+        error = error.error
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    words = f"the app ended by an error of its own: {type(error).__name__}{place}"
+    folder = writable_folder("logs")
+    if folder is None:
+        return f"{words} ({what_is_not_kept('logs')})"
+    try:
+        write_whole(folder / _NAME, "\n".join(_lines(error)).encode("utf-8", "replace"))
+    except OSError as failed:
+        return f"{words} (no report could be written to {folder}: {failed.strerror})"
+    return f"{words}; please report it with {folder / _NAME}, which quotes no chat"
+
+
+def _lines(error: BaseException) -> Iterator[str]:
+    """The error, and those that it came from."""
+    yield f"localrun {__version__}, Python {platform.python_version()}, {platform.platform()}, {time.asctime()}"
+    seen: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in seen:
+        seen.append(one)
+        yield f"\n{type(one).__module__}.{type(one).__qualname__}"
+        yield from traceback.format_tb(one.__traceback__)
+        one = one.__cause__ or one.__context__
