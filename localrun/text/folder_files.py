@@ -30,6 +30,15 @@ class FolderFiles:
         texts = [value.get("content") if isinstance(value, dict) else value for value in values]
         return next((text for text in texts if isinstance(text, str) and text), None)
 
+    @property
+    def vocab_size(self) -> int | None:
+        """Tokens that the weights have rows for; None where config.json does not tell."""
+        for source in (self.config, self.config.get("text_config")):
+            size = source.get("vocab_size") if isinstance(source, dict) else None
+            if type(size) is int and size > 0:
+                return size
+        return None
+
     def _required(self, name: str) -> dict[str, Any]:
         path = self.folder / name
         return read_json(path, "BAD_CONFIG") if path.is_file() else {}

@@ -45,7 +45,7 @@ def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
     files = FolderFiles(folder)
     more, wished = side_tokens(files, dict(added), files.notes)
     with library_errors(lambda reason: bad_tokenizer(f"tokens of other files cannot be added: {reason}", path)):
-        encoder.add_tokens(more)
+        more = _add(encoder, more, files)
     every = dict(sorted(encoder.get_added_tokens_decoder().items()))
     index |= {token.content: i for i, token in every.items()}
     moved = [(text, i) for text, i in wished.items() if index.get(text, i) != i]
@@ -54,6 +54,24 @@ def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
         files.notes.append(f"the token {shown(text)} has the id {index[text]:,}, not {i:,} as its file says{others}")
     sha256 = hashlib.sha256(raw + repr(more).encode() if more else raw).hexdigest()
     return _vocabulary(kind, index, every, data, files, sha256, path), encoder
+
+
+def _add(encoder: Tokenizer, tokens: list[AddedToken], files: FolderFiles) -> list[AddedToken]:
+    """Add those tokens that the weights have rows for, and give them; the others, often for padding, cost a note."""
+    ids = encoder.get_added_tokens_decoder()
+    free = max(encoder.get_vocab_size(with_added_tokens=False), max(ids, default=-1) + 1)
+    room = len(tokens) if files.vocab_size is None else files.vocab_size - free
+    added: list[AddedToken] = []
+    beyond: list[AddedToken] = []
+    for token in tokens:
+        is_new = encoder.token_to_id(token.content) is None
+        (beyond if is_new and room <= 0 else added).append(token)
+        room -= is_new
+    encoder.add_tokens(added)
+    if beyond:
+        texts = ", ".join(shown(token.content) for token in beyond[:3]) + (" …" if len(beyond) > 3 else "")
+        files.notes.append(f"the weights have no rows for {texts}, which stays text")
+    return added
 
 
 def _added_tokens(data: Mapping[str, Any], path: Path) -> list[tuple[int, AddedToken]]:

@@ -12,7 +12,7 @@ from localrun.base.errors import ModelFileError, UsageError, prompt_too_long
 from localrun.base.events import Channel
 from localrun.base.request import Request, Sampling
 from localrun.base.settings import SETTINGS
-from localrun.formats.chat_templates import gguf_templates
+from localrun.formats.chat_templates import OWN_FILE, gguf_templates
 from localrun.formats.files import bad_file
 from localrun.formats.json_files import left_out
 from localrun.formats.metadata import Metadata
@@ -81,7 +81,7 @@ class ModelText:
     def notes(self) -> tuple[str, ...]:
         """What the user should know of the files. Reads the chat template if that has another to take its place."""
         spared = self.template.spare is not None and self.template.problem
-        return (*self.file_notes, left_out(spared)) if spared else self.file_notes
+        return (*self.file_notes, left_out(f"{OWN_FILE}: {spared}")) if spared else self.file_notes
 
     def encode_request(self, request: Request) -> list[int]:
         """The ids of a request. Control tokens spelled in messages stay text; in a raw prompt they are parsed."""

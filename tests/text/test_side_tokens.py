@@ -95,6 +95,18 @@ def test_an_id_that_is_not_given_is_told_of(tmp_path: Path) -> None:
     assert notes == ("the token '<0>' has the id 4, not 90 as its file says, and so 2 others",)
 
 
+@pytest.mark.parametrize("sizes", [{"vocab_size": 5}, {"text_config": {"vocab_size": 5}}])
+def test_a_token_without_a_row_in_the_weights_stays_text(sizes: dict[str, Any], tmp_path: Path) -> None:
+    folder = write(tmp_path, "bytes", {"config": {"eos_token": "<e>", "pad_token": "<pad>"}})
+    (folder / "config.json").write_text(json.dumps(sizes))
+    ours = tokenizer_from_folder(folder)
+    assert (ours.vocab_size, ours.eos_id, ours.vocabulary.notes) == (
+        5,
+        4,
+        ("the weights have no rows for '<pad>', which stays text",),
+    )
+
+
 BROKEN = {
     "cut": b'{"<e>": 4',
     "a list": b"[1]",
