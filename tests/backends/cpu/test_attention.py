@@ -7,10 +7,11 @@ import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from localrun_testing.instruction_sets import codes_16_bits
+from localrun_testing.instruction_sets import codes_16_bits, pairwise
 from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, Shape, native_library
 from torch import Tensor
 
@@ -58,30 +59,28 @@ def shuffled(n: int, seed: int) -> list[int]:
 
 
 SINKS = torch.tensor([0.5, -1.0, 2.0, 0.0])
-OPTIONS = [
-    pytest.param({}, id="plain"),
-    pytest.param({"softcap": 5.0, "window": 70, "sinks": SINKS}, id="all"),
-    pytest.param({"window": 64}, id="window"),
-    pytest.param({"sinks": SINKS}, id="sinks"),
-]
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "all": {"softcap": 5.0, "window": 70, "sinks": SINKS},
+    "window": {"window": 64},
+    "sinks": {"sinks": SINKS},
+}
+CODECS = ("f16", "f32")
 
 
 @cache
-def long_case(head_dim: int, n_options: int) -> tuple[Shape, Rows, Tensor]:
+def long_case(head_dim: int, options: str) -> tuple[Shape, Rows, Tensor]:
     """A shape with one of the options, rows, and what the reference computes: the same for every instruction set."""
-    (options,) = OPTIONS[n_options].values
-    shape = replace(Shape(head_dim=head_dim, scale=head_dim**-0.5), **options)  # type: ignore[arg-type]
+    shape = replace(Shape(head_dim=head_dim, scale=head_dim**-0.5), **OPTIONS[options])
     rows = make_rows(shape, 597, head_dim, shuffled(12, 1))
     return shape, rows, expected(shape, rows)
 
 
-@pytest.mark.parametrize("n_options", range(len(OPTIONS)), ids=[option.id for option in OPTIONS])
-@pytest.mark.parametrize("head_dim", [8, 24, 40, 64, 80, 96, 128, 256, 512])
-@pytest.mark.parametrize("codec", ["f16", "f32"])
+@pairwise(codec=CODECS, head_dim=(8, 24, 40, 64, 80, 96, 128, 256, 512), options=tuple(OPTIONS))
 def test_attention_matches_the_reference(
-    library: ctypes.CDLL, isa: str, codec: str, head_dim: int, n_options: int
+    library: ctypes.CDLL, isa: str, codec: str, head_dim: int, options: str
 ) -> None:
-    shape, rows, wanted = long_case(head_dim, n_options)
+    shape, rows, wanted = long_case(head_dim, options)
     layer = NativeLayer(library, replace(shape, codec=codec), 12, n_threads=2)
     assert nmse(layer.run(rows), wanted) < limit(codec, isa)
     layer.close()
@@ -123,10 +122,9 @@ CHUNKS = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("codec", ["f16", "f32"])
-def test_chunks_threads_and_tables_do_not_show(library: ctypes.CDLL, codec: str, options: dict[str, object]) -> None:
-    shape = replace(Shape(head_dim=40, codec=codec, scale=0.2), **options)  # type: ignore[arg-type]
+@pairwise(codec=CODECS, options=tuple(OPTIONS))
+def test_chunks_threads_and_tables_do_not_show(library: ctypes.CDLL, codec: str, options: str) -> None:
+    shape = replace(Shape(head_dim=40, codec=codec, scale=0.2), **OPTIONS[options])
     rows = make_rows(shape, 1090, 5, list(range(18)))
     results = []
     for seed, (chunks, n_threads) in enumerate(zip(CHUNKS.values(), (1, 2, 3, 8), strict=True)):
@@ -254,12 +252,10 @@ def test_one_key_is_its_value(library: ctypes.CDLL) -> None:
     layer.close()
 
 
-@pytest.mark.parametrize("sinks", [None, SINKS], ids=["", "sinks"])
-@pytest.mark.parametrize("codec", ["f16", "f32"])
-@pytest.mark.parametrize("broken", ["q", "k", "v"])
-def test_nan_is_not_hidden(library: ctypes.CDLL, codec: str, broken: str, sinks: Tensor | None) -> None:
+@pairwise(broken=("q", "k", "v"), codec=CODECS, has_sinks=(False, True))
+def test_nan_is_not_hidden(library: ctypes.CDLL, codec: str, broken: str, has_sinks: bool) -> None:
     """A query of which nothing is a number sees no greatest score, as one that has seen nothing yet."""
-    shape = Shape(head_dim=16, codec=codec, softcap=4.0, sinks=sinks)
+    shape = Shape(head_dim=16, codec=codec, softcap=4.0, sinks=SINKS if has_sinks else None)
     layer = NativeLayer(library, shape, 3, n_threads=2)
     rows = make_rows(shape, 150, 1, [2, 0, 1])
     getattr(rows, broken)[100].fill_(math.nan)
@@ -281,8 +277,7 @@ def test_extreme_scores_stay_finite(library: ctypes.CDLL) -> None:
         layer.close()
 
 
-@pytest.mark.parametrize("head_dim", [8, 24, 72])
-@pytest.mark.parametrize("codec", ["f16", "f32"])
+@pairwise(codec=CODECS, head_dim=(8, 24, 72))
 def test_nothing_past_a_buffer_is_touched(library: ctypes.CDLL, codec: str, head_dim: int) -> None:
     """Every buffer ends where memory ends: q, k, v and the outputs at their last row, the pool at its last block."""
     shape = Shape(head_dim=head_dim, codec=codec, window=90)

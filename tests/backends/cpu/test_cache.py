@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from localrun_testing.instruction_sets import codes_16_bits
+from localrun_testing.instruction_sets import codes_16_bits, pairwise
 from localrun_testing.native import BAD_ARGUMENT, BLOCK, OK, NativeLayer, Rows, Shape, native_library
 from torch import Tensor
 
@@ -44,14 +44,13 @@ def make(shape: Shape, n: int, table: list[int], first: int = 0) -> Rows:
     return Rows(first, q, k, v, table)
 
 
-@pytest.mark.parametrize("qk_norm", ["none", "head", "row"])
-@pytest.mark.parametrize(
-    ("head_dim", "half"), [(64, 32), (24, 12), (40, 7), (80, 0), (128, 32), (256, 128), (512, 256)]
+@pairwise(
+    codec=("f16", "f32"),
+    head=((64, 32), (24, 12), (40, 7), (80, 0), (128, 32), (256, 128), (512, 256)),  # head_dim, turned pairs
+    qk_norm=("none", "head", "row"),
 )
-@pytest.mark.parametrize("codec", ["f16", "f32"])
-def test_q_and_k_are_normed_and_turned(
-    library: ctypes.CDLL, codec: str, head_dim: int, half: int, qk_norm: str
-) -> None:
+def test_q_and_k_are_normed_and_turned(library: ctypes.CDLL, codec: str, head: tuple[int, int], qk_norm: str) -> None:
+    head_dim, half = head
     g = torch.Generator().manual_seed(head_dim)
     weights = [torch.randn(head_dim * (n if qk_norm == "row" else 1), generator=g) for n in (6, 3)]
     shape = Shape(6, 3, head_dim, codec, qk_norm=qk_norm, q_weight=weights[0], k_weight=weights[1], rope=half > 0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from localrun_testing.instruction_sets import pairwise
 from localrun_testing.native_ops import Guarded, library
 
 from localrun.backends.cpu import abi
@@ -111,8 +112,7 @@ def test_tokens_are_those_of_the_plain_chain(isa: str, vocab: int) -> None:
             Rows(logits, [draw.temperature for draw in draws]).check(draws)
 
 
-@pytest.mark.parametrize("vocab", [32_003, 151_936, 262_144])
-@pytest.mark.parametrize("spread", [0.3, 3.0])
+@pairwise(vocab=(32_003, 151_936, 262_144), spread=(0.3, 3.0))
 def test_rows_of_real_widths(isa: str, vocab: int, spread: float) -> None:
     random = np.random.default_rng(vocab)
     draws = draws_of(random, len(CHAINS))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from localrun_testing.instruction_sets import all_here, library_in_use, native, using
+from localrun_testing.instruction_sets import all_here, library_in_use, native, pairwise, using
 from localrun_testing.kv_cases import CASES, NMSE, Blocks, KVCase, nmse, run, sizes, step
 from localrun_testing.native import BAD_ARGUMENT, NativeLayer, Rows, Shape, native_library
 
@@ -180,8 +180,7 @@ def test_nothing_past_a_buffer_is_touched(codec: str) -> None:
         layer.close()
 
 
-@pytest.mark.parametrize("codec", CODED)
-@pytest.mark.parametrize("broken", ["q", "k", "v"])
+@pairwise(broken=("q", "k", "v"), codec=CODED)
 def test_nan_is_not_hidden_and_infinity_is_clamped(codec: str, broken: str, isa: str) -> None:
     for value, sinks in ((math.nan, None), (math.nan, torch.zeros(4)), (math.inf, None), (-1e30, None)):
         shape = Shape(head_dim=16, codec=codec, sinks=sinks)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from localrun_testing.instruction_sets import pairwise
 from localrun_testing.native_ops import NativeMatrix, NativeValue, instruction, linear, run, sample
 from torch import Tensor
 
@@ -85,25 +86,24 @@ class NativeMixture:
         return out.data
 
     def by_hand(self, x: Tensor) -> Tensor:
-        """Each row through its experts, one product of the library after the other."""
+        """Each expert on the rows that choose it, one product of the library after the other."""
         (scores,) = linear(x, [self.router], self.bias[:1])
         of_each = [bias.view(self.n_experts, -1) for bias in self.bias[1:]]
         shares = scores.double().sigmoid() if self.sigmoid else torch.softmax(scores.double(), -1)
+        ranks = [share if self.choice_bias is None else share + self.choice_bias for share in shares]
+        order = [self.of_the_best_groups(rank).argsort(descending=True, stable=True) for rank in ranks]
+        best = torch.stack(order)[:, : self.top_k]
+        total = shares.gather(1, best).sum(1) if self.normalize else torch.ones(len(x), dtype=torch.double)
         out = torch.zeros(len(x), HIDDEN, dtype=torch.double)
-        for row, share in enumerate(shares):
-            rank = share if self.choice_bias is None else share + self.choice_bias
-            rank = self.of_the_best_groups(rank)
-            best = rank.argsort(descending=True, stable=True)[: self.top_k].tolist()
-            total = (share[best].sum() if self.normalize else 1.0) / self.scale
-            for e in best:
-                gate, up, down = (matrices[e] for matrices in self.each)
-                gate_bias, up_bias, down_bias = (bias[e] for bias in of_each)
-                widening = ([gate, up], [gate_bias, up_bias])
-                if self.act == "relu_squared":
-                    widening = ([up], [up_bias])
-                (hidden,) = linear(x[row : row + 1], *widening, act=self.act)
-                counts = 1.0 if self.expert_scale is None else self.expert_scale[e]
-                out[row] += counts * share[e] / total * linear(hidden, [down], [down_bias])[0][0].double()
+        for e in best.unique().tolist():
+            its_rows = (best == e).any(1)
+            gate, up, down = (matrices[e] for matrices in self.each)
+            gate_bias, up_bias, down_bias = (bias[e] for bias in of_each)
+            widening = ([up], [up_bias]) if self.act == "relu_squared" else ([gate, up], [gate_bias, up_bias])
+            (hidden,) = linear(x[its_rows], *widening, act=self.act)
+            (narrowed,) = linear(hidden, [down], [down_bias])
+            counts = self.scale * (1.0 if self.expert_scale is None else float(self.expert_scale[e]))
+            out[its_rows] += (counts * shares[its_rows, e] / total[its_rows]).unsqueeze(1) * narrowed.double()
         return out.float()
 
     def of_the_best_groups(self, rank: Tensor) -> Tensor:
@@ -130,8 +130,7 @@ def test_a_row_goes_through_its_experts(isa: str, qtypes: tuple[str, str, str]) 
         assert bool(((mixture.run(rows(n)) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
 
 
-@pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("sigmoid", [True, False])
+@pairwise(sigmoid=(True, False), normalize=(True, False))
 def test_a_bias_has_a_say_in_the_choice_and_none_in_the_weights(isa: str, sigmoid: bool, normalize: bool) -> None:
     bias = torch.tensor([0.5, -0.5, 0.0, 0.3, -0.2])
     mixture = NativeMixture(("F32", "F32", "F32"), 2, normalize, sigmoid, bias, scale=2.5)
@@ -143,12 +142,12 @@ def test_a_bias_has_a_say_in_the_choice_and_none_in_the_weights(isa: str, sigmoi
     assert not torch.equal(mixture.chosen, biased)
 
 
-@pytest.mark.parametrize("sigmoid", [True, False])
-@pytest.mark.parametrize("groups", [(4, 2, 2), (4, 2, 1), (2, 1, 2), (6, 2, 1)])
+@pairwise(groups=((4, 2, 2), (4, 2, 1), (2, 1, 2), (6, 2, 1)), sigmoid=(True, False))
 def test_experts_are_chosen_from_the_best_groups(isa: str, groups: tuple[int, int, int], sigmoid: bool) -> None:
     x = 0.05 * rows(40)  # scores are well apart
+    mixture = NativeMixture(("F32",) * 3, 3, sigmoid=sigmoid, n_experts=12)
     for bias in (torch.linspace(-0.1, 0.1, 12).roll(5), None):
-        mixture = NativeMixture(("F32",) * 3, 3, sigmoid=sigmoid, choice_bias=bias, groups=groups, n_experts=12)
+        mixture.choice_bias, mixture.groups = bias, groups
         expected = mixture.by_hand(x)
         assert bool(((mixture.run(x) - expected).norm(dim=-1) <= 1e-5 * expected.norm(dim=-1)).all())
         grouped = mixture.chosen.clone()

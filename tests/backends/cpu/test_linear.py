@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from localrun_testing.arithmetics import rounded
+from localrun_testing.instruction_sets import pairwise
 from localrun_testing.native_ops import (
     NativeMatrix,
     NativeValue,
@@ -124,8 +125,7 @@ def test_weights_of_different_layouts_share_one_linear(isa: str) -> None:
         assert torch.equal(found, alone + b)
 
 
-@pytest.mark.parametrize("act", ACTIVATIONS)
-@pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("F32", "Q8_0")])
+@pairwise(act=ACTIVATIONS, types=(("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("F32", "Q8_0")))
 def test_gate_and_up_end_in_one(isa: str, act: LinearActivation, types: tuple[str, str]) -> None:
     matrices = [NativeMatrix(sample(t, 49, 256, seed), t, 256) for seed, t in enumerate(types)]
     x, bias = rows(7, 256) * 0.3, [rows(1, 49, 5)[0], rows(1, 49, 6)[0]]

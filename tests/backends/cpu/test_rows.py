@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from localrun_testing.arithmetics import integers_of, rounded
-from localrun_testing.instruction_sets import native, using
+from localrun_testing.instruction_sets import native, pairwise, using
 from localrun_testing.native_ops import (
     NATIVE_TYPES,
     Guarded,
@@ -345,8 +345,7 @@ def test_scale_and_softcap(isa: str) -> None:
     assert nmse(plain, x @ decoded("Q8_0", raw, 64).T) < 5e-4
 
 
-@pytest.mark.parametrize("softcap", [0.0, 30.0])
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pairwise(value=(torch.nan, torch.inf, -torch.inf), softcap=(0.0, 30.0))
 def test_rows_that_are_not_numbers_are_said_to_be(isa: str, value: float, softcap: float) -> None:
     values = rows(2, 9000)
     x, matrix = given(values)
@@ -357,8 +356,7 @@ def test_rows_that_are_not_numbers_are_said_to_be(isa: str, value: float, softca
     assert candidates[1].finite == 1
 
 
-@pytest.mark.parametrize("softcap", [0.0, 30.0])
-@pytest.mark.parametrize("place", [0, 8_191, 8_192, 8_999])
+@pairwise(place=(0, 8_191, 8_192, 8_999), softcap=(0.0, 30.0))
 def test_one_value_that_is_no_number_is_noticed(isa: str, place: int, softcap: float) -> None:
     values = rows(1, 9000)
     values[0, place] = torch.nan

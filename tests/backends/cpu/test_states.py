@@ -1,6 +1,7 @@
 """Layers with a state at the sizes of real models: what the reference computes, to the bit however a text is cut."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from localrun_testing.cache_engine import native_layout, packed_model
 from localrun_testing.oracle import difference
 from localrun_testing.small_model import FULL, reference_executor, small_model, text
 from localrun_testing.stepper import RunnerStepper, native_executor, random_chunks
+from torch import Tensor
 
 from localrun.engine.runner import Runner
 from localrun.model.config import RecurrentMixer
@@ -29,9 +31,13 @@ MIXERS: dict[str, RecurrentMixer] = {
 }
 
 
-def model_of(name: str) -> Model:
+@cache
+def case(name: str) -> tuple[Model, Tensor]:
+    """A model, and what the reference computes: the same for every instruction set."""
     layer = replace(FULL, kind="recurrent", rope=None, mixer=MIXERS[name])
-    return small_model((layer, FULL, layer))
+    model = small_model((layer, FULL, layer))
+    runner = Runner(model.config, reference_executor(model, N_BLOCKS, "f32"))
+    return model, RunnerStepper(runner, N_BLOCKS).logits(text(N_TOKENS))
 
 
 def on_the_library(model: Model) -> RunnerStepper:
@@ -42,10 +48,9 @@ def on_the_library(model: Model) -> RunnerStepper:
 
 @pytest.mark.parametrize("name", MIXERS)
 def test_states_of_real_sizes(isa: str, name: str) -> None:
-    model, ids = model_of(name), text(N_TOKENS)
+    (model, expected), ids = case(name), text(N_TOKENS)
     native = on_the_library(model)
     logits = native.logits(ids)
-    expected = RunnerStepper(Runner(model.config, reference_executor(model, N_BLOCKS, "f32")), N_BLOCKS).logits(ids)
     found = difference(logits, expected)
     assert found.nmse < 1e-9, found
     for chunks in ([1] * N_TOKENS, random_chunks(N_TOKENS, seed=2), [63, 1, 65, N_TOKENS - 129]):

@@ -1,12 +1,13 @@
 """The instruction sets that tests can run here: those of the machine, and AMX by a model of its instructions."""
 
 import hashlib
+import itertools
 import json
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -57,6 +58,23 @@ def codes_16_bits(isa: str) -> bool:
 def all_here() -> tuple[str, ...]:
     """Every instruction set that tests run on here, for parametrising them."""
     return (*native(), "amx") if models_amx() else native()
+
+
+def pairwise(**options: Sequence[object]) -> pytest.MarkDecorator:
+    """Parametrise by instruction set and options: all combinations on the best set, every value of each on the others.
+
+    There the k-th values of all options meet; shorter lists begin again, and each set turns them differently.
+    """
+    best = {*all_here()[-1:], *native()[-1:]}  # AMX by a model, too
+    lists = list(options.values())
+    cases: list[tuple[object, ...]] = []
+    for turn, isa in enumerate(all_here() or ("generic",)):
+        if isa in best:
+            cases += [(isa, *values) for values in itertools.product(*lists)]
+        else:
+            places = range(max(map(len, lists)))
+            cases += [(isa, *(x[(k + turn * nth) % len(x)] for nth, x in enumerate(lists))) for k in places]
+    return pytest.mark.parametrize(("isa", *options), cases, indirect=["isa"])
 
 
 def said() -> str:
