@@ -115,27 +115,27 @@ def test_an_exception_while_choosing_ends_its_own_answer_only(
     assert [answer(handle) for handle in handles] == alone
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({"settings": SamplerSettings(temperature=bad)} for bad in (math.nan, math.inf, -1.0)),
-        *({"settings": SamplerSettings(repeat_penalty=bad)} for bad in (0.0, math.nan, -1.0)),
-        *({"settings": SamplerSettings(presence_penalty=bad)} for bad in (math.nan, math.inf)),
-        {"settings": SamplerSettings(frequency_penalty=-math.inf)},
-        *({"settings": SamplerSettings(top_p=bad)} for bad in (7.0, -0.1, math.nan)),
-        {"settings": SamplerSettings(min_p=math.nan)},
-        *({"settings": SamplerSettings(top_k=bad)} for bad in (-1, True)),
-        *({"logit_bias": bad} for bad in ({2**31: 1.0}, {-1: 1.0}, {97: 1.0}, {1: math.nan}, {1: math.inf}, {"1": 1})),
-        *({"max_tokens": bad} for bad in (0, -1, 2.5)),
-        *({"prompt": bad} for bad in ((97,), (1, -1), ())),
-        *({"seed": bad} for bad in (-1, 2**64, "x")),
-    ],
-)
-def test_what_is_wrong_with_a_request_is_said_before_it_runs(engine: Engine, change: dict[str, Any]) -> None:
+CHANGES: list[dict[str, Any]] = [
+    *({"settings": SamplerSettings(temperature=bad)} for bad in (math.nan, math.inf, -1.0)),
+    *({"settings": SamplerSettings(repeat_penalty=bad)} for bad in (0.0, math.nan, -1.0)),
+    *({"settings": SamplerSettings(presence_penalty=bad)} for bad in (math.nan, math.inf)),
+    {"settings": SamplerSettings(frequency_penalty=-math.inf)},
+    *({"settings": SamplerSettings(top_p=bad)} for bad in (7.0, -0.1, math.nan)),
+    {"settings": SamplerSettings(min_p=math.nan)},
+    *({"settings": SamplerSettings(top_k=bad)} for bad in (-1, True)),
+    *({"logit_bias": bad} for bad in ({2**31: 1.0}, {-1: 1.0}, {97: 1.0}, {1: math.nan}, {1: math.inf}, {"1": 1})),
+    *({"max_tokens": bad} for bad in (0, -1, 2.5)),
+    *({"prompt": bad} for bad in ((97,), (1, -1), ())),
+    *({"seed": bad} for bad in (-1, 2**64, "x")),
+]
+
+
+def test_what_is_wrong_with_a_request_is_said_before_it_runs(engine: Engine) -> None:
     others = [engine.submit(greedy(text(n, seed=n), 40)) for n in (5, 70)]
-    with pytest.raises(UsageError) as caught:
-        engine.submit(replace(greedy([1, 2]), **change))
-    assert caught.value.hint
+    for change in CHANGES:
+        with pytest.raises(UsageError) as caught:
+            engine.submit(replace(greedy([1, 2]), **change))
+        assert caught.value.hint, change
     assert all(finish(handle).n_generated == 40 for handle in others)
 
 

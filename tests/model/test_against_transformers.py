@@ -22,16 +22,21 @@ Reference = Callable[[str, str, Sequence[int]], torch.Tensor]
 TinyFile = Callable[..., Path]
 TinyStepper = Callable[[str, str], Stepper]
 
+FORMATS = ("safetensors", "gguf")
 CHUNKINGS: dict[str, Callable[[int], list[int]]] = {
     "at-once": lambda n: [n],
     "one-by-one": lambda n: [1] * n,
     "random": lambda n: random_chunks(n, seed=n),
 }
+# Every model from both formats at once; chunks change nothing about a file, and models and formats take turns at them.
+CASES = [(name, file_format, "at-once") for name in TINY_MODELS for file_format in FORMATS] + [
+    (name, FORMATS[(index + late) % 2], chunking)
+    for index, name in enumerate(TINY_MODELS)
+    for late, chunking in enumerate(("one-by-one", "random"))
+]
 
 
-@pytest.mark.parametrize("chunking", CHUNKINGS)
-@pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
-@pytest.mark.parametrize("name", TINY_MODELS)
+@pytest.mark.parametrize(("name", "file_format", "chunking"), CASES)
 def test_logits(name: str, file_format: str, chunking: str, tiny_stepper: TinyStepper, reference: Reference) -> None:
     n_tokens = 30 if name == "gemma2-27b" else 80  # 46 layers take their time
     ids = token_ids(n_tokens, VOCAB_SIZE)
@@ -48,7 +53,7 @@ def test_logits_over_several_blocks(name: str, tiny_folder: TinyFile, reference:
     assert found.within(MAX_ABS, NMSE), found
 
 
-@pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
+@pytest.mark.parametrize("file_format", FORMATS)
 def test_longrope_keeps_its_short_factors_in_a_short_context(
     file_format: str, tiny_folder: TinyFile, tiny_gguf: TinyFile, reference: Reference
 ) -> None:
