@@ -1,13 +1,15 @@
 """Tiny models on disk, in transformers and under test, each made once a session."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import torch
-from localrun_testing import gguf_convert, tiny_models
-from localrun_testing.oracle import model_logits
+from localrun_testing import gguf_convert, oracle, tiny_models
+from localrun_testing.kept import kept
 from localrun_testing.stepper import Stepper
 
 TinyFile = Callable[..., Path]
@@ -56,10 +58,17 @@ def tiny_stepper(tiny_folder: TinyFile, tiny_gguf: TinyFile) -> Callable[[str, s
 @pytest.fixture(scope="session")
 def reference() -> Reference:
     """`reference(name, file_format, ids)` → transformers' logits for what a file of that format can express."""
+    sources = [inspect.getsource(module) for module in (oracle, tiny_models)]
+    versions = torch.__version__, version("transformers")
 
     @cache
     def make(name: str, file_format: str, ids: tuple[int, ...]) -> torch.Tensor:
         view = tiny_models.TINY_MODELS[name].gguf_view if file_format == "gguf" else {}
-        return model_logits(tiny_models.build(name, **view), list(ids))
+
+        def compute(path: Path) -> None:
+            torch.save(oracle.model_logits(tiny_models.build(name, **view), list(ids)), path)
+
+        logits: torch.Tensor = torch.load(kept(compute, name, view, ids, sources, versions))
+        return logits
 
     return lambda name, file_format, ids: make(name, file_format, tuple(ids))

@@ -1,0 +1,29 @@
+"""What tests keep is made once for each content."""
+
+from pathlib import Path
+
+import pytest
+from localrun_testing.kept import kept
+
+
+def test_it_is_made_once_and_anew_for_other_content(tmp_path: Path) -> None:
+    made = []
+
+    def make(path: Path) -> None:
+        made.append(path)
+        path.write_text(str(len(made)))
+
+    def text(*content: object) -> str:
+        return kept(make, *content, folder=tmp_path / "kept").read_text()
+
+    assert [text("a", 1), text("a", 1), text("a", 2), text("a", 1)] == ["1", "1", "2", "1"]
+
+
+def test_what_could_not_be_made_is_not_kept(tmp_path: Path) -> None:
+    def broken(path: Path) -> None:
+        path.write_text("half")
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        kept(broken, "a", folder=tmp_path)
+    assert kept(lambda path: path.write_text("whole"), "a", folder=tmp_path).read_text() == "whole"

@@ -1,0 +1,25 @@
+"""What tests make of the same content again and again is made once, and kept for other workers and later runs."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from localrun.base.lock import locked
+
+from . import REPOSITORY
+
+FOLDER = REPOSITORY / "build" / "kept-by-tests"
+
+
+def kept(make: Callable[[Path], object], *content: object, folder: Path = FOLDER) -> Path:
+    """The file that `make` writes, found again by `content`: all that it depends on, each with a telling repr."""
+    path = folder / hashlib.sha256(repr(content).encode()).hexdigest()[:32]
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(path.with_suffix(".lock")):
+        if not path.exists():
+            with TemporaryDirectory(dir=folder) as scratch:
+                make(made := Path(scratch, "made"))
+                os.replace(made, path)
+    return path
