@@ -2,7 +2,17 @@
 #pragma once
 #include "emulator.h"
 
-#include <math.h>
+// Of <math.h> what kernels call: in C++ it is twenty thousand lines, which took a third of every compile.
+extern "C" {
+float fmaf(float, float, float);
+float fmaxf(float, float);
+float fminf(float, float);
+float logf(float);
+float rintf(float);
+float sqrtf(float);
+float tanhf(float);
+}
+#define INFINITY __builtin_inff()
 
 struct alignas(8) uint2 { uint32_t x, y; };
 struct alignas(16) uint4 { uint32_t x, y, z, w; };

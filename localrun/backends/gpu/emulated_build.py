@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from localrun.base.errors import LocalrunError
+from localrun.base.lock import locked
 
 Sanitizer: TypeAlias = Literal["", "address", "thread"]
 
@@ -47,22 +48,27 @@ def compiled(
     """A library with the kernels of `text`, a file of kernels/cuda with its includes.
 
     translate: what makes C++ of the preprocessed text of another language, with an `entry` for each kernel. Libraries
-    are kept by content; processes that need the same one at the same time each make it.
+    are kept by content, for every checkout and run; processes that need the same one at the same time wait for one.
     """
     macros = [f"-D{name}={value}" for name, value in sorted({**defines, "LR_EMULATED": 1}.items())]
-    flags = (*_KERNEL, *macros, f"-I{RUNTIME}", *_SANITIZE[sanitizer])
+    flags = (*_KERNEL, *macros, *_SANITIZE[sanitizer])
     translate = translate or _with_entries
     path = _kept("".join((text, *flags, inspect.getsource(sys.modules[translate.__module__]))), ".so")
-    if not path.exists():
-        runtime = [str(_object(file)) for file in sorted(RUNTIME.glob("*.cpp"))]
-        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-            plain, entries = Path(scratch, "kernel.cu.cpp"), Path(scratch, "kernel.ii")
-            plain.write_text(text)
-            _run(*_COMPILE, *flags, "-E", str(plain), "-o", str(entries))
-            entries.write_text(translate(entries.read_text()))
-            _run(*_COMPILE, *flags, "-shared", "-fpreprocessed", str(entries), *runtime, "-o", f"{scratch}/done")
-            os.replace(f"{scratch}/done", path)
+    with locked(path.with_suffix(".lock")):
+        if not path.exists():
+            _compile(text, flags, translate, path)
     return path
+
+
+def _compile(text: str, flags: tuple[str, ...], translate: Callable[[str], str], path: Path) -> None:
+    runtime = [str(_object(file)) for file in sorted(RUNTIME.glob("*.cpp"))]
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        plain, entries = Path(scratch, "kernel.cu.cpp"), Path(scratch, "kernel.ii")
+        plain.write_text(text)
+        _run(*_COMPILE, *flags, f"-I{RUNTIME}", "-E", str(plain), "-o", str(entries))
+        entries.write_text(translate(entries.read_text()))
+        _run(*_COMPILE, *flags, "-shared", "-fpreprocessed", str(entries), *runtime, "-o", f"{scratch}/done")
+        os.replace(f"{scratch}/done", path)
 
 
 def _with_entries(text: str) -> str:
