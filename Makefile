@@ -1,5 +1,6 @@
 # make run        set everything up and answer one prompt, offline
-# make test       lint, types and tests (minutes)
+# make quick      lint, types and the rooms without torch (a minute or two)
+# make test       lint, types and tests (minutes); of one room with ROOM=cache
 # make screenshots  draw the pictures of the README anew, and record the walk
 # make test-slow  fuzzing, both wheels, comparison with llama.cpp (longer)
 PYTHON ?= python3
@@ -12,7 +13,11 @@ INSTALL_EDITABLE := $(PIP_INSTALL) --no-build-isolation -e
 LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF $(addprefix -DLLAMA_BUILD_,$(addsuffix =OFF,COMMON TESTS TOOLS EXAMPLES SERVER APP))
 SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
 
-.PHONY: run test test-slow lint peers screenshots clean
+# Rooms whose tests take seconds and need no torch, or next to nothing of it.
+QUICK := base cache chat fit hub ops packaging text
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+
+.PHONY: run quick test test-slow lint lint-systems lint-darwin lint-win32 native peers screenshots clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/installed
@@ -22,18 +27,27 @@ run: $(VENV)/installed
 	@echo 'Chat:               $(BIN)/localrun' >&2
 	@echo 'Install for good:   pipx install .     (or: pip install .)' >&2
 
+quick: $(VENV)/quick lint
+	$(PYTEST) $(QUICK:%=tests/%)
+
 test: $(VENV)/dev lint
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(PYTEST) $(ROOM:%=tests/%)
 
 test-slow: $(VENV)/dev $(PEERS)/built
 	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" $(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
-lint: $(VENV)/dev
+lint: $(VENV)/quick
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	for system in darwin win32; do \
-		$(BIN)/mypy --platform $$system --cache-dir .mypy_cache/$$system localrun tui || exit; done
+
+lint-systems: lint-darwin lint-win32
+
+lint-darwin lint-win32: lint-%: $(VENV)/quick
+	$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* localrun tui
+
+# The library with every instruction set.
+native: $(VENV)/dev
 
 peers: $(PEERS)/built
 
@@ -59,10 +73,15 @@ $(VENV)/installed: $(SOURCES) $(VENV)/bin/scikit-build
 	@$(BIN)/python $(INSTALL_EDITABLE) . >&2
 	@touch $@
 
-# A test run never goes without the native library and all of its instruction sets: a failed compile is a failed build.
+# A test run never goes without the native library: a failed compile is a failed build. What this machine needs of it is
+# enough to be quick; `make test` has every instruction set.
+$(VENV)/quick: $(SOURCES) $(VENV)/bin/scikit-build
+	LOCALRUN_REQUIRE_NATIVE=1 $(BIN)/python $(INSTALL_EDITABLE) '.[dev]' --quiet
+	@touch $(VENV)/installed $@
+
 $(VENV)/dev: $(SOURCES) $(VENV)/bin/scikit-build
 	LOCALRUN_REQUIRE_NATIVE=1 LOCALRUN_ISA_UNITS=all $(BIN)/python $(INSTALL_EDITABLE) '.[dev]' --quiet
-	@touch $(VENV)/installed $@
+	@touch $(VENV)/installed $(VENV)/quick $@
 
 # llama.cpp as an oracle: its library and Python bindings, from source, and what their server needs, in a folder of
 # their own.
